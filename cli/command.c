@@ -1,0 +1,58 @@
+#include "command.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void command_parse(const struct argp *argp, int argc, char **argv, void *input)
+{
+    argp_err_exit_status = REMAT_INVALID;
+    argp_parse(argp, argc, argv, 0, NULL, input);
+}
+
+int command_fail(remat_context *context, remat_status status)
+{
+    const char *message = remat_context_message(context);
+    fprintf(stderr, "remat: %s\n", message[0] ? message : remat_status_text(status));
+    return status;
+}
+
+remat_status command_open(remat_context *context, const char *path, FILE **stream, const char **name)
+{
+    (void)context;
+    bool standard_input = strcmp(path, "-") == 0;
+    *name = standard_input ? "<stdin>" : path;
+    *stream = standard_input ? stdin : fopen(path, "r");
+    if (*stream)
+        return REMAT_OK;
+    fprintf(stderr, "remat: %s: cannot be opened: %s\n", path, strerror(errno));
+    return REMAT_IO;
+}
+
+void command_close(FILE *stream)
+{
+    if (stream && stream != stdin)
+        fclose(stream);
+}
+
+remat_status command_read_profile(remat_context *context, const char *path, remat_profile **profile)
+{
+    FILE *stream;
+    const char *name;
+    remat_status status = command_open(context, path, &stream, &name);
+    if (status != REMAT_OK)
+        return status;
+    status = remat_profile_read(context, stream, name, profile);
+    command_close(stream);
+    if (status != REMAT_OK)
+        command_fail(context, status);
+    return status;
+}
+
+uint64_t command_size(struct argp_state *state, remat_context *context, const char *text)
+{
+    uint64_t bytes = 0;
+    if (remat_size_parse(context, text, &bytes) != REMAT_OK)
+        argp_error(state, "%s", remat_context_message(context));
+    return bytes;
+}

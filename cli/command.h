@@ -1,0 +1,33 @@
+/* What the commands share. A command is one file with one function of this shape; main.c has the table. */
+#ifndef REMAT_CLI_COMMAND_H
+#define REMAT_CLI_COMMAND_H
+
+#include <argp.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include <remat/remat.h>
+
+/* Runs the command on its own arguments; argv[0] is "remat COMMAND". Returns the exit code. */
+typedef int (*command_fn)(remat_context *context, int argc, char **argv);
+
+int command_plan(remat_context *context, int argc, char **argv);
+int command_check(remat_context *context, int argc, char **argv);
+
+/* Parses with argp in the way all commands do: wrong usage exits with 2. */
+void command_parse(const struct argp *argp, int argc, char **argv, void *input);
+
+/* Says on stderr what the context knows of a failure; returns the exit code. */
+int command_fail(remat_context *context, remat_status status);
+
+/* Reads a profile from a path, or from standard input where the path is "-". */
+remat_status command_read_profile(remat_context *context, const char *path, remat_profile **profile);
+
+/* Opens a file for reading, "-" being standard input; `name` is what messages call it. */
+remat_status command_open(remat_context *context, const char *path, FILE **stream, const char **name);
+void command_close(FILE *stream);
+
+/* Parses an option's size or stops with a usage error. */
+uint64_t command_size(struct argp_state *state, remat_context *context, const char *text);
+
+#endif

@@ -1,0 +1,27 @@
+/* Remat: train neural networks in the memory you have. This header includes all others; read them in this order. */
+#ifndef REMAT_H
+#define REMAT_H
+
+#include <remat/status.h>   /* what calls return */
+#include <remat/context.h>  /* errors, memory, warnings */
+#include <remat/units.h>    /* "64KiB" */
+#include <remat/random.h>   /* numbers that can be drawn again */
+#include <remat/profile.h>  /* what layers cost */
+#include <remat/schedule.h> /* steps, and what they come to */
+#include <remat/plan.h>     /* which layers to keep */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define REMAT_VERSION_MAJOR 0
+#define REMAT_VERSION_MINOR 1
+#define REMAT_VERSION_PATCH 0
+
+/* The version of the library in use, such as "0.1.0". */
+const char *remat_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

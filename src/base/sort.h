@@ -1,0 +1,16 @@
+#ifndef REMAT_BASE_SORT_H
+#define REMAT_BASE_SORT_H
+
+#include <stdbool.h>
+
+#include <remat/context.h>
+
+/* Whether item `a` belongs before item `b`. */
+typedef bool (*remat_before_fn)(const void *user, uint32_t a, uint32_t b);
+
+/* Sorts; items that belong before neither one another stay in order. qsort would neither promise that nor take its
+ * memory from the context. */
+remat_status remat_sort(remat_context *context, uint32_t *items, size_t count, remat_before_fn before,
+                        const void *user);
+
+#endif

@@ -1,0 +1,138 @@
+#include <remat/units.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+static const struct unit {
+    const char *name;
+    uint64_t bytes;
+} units[] = {
+    {"", 1},
+    {"B", 1},
+    {"KB", 1000ull},
+    {"MB", 1000000ull},
+    {"GB", 1000000000ull},
+    {"TB", 1000000000000ull},
+    {"KiB", 1ull << 10},
+    {"MiB", 1ull << 20},
+    {"GiB", 1ull << 30},
+    {"TiB", 1ull << 40},
+};
+
+/* `8G` could be either; say so instead of choosing. */
+static remat_status fail_unit(remat_context *context, const char *text, const char *unit)
+{
+    static const char letters[] = "KMGT";
+    const char *letter = strlen(unit) == 1 ? strchr(letters, unit[0] & ~0x20) : NULL;
+    if (letter) {
+        int power = (int)(letter - letters) + 1;
+        return remat_fail(context, REMAT_INVALID, NULL,
+                          "size '%s' is ambiguous: write %cB for 10^%d bytes or %ciB for 2^%d bytes", text, *letter,
+                          3 * power, *letter, 10 * power);
+    }
+    return remat_fail(context, REMAT_INVALID, NULL,
+                      "size '%s' has the unknown unit '%s'; use B, KB, MB, GB, TB, KiB, MiB, GiB or TiB", text, unit);
+}
+
+/* A fraction's digits past these cannot change a whole number of bytes: a TiB has 13 decimal digits. */
+#define FRACTION_DIGITS 18
+
+remat_status remat_size_parse(remat_context *context, const char *text, uint64_t *bytes)
+{
+    const char *at = text;
+    uint64_t whole = 0;
+    unsigned __int128 fraction = 0, scale = 1;
+    int digits = 0, fraction_digits = 0;
+    for (; *at >= '0' && *at <= '9'; at++, digits++) {
+        uint64_t ten_times;
+        if (!remat_multiply(whole, 10, &ten_times) || !remat_add(&ten_times, (uint64_t)(*at - '0')))
+            return remat_fail(context, REMAT_INVALID, NULL, "size '%s' is too large; it must be below 2^63 bytes",
+                              text);
+        whole = ten_times;
+    }
+    if (*at == '.')
+        for (at++; *at >= '0' && *at <= '9'; at++, digits++)
+            if (fraction_digits++ < FRACTION_DIGITS) {
+                fraction = fraction * 10 + (unsigned)(*at - '0');
+                scale *= 10;
+            }
+    if (digits == 0)
+        return remat_fail(context, REMAT_INVALID, NULL,
+                          "'%s' is not a size; write digits and a unit, such as 512, 64KiB, 8GB or 1.5GiB", text);
+    const char *unit = at;
+    while (*unit == ' ')
+        unit++;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if (strcasecmp(unit, units[i].name) != 0)
+            continue;
+        uint64_t result;
+        if (!remat_multiply(whole, units[i].bytes, &result) ||
+            !remat_add(&result, (uint64_t)(fraction * units[i].bytes / scale)))
+            return remat_fail(context, REMAT_INVALID, NULL, "size '%s' is too large; it must be below 2^63 bytes",
+                              text);
+        *bytes = result;
+        return REMAT_OK;
+    }
+    return fail_unit(context, text, unit);
+}
+
+remat_status remat_count_parse(remat_context *context, const char *text, uint64_t *count)
+{
+    uint64_t value = 0;
+    if (!*text)
+        return remat_fail(context, REMAT_INVALID, NULL, "a count is missing; write digits, such as 12");
+    for (const char *at = text; *at; at++) {
+        uint64_t ten_times;
+        if (*at < '0' || *at > '9')
+            return remat_fail(context, REMAT_INVALID, NULL, "'%s' is not a count; write digits only, such as 12", text);
+        if (!remat_multiply(value, 10, &ten_times) || !remat_add(&ten_times, (uint64_t)(*at - '0')))
+            return remat_fail(context, REMAT_INVALID, NULL, "count '%s' is too large; it must be below 2^63", text);
+        value = ten_times;
+    }
+    *count = value;
+    return REMAT_OK;
+}
+
+remat_status remat_size_from_mib(remat_context *context, double mib, uint64_t *bytes)
+{
+    /* 2^43 MiB are 2^63 bytes. */
+    if (isnan(mib) || mib < 0 || mib >= 0x1p43)
+        return remat_fail(context, REMAT_INVALID, NULL, "%g MiB is not a size; it must be at least 0 and below 2^43",
+                          mib);
+    *bytes = (uint64_t)(mib * 0x1p20);
+    return REMAT_OK;
+}
+
+const char *remat_size_print(uint64_t bytes, char text[REMAT_SIZE_TEXT])
+{
+    static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    size_t power = 0;
+    while (power + 1 < sizeof names / sizeof names[0] && bytes >> (10 * (power + 1)))
+        power++;
+    uint64_t unit = (uint64_t)1 << (10 * power);
+    double value = (double)bytes / (double)unit;
+    if (bytes % unit == 0)
+        snprintf(text, REMAT_SIZE_TEXT, "%llu %s", (unsigned long long)(bytes / unit), names[power]);
+    else
+        snprintf(text, REMAT_SIZE_TEXT, "%.*f %s", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value, names[power]);
+    return text;
+}
+
+const char *remat_count_print(uint64_t count, char text[REMAT_COUNT_TEXT])
+{
+    char digits[REMAT_COUNT_TEXT];
+    int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)count);
+    char *to = text;
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0)
+            *to++ = ',';
+        *to++ = digits[i];
+    }
+    *to = '\0';
+    return text;
+}

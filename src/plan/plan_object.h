@@ -1,0 +1,40 @@
+/* The inside of a plan. */
+#ifndef REMAT_PLAN_OBJECT_H
+#define REMAT_PLAN_OBJECT_H
+
+#include "plan/strategy.h"
+
+/* What became of one layer. */
+typedef struct layer_outcome {
+    uint32_t forwards;
+    uint16_t decision; /* a mode's number, REMAT_NO_SAVE for recomputed */
+} layer_outcome;
+
+struct remat_plan {
+    remat_context *context;
+    const remat_profile *chain;
+    const char *strategy; /* as it can be asked for again: "every-nth:2" */
+    remat_budget_counts count;
+    plan_draft draft;
+    remat_plan_figures figures;
+    layer_outcome *layers; /* NULL where not feasible */
+    char remark[320];
+};
+
+/* An empty plan for the chain. */
+remat_status plan_object_create(remat_context *context, const remat_profile *chain, const char *strategy,
+                                remat_plan **plan);
+
+/* Replays the plan's draft and fills in everything that follows from its schedule. */
+remat_status plan_object_replay(remat_plan *plan);
+
+/* Takes decisions and forwards of a schedule that was played to its end, and the estimate that follows. */
+void plan_object_take_outcomes(remat_plan *plan, const remat_simulator *simulator);
+
+/* Cost and peak with everything kept, the same way. */
+remat_status plan_object_replay_base(remat_plan *plan);
+
+/* Puts into the plan's remark why it saves nothing against keeping everything, where that is so. */
+void plan_object_explain(remat_plan *plan);
+
+#endif

@@ -1,0 +1,76 @@
+#include "profile/profile_read.h"
+
+#include <errno.h>
+#include <string.h>
+
+const profile_field remat_profile_fields[PROFILE_FIELD_COUNT] = {
+    {"index", offsetof(remat_layer_options, index), true},
+    {"activation_bytes", offsetof(remat_layer_options, activation_bytes), true},
+    {"recompute_flops", offsetof(remat_layer_options, recompute_flops), true},
+    {"output_bytes", offsetof(remat_layer_options, output_bytes), false},
+    {"forward_cost", offsetof(remat_layer_options, forward_cost), false},
+    {"backward_cost", offsetof(remat_layer_options, backward_cost), false},
+    {"forward_workspace_bytes", offsetof(remat_layer_options, forward_workspace_bytes), false},
+    {"backward_workspace_bytes", offsetof(remat_layer_options, backward_workspace_bytes), false},
+};
+
+int remat_profile_field_find(const char *name)
+{
+    for (int i = 0; i < PROFILE_FIELD_COUNT; i++)
+        if (strcmp(remat_profile_fields[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+remat_status remat_layer_type_parse(remat_context *context, const char *text, const remat_place *where,
+                                    remat_layer_type *type)
+{
+#define X(name, word)            \
+    if (strcmp(text, word) == 0) { \
+        *type = name;            \
+        return REMAT_OK;         \
+    }
+    REMAT_LAYER_TYPE_LIST(X)
+#undef X
+#define X(name, word) " " word
+    return remat_fail(context, REMAT_BAD_INPUT, where, "'%.60s' is not a type; use one of" REMAT_LAYER_TYPE_LIST(X),
+                      text);
+#undef X
+}
+
+/* The first byte behind a byte order mark, if there is one; the stream still stands before it. */
+static int first_byte(FILE *stream)
+{
+    int byte = getc(stream);
+    if (byte == 0xef && getc(stream) == 0xbb && getc(stream) == 0xbf)
+        byte = getc(stream);
+    ungetc(byte, stream);
+    return byte;
+}
+
+remat_status remat_profile_read(remat_context *context, FILE *stream, const char *name, remat_profile **profile)
+{
+    REMAT_TRY(remat_profile_create(context, profile));
+    int first = first_byte(stream);
+    bool json = first != EOF && strchr("{[ \t\r\n", first); /* a CSV starts with a column's name */
+    remat_status status =
+        json ? remat_profile_read_json(*profile, stream, name) : remat_profile_read_csv(*profile, stream, name);
+    if (status != REMAT_OK) {
+        remat_profile_destroy(*profile);
+        *profile = NULL;
+    }
+    return status;
+}
+
+remat_status remat_profile_load(remat_context *context, const char *path, remat_profile **profile)
+{
+    *profile = NULL;
+    remat_place place = REMAT_PLACE_NOWHERE;
+    place.file = path;
+    FILE *stream = fopen(path, "r");
+    if (!stream)
+        return remat_fail(context, REMAT_IO, &place, "cannot be opened: %s", strerror(errno));
+    remat_status status = remat_profile_read(context, stream, path, profile);
+    fclose(stream);
+    return status;
+}

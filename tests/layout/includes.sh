@@ -1,0 +1,51 @@
+#!/bin/sh
+# Who may include whom (docs/architecture.md): reads every #include "FOLDER/..." and compares it with the table.
+set -eu
+
+# Folder, then all folders it may use besides itself.
+allowed() {
+  case $1 in
+    base) echo "" ;;
+    profile) echo "base" ;;
+    schedule) echo "profile base" ;;
+    plan) echo "schedule profile base" ;;
+    arena) echo "base" ;;
+    store) echo "base" ;;
+    tape) echo "plan schedule profile arena store base" ;;
+    *) echo "unknown" ;;
+  esac
+}
+
+failed=0
+complain() {
+  echo "$1" >&2
+  failed=1
+}
+
+for folder in src/*/; do
+  folder=$(basename "$folder")
+  may=$(allowed "$folder")
+  [ "$may" != unknown ] || { complain "src/$folder is not in the table of tests/layout/includes.sh"; continue; }
+  for used in $(grep -ho '^#include "[^"]*"' "src/$folder"/*.[ch] | sed 's/.*"\(.*\)".*/\1/' | sort -u); do
+    target=${used%%/*}
+    [ -f "src/$used" ] || complain "src/$folder includes \"$used\", which is not a file under src/"
+    case " $folder $may " in
+      *" $target "*) ;;
+      *) complain "src/$folder may not include \"$used\": it may use only: $may" ;;
+    esac
+  done
+done
+
+# The command line uses the public headers and its own files.
+for used in $(grep -ho '^#include "[^"]*"' cli/*.[ch] | sed 's/.*"\(.*\)".*/\1/' | sort -u); do
+  [ -f "cli/$used" ] || complain "cli/ includes \"$used\"; it may use only <remat/...> and its own headers"
+done
+
+# The public headers include one another and the C library only.
+if grep -n '^#include "' include/remat/*.h; then complain "a public header includes a private one"; fi
+
+# File names are unique in the tree.
+twice=$(find src cli include bench tests -name '*.[ch]' -exec basename {} \; | sort | uniq -d)
+[ -z "$twice" ] || complain "file names that stand twice in the tree: $twice"
+
+[ "$failed" = 0 ]

@@ -1,0 +1,26 @@
+/* What cmocka needs, and the seed of a test that uses random numbers: fresh at every run, printed on failure. */
+#ifndef TESTS_CASES_H
+#define TESTS_CASES_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* REMAT_SEED from the environment, or a new one. */
+uint64_t test_seed(void);
+
+/* A small generator for tests, apart from the library's. */
+typedef struct test_random {
+    uint64_t state;
+} test_random;
+uint64_t test_random_next(test_random *random);
+/* From 0 to bound - 1. */
+uint64_t test_random_below(test_random *random, uint64_t bound);
+
+#endif
