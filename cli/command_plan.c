@@ -20,7 +20,7 @@ static const struct argp_option options[] = {
     {"allow-lossy", OPTION_LOSSY, NULL, 0, "modes that lose precision may be used", 0},
     {"json", OPTION_JSON, NULL, 0, "print the plan file instead of a table", 1},
     {"output", 'o', "FILE", 0, "write the plan file to FILE", 1},
-    {"no-schedule", OPTION_NO_SCHEDULE, NULL, 0, "leave the schedule out of what --json prints", 1},
+    {"no-schedule", OPTION_NO_SCHEDULE, NULL, 0, "with --json: print the figures alone", 1},
     {"all-layers", OPTION_ALL_LAYERS, NULL, 0, "show every layer of a long table", 1},
     {0}};
 

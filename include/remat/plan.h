@@ -82,7 +82,8 @@ typedef struct remat_plan_statistics {
 } remat_plan_statistics;
 void remat_plan_get_statistics(const remat_plan *plan, remat_plan_statistics *statistics);
 
-/* Writes the plan as JSON (docs/formats.md), the schedule as a stream; `with_schedule` false leaves it out. */
+/* Writes the plan as JSON (docs/formats.md), the schedule as a stream; `with_schedule` false leaves the figures
+ * alone: no layers and no schedule. */
 remat_status remat_plan_write(const remat_plan *plan, FILE *stream, bool with_schedule);
 remat_status remat_plan_save(const remat_plan *plan, const char *path);
 

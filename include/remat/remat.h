@@ -8,6 +8,7 @@
 #include <remat/random.h>   /* numbers that can be drawn again */
 #include <remat/profile.h>  /* what layers cost */
 #include <remat/schedule.h> /* steps, and what they come to */
+#include <remat/revolve.h>  /* checkpointing with a number of slots */
 #include <remat/plan.h>     /* which layers to keep */
 
 #ifdef __cplusplus

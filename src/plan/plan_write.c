@@ -5,12 +5,16 @@
 
 static void write_step(output *out, const remat_profile *chain, remat_step step)
 {
-    static const char *const names[] = {"forward", "loss", "backward", "drop", "drop"};
-    output_text_field(out, "{", "op", names[step.op]);
-    if (step.op == REMAT_DROP_X || step.op == REMAT_DROP_STATE)
-        output_text_field(out, ", ", "what", step.op == REMAT_DROP_X ? "x" : "s");
+    static const char *const openings[] = {
+        [REMAT_FORWARD] = "{\"op\": \"forward\", \"layer\": ",
+        [REMAT_LOSS] = "{\"op\": \"loss\"",
+        [REMAT_BACKWARD] = "{\"op\": \"backward\", \"layer\": ",
+        [REMAT_DROP_X] = "{\"op\": \"drop\", \"what\": \"x\", \"layer\": ",
+        [REMAT_DROP_STATE] = "{\"op\": \"drop\", \"what\": \"s\", \"layer\": ",
+    };
+    output_text(out, openings[step.op]);
     if (step.op != REMAT_LOSS)
-        output_field(out, ", ", "layer", step.layer);
+        output_number(out, step.layer);
     if (step.op == REMAT_FORWARD && step.save != REMAT_NO_SAVE)
         output_text_field(out, ", ", "save", chain->layers[step.layer].modes[step.save].name);
     output_text(out, "}");
@@ -74,14 +78,12 @@ static remat_status write_plan(output *out, const remat_plan *plan, bool with_sc
 {
     write_figures(out, plan);
     remat_status status = REMAT_OK;
-    if (plan->figures.feasible) {
+    if (plan->figures.feasible && with_schedule) {
+        step_writer writer = {out, plan->chain, true};
         write_layers(out, plan);
-        if (with_schedule) {
-            step_writer writer = {out, plan->chain, true};
-            output_text(out, ",\n \"schedule\": [");
-            status = remat_plan_walk(plan, write_next_step, &writer);
-            output_text(out, "]");
-        }
+        output_text(out, ",\n \"schedule\": [");
+        status = remat_plan_walk(plan, write_next_step, &writer);
+        output_text(out, "]");
     }
     output_text(out, "}\n");
     remat_status ended = output_end(out);

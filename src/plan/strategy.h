@@ -28,7 +28,7 @@ struct plan_draft {
     uint8_t *marks;    /* one a layer; block_schedule.h */
     remat_step *steps; /* the schedule as it is */
     size_t step_count, step_capacity;
-    uint64_t slots;    /* of `revolve` */
+    uint64_t slots;    /* of `revolve` and `online` */
     bool infeasible;   /* no schedule of this strategy meets the budget */
     bool knows_min_budget;
     uint64_t min_budget_bytes;
@@ -62,5 +62,7 @@ remat_status strategy_every_nth(const plan_request *request, plan_draft *draft);
 remat_status strategy_largest(const plan_request *request, plan_draft *draft);
 remat_status strategy_budget(const plan_request *request, plan_draft *draft);
 remat_status strategy_sqrt(const plan_request *request, plan_draft *draft);
+remat_status strategy_revolve(const plan_request *request, plan_draft *draft);
+remat_status strategy_online(const plan_request *request, plan_draft *draft);
 
 #endif

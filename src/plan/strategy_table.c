@@ -18,6 +18,10 @@ static const strategy_entry table[] = {
     {{"budget", "", "recompute what frees most bytes per flop until the peak fits", true}, ARGUMENT_NONE,
      strategy_budget},
     {{"sqrt", "", "recompute everything, in about sqrt(N) blocks (Chen et al.)", false}, ARGUMENT_NONE, strategy_sqrt},
+    {{"revolve", ":SLOTS", "hold SLOTS states, best for equal layers (Griewank and Walther)", false}, ARGUMENT_COUNT,
+     strategy_revolve},
+    {{"online", ":SLOTS", "as revolve, for chains whose length is not known in advance", false}, ARGUMENT_COUNT,
+     strategy_online},
 };
 
 enum { STRATEGY_COUNT = sizeof table / sizeof table[0] };
