@@ -1,0 +1,38 @@
+# Small words for tests of the command line. Sourced; needs REMAT, the program.
+# A test script ends with `finish`, which fails if anything before it did.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+# expect CODE ARGUMENT...: runs remat; the exit code must be CODE. Leaves $work/out and $work/err.
+expect() {
+  wanted=$1
+  shift
+  code=0
+  "$REMAT" "$@" >"$work/out" 2>"$work/err" </dev/null || code=$?
+  [ "$code" = "$wanted" ] || complain "remat $*: exit code $code, wanted $wanted; it said: $(head -c 600 "$work/err")"
+}
+
+# expect_stdin CODE FILE ARGUMENT...: the same with FILE as standard input.
+expect_stdin() {
+  wanted=$1 input=$2
+  shift 2
+  code=0
+  "$REMAT" "$@" >"$work/out" 2>"$work/err" <"$input" || code=$?
+  [ "$code" = "$wanted" ] || complain "remat $* <$input: exit code $code, wanted $wanted"
+}
+
+complain() {
+  echo "FAILED: $*" >&2
+  failures=$((failures + 1))
+}
+
+# out TEXT / err TEXT: what the last run printed must contain TEXT.
+out() { grep -qF -- "$1" "$work/out" || complain "stdout has no '$1': $(head -c 600 "$work/out")"; }
+err() { grep -qF -- "$1" "$work/err" || complain "stderr has no '$1': $(head -c 600 "$work/err")"; }
+silent() { [ ! -s "$work/$1" ] || complain "$1 is not empty: $(head -c 300 "$work/$1")"; }
+
+# file NAME: writes standard input to $work/NAME.
+file() { cat >"$work/$1"; }
+
+finish() { [ "$failures" = 0 ]; }
