@@ -1,32 +1,16 @@
 /* Time and memory of planning with each simple strategy, for 10^3 to 10^6 layers. */
-#include <remat/remat.h>
+#include "measure.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-static void must(remat_context *context, remat_status status)
-{
-    if (status == REMAT_OK)
-        return;
-    fprintf(stderr, "bench_strategies: %s\n", remat_context_message(context));
-    exit(1);
-}
 
 /* Layers of all types with sizes and costs that differ. */
 static remat_profile *make_profile(remat_context *context, uint64_t layers)
 {
     remat_random stream = remat_random_stream(1, 0, 0);
     remat_profile *profile;
-    must(context, remat_profile_create(context, &profile));
+    measure_must(context, remat_profile_create(context, &profile));
     for (uint64_t i = 0; i < layers; i++) {
         remat_layer_options layer;
         remat_layer_options_init(&layer);
@@ -34,21 +18,9 @@ static remat_profile *make_profile(remat_context *context, uint64_t layers)
         layer.activation_bytes = 1024 + remat_random_below(&stream, 3 * i, 1 << 20);
         layer.output_bytes = remat_random_below(&stream, 3 * i + 1, layer.activation_bytes + 1);
         layer.recompute_flops = 1 + remat_random_below(&stream, 3 * i + 2, 1 << 30);
-        must(context, remat_profile_add_layer(profile, &layer));
+        measure_must(context, remat_profile_add_layer(profile, &layer));
     }
     return profile;
-}
-
-/* Half of what keeping everything takes; the greedy has to work for it. */
-static uint64_t half_of_keep_all(remat_context *context, const remat_profile *profile)
-{
-    remat_plan_options options;
-    remat_plan *plan;
-    remat_plan_options_init(&options);
-    must(context, remat_plan_create(context, profile, &options, &plan));
-    uint64_t peak = remat_plan_get_figures(plan)->schedule.peak_bytes;
-    remat_plan_destroy(plan);
-    return peak / 2;
 }
 
 static void measure(const char *strategy, uint64_t layers)
@@ -62,13 +34,13 @@ static void measure(const char *strategy, uint64_t layers)
     remat_plan_options_init(&options);
     options.strategy = strategy;
     if (strcmp(strategy, "budget") == 0)
-        options.budget_bytes = half_of_keep_all(context, profile);
+        options.budget_bytes = measure_keep_all(context, profile) / 2; /* the greedy has to work for it */
     double best = 1e9;
     for (int round = 0; round < (layers > 100000 ? 1 : 3); round++) {
         remat_plan *plan;
-        double start = now();
-        must(context, remat_plan_create(context, profile, &options, &plan));
-        double took = now() - start;
+        double start = measure_now();
+        measure_must(context, remat_plan_create(context, profile, &options, &plan));
+        double took = measure_now() - start;
         best = took < best ? took : best;
         remat_plan_destroy(plan);
     }

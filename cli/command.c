@@ -14,7 +14,7 @@ int command_fail(remat_context *context, remat_status status)
 {
     const char *message = remat_context_message(context);
     fprintf(stderr, "remat: %s\n", message[0] ? message : remat_status_text(status));
-    return status;
+    return (int)status;
 }
 
 remat_status command_open(remat_context *context, const char *path, FILE **stream, const char **name)
@@ -55,4 +55,20 @@ uint64_t command_size(struct argp_state *state, remat_context *context, const ch
     if (remat_size_parse(context, text, &bytes) != REMAT_OK)
         argp_error(state, "%s", remat_context_message(context));
     return bytes;
+}
+
+uint64_t command_count(struct argp_state *state, remat_context *context, const char *text)
+{
+    uint64_t count = 0;
+    if (remat_count_parse(context, text, &count) != REMAT_OK)
+        argp_error(state, "%s", remat_context_message(context));
+    return count;
+}
+
+unsigned command_threads(struct argp_state *state, remat_context *context, const char *text)
+{
+    uint64_t count = command_count(state, context, text);
+    if (count == 0 || count > 1024)
+        argp_error(state, "--threads takes a number from 1 to 1024, not %s", text);
+    return (unsigned)count;
 }

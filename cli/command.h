@@ -12,7 +12,9 @@
 typedef int (*command_fn)(remat_context *context, int argc, char **argv);
 
 int command_plan(remat_context *context, int argc, char **argv);
+int command_sweep(remat_context *context, int argc, char **argv);
 int command_check(remat_context *context, int argc, char **argv);
+int command_arena(remat_context *context, int argc, char **argv);
 
 /* Parses with argp in the way all commands do: wrong usage exits with 2. */
 void command_parse(const struct argp *argp, int argc, char **argv, void *input);
@@ -29,5 +31,9 @@ void command_close(FILE *stream);
 
 /* Parses an option's size or stops with a usage error. */
 uint64_t command_size(struct argp_state *state, remat_context *context, const char *text);
+/* The same for a count. */
+uint64_t command_count(struct argp_state *state, remat_context *context, const char *text);
+/* And for a number of threads. */
+unsigned command_threads(struct argp_state *state, remat_context *context, const char *text);
 
 #endif

@@ -71,7 +71,7 @@ int command_check(remat_context *context, int argc, char **argv)
     remat_profile *profile;
     remat_status status = command_read_profile(context, command.profile, &profile);
     if (status != REMAT_OK)
-        return status;
+        return (int)status;
     FILE *stream = NULL;
     const char *name;
     status = command_open(context, command.plan, &stream, &name);
@@ -85,5 +85,5 @@ int command_check(remat_context *context, int argc, char **argv)
     }
     command_close(stream);
     remat_profile_destroy(profile);
-    return status;
+    return (int)status;
 }

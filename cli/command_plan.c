@@ -1,23 +1,27 @@
 #include "command.h"
+#include "compare.h"
 #include "plan_text.h"
 
 #include <string.h>
 
-enum { OPTION_COUNT = 256, OPTION_LOSSY, OPTION_JSON, OPTION_NO_SCHEDULE, OPTION_ALL_LAYERS };
+enum { OPTION_COUNT = 256, OPTION_LOSSY, OPTION_JSON, OPTION_NO_SCHEDULE, OPTION_ALL_LAYERS, OPTION_METHOD, OPTION_THREADS, OPTION_COMPARE };
 
 typedef struct plan_command {
     remat_context *context;
     const char *file, *output;
     remat_plan_options options;
-    bool json, no_schedule, all_layers;
+    bool json, no_schedule, all_layers, compare;
 } plan_command;
 
 static const struct argp_option options[] = {
-    {"strategy", 's', "NAME[:ARG]", 0, "how to decide (see below); default: none without a budget", 0},
+    {"strategy", 's', "NAME[:ARG]", 0, "how to decide (see below); default: optimal under a budget, none without", 0},
     {"budget", 'b', "SIZE", 0, "the peak may not pass SIZE: 512, 64KiB, 8GB, 1.5GiB", 0},
     {"count", OPTION_COUNT, "WHAT", 0, "with the strategy budget: SIZE limits the 'peak' (default) or the bytes 'kept'",
      0},
     {"allow-lossy", OPTION_LOSSY, NULL, 0, "modes that lose precision may be used", 0},
+    {"method", OPTION_METHOD, "NAME", 0, "of optimal: auto (default), exhaustive or intervals", 0},
+    {"threads", OPTION_THREADS, "N", 0, "of optimal: use N threads (default: all cores); the plan is the same", 0},
+    {"compare", OPTION_COMPARE, NULL, 0, "set all strategies side by side: peak, cost, fits or not", 1},
     {"json", OPTION_JSON, NULL, 0, "print the plan file instead of a table", 1},
     {"output", 'o', "FILE", 0, "write the plan file to FILE", 1},
     {"no-schedule", OPTION_NO_SCHEDULE, NULL, 0, "with --json: print the figures alone", 1},
@@ -42,6 +46,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case 'b': command->options.budget_bytes = command_size(state, command->context, argument); break;
     case OPTION_COUNT: set_count(state, command, argument); break;
     case OPTION_LOSSY: command->options.allow_lossy = true; break;
+    case OPTION_METHOD: command->options.method = argument; break;
+    case OPTION_THREADS: command->options.threads = command_threads(state, command->context, argument); break;
+    case OPTION_COMPARE: command->compare = true; break;
     case OPTION_JSON: command->json = true; break;
     case 'o': command->output = argument; break;
     case OPTION_NO_SCHEDULE: command->no_schedule = true; break;
@@ -54,6 +61,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case ARGP_KEY_END:
         if (!command->file)
             argp_error(state, "FILE is missing: a profile, or - for standard input");
+        if (command->compare && (command->output || command->options.strategy))
+            argp_error(state, "--compare takes all strategies and writes no plan: leave out --strategy and --output");
         break;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -100,6 +109,22 @@ static remat_status show(const plan_command *command, const remat_profile *profi
                          : plan_text_print(profile, plan, command->all_layers);
 }
 
+/* Plans and shows; the exit code. */
+static int plan_once(const plan_command *command, const remat_profile *profile)
+{
+    remat_context *context = command->context;
+    remat_plan *plan;
+    remat_status status = remat_plan_create(context, profile, &command->options, &plan);
+    int code = status == REMAT_OK ? 0 : command_fail(context, status);
+    if (plan) {
+        status = show(command, profile, plan);
+        if (status != REMAT_OK)
+            code = command_fail(context, status);
+    }
+    remat_plan_destroy(plan);
+    return code;
+}
+
 int command_plan(remat_context *context, int argc, char **argv)
 {
     plan_command command = {.context = context};
@@ -108,16 +133,14 @@ int command_plan(remat_context *context, int argc, char **argv)
     remat_profile *profile;
     remat_status status = command_read_profile(context, command.file, &profile);
     if (status != REMAT_OK)
-        return status;
-    remat_plan *plan;
-    status = remat_plan_create(context, profile, &command.options, &plan);
-    int code = status == REMAT_OK ? 0 : command_fail(context, status);
-    if (plan) {
-        status = show(&command, profile, plan);
-        if (status != REMAT_OK)
-            code = command_fail(context, status);
+        return (int)status;
+    int code;
+    if (command.compare) {
+        status = compare_print(context, profile, &command.options, command.json);
+        code = status == REMAT_OK ? 0 : command_fail(context, status);
+    } else {
+        code = plan_once(&command, profile);
     }
-    remat_plan_destroy(plan);
     remat_profile_destroy(profile);
     return code;
 }

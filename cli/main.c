@@ -8,7 +8,9 @@ static const struct command {
     command_fn run;
 } commands[] = {
     {"plan", "decide which layers to keep and which to recompute", command_plan},
+    {"sweep", "show the whole curve of cost over memory", command_sweep},
     {"check", "replay a plan and say whether it is what it states", command_check},
+    {"arena", "give tensors their places in one piece of memory", command_arena},
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };

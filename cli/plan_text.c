@@ -174,6 +174,11 @@ static void print_cost(const remat_profile *profile, const remat_plan_figures *f
         printf("          at most %.2f %% above the cheapest: no legal schedule%s costs less than %s\n",
                percent(cost - figures->lower_bound_cost, figures->lower_bound_cost),
                figures->has_budget ? " within the budget" : "", remat_count_print(figures->lower_bound_cost, text));
+    if (figures->method_bound_cost && cost > figures->method_bound_cost)
+        printf("          at most %.2f %% above the cheapest that the method could have found\n",
+               percent(cost - figures->method_bound_cost, figures->method_bound_cost));
+    else if (figures->method_bound_cost && cost > figures->lower_bound_cost)
+        printf("          the cheapest of all schedules that the method considers\n");
 }
 
 static void print_savings(const remat_plan *plan)
@@ -206,8 +211,11 @@ remat_status plan_text_print(const remat_profile *profile, const remat_plan *pla
 {
     const remat_plan_figures *figures = remat_plan_get_figures(plan);
     const char *name = remat_profile_name(profile);
-    printf("%s%s%s, %zu layers, strategy %s\n", BOLD, *name ? name : "profile", PLAIN,
-           remat_profile_layer_count(profile), remat_plan_strategy(plan));
+    /* The strategy is called optimal, but the word is printed only where the plan is proven to be. */
+    const char *method = remat_plan_method(plan);
+    bool says_optimal = !*method || figures->schedule.total_cost == figures->lower_bound_cost;
+    printf("%s%s%s, %zu layers, %s %s\n", BOLD, *name ? name : "profile", PLAIN, remat_profile_layer_count(profile),
+           says_optimal ? "strategy" : "method", says_optimal ? remat_plan_strategy(plan) : method);
     if (!figures->feasible) {
         print_budget(figures);
         printf("%sfeasible%s  false\n", BOLD, PLAIN);

@@ -29,6 +29,8 @@ typedef struct remat_plan_options {
     uint64_t budget_bytes; /* REMAT_NO_BUDGET: none */
     remat_budget_counts count; /* REMAT_COUNT_KEPT only with the strategy `budget` */
     bool allow_lossy;          /* modes that are not lossless may be used */
+    const char *method;        /* of `optimal`: "auto" (or NULL), "exhaustive", "intervals" */
+    unsigned threads;          /* of `optimal`: 0 takes all cores; the plan is the same with any number */
 } remat_plan_options;
 void remat_plan_options_init(remat_plan_options *options);
 
@@ -50,11 +52,13 @@ typedef struct remat_plan_figures {
     uint64_t base_cost;        /* with everything kept */
     uint64_t base_peak_bytes;  /* likewise */
     uint64_t lower_bound_cost; /* of every legal schedule within the budget */
+    uint64_t method_bound_cost; /* of every schedule the method considers; of `optimal` only, else 0 */
     uint64_t estimated_bytes;  /* bytes kept + the largest recomputed activation */
     remat_figures schedule;    /* all zero where not feasible */
 } remat_plan_figures;
 const remat_plan_figures *remat_plan_get_figures(const remat_plan *plan);
 const char *remat_plan_strategy(const remat_plan *plan);
+const char *remat_plan_method(const remat_plan *plan); /* of `optimal`: what solved it; "" for all others */
 
 /* Why the strategy saved no memory here, or why the budget is too small; "" where neither is so. */
 const char *remat_plan_remark(const remat_plan *plan);

@@ -10,6 +10,8 @@
 #include <remat/schedule.h> /* steps, and what they come to */
 #include <remat/revolve.h>  /* checkpointing with a number of slots */
 #include <remat/plan.h>     /* which layers to keep */
+#include <remat/sweep.h>    /* the whole curve of cost over memory */
+#include <remat/arena.h>    /* offsets for tensors in one piece of memory */
 
 #ifdef __cplusplus
 extern "C" {

@@ -56,6 +56,11 @@ void json_reader_destroy(json_reader *reader)
     remat_release(reader->context, reader, 1, sizeof *reader);
 }
 
+void json_reader_set_line(json_reader *reader, uint64_t line)
+{
+    reader->line = reader->token_line = line;
+}
+
 remat_place json_place(const json_reader *reader)
 {
     remat_place place = REMAT_PLACE_NOWHERE;

@@ -38,6 +38,8 @@ typedef struct json_reader json_reader;
 /* `name` stands for the stream in messages and must outlive the reader. */
 remat_status json_reader_create(remat_context *context, FILE *stream, const char *name, json_reader **reader);
 void json_reader_destroy(json_reader *reader);
+/* For a stream that does not stand in line 1. */
+void json_reader_set_line(json_reader *reader, uint64_t line);
 
 /* The next token. All grammar is checked: what comes out is well formed so far. REMAT_BAD_INPUT or REMAT_IO. */
 remat_status json_next(json_reader *reader, json_token *token);

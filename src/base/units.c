@@ -39,15 +39,21 @@ static remat_status fail_unit(remat_context *context, const char *text, const ch
                       "size '%s' has the unknown unit '%s'; use B, KB, MB, GB, TB, KiB, MiB, GiB or TiB", text, unit);
 }
 
-/* A fraction's digits past these cannot change a whole number of bytes: a TiB has 13 decimal digits. */
-#define FRACTION_DIGITS 18
+/* floor(0.digits * unit), exactly, however many digits there are: from the last to the first, each carries a tenth of what
+ * is behind it, and cutting the carry cuts nothing that could still reach a whole byte. */
+static uint64_t fraction_of(const char *digits, size_t count, uint64_t unit)
+{
+    uint64_t carry = 0;
+    while (count-- > 0)
+        carry = ((uint64_t)(digits[count] - '0') * unit + carry) / 10;
+    return carry;
+}
 
 remat_status remat_size_parse(remat_context *context, const char *text, uint64_t *bytes)
 {
     const char *at = text;
     uint64_t whole = 0;
-    unsigned __int128 fraction = 0, scale = 1;
-    int digits = 0, fraction_digits = 0;
+    size_t digits = 0, fraction_digits = 0;
     for (; *at >= '0' && *at <= '9'; at++, digits++) {
         uint64_t ten_times;
         if (!remat_multiply(whole, 10, &ten_times) || !remat_add(&ten_times, (uint64_t)(*at - '0')))
@@ -55,13 +61,11 @@ remat_status remat_size_parse(remat_context *context, const char *text, uint64_t
                               text);
         whole = ten_times;
     }
+    const char *fraction = *at == '.' ? at + 1 : at;
     if (*at == '.')
-        for (at++; *at >= '0' && *at <= '9'; at++, digits++)
-            if (fraction_digits++ < FRACTION_DIGITS) {
-                fraction = fraction * 10 + (unsigned)(*at - '0');
-                scale *= 10;
-            }
-    if (digits == 0)
+        for (at++; *at >= '0' && *at <= '9'; at++)
+            fraction_digits++;
+    if (digits + fraction_digits == 0)
         return remat_fail(context, REMAT_INVALID, NULL,
                           "'%s' is not a size; write digits and a unit, such as 512, 64KiB, 8GB or 1.5GiB", text);
     const char *unit = at;
@@ -72,7 +76,7 @@ remat_status remat_size_parse(remat_context *context, const char *text, uint64_t
             continue;
         uint64_t result;
         if (!remat_multiply(whole, units[i].bytes, &result) ||
-            !remat_add(&result, (uint64_t)(fraction * units[i].bytes / scale)))
+            !remat_add(&result, fraction_of(fraction, fraction_digits, units[i].bytes)))
             return remat_fail(context, REMAT_INVALID, NULL, "size '%s' is too large; it must be below 2^63 bytes",
                               text);
         *bytes = result;

@@ -18,6 +18,11 @@ static uint64_t peak_budget(const remat_plan_options *options)
     return options->count == REMAT_COUNT_PEAK ? options->budget_bytes : REMAT_NO_BUDGET;
 }
 
+static uint64_t max(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 static remat_status refuse(remat_plan *plan, const remat_plan_options *options)
 {
     char budget[REMAT_SIZE_TEXT], least[REMAT_SIZE_TEXT];
@@ -45,7 +50,8 @@ static remat_status fill(remat_plan *plan, const strategy_entry *chosen, const p
     figures->budget_bytes = figures->has_budget ? options->budget_bytes : 0;
     plan->count = options->count;
     REMAT_TRY(plan_object_replay_base(plan));
-    figures->lower_bound_cost = remat_lower_bound_cost(request->chain, budget);
+    /* what a refused plan states: true under any budget */
+    REMAT_TRY(lower_bound_cost(plan->context, request->chain, REMAT_NO_BUDGET, UINT64_MAX, &figures->lower_bound_cost));
     REMAT_TRY(chosen->plan(request, &plan->draft));
     figures->min_budget_bytes = plan->draft.min_budget_bytes;
     if (plan->draft.infeasible)
@@ -60,6 +66,11 @@ static remat_status fill(remat_plan *plan, const strategy_entry *chosen, const p
                           (unsigned long long)budget);
     if (figures->schedule.peak_bytes > budget)
         return refuse(plan, options);
+    REMAT_TRY(lower_bound_cost(plan->context, request->chain, budget, figures->schedule.total_cost,
+                               &figures->lower_bound_cost));
+    figures->lower_bound_cost = max(figures->lower_bound_cost, plan->draft.lower_bound_cost);
+    if (plan->draft.method)
+        figures->method_bound_cost = max(figures->lower_bound_cost, plan->draft.method_bound_cost);
     figures->feasible = true;
     plan_object_explain(plan);
     return REMAT_OK;
@@ -73,10 +84,12 @@ remat_status remat_plan_create(remat_context *context, const remat_profile *prof
     remat_plan_options_init(&options);
     REMAT_TRY(remat_options_copy(context, &options, sizeof options, given, "remat_plan_options_init"));
     bool has_budget = options.budget_bytes != REMAT_NO_BUDGET;
-    const char *text = options.strategy ? options.strategy : has_budget ? "budget" : "none";
+    const char *text = options.strategy ? options.strategy : has_budget ? "optimal" : "none";
     plan_request request = {.context = context, .chain = profile, .options = &options};
     const strategy_entry *chosen;
     REMAT_TRY(remat_strategy_parse(&request, text, &chosen));
+    if (options.method && chosen->plan != strategy_optimal)
+        return remat_fail(context, REMAT_INVALID, NULL, "only the strategy 'optimal' has methods, not '%s'", text);
     if (options.count == REMAT_COUNT_KEPT && chosen->plan != strategy_budget)
         return remat_fail(context, REMAT_INVALID, NULL, "only the strategy 'budget' can count the bytes kept");
     REMAT_TRY(plan_object_create(context, profile, text, plan));

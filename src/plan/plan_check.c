@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "plan/lower_bound.h"
+#include "plan/optimal_method.h"
 
 #include <errno.h>
 #include <string.h>
@@ -40,6 +41,9 @@ static remat_status compare_numbers(const remat_plan *plan, const plan_stated *s
     if (plan_is_stated(stated, STATED_LOWER_BOUND) && stated->numbers[STATED_LOWER_BOUND] > schedule->total_cost)
         return differs(plan->context, file, "lower_bound_cost", stated->numbers[STATED_LOWER_BOUND],
                        "but the schedule costs only", schedule->total_cost);
+    if (plan_is_stated(stated, STATED_METHOD_BOUND) && stated->numbers[STATED_METHOD_BOUND] > schedule->total_cost)
+        return differs(plan->context, file, "method_bound_cost", stated->numbers[STATED_METHOD_BOUND],
+                       "but the schedule costs only", schedule->total_cost);
     if (plan_is_stated(stated, STATED_MIN_BUDGET) && stated->numbers[STATED_MIN_BUDGET] > schedule->peak_bytes)
         return differs(plan->context, file, "min_budget_bytes", stated->numbers[STATED_MIN_BUDGET],
                        "but the schedule has a peak of", schedule->peak_bytes);
@@ -56,7 +60,7 @@ static remat_status compare_layers(const remat_plan *plan, const plan_stated *st
     for (size_t i = 0; stated->has_layers && i < plan->chain->layer_count; i++) {
         const layer_outcome *said = &stated->layers[i], *found = &plan->layers[i];
         place.layer = i;
-        if (said->forwards && said->forwards != found->forwards) {
+        if (said->forwards != FORWARDS_NOT_STATED && said->forwards != found->forwards) {
             place.field = "forwards";
             return remat_fail(plan->context, REMAT_CHECK_FAILED, &place, "%u is stated, but the schedule has %u",
                               said->forwards, found->forwards);
@@ -111,15 +115,18 @@ static remat_status finish(step_taker *taker, const plan_stated *stated, const c
     REMAT_TRY(plan_object_replay_base(plan));
     REMAT_TRY(compare(plan, stated, file));
     plan->figures.feasible = true;
+    plan->figures.method_bound_cost = stated->numbers[STATED_METHOD_BOUND];
+    plan->draft.method = optimal_method_find(stated->method);
     plan->figures.has_budget = plan_is_stated(stated, STATED_BUDGET);
     plan->figures.budget_bytes = stated->numbers[STATED_BUDGET];
     plan->figures.min_budget_bytes = plan_is_stated(stated, STATED_MIN_BUDGET) ? stated->numbers[STATED_MIN_BUDGET]
                                                                                : plan->figures.schedule.peak_bytes;
-    plan->figures.lower_bound_cost =
-        plan_is_stated(stated, STATED_LOWER_BOUND)
-            ? stated->numbers[STATED_LOWER_BOUND]
-            : remat_lower_bound_cost(plan->chain, plan->figures.has_budget ? plan->figures.budget_bytes
-                                                                           : REMAT_NO_BUDGET);
+    uint64_t budget = plan->figures.has_budget ? plan->figures.budget_bytes : REMAT_NO_BUDGET;
+    if (plan_is_stated(stated, STATED_LOWER_BOUND))
+        plan->figures.lower_bound_cost = stated->numbers[STATED_LOWER_BOUND];
+    else if (taker->keep_steps) /* a mere check has no use for it */
+        REMAT_TRY(lower_bound_cost(plan->context, plan->chain, budget, plan->figures.schedule.total_cost,
+                                   &plan->figures.lower_bound_cost));
     if (plan_is_stated(stated, STATED_KEPT_BUDGET)) {
         plan->count = REMAT_COUNT_KEPT;
         plan->figures.has_budget = true;
@@ -144,7 +151,7 @@ static remat_status read_into(remat_plan *plan, FILE *stream, const char *name, 
         remat_text_release(plan->context, plan->strategy);
         plan->strategy = remat_text_copy(plan->context, stated.strategy[0] ? stated.strategy : "unknown");
         status = plan->strategy ? REMAT_OK : REMAT_NO_MEMORY;
-        plan_object_explain(plan);
+        snprintf(plan->remark, sizeof plan->remark, "%s", stated.remark);
     }
     remat_simulator_destroy(taker.simulator);
     plan_stated_clear(plan->context, plan->chain, &stated);

@@ -32,6 +32,29 @@ remat_status plan_draft_add_step(remat_context *context, plan_draft *draft, rema
     return REMAT_OK;
 }
 
+static remat_status play_step(void *simulator, remat_step step)
+{
+    return remat_simulator_step(simulator, step);
+}
+
+remat_status plan_draft_play_into(const remat_profile *chain, const plan_draft *draft, remat_simulator *simulator,
+                                  remat_figures *figures)
+{
+    if (draft->walk) /* an empty draft has nothing to walk */
+        REMAT_TRY(draft->walk(chain, draft, play_step, simulator));
+    return remat_simulator_finish(simulator, figures);
+}
+
+remat_status plan_draft_play(remat_context *context, const remat_profile *chain, const plan_draft *draft,
+                             remat_figures *figures)
+{
+    remat_simulator *simulator;
+    REMAT_TRY(remat_simulator_create(context, chain, &simulator));
+    remat_status status = plan_draft_play_into(chain, draft, simulator, figures);
+    remat_simulator_destroy(simulator);
+    return status;
+}
+
 void plan_draft_clear(remat_context *context, size_t layer_count, plan_draft *draft)
 {
     remat_release(context, draft->marks, layer_count, sizeof *draft->marks);

@@ -31,20 +31,6 @@ void remat_plan_destroy(remat_plan *plan)
     remat_release(plan->context, plan, 1, sizeof *plan);
 }
 
-static remat_status play(void *simulator, remat_step step)
-{
-    return remat_simulator_step(simulator, step);
-}
-
-/* Walks a draft through a simulator. */
-static remat_status play_draft(const remat_profile *chain, const plan_draft *draft, remat_simulator *simulator,
-                               remat_figures *figures)
-{
-    if (draft->walk)
-        REMAT_TRY(draft->walk(chain, draft, play, simulator));
-    return remat_simulator_finish(simulator, figures);
-}
-
 void plan_object_take_outcomes(remat_plan *plan, const remat_simulator *simulator)
 {
     for (size_t i = 0; i < plan->chain->layer_count; i++) {
@@ -62,7 +48,7 @@ remat_status plan_object_replay(remat_plan *plan)
     if (!plan->layers)
         return REMAT_NO_MEMORY;
     REMAT_TRY(remat_simulator_create(plan->context, plan->chain, &simulator));
-    remat_status status = play_draft(plan->chain, &plan->draft, simulator, &plan->figures.schedule);
+    remat_status status = plan_draft_play_into(plan->chain, &plan->draft, simulator, &plan->figures.schedule);
     if (status == REMAT_OK)
         plan_object_take_outcomes(plan, simulator);
     remat_simulator_destroy(simulator);
@@ -74,12 +60,9 @@ remat_status plan_object_replay_base(remat_plan *plan)
     plan_request request = {.context = plan->context, .chain = plan->chain};
     plan_draft keep_all = {0};
     remat_figures figures;
-    remat_simulator *simulator;
-    REMAT_TRY(remat_simulator_create(plan->context, plan->chain, &simulator));
     remat_status status = plan_draft_marks(&request, &keep_all);
     if (status == REMAT_OK)
-        status = play_draft(plan->chain, &keep_all, simulator, &figures);
-    remat_simulator_destroy(simulator);
+        status = plan_draft_play(plan->context, plan->chain, &keep_all, &figures);
     plan_draft_clear(plan->context, plan->chain->layer_count, &keep_all);
     if (status != REMAT_OK)
         return status;
@@ -98,6 +81,11 @@ const remat_plan_figures *remat_plan_get_figures(const remat_plan *plan)
 const char *remat_plan_strategy(const remat_plan *plan)
 {
     return plan->strategy;
+}
+
+const char *remat_plan_method(const remat_plan *plan)
+{
+    return plan->draft.method ? plan->draft.method : "";
 }
 
 const char *remat_plan_remark(const remat_plan *plan)

@@ -12,10 +12,11 @@ const char *const plan_stated_names[STATED_COUNT] = {
     [STATED_BASE_PEAK] = "base_peak_bytes",   [STATED_LOWER_BOUND] = "lower_bound_cost",
     [STATED_FLOPS] = "recompute_flops",       [STATED_MIN_BUDGET] = "min_budget_bytes",
     [STATED_STEPS] = "steps",                 [STATED_KEPT_BUDGET] = "kept_budget_bytes",
+    [STATED_METHOD_BOUND] = "method_bound_cost",
 };
 
 /* Bits of plan_stated.seen behind the numbers. */
-enum { SEEN_FORMAT = STATED_COUNT, SEEN_VERSION, SEEN_STRATEGY, SEEN_FEASIBLE, SEEN_LAYERS, SEEN_SCHEDULE, SEEN_REMARK };
+enum { SEEN_FORMAT = STATED_COUNT, SEEN_VERSION, SEEN_STRATEGY, SEEN_FEASIBLE, SEEN_LAYERS, SEEN_SCHEDULE, SEEN_REMARK, SEEN_METHOD };
 
 typedef struct plan_text {
     remat_context *context;
@@ -198,7 +199,7 @@ static remat_status read_layer_field(plan_text *plan, size_t position, unsigned 
         return REMAT_OK;
     default:
         REMAT_TRY(json_read_count(plan->reader, position, "forwards", &number));
-        outcome->forwards = number > UINT32_MAX ? UINT32_MAX : (uint32_t)number;
+        outcome->forwards = number < FORWARDS_NOT_STATED ? (uint32_t)number : FORWARDS_NOT_STATED - 1;
         return REMAT_OK;
     }
 }
@@ -207,7 +208,7 @@ static remat_status read_layer(plan_text *plan, size_t position)
 {
     static const char *const keys[] = {"index", "name", "decision", "forwards"};
     uint64_t seen = 0;
-    plan->stated->layers[position] = (layer_outcome){0, DECISION_NOT_STATED};
+    plan->stated->layers[position] = (layer_outcome){FORWARDS_NOT_STATED, DECISION_NOT_STATED};
     for (;;) {
         json_token key;
         REMAT_TRY(json_next(plan->reader, &key));
@@ -239,12 +240,10 @@ static remat_status read_layers(plan_text *plan)
             break;
         if (token.kind != JSON_OBJECT)
             return bad(plan, "layers", "%s is not allowed; a layer must be an object", json_kind_name(token.kind));
-        if (count == n)
-            break;
-        REMAT_TRY(read_layer(plan, count));
+        REMAT_TRY(count < n ? read_layer(plan, count) : json_skip_rest(plan->reader, &token));
     }
     plan->stated->has_layers = true;
-    if (count == n && plan->stated->layers)
+    if (count == n)
         return REMAT_OK;
     remat_place place = json_field_place(plan->reader, REMAT_NOWHERE, "layers");
     return remat_fail(plan->context, REMAT_CHECK_FAILED, &place, "the plan has %zu layers, the profile %zu", count, n);
@@ -252,20 +251,32 @@ static remat_status read_layers(plan_text *plan)
 
 /* ---- the whole ---- */
 
-static remat_status read_other(plan_text *plan, unsigned which)
+/* A text that the plan holds in `room` bytes. Ours always fit; others are cut, but never inside a letter. */
+static remat_status read_words(plan_text *plan, const char *field, char *to, size_t room)
 {
     const char *text = "";
+    REMAT_TRY(json_read_text(plan->reader, REMAT_NOWHERE, field, &text));
+    size_t length = strlen(text);
+    if (length >= room)
+        for (length = room - 1; length > 0 && (text[length] & 0xc0) == 0x80;)
+            length--;
+    memcpy(to, text, length);
+    to[length] = '\0';
+    return REMAT_OK;
+}
+
+static remat_status read_other(plan_text *plan, unsigned which)
+{
+    plan_stated *stated = plan->stated;
     switch (which) {
     case SEEN_FORMAT: return json_read_format(plan->reader, "remat-plan");
     case SEEN_VERSION: return json_read_version(plan->reader, 1);
-    case SEEN_FEASIBLE: return json_read_bool(plan->reader, REMAT_NOWHERE, "feasible", &plan->stated->feasible);
+    case SEEN_FEASIBLE: return json_read_bool(plan->reader, REMAT_NOWHERE, "feasible", &stated->feasible);
     case SEEN_LAYERS: return read_layers(plan);
     case SEEN_SCHEDULE: return read_schedule(plan);
-    case SEEN_STRATEGY:
-        REMAT_TRY(json_read_text(plan->reader, REMAT_NOWHERE, "strategy", &text));
-        snprintf(plan->stated->strategy, sizeof plan->stated->strategy, "%s", text);
-        return REMAT_OK;
-    default: return json_skip(plan->reader);
+    case SEEN_STRATEGY: return read_words(plan, "strategy", stated->strategy, sizeof stated->strategy);
+    case SEEN_METHOD: return read_words(plan, "method", stated->method, sizeof stated->method);
+    default: return read_words(plan, "remark", stated->remark, sizeof stated->remark);
     }
 }
 
@@ -276,7 +287,7 @@ static remat_status read_plan_field(plan_text *plan, const char *key)
         unsigned which;
     } others[] = {{"format", SEEN_FORMAT},     {"version", SEEN_VERSION}, {"strategy", SEEN_STRATEGY},
                   {"feasible", SEEN_FEASIBLE}, {"layers", SEEN_LAYERS},   {"schedule", SEEN_SCHEDULE},
-                  {"remark", SEEN_REMARK}};
+                  {"remark", SEEN_REMARK},     {"method", SEEN_METHOD}};
     for (unsigned i = 0; i < STATED_COUNT; i++)
         if (strcmp(plan_stated_names[i], key) == 0) {
             const char *name = plan_stated_names[i];

@@ -4,8 +4,9 @@
 
 #include "plan/plan_object.h"
 
-/* A layer of the file that does not say its decision. */
+/* What a layer of the file does not say. */
 #define DECISION_NOT_STATED 0xfffe
+#define FORWARDS_NOT_STATED UINT32_MAX
 
 /* The numbers a plan file may state. */
 enum {
@@ -21,6 +22,7 @@ enum {
     STATED_MIN_BUDGET,
     STATED_STEPS,
     STATED_KEPT_BUDGET,
+    STATED_METHOD_BOUND,
     STATED_COUNT
 };
 extern const char *const plan_stated_names[STATED_COUNT];
@@ -29,8 +31,8 @@ typedef struct plan_stated {
     uint64_t seen; /* a bit for each number below, and one for each other key */
     uint64_t numbers[STATED_COUNT];
     bool feasible, has_schedule, has_layers;
-    char strategy[128];
-    layer_outcome *layers; /* one a layer, where has_layers; forwards 0 where it is not stated */
+    char strategy[128], method[32], remark[320];
+    layer_outcome *layers; /* one a layer, where has_layers */
 } plan_stated;
 
 /* Reads the whole file. Every step of its schedule goes to `visit`; a failure of that is put at the step's line. */

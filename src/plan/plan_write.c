@@ -41,6 +41,8 @@ static void write_figures(output *out, const remat_plan *plan)
     output_text_field(out, "{", "format", "remat-plan");
     output_text(out, ", \"version\": 1");
     output_text_field(out, ", ", "strategy", plan->strategy);
+    if (plan->draft.method)
+        output_text_field(out, ", ", "method", plan->draft.method);
     output_text(out, figures->feasible ? ", \"feasible\": true" : ", \"feasible\": false");
     if (figures->has_budget) /* a budget on what is kept is no limit of the peak, and has a key of its own */
         output_field(out, ",\n ", plan->count == REMAT_COUNT_KEPT ? "kept_budget_bytes" : "budget_bytes",
@@ -49,6 +51,8 @@ static void write_figures(output *out, const remat_plan *plan)
     output_field(out, ", ", "base_peak_bytes", figures->base_peak_bytes);
     output_field(out, ",\n ", "base_cost", figures->base_cost);
     output_field(out, ", ", "lower_bound_cost", figures->lower_bound_cost);
+    if (plan->draft.method && figures->feasible)
+        output_field(out, ", ", "method_bound_cost", figures->method_bound_cost);
     if (plan->remark[0])
         output_text_field(out, ",\n ", "remark", plan->remark);
     if (!figures->feasible)

@@ -32,6 +32,9 @@ struct plan_draft {
     bool infeasible;   /* no schedule of this strategy meets the budget */
     bool knows_min_budget;
     uint64_t min_budget_bytes;
+    const char *method;         /* of `optimal`; NULL for all others */
+    uint64_t lower_bound_cost;  /* of any legal schedule, where the strategy knows one; else 0 */
+    uint64_t method_bound_cost; /* of any schedule the method considers, likewise */
     char remark[256];  /* why it is infeasible or saves nothing, where the strategy knows */
 };
 
@@ -39,6 +42,11 @@ struct plan_draft {
 remat_status plan_draft_marks(const plan_request *request, plan_draft *draft);
 /* Appends a step to a draft of steps. */
 remat_status plan_draft_add_step(remat_context *context, plan_draft *draft, remat_step step);
+/* Plays a draft to its end, in the caller's simulator or in one of its own. */
+remat_status plan_draft_play_into(const remat_profile *chain, const plan_draft *draft, remat_simulator *simulator,
+                                  remat_figures *figures);
+remat_status plan_draft_play(remat_context *context, const remat_profile *chain, const plan_draft *draft,
+                             remat_figures *figures);
 void plan_draft_clear(remat_context *context, size_t layer_count, plan_draft *draft);
 
 typedef remat_status (*strategy_fn)(const plan_request *request, plan_draft *draft);
@@ -63,6 +71,7 @@ remat_status strategy_largest(const plan_request *request, plan_draft *draft);
 remat_status strategy_budget(const plan_request *request, plan_draft *draft);
 remat_status strategy_sqrt(const plan_request *request, plan_draft *draft);
 remat_status strategy_revolve(const plan_request *request, plan_draft *draft);
+remat_status strategy_optimal(const plan_request *request, plan_draft *draft);
 remat_status strategy_online(const plan_request *request, plan_draft *draft);
 
 #endif

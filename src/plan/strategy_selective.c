@@ -10,7 +10,9 @@ remat_status strategy_selective(const plan_request *request, plan_draft *draft)
                           request->ratio);
     REMAT_TRY(plan_draft_marks(request, draft));
     uint64_t n = request->chain->layer_count;
-    uint64_t k = (uint64_t)(request->ratio * (double)n + 0.5); /* halves up */
+    double wanted = request->ratio * (double)n;
+    uint64_t k = (uint64_t)wanted;
+    k += wanted - (double)k >= 0.5; /* halves up; adding 0.5 first would round once too often */
     for (uint64_t j = 0; j < k; j++)
         draft->marks[j * n / k] = MARK_RECOMPUTE;
     return REMAT_OK;

@@ -22,9 +22,10 @@ static const strategy_entry table[] = {
      strategy_revolve},
     {{"online", ":SLOTS", "as revolve, for chains whose length is not known in advance", false}, ARGUMENT_COUNT,
      strategy_online},
+    {{"optimal", "", "the cheapest schedule within the budget", false}, ARGUMENT_NONE, strategy_optimal},
 };
 
-enum { STRATEGY_COUNT = sizeof table / sizeof table[0] };
+enum { STRATEGY_COUNT = sizeof table / sizeof table[0], LONGEST_TEXT = 127 /* what a plan file can say */ };
 
 const remat_strategy_info *remat_strategy_list(size_t position)
 {
@@ -69,6 +70,9 @@ static remat_status read_argument(plan_request *request, const strategy_entry *f
 remat_status remat_strategy_parse(plan_request *request, const char *text, const strategy_entry **found)
 {
     size_t length = strcspn(text, ":");
+    if (strlen(text) > LONGEST_TEXT)
+        return remat_fail(request->context, REMAT_INVALID, NULL, "a strategy is written in at most %d characters",
+                          LONGEST_TEXT);
     for (size_t i = 0; i < STRATEGY_COUNT; i++)
         if (strlen(table[i].info.name) == length && memcmp(table[i].info.name, text, length) == 0) {
             *found = &table[i];

@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 
+enum { REMAT_LONGEST_NAME = 1023 }; /* of a layer, a mode, a profile or a unit, in bytes */
+
 struct remat_profile {
     remat_context *context;
     const char *name, *cost_unit; /* NULL where not set */

@@ -141,6 +141,20 @@ static remat_status fill_keep(addition *add, remat_mode *keep)
     return check_limits(add, keep, fields);
 }
 
+/* What is refused here could not be read again from a file. */
+static remat_status check_text(remat_context *context, remat_status wrong, const remat_place *where, const char *field,
+                               const char *text)
+{
+    remat_place place = where ? *where : REMAT_PLACE_NOWHERE;
+    place.field = field;
+    if (strlen(text) > REMAT_LONGEST_NAME)
+        return remat_fail(context, wrong, &place, "%zu bytes long; a name may have at most %d", strlen(text),
+                          REMAT_LONGEST_NAME);
+    if (!remat_utf8_valid(text))
+        return remat_fail(context, wrong, &place, "the name is not valid UTF-8");
+    return REMAT_OK;
+}
+
 static remat_status fill_mode(addition *add, const remat_mode_options *from, const remat_mode *modes, size_t at,
                               remat_mode *mode)
 {
@@ -152,8 +166,7 @@ static remat_status fill_mode(addition *add, const remat_mode_options *from, con
     add->where.field = "modes.name";
     if (!from->name || !*from->name)
         return remat_fail(context, wrong, &add->where, "a mode needs a name");
-    if (!remat_utf8_valid(from->name))
-        return remat_fail(context, wrong, &add->where, "the name is not valid UTF-8");
+    REMAT_TRY(check_text(context, wrong, &add->where, "modes.name", from->name));
     if (strcmp(from->name, "keep") == 0 || strcmp(from->name, "recompute") == 0)
         return remat_fail(context, wrong, &add->where, "'%s' is reserved; a mode needs a name of its own", from->name);
     for (size_t i = 1; i < at; i++)
@@ -225,11 +238,9 @@ static remat_status fill_layer(addition *add, remat_layer *layer, remat_mode *mo
     }
     char name[40];
     snprintf(name, sizeof name, "layer%llu", (unsigned long long)layer->index);
-    if (options->name && !remat_utf8_valid(options->name)) {
-        add->where.field = "name";
-        return remat_fail(context, add->where.file ? REMAT_BAD_INPUT : REMAT_INVALID, &add->where,
-                          "the name is not valid UTF-8");
-    }
+    if (options->name)
+        REMAT_TRY(check_text(context, add->where.file ? REMAT_BAD_INPUT : REMAT_INVALID, &add->where, "name",
+                             options->name));
     layer->name = remat_text_copy(context, options->name ? options->name : name);
     return layer->name ? REMAT_OK : REMAT_NO_MEMORY;
 }
@@ -251,6 +262,8 @@ remat_status remat_chain_add(remat_profile *chain, const remat_layer_options *op
         return invalid(&add, "layers", "below 2^32 - 1", chain->layer_count);
     if (options->mode_count > MOST_MODES)
         return invalid(&add, "modes", "64 at most", options->mode_count);
+    if (options->mode_count > 0 && !options->modes)
+        return invalid(&add, "modes", "0 where there is no array of them", options->mode_count);
     REMAT_TRY(remat_grow(chain->context, (void **)&chain->layers, &chain->layer_capacity, chain->layer_count + 1,
                          sizeof *chain->layers));
     size_t mode_count = options->mode_count + 1;
@@ -340,8 +353,8 @@ remat_status remat_profile_set_loss_workspace_bytes(remat_profile *profile, uint
 
 static remat_status replace_text(remat_context *context, const char **text, const char *with)
 {
-    if (with && !remat_utf8_valid(with))
-        return remat_fail(context, REMAT_INVALID, NULL, "the text is not valid UTF-8");
+    if (with)
+        REMAT_TRY(check_text(context, REMAT_INVALID, NULL, NULL, with));
     char *copy = with ? remat_text_copy(context, with) : NULL;
     if (with && !copy)
         return REMAT_NO_MEMORY;

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { MOST_NAME_BYTES = 1024, MODE_FIELD_COUNT = 8, MOST_MODES_READ = 65 };
+enum { MOST_NAME_BYTES = REMAT_LONGEST_NAME + 1, MODE_FIELD_COUNT = 8, MOST_MODES_READ = 65 };
 
 /* One layer while it is read. Its strings are copies, since the reader's text changes with every token. */
 typedef struct layer_text {
@@ -254,10 +254,11 @@ static remat_status read_chain(remat_profile *chain, json_reader *reader, layer_
     return json_next(reader, &end);
 }
 
-remat_status remat_profile_read_json(remat_profile *chain, FILE *stream, const char *name)
+remat_status remat_profile_read_json(remat_profile *chain, FILE *stream, const char *name, uint64_t line)
 {
     json_reader *reader;
     REMAT_TRY(json_reader_create(chain->context, stream, name, &reader));
+    json_reader_set_line(reader, line);
     layer_text *layer = remat_alloc(chain->context, 1, sizeof *layer);
     remat_status status = REMAT_NO_MEMORY;
     if (layer) {

@@ -38,12 +38,26 @@ remat_status remat_layer_type_parse(remat_context *context, const char *text, co
 #undef X
 }
 
-/* The first byte behind a byte order mark, if there is one; the stream still stands before it. */
-static int first_byte(FILE *stream)
+/* Passes over a byte order mark. Other text may begin with the same byte; it is pushed back whole, which the C libraries
+ * of today take for three bytes. */
+static void skip_mark(FILE *stream)
 {
+    int bytes[3] = {getc(stream), EOF, EOF};
+    if (bytes[0] == 0xef)
+        bytes[1] = getc(stream);
+    if (bytes[1] == 0xbb)
+        bytes[2] = getc(stream);
+    for (int i = 2; i >= 0 && bytes[2] != 0xbf; i--)
+        ungetc(bytes[i], stream); /* which does nothing for EOF */
+}
+
+/* The first byte that is not white space; the stream still stands before it, in line *line. */
+static int first_byte(FILE *stream, uint64_t *line)
+{
+    skip_mark(stream);
     int byte = getc(stream);
-    if (byte == 0xef && getc(stream) == 0xbb && getc(stream) == 0xbf)
-        byte = getc(stream);
+    for (*line = 1; byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n'; byte = getc(stream))
+        *line += byte == '\n';
     ungetc(byte, stream);
     return byte;
 }
@@ -51,10 +65,11 @@ static int first_byte(FILE *stream)
 remat_status remat_profile_read(remat_context *context, FILE *stream, const char *name, remat_profile **profile)
 {
     REMAT_TRY(remat_profile_create(context, profile));
-    int first = first_byte(stream);
-    bool json = first != EOF && strchr("{[ \t\r\n", first); /* a CSV starts with a column's name */
-    remat_status status =
-        json ? remat_profile_read_json(*profile, stream, name) : remat_profile_read_csv(*profile, stream, name);
+    uint64_t line;
+    int first = first_byte(stream, &line);
+    bool json = first == '{' || first == '['; /* a CSV starts with a column's name */
+    remat_status status = json ? remat_profile_read_json(*profile, stream, name, line)
+                               : remat_profile_read_csv(*profile, stream, name, line);
     if (status != REMAT_OK) {
         remat_profile_destroy(*profile);
         *profile = NULL;

@@ -4,9 +4,9 @@
 
 #include "profile/chain.h"
 
-/* Each fills an empty chain from the stream, which stands at its beginning. */
-remat_status remat_profile_read_json(remat_profile *chain, FILE *stream, const char *name);
-remat_status remat_profile_read_csv(remat_profile *chain, FILE *stream, const char *name);
+/* Each fills an empty chain from the stream, which stands in line `line` with nothing but white space before. */
+remat_status remat_profile_read_json(remat_profile *chain, FILE *stream, const char *name, uint64_t line);
+remat_status remat_profile_read_csv(remat_profile *chain, FILE *stream, const char *name, uint64_t line);
 
 /* The figures of a layer that both formats name alike, and where they go in the options. */
 typedef struct profile_field {

@@ -1,4 +1,4 @@
-#include "schedule/revolve.h"
+#include "schedule/revolve_stretch.h"
 
 #include "base/alloc.h"
 #include "base/error.h"

@@ -1,6 +1,6 @@
 /* The reversal of a stretch of equal layers with a number of slots, for the strategies built on it. */
-#ifndef REMAT_SCHEDULE_REVOLVE_H
-#define REMAT_SCHEDULE_REVOLVE_H
+#ifndef REMAT_SCHEDULE_REVOLVE_STRETCH_H
+#define REMAT_SCHEDULE_REVOLVE_STRETCH_H
 
 #include <remat/revolve.h>
 

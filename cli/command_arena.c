@@ -1,0 +1,138 @@
+#include "command.h"
+
+enum { OPTION_JSON = 256, OPTION_EFFORT };
+
+typedef struct arena_command {
+    remat_context *context;
+    const char *file;
+    remat_arena_options options;
+    bool limited, json; /* limited: a capacity was given; 0 bytes are one, too */
+} arena_command;
+
+static const struct argp_option options[] = {
+    {"capacity", 'c', "SIZE", 0, "stop at the first placement within SIZE: 512, 64KiB, 8GB; exit 4 where none is found", 0},
+    {"alignment", 'a', "N", 0, "every offset is a multiple of N bytes (default: 1)", 0},
+    {"effort", OPTION_EFFORT, "N", 0, "search through at most N positions (default: 1000000); 0: fast methods only", 0},
+    {"json", OPTION_JSON, NULL, 0, "print rows and figures as JSON", 1},
+    {0}};
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    arena_command *command = state->input;
+    switch (key) {
+    case 'c':
+        command->options.capacity = command_size(state, command->context, argument);
+        command->limited = true;
+        break;
+    case 'a':
+        command->options.alignment = command_count(state, command->context, argument);
+        if (command->options.alignment == 0)
+            argp_error(state, "--alignment takes a number from 1 on");
+        break;
+    case OPTION_EFFORT: command->options.effort = command_count(state, command->context, argument); break;
+    case OPTION_JSON: command->json = true; break;
+    case ARGP_KEY_ARG:
+        if (command->file)
+            argp_error(state, "one FILE is enough; '%s' is a second", argument);
+        command->file = argument;
+        break;
+    case ARGP_KEY_END:
+        if (!command->file)
+            argp_error(state, "FILE is missing: a CSV of lifetimes, or - for standard input");
+        break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static const struct argp argp = {
+    options,
+    parse,
+    "FILE",
+    "Give the tensors of FILE their places in one piece of memory: tensors alive at the same time never share bytes, and "
+    "all together need as few as can be found. FILE is a CSV with the columns id, lower, upper and size; a tensor lives "
+    "from lower until just before upper. The rows come back with a column offset.\v"
+    "Example:\n  remat arena lifetimes.csv > placed.csv\n  remat arena lifetimes.csv --capacity 1MiB --alignment 64",
+    NULL,
+    NULL,
+    NULL};
+
+static remat_status read_table(remat_context *context, const char *path, remat_lifetime_table **table)
+{
+    FILE *stream;
+    const char *name;
+    remat_status status = command_open(context, path, &stream, &name);
+    if (status != REMAT_OK)
+        return status;
+    status = remat_lifetime_table_read(context, stream, name, table);
+    command_close(stream);
+    if (status != REMAT_OK)
+        command_fail(context, status);
+    return status;
+}
+
+static void print_words(const remat_lifetime_table *table, const remat_arena_result *result)
+{
+    char height[REMAT_COUNT_TEXT], size[REMAT_SIZE_TEXT], bound[REMAT_COUNT_TEXT];
+    fprintf(stderr, "%zu tensors in %s bytes (%s)", remat_lifetime_table_count(table),
+            remat_count_print(result->height, height), remat_size_print(result->height, size));
+    if (result->height == result->lower_bound)
+        fprintf(stderr, ", proven: no placement needs less\n");
+    else
+        fprintf(stderr, ", not proven to be the least; the lower bound is %s (%.2f %% less)\n",
+                remat_count_print(result->lower_bound, bound),
+                100.0 * (1.0 - (double)result->lower_bound / (double)result->height));
+}
+
+/* REMAT_OK or REMAT_INFEASIBLE: the rows have offsets, and another algorithm than the one that found them agrees. */
+static remat_status place(const arena_command *command, remat_lifetime_table *table, remat_arena_result *result)
+{
+    remat_lifetime *rows = remat_lifetime_table_rows(table);
+    size_t count = remat_lifetime_table_count(table);
+    const remat_arena_options *wanted = &command->options;
+    remat_status status = remat_arena_place(command->context, rows, count, wanted, result);
+    if (status != REMAT_OK && status != REMAT_INFEASIBLE) {
+        command_fail(command->context, status);
+        return status;
+    }
+    remat_status checked = remat_arena_check(command->context, rows, count, wanted->alignment, result->height);
+    if (checked != REMAT_OK) {
+        command_fail(command->context, checked);
+        return checked;
+    }
+    return command->limited && result->height > wanted->capacity ? REMAT_INFEASIBLE : REMAT_OK;
+}
+
+static void print_miss(const arena_command *command, const remat_arena_result *result)
+{
+    bool impossible = result->lower_bound > command->options.capacity;
+    fprintf(stderr, "remat: %s fits into %llu bytes; the best placement found needs %llu and is printed all the same\n",
+            impossible ? "no placement" : "no placement was found that", (unsigned long long)command->options.capacity,
+            (unsigned long long)result->height);
+}
+
+int command_arena(remat_context *context, int argc, char **argv)
+{
+    arena_command command = {.context = context};
+    remat_arena_options_init(&command.options);
+    command_parse(&argp, argc, argv, &command);
+    remat_lifetime_table *table;
+    remat_arena_result result;
+    remat_status status = read_table(context, command.file, &table);
+    if (status != REMAT_OK)
+        return (int)status;
+    status = place(&command, table, &result);
+    int code = (int)status;
+    if (status == REMAT_OK || status == REMAT_INFEASIBLE) {
+        bool fits = status == REMAT_OK;
+        status = command.json ? remat_lifetime_table_write_json(table, &command.options, &result, fits, stdout)
+                              : remat_lifetime_table_write(table, stdout);
+        print_words(table, &result);
+        if (!fits)
+            print_miss(&command, &result);
+        if (status != REMAT_OK)
+            code = command_fail(context, status);
+    }
+    remat_lifetime_table_destroy(table);
+    return code;
+}

@@ -1,0 +1,238 @@
+#include "support/fixture.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/options.h"
+
+static void a_fresh_context_has_nothing_to_say(void **state)
+{
+    fixture *f = *state;
+    const remat_error *error = remat_context_error(f->context);
+    assert_string_equal(remat_context_message(f->context), "");
+    assert_int_equal(error->status, REMAT_OK);
+    assert_string_equal(error->message, "");
+    assert_string_equal(error->file, "");
+    assert_string_equal(error->field, "");
+    assert_true(error->line == REMAT_NOWHERE && error->layer == REMAT_NOWHERE && error->step == REMAT_NOWHERE);
+    assert_int_equal(remat_context_bytes(f->context), 0);
+    assert_int_equal(remat_context_peak_bytes(f->context), 0);
+}
+
+static void destroying_nothing_is_fine(void **state)
+{
+    (void)state;
+    remat_context_destroy(NULL);
+    remat_profile_destroy(NULL);
+    remat_plan_destroy(NULL);
+    remat_simulator_destroy(NULL);
+}
+
+static void a_context_without_memory_is_no_context(void **state)
+{
+    (void)state;
+    failing_allocator memory = {.fail_at = 1};
+    remat_allocator hook = failing_allocator_hook(&memory);
+    remat_context *context = (remat_context *)&memory;
+    assert_int_equal(remat_context_create(&hook, &context), REMAT_NO_MEMORY);
+    assert_null(context);
+    assert_int_equal(memory.blocks, 0);
+}
+
+static void a_failure_is_told_in_one_sentence_and_in_parts(void **state)
+{
+    fixture *f = *state;
+    remat_place place = REMAT_PLACE_NOWHERE;
+    place.file = "a.json";
+    place.line = 12;
+    place.layer = 3;
+    place.step = 4;
+    place.field = "index";
+    remat_status status = remat_fail(f->context, REMAT_BAD_INPUT, &place, "%d is %s", 7, "odd");
+    assert_int_equal(status, REMAT_BAD_INPUT);
+    assert_string_equal(remat_context_message(f->context), "a.json:12: layer 3: step 4: index: 7 is odd");
+    const remat_error *error = remat_context_error(f->context);
+    assert_int_equal(error->status, REMAT_BAD_INPUT);
+    assert_string_equal(error->message, remat_context_message(f->context));
+    assert_string_equal(error->file, "a.json");
+    assert_string_equal(error->field, "index");
+    assert_int_equal(error->line, 12);
+    assert_int_equal(error->layer, 3);
+    assert_int_equal(error->step, 4);
+}
+
+static void a_later_failure_replaces_every_part(void **state)
+{
+    fixture *f = *state;
+    remat_place place = {"a.json", 12, 3, 4, "index"};
+    remat_fail(f->context, REMAT_BAD_INPUT, &place, "first");
+    remat_fail(f->context, REMAT_INVALID, NULL, "second");
+    const remat_error *error = remat_context_error(f->context);
+    assert_string_equal(error->message, "second");
+    assert_string_equal(error->file, "");
+    assert_string_equal(error->field, "");
+    assert_true(error->line == REMAT_NOWHERE && error->layer == REMAT_NOWHERE && error->step == REMAT_NOWHERE);
+}
+
+static void a_failure_can_be_put_into_a_file(void **state)
+{
+    fixture *f = *state;
+    remat_place place = REMAT_PLACE_NOWHERE;
+    place.step = 5;
+    place.field = "save";
+    remat_fail(f->context, REMAT_CHECK_FAILED, &place, "no");
+    assert_int_equal(remat_fail_in_file(f->context, "plan.json", 9), REMAT_CHECK_FAILED);
+    const remat_error *error = remat_context_error(f->context);
+    assert_string_equal(error->message, "plan.json:9: step 5: save: no");
+    assert_string_equal(error->file, "plan.json");
+    assert_string_equal(error->field, "save");
+    assert_int_equal(error->line, 9);
+    assert_int_equal(error->step, 5);
+}
+
+static void the_last_message_may_be_part_of_the_next(void **state)
+{
+    fixture *f = *state;
+    remat_fail(f->context, REMAT_IO, NULL, "inner");
+    remat_fail(f->context, REMAT_IO, NULL, "outer: %s!", remat_context_message(f->context));
+    assert_string_equal(remat_context_message(f->context), "outer: inner!");
+}
+
+static void long_messages_are_cut_and_terminated(void **state)
+{
+    fixture *f = *state;
+    char text[4000];
+    memset(text, 'm', sizeof text);
+    text[sizeof text - 1] = '\0';
+    remat_place place = REMAT_PLACE_NOWHERE;
+    place.file = place.field = text;
+    remat_fail(f->context, REMAT_IO, &place, "%s %s", text, text);
+    const remat_error *error = remat_context_error(f->context);
+    assert_true(strlen(error->message) > 500 && strlen(error->message) < 1024);
+    assert_true(strlen(error->file) < 512);
+    assert_true(strlen(error->field) < 64);
+    remat_fail_in_file(f->context, text, 3);
+    assert_true(strlen(error->message) < 1024);
+}
+
+static void warnings_reach_the_hook_or_nobody(void **state)
+{
+    fixture *f = *state;
+    remat_place place = REMAT_PLACE_NOWHERE;
+    place.file = "p.csv";
+    place.line = 2;
+    remat_warn(f->context, &place, "the column '%s' is odd", "c");
+    assert_int_equal(f->warnings, 1);
+    assert_string_equal(f->warning, "p.csv:2: the column 'c' is odd");
+    assert_string_equal(remat_context_message(f->context), ""); /* a warning is not a failure */
+    remat_context_on_warning(f->context, NULL, NULL);
+    remat_warn(f->context, NULL, "unheard");
+    assert_int_equal(f->warnings, 1);
+}
+
+static void bytes_are_counted_up_and_down(void **state)
+{
+    fixture *f = *state;
+    void *a = remat_alloc(f->context, 10, 100), *b = remat_alloc_zeroed(f->context, 0, 8);
+    assert_int_equal(remat_context_bytes(f->context), 1008); /* no items count as one */
+    assert_memory_equal(b, "\0\0\0\0\0\0\0\0", 8);
+    remat_release(f->context, a, 10, 100);
+    assert_int_equal(remat_context_bytes(f->context), 8);
+    assert_int_equal(remat_context_peak_bytes(f->context), 1008);
+    remat_release(f->context, b, 0, 8);
+    remat_release(f->context, NULL, 5, 5);
+    assert_int_equal(remat_context_bytes(f->context), 0);
+    assert_int_equal(remat_context_peak_bytes(f->context), 1008);
+}
+
+static void aligned_memory_is_aligned(void **state)
+{
+    fixture *f = *state;
+    for (size_t alignment = 16; alignment <= 4096; alignment *= 2) {
+        void *memory = remat_alloc_aligned(f->context, 100, alignment);
+        assert_int_equal((uintptr_t)memory % alignment, 0);
+        remat_release(f->context, memory, 100, 1);
+    }
+}
+
+static void too_much_memory_is_an_error_that_says_how_much(void **state)
+{
+    fixture *f = *state;
+    assert_null(remat_alloc(f->context, SIZE_MAX / 2, 3));
+    assert_int_equal(remat_context_error(f->context)->status, REMAT_NO_MEMORY);
+    f->memory.fail_at = f->memory.calls + 1;
+    assert_null(remat_alloc(f->context, 7, 1));
+    expect_message(f, "7 more bytes");
+    assert_int_equal(remat_context_bytes(f->context), 0);
+}
+
+static void growing_keeps_what_is_there(void **state)
+{
+    fixture *f = *state;
+    void *items = NULL;
+    size_t capacity = 0;
+    for (size_t i = 0; i < 5000; i++) {
+        expect_ok(f, remat_grow(f->context, &items, &capacity, i + 1, sizeof(uint32_t)));
+        ((uint32_t *)items)[i] = (uint32_t)i;
+    }
+    for (size_t i = 0; i < 5000; i++)
+        assert_int_equal(((uint32_t *)items)[i], i);
+    assert_true(f->memory.calls < 30); /* at least doubled each time */
+    void *before = items;
+    size_t held = capacity;
+    f->memory.fail_at = f->memory.calls + 1;
+    expect_status(f, remat_grow(f->context, &items, &capacity, capacity + 1, sizeof(uint32_t)), REMAT_NO_MEMORY);
+    assert_ptr_equal(items, before);
+    assert_int_equal(capacity, held);
+    remat_release(f->context, items, capacity, sizeof(uint32_t));
+}
+
+static void options_of_an_older_kind_are_taken_and_others_refused(void **state)
+{
+    fixture *f = *state;
+    struct options {
+        size_t struct_size;
+        uint64_t first, second;
+    } target = {sizeof target, 1, 2}, older = {offsetof(struct options, second), 10, 20};
+    struct options newer = {1000, 3, 4}, none = {0};
+    expect_ok(f, remat_options_copy(f->context, &target, sizeof target, &older, "options_init"));
+    assert_int_equal(target.first, 10);
+    assert_int_equal(target.second, 2); /* the default stays */
+    expect_status(f, remat_options_copy(f->context, &target, sizeof target, &newer, "options_init"), REMAT_INVALID);
+    expect_status(f, remat_options_copy(f->context, &target, sizeof target, &none, "options_init"), REMAT_INVALID);
+    expect_message(f, "call options_init");
+    assert_int_equal(target.first, 10);
+}
+
+static void every_status_has_a_text_of_its_own(void **state)
+{
+    (void)state;
+    for (int i = REMAT_OK; i <= REMAT_CHECK_FAILED; i++)
+        for (int k = REMAT_OK; k < i; k++)
+            assert_string_not_equal(remat_status_text((remat_status)i), remat_status_text((remat_status)k));
+    assert_non_null(remat_status_text((remat_status)99));
+    char version[32];
+    snprintf(version, sizeof version, "%d.%d.%d", REMAT_VERSION_MAJOR, REMAT_VERSION_MINOR, REMAT_VERSION_PATCH);
+    assert_string_equal(remat_version(), version);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FIXTURE_TEST(a_fresh_context_has_nothing_to_say),
+        cmocka_unit_test(destroying_nothing_is_fine),
+        cmocka_unit_test(a_context_without_memory_is_no_context),
+        FIXTURE_TEST(a_failure_is_told_in_one_sentence_and_in_parts),
+        FIXTURE_TEST(a_later_failure_replaces_every_part),
+        FIXTURE_TEST(a_failure_can_be_put_into_a_file),
+        FIXTURE_TEST(the_last_message_may_be_part_of_the_next),
+        FIXTURE_TEST(long_messages_are_cut_and_terminated),
+        FIXTURE_TEST(warnings_reach_the_hook_or_nobody),
+        FIXTURE_TEST(bytes_are_counted_up_and_down),
+        FIXTURE_TEST(aligned_memory_is_aligned),
+        FIXTURE_TEST(too_much_memory_is_an_error_that_says_how_much),
+        FIXTURE_TEST(growing_keeps_what_is_there),
+        FIXTURE_TEST(options_of_an_older_kind_are_taken_and_others_refused),
+        cmocka_unit_test(every_status_has_a_text_of_its_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
