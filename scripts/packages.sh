@@ -6,7 +6,7 @@ set -eu
 needed=""
 for job in "$@"; do
   case $job in
-    build) needed="$needed gcc libc6-dev make cmake" ;;
+    build) needed="$needed gcc libc6-dev make cmake libxxhash-dev" ;;
     check) needed="$needed pkg-config libcmocka-dev libjansson-dev" ;;
     *) echo "packages.sh: unknown job '$job'" >&2; exit 2 ;;
   esac

@@ -12,6 +12,9 @@
 #include <remat/plan.h>     /* which layers to keep */
 #include <remat/sweep.h>    /* the whole curve of cost over memory */
 #include <remat/arena.h>    /* offsets for tensors in one piece of memory */
+#include <remat/store.h>    /* where a kept activation lives: memory, 16 bits, disk */
+#include <remat/checkpointer.h> /* keep some activations of your own forward, recompute the others */
+#include <remat/tape.h>     /* your own forward and backward, driven by a plan in one arena */
 
 #ifdef __cplusplus
 extern "C" {

@@ -14,19 +14,42 @@ static int64_t *last_row(const optimal_least *least, uint32_t tail, uint32_t end
     return least->by_last + ((tail * least->per_side + end) * n + last) * n;
 }
 
+/* The end with this number of its own, as the model lists it; NO_END where there is none. */
+static uint32_t listed_end(const optimal_least *least, size_t start, uint32_t end)
+{
+    if (end == 0)
+        return 0;
+    return optimal_ends_find(&least->model->ends, start,
+                             (optimal_end){END_LEAVES, 0, TAIL_SAVED + end - 1, FORM_PLAIN, 0});
+}
+
+static uint64_t dense_of(const optimal_least *least, uint32_t start, uint32_t last, uint32_t tail, uint32_t end)
+{
+    if (start <= last)
+        return (uint64_t)start_row(least, tail, end, start)[last];
+    uint64_t memory = MEMORY_END, cost;
+    if (optimal_tail_exists(least->model, start, tail))
+        optimal_tail_step(least->model, start, tail, &memory, &cost);
+    return memory;
+}
+
 uint64_t optimal_least_of(const optimal_least *least, optimal_state state)
 {
-    if (state.start > state.last) {
-        uint64_t memory, cost;
-        optimal_tail_step(least->model, state.start, state.tail, &memory, &cost);
-        return memory;
+    uint32_t number = 0;
+    if (state.start <= state.last && state.end != 0) {
+        const optimal_end *end = optimal_ends_get(&least->model->ends, state.start, state.end);
+        if (end->kind != END_LEAVES || end->ahead != 0 || end->form != FORM_PLAIN)
+            return MEMORY_END;
+        number = end->tail;
     }
-    return (uint64_t)start_row(least, state.tail, state.end, state.start)[state.last];
+    if (state.tail >= least->per_side || number >= least->per_side)
+        return MEMORY_END;
+    return dense_of(least, state.start, state.last, state.tail, number);
 }
 
 uint64_t optimal_least_budget(const optimal_least *least)
 {
-    optimal_state root = {0, (uint32_t)least->model->n - 1, TAIL_LOSS, END_DONE};
+    optimal_state root = {0, (uint32_t)least->model->n - 1, TAIL_LOSS, 0};
     return optimal_least_of(least, root) + least->model->x[0];
 }
 
@@ -103,35 +126,42 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* Here and below state.end is the number of its own. */
 static int64_t least_save(const optimal_least *least, optimal_state state)
 {
     int64_t best = (int64_t)MEMORY_END;
+    optimal_state listed = {state.start, state.last, state.tail, listed_end(least, state.start, state.end)};
     for (uint32_t q = 0; q + 1 < least->per_side; q++) {
         uint64_t floor, shift, cost;
-        if (!optimal_save_figures(least->model, state, q, &floor, &shift, &cost))
+        if (!optimal_save_figures(least->model, listed, q, &floor, &shift, &cost))
             continue;
-        optimal_state inner = {state.start + 1, state.last, state.tail, END_DONE};
-        int64_t memory = larger((int64_t)(optimal_least_of(least, inner) + shift), (int64_t)floor);
+        uint64_t inner = dense_of(least, state.start + 1, state.last, state.tail, 0);
+        int64_t memory = larger((int64_t)(inner + shift), (int64_t)floor);
         best = memory < best ? memory : best;
     }
     return best;
+}
+
+static int64_t run_peak(const optimal_model *model, size_t i, size_t j)
+{
+    optimal_pass pass = optimal_model_pass(model, i, j, FORM_PLAIN, FORM_PLAIN);
+    return (int64_t)(pass.first > pass.rest ? pass.first : pass.rest);
 }
 
 static void fill_state(const optimal_least *least, optimal_state state)
 {
     const optimal_model *model = least->model;
     int64_t best = (int64_t)MEMORY_END;
-    if (optimal_state_exists(model, state)) {
-        int64_t base = state.end == END_DONE ? 0 : (int64_t)model->x[state.start];
-        int64_t held = base + (int64_t)optimal_tail_bytes(model, state);
-        size_t behind = (size_t)state.last + 1;
+    size_t behind = (size_t)state.last + 1;
+    if (optimal_tail_exists(model, behind, state.tail) && listed_end(least, state.start, state.end) != NO_END) {
+        int64_t base = state.end == 0 ? 0 : (int64_t)model->x[state.start];
+        int64_t held = base + (int64_t)optimal_tail_bytes(model, behind, state.tail);
         best = least_save(least, state);
         if (state.tail != TAIL_GRADIENT) {
-            optimal_state empty = {(uint32_t)behind, state.last, state.tail, END_DONE};
-            optimal_state rest = {state.start, state.last, TAIL_GRADIENT, state.end};
-            int64_t settle = larger((int64_t)optimal_model_run_peak(model, state.start, behind) + held,
-                                    (int64_t)(optimal_least_of(least, empty) + model->x[behind]) + base);
-            settle = larger(settle, (int64_t)optimal_least_of(least, rest));
+            int64_t settle = larger(
+                run_peak(model, state.start, behind) + held,
+                (int64_t)(dense_of(least, (uint32_t)behind, state.last, state.tail, 0) + model->x[behind]) + base);
+            settle = larger(settle, start_row(least, TAIL_GRADIENT, state.end, state.start)[state.last]);
             best = settle < best ? settle : best;
         }
         best = least_cuts(least, state, best, base, held);
@@ -150,7 +180,7 @@ static void fill(const optimal_least *least)
     }
     for (size_t start = n; start-- > 0;) {
         for (size_t j = start + 1; j <= n; j++)
-            least->run_peak[j] = (int64_t)optimal_model_run_peak(least->model, start, j);
+            least->run_peak[j] = run_peak(least->model, start, j);
         for (size_t last = start; last < n; last++)
             for (uint32_t tail = 0; tail < least->per_side; tail++)
                 for (uint32_t end = 0; end < least->per_side; end++)

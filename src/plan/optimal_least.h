@@ -1,5 +1,7 @@
-/* The least memory of every state, with all cuts and no thinning: the smallest budget of the class, exactly.
- * The sparse cuts of the staircases may miss the last few percent down to it. */
+/* The least memory of every state of a long chain, with all cuts and no thinning: its smallest budget, exactly, where
+ * the ends are STAYS and LEAVES(start, SAVED) alone, in plain forms (temporary bases seldom lower it; where they do,
+ * the curve reaches lower). The sparse cuts of the staircases may miss the last few percent down to it. Short chains
+ * need none of this: their staircases have all cuts, and begin exactly at the smallest budget. */
 #ifndef REMAT_PLAN_OPTIMAL_LEAST_H
 #define REMAT_PLAN_OPTIMAL_LEAST_H
 
@@ -7,7 +9,7 @@
 
 typedef struct optimal_least {
     const optimal_model *model;
-    uint32_t per_side;
+    uint32_t per_side;            /* 1 + modes: kinds of tail, and of end (0: STAYS, 1 + q: LEAVES(start, SAVED q)) */
     int64_t *by_start, *by_last;  /* the same figures, (tail, end, start, last) and (tail, end, last, start) */
     int64_t *x, *zero, *run_peak; /* n + 1 each */
     /* The inner loop, as this machine does it fastest; the result is the same. */

@@ -3,6 +3,7 @@
 #include <remat/schedule.h>
 
 #include "base/alloc.h"
+#include "plan/optimal_ends.h"
 
 static bool may_use(const optimal_model *model, const remat_layer *layer, uint32_t mode)
 {
@@ -47,11 +48,8 @@ static void fill_sizes(optimal_model *model)
     const remat_profile *chain = model->chain;
     model->x[0] = chain->input_bytes;
     model->y[0] = chain->input_gradient_bytes;
-    model->forward_before[0] = 0;
-    for (size_t i = 0; i < model->n; i++) {
+    for (size_t i = 0; i < model->n; i++)
         model->x[i + 1] = model->y[i + 1] = chain->layers[i].output_bytes;
-        model->forward_before[i + 1] = model->forward_before[i] + chain->layers[i].modes[0].forward_cost;
-    }
 }
 
 /* The work grows with the third power of the modes: of very many only the first are used. */
@@ -77,36 +75,18 @@ static unsigned floor_log2(size_t value)
     return log;
 }
 
-/* Entries of the sparse table: one row of n for each power of two up to n. */
-static size_t move_peak_count(size_t n)
+static void fill_least_costs(optimal_model *model)
 {
-    return (size_t)(floor_log2(n + 1) + 1) * n;
-}
-
-static void fill_move_peaks(optimal_model *model)
-{
-    size_t n = model->n;
-    for (size_t k = 0; k < n; k++)
-        model->move_peak[k] = model->x[k] + model->x[k + 1] + model->chain->layers[k].modes[0].forward_workspace_bytes;
-    for (unsigned level = 1; ((size_t)1 << level) <= n; level++) {
-        const uint64_t *below = model->move_peak + (size_t)(level - 1) * n;
-        uint64_t *row = model->move_peak + (size_t)level * n;
-        size_t half = (size_t)1 << (level - 1);
-        for (size_t k = 0; k + 2 * half <= n; k++)
-            row[k] = below[k] > below[k + half] ? below[k] : below[k + half];
+    model->least_before[0] = 0;
+    for (size_t i = 0; i < model->n; i++) {
+        uint64_t least = UINT64_MAX;
+        for (uint32_t q = 0; q < model->mode_limit; q++) {
+            const remat_mode *mode = optimal_model_mode(model, i, q);
+            if (mode && mode->forward_cost + mode->backward_cost < least)
+                least = mode->forward_cost + mode->backward_cost;
+        }
+        model->least_before[i + 1] = model->least_before[i] + least;
     }
-}
-
-uint64_t optimal_model_run_peak(const optimal_model *model, size_t i, size_t j)
-{
-    uint64_t first = model->x[i + 1] + model->chain->layers[i].modes[0].forward_workspace_bytes;
-    if (j == i + 1)
-        return first;
-    unsigned level = floor_log2(j - i - 1);
-    const uint64_t *row = model->move_peak + (size_t)level * model->n;
-    uint64_t a = row[i + 1], b = row[j - ((size_t)1 << level)];
-    uint64_t rest = a > b ? a : b;
-    return first > rest ? first : rest;
 }
 
 size_t optimal_model_canonical_start(const optimal_model *model, size_t start, size_t last)
@@ -114,8 +94,8 @@ size_t optimal_model_canonical_start(const optimal_model *model, size_t start, s
     if (start >= model->n || model->run_of[start] < 0)
         return start;
     const period_run *run = &model->runs[model->run_of[start]];
-    /* x_start is made by the layer before, and a late tail is the layer after: both must repeat too */
-    if (start <= run->begin || last + 1 >= run->end)
+    /* x_start is made by the layer before, and a tail is the layer after or two: all must repeat too */
+    if (start <= run->begin || last + (model->pairs ? 2 : 1) >= run->end)
         return start;
     return run->begin + 1 + (start - run->begin - 1) % run->period;
 }
@@ -174,15 +154,14 @@ static remat_status allocate_model(remat_context *context, optimal_model *model)
     size_t n = model->n;
     model->x = remat_alloc(context, n + 1, sizeof *model->x);
     model->y = remat_alloc(context, n + 1, sizeof *model->y);
-    model->forward_before = remat_alloc(context, n + 1, sizeof *model->forward_before);
-    model->move_peak = remat_alloc(context, move_peak_count(n), sizeof *model->move_peak);
+    model->least_before = remat_alloc(context, n + 1, sizeof *model->least_before);
     model->rank = remat_alloc(context, n + 1, sizeof *model->rank);
     model->run_of = remat_alloc(context, n + 1, sizeof *model->run_of);
-    bool all = model->x && model->y && model->forward_before && model->move_peak && model->rank && model->run_of;
+    bool all = model->x && model->y && model->least_before && model->rank && model->run_of;
     return all ? REMAT_OK : REMAT_NO_MEMORY;
 }
 
-remat_status optimal_model_build(remat_context *context, const remat_profile *chain, bool allow_lossy,
+remat_status optimal_model_build(remat_context *context, const remat_profile *chain, bool allow_lossy, bool tight,
                                  optimal_model *model)
 {
     *model = (optimal_model){.chain = chain, .n = chain->layer_count, .allow_lossy = allow_lossy, .mode_limit = 1};
@@ -196,13 +175,20 @@ remat_status optimal_model_build(remat_context *context, const remat_profile *ch
         status = allocate_model(context, model);
     if (status == REMAT_OK)
         status = optimal_find_runs(context, model);
+    if (status == REMAT_OK) {
+        fill_sizes(model);
+        fill_mode_limit(model);
+        fill_least_costs(model);
+        status = optimal_find_forms(context, model);
+    }
+    if (status == REMAT_OK) {
+        model->pairs = optimal_tails_have_pairs(model);
+        status = optimal_ends_choose(context, model, tight, &model->ends);
+    }
     if (status != REMAT_OK) {
         optimal_model_free(context, model);
         return status;
     }
-    fill_sizes(model);
-    fill_mode_limit(model);
-    fill_move_peaks(model);
     fill_keep_all(model);
     fill_ranks(model);
     return REMAT_OK;
@@ -213,8 +199,9 @@ void optimal_model_free(remat_context *context, optimal_model *model)
     size_t n = model->n;
     remat_release(context, model->x, n + 1, sizeof *model->x);
     remat_release(context, model->y, n + 1, sizeof *model->y);
-    remat_release(context, model->forward_before, n + 1, sizeof *model->forward_before);
-    remat_release(context, model->move_peak, move_peak_count(n), sizeof *model->move_peak);
+    remat_release(context, model->least_before, n + 1, sizeof *model->least_before);
+    optimal_free_forms(context, model);
+    optimal_ends_free(context, &model->ends);
     remat_release(context, model->rank, n + 1, sizeof *model->rank);
     remat_release(context, model->run_of, n + 1, sizeof *model->run_of);
     remat_release(context, model->runs, model->run_capacity, sizeof *model->runs);

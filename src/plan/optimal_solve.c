@@ -25,8 +25,8 @@ typedef struct curve_point {
 
 struct optimal_solution {
     remat_context *context;
-    optimal_model model;
-    optimal_table tables[2]; /* of all budgets, and of small ones */
+    optimal_model model, tight_model; /* for the two tables */
+    optimal_table tables[2];          /* of all budgets, and of small ones */
     size_t table_count;
     optimal_least least;
     bool has_least;
@@ -134,9 +134,9 @@ static void keep_falling(optimal_solution *solution)
     solution->count = kept;
 }
 
-static remat_status solve_table(optimal_solution *solution, const table_options *how)
+static remat_status solve_table(optimal_solution *solution, const optimal_model *model, const table_options *how)
 {
-    REMAT_TRY(optimal_table_solve(solution->context, &solution->model, how, &solution->tables[solution->table_count]));
+    REMAT_TRY(optimal_table_solve(solution->context, model, how, &solution->tables[solution->table_count]));
     solution->table_count++;
     return REMAT_OK;
 }
@@ -144,7 +144,7 @@ static remat_status solve_table(optimal_solution *solution, const table_options 
 static remat_status solve_fine_table(optimal_solution *solution, const optimal_options *options)
 {
     uint64_t least = optimal_least_budget(&solution->least), most = solution->model.keep_all_peak;
-    return solve_table(solution,
+    return solve_table(solution, &solution->tight_model,
                        &(table_options){
                            .budget = least < most / FINE_REACH ? FINE_REACH * least : most,
                            .near = FINE_NEAR,
@@ -157,13 +157,17 @@ static remat_status solve_fine_table(optimal_solution *solution, const optimal_o
 static remat_status solve_tables(optimal_solution *solution, const optimal_options *options)
 {
     const optimal_model *model = &solution->model;
-    REMAT_TRY(solve_table(solution, &(table_options){.budget = model->keep_all_peak, .threads = options->threads}));
-    if (!optimal_least_applies(model))
-        return REMAT_OK;
-    REMAT_TRY(optimal_least_build(solution->context, model, &solution->least));
+    bool fine = model->n > FINE_FROM_LAYERS && model->mode_limit == 1;
+    table_options whole = {.budget = model->keep_all_peak, .threads = options->threads};
+    REMAT_TRY(solve_table(solution, model, &whole));
+    if (model->n <= FINE_FROM_LAYERS || !optimal_least_applies(model))
+        return REMAT_OK; /* all cuts were tried: the curve begins at the least budget */
+    if (fine)
+        REMAT_TRY(optimal_model_build(solution->context, model->chain, options->allow_lossy, true,
+                                      &solution->tight_model));
+    REMAT_TRY(optimal_least_build(solution->context, fine ? &solution->tight_model : model, &solution->least));
     solution->has_least = true;
-    bool affordable = model->mode_limit == 1;
-    return model->n > FINE_FROM_LAYERS && affordable ? solve_fine_table(solution, options) : REMAT_OK;
+    return fine ? solve_fine_table(solution, options) : REMAT_OK;
 }
 
 static remat_status solve(optimal_solution *solution, const remat_profile *chain, const optimal_options *options)
@@ -172,7 +176,7 @@ static remat_status solve(optimal_solution *solution, const remat_profile *chain
         return remat_fail(solution->context, REMAT_INVALID, NULL,
                           "%zu layers are too many for the optimal planner, which takes up to %d", chain->layer_count,
                           MOST_LAYERS);
-    REMAT_TRY(optimal_model_build(solution->context, chain, options->allow_lossy, &solution->model));
+    REMAT_TRY(optimal_model_build(solution->context, chain, options->allow_lossy, false, &solution->model));
     if (chain->layer_count == 0)
         return add_point(solution, (curve_point){.peak = chain->input_bytes});
     REMAT_TRY(solve_tables(solution, options));
@@ -209,6 +213,7 @@ void optimal_solution_destroy(optimal_solution *solution)
         optimal_table_free(solution->context, &solution->tables[table]);
     optimal_least_free(solution->context, &solution->least);
     optimal_model_free(solution->context, &solution->model);
+    optimal_model_free(solution->context, &solution->tight_model);
     remat_release(solution->context, solution->points, solution->capacity, sizeof *solution->points);
     remat_release(solution->context, solution, 1, sizeof *solution);
 }
@@ -229,7 +234,8 @@ bool optimal_is_exact(const optimal_solution *solution)
     const optimal_table *table = &solution->tables[0];
     if (solution->model.n == 0)
         return true;
-    return !table->thinned && table->intervals.near >= solution->model.n && !solution->model.modes_left_out;
+    return !table->thinned && !optimal_table_prunes(&solution->model) && table->intervals.near >= solution->model.n &&
+           !solution->model.modes_left_out;
 }
 
 remat_status optimal_walk(const optimal_solution *solution, size_t point, remat_step_fn visit, void *user)

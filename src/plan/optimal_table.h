@@ -17,6 +17,8 @@ typedef struct table_options {
 
 remat_status optimal_table_solve(remat_context *context, const optimal_model *model, const table_options *options,
                                  optimal_table *table);
+/* Whether staircases are cut short where they were never found to matter, without a proof: all but short chains. */
+bool optimal_table_prunes(const optimal_model *model);
 void optimal_table_free(remat_context *context, optimal_table *table);
 
 /* The staircase of the whole chain; add model->x[0] to a corner's memory to get the peak. */

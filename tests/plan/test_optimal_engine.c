@@ -28,7 +28,7 @@ static optimal_solution *solve(fixture *f, const remat_profile *profile, bool al
 static void every_point_is_real(void **state)
 {
     fixture *f = *state;
-    for (int round = 0; round < 300; round++) {
+    for (int round = 0; round < 1000; round++) {
         test_random random = {seed + (uint64_t)round};
         bool modes = round % 2, lossy = round % 4 == 3;
         size_t layers = 1 + test_random_below(&random, 12);
@@ -85,7 +85,7 @@ static remat_profile *byte_chain(fixture *f, test_random *random, bool repeated)
 static void never_above_the_plain_recursion(void **state)
 {
     fixture *f = *state;
-    for (int round = 0; round < 150; round++) {
+    for (int round = 0; round < 500; round++) {
         test_random random = {seed + (uint64_t)round};
         remat_profile *profile = byte_chain(f, &random, round % 2);
         optimal_solution *solution = solve(f, profile, true, 1);
@@ -113,7 +113,7 @@ static void threads_do_not_matter(void **state)
     fixture *f = *state;
     for (int round = 0; round < 12; round++) {
         test_random random = {seed + (uint64_t)round};
-        size_t layers = round == 0 ? 130 : 16 + test_random_below(&random, 20);
+        size_t layers = round == 0 ? 120 : 16 + test_random_below(&random, 12);
         random_traits traits = {layers, layers, round % 2, false};
         remat_profile *profile = round % 3 == 2 ? repeating_chain(f, &random, layers, round % 2)
                                                 : random_profile(f->context, &random, &traits);
@@ -275,8 +275,8 @@ static void memory_is_given_back(void **state)
 {
     (void)state;
     expect_memory_given_back(9, 1, 1);
-    expect_memory_given_back(20, 2, 1);
-    expect_memory_given_back(110, 2, 7);
+    expect_memory_given_back(16, 3, 1);
+    expect_memory_given_back(104, 2, 19);
 }
 
 static void long_chains_in_time(void **state)

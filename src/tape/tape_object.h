@@ -1,0 +1,117 @@
+/* The inside of a tape. */
+#ifndef REMAT_TAPE_OBJECT_H
+#define REMAT_TAPE_OBJECT_H
+
+#include "store/disk_store.h"
+#include "store/half.h"
+#include "tape/tape_machine.h"
+#include "tape/tape_walker.h"
+
+#include <remat/revolve.h>
+
+struct tape_verifier;
+
+/* An activation that did not fit into 16 bits. */
+typedef struct tape_aside {
+    void *memory; /* NULL: this entry is free */
+    size_t bytes;
+} tape_aside;
+
+struct remat_tape {
+    remat_context *context;
+    const remat_profile *profile; /* the user's: exact sizes */
+    const remat_profile *chain;   /* sizes rounded, and the store's modes; may be the very same */
+    remat_profile *own_chain;     /* where it is not */
+    remat_tape_callbacks callbacks;
+    remat_tape_options options; /* texts in it are not held on to */
+    const remat_plan *plan;
+    remat_plan *own_plan; /* where the tape made it */
+    tape_walker walker;   /* of the plan */
+    uint64_t slots;       /* of an online tape; 0: it is not one */
+    remat_online *online;
+    bool begun;
+
+    tape_machine machine;
+    unsigned char *arena;
+    uint64_t arena_bytes;
+    disk_store *disk;
+    const half_kernels *kernels;
+    tape_aside *asides;
+    size_t aside_count, aside_capacity;
+    struct tape_verifier *verifier;
+
+    uint32_t step; /* of training */
+    remat_tape_statistics statistics;
+    uint64_t overflows, kept_full;
+    char remark[256];
+    _Alignas(TAPE_ALIGNMENT) unsigned char nothing[TAPE_ALIGNMENT]; /* where tensors of no bytes are */
+};
+
+/* ---- what the machine does for real; a NULL tape is a dry walk (tape_call.c) ---- */
+
+remat_status tape_call(remat_tape *tape, const machine_call *call);
+void tape_workspace_taken(remat_tape *tape, const machine_call *call);
+void tape_room_taken(remat_tape *tape, const tape_tensor *tensor);
+void tape_room_given(remat_tape *tape, uint64_t at, uint64_t bytes);
+void tape_half_room_taken(remat_tape *tape, const tape_tensor *tensor);
+void tape_rooms_forget(remat_tape *tape); /* nothing in the arena is live */
+void tape_arena_open(remat_tape *tape);   /* all of it may be touched: before it is given back */
+unsigned char *tape_address(remat_tape *tape, uint64_t at);
+/* The bytes of a tensor as the user knows them. */
+uint64_t tape_exact_bytes(const remat_tape *tape, const tape_tensor *tensor);
+const remat_layer *tape_user_layer(const remat_tape *tape, uint32_t layer);
+uint64_t tape_clock(void); /* nanoseconds */
+
+/* ---- stores (tape_store.c) ---- */
+
+remat_status tape_store_create(remat_tape *tape);
+/* Opens the disk's file, in place of the one that is open; tests put faults into `io`. */
+remat_status tape_store_open(remat_tape *tape, const char *directory, const disk_io *io);
+void tape_store_destroy(remat_tape *tape);
+/* Before and after a run. */
+void tape_store_begin(remat_tape *tape);
+void tape_store_end(remat_tape *tape);
+remat_status tape_half_pack(remat_tape *tape, tape_tensor *tensor);
+remat_status tape_half_unpack(remat_tape *tape, tape_tensor *tensor);
+void tape_half_forget(remat_tape *tape, tape_tensor *tensor);
+remat_status tape_disk_put(remat_tape *tape, const tape_tensor *tensor);
+remat_status tape_disk_prefetch(remat_tape *tape, const tape_tensor *tensor);
+remat_status tape_disk_get(remat_tape *tape, const tape_tensor *tensor);
+remat_status tape_disk_wait(remat_tape *tape, const tape_tensor *tensor);
+
+/* ---- verifying (tape_verify.c) ---- */
+
+remat_status tape_verify_create(remat_tape *tape);
+void tape_verify_destroy(remat_tape *tape);
+void tape_verify_begin(remat_tape *tape);
+remat_status tape_verify_forward(remat_tape *tape, const remat_tape_call *call);
+
+/* ---- making (tape_options.c, tape_chain.c, tape_plan.c) ---- */
+
+remat_status tape_options_take(remat_context *context, const remat_tape_options *given, remat_tape_options *options);
+remat_status tape_options_check(remat_context *context, const remat_profile *profile,
+                                const remat_tape_options *options);
+tape_store_policy tape_options_policy(const remat_tape_options *options);
+const char *tape_store_name(remat_tape_store kind); /* of its mode, too */
+/* The chain with rounded sizes; *own is NULL where the profile already is that. */
+remat_status tape_chain_make(remat_context *context, const remat_profile *profile, const remat_tape_options *options,
+                             remat_profile **own);
+/* Chooses the plan and places it: fills in plan, walker, machine and arena_bytes. */
+remat_status tape_plan_choose(remat_tape *tape);
+/* REMAT_INFEASIBLE where the arena is larger than the budget. */
+remat_status tape_budget_check(remat_tape *tape);
+/* Walks the plan dry and gives every tensor its place; arena_bytes follows. */
+remat_status tape_place(remat_tape *tape);
+
+/* ---- running (tape_run.c) ---- */
+
+remat_status tape_run_begin(remat_tape *tape, const void *input);
+void tape_run_end(remat_tape *tape, remat_status status, uint64_t began);
+void tape_run_hand_out(remat_tape *tape, void *input_gradient);
+remat_status tape_run_step(void *tape, remat_step step);
+/* A tape with its options and callbacks, and nothing planned. */
+remat_status tape_object_create(remat_context *context, const remat_profile *profile,
+                                const remat_tape_callbacks *callbacks, const remat_tape_options *options,
+                                remat_tape **tape);
+
+#endif
