@@ -33,9 +33,9 @@ static void place(remat_context *context, const char *name, remat_lifetime *rows
     double above = result.lower_bound ? 100.0 * ((double)result.height / (double)result.lower_bound - 1) : 0.0;
     printf("%-34s %9zu %9.3f %16llu %16llu %9.3f%s\n", name, count, took, (unsigned long long)result.height,
            (unsigned long long)result.lower_bound, above,
-           status == REMAT_INFEASIBLE                ? "  capacity missed"
+           status == REMAT_INFEASIBLE            ? "  capacity missed"
            : result.height == result.lower_bound ? "  optimal"
-                                                     : "");
+                                                 : "");
     fflush(stdout);
 }
 
@@ -52,7 +52,8 @@ static void run_file(remat_context *context, const char *path, uint64_t capacity
         exit(1);
     measure_must(context, remat_lifetime_table_read(context, stream, path, &table));
     fclose(stream);
-    place(context, strrchr(path, '/') + 1, remat_lifetime_table_rows(table), remat_lifetime_table_count(table), &options);
+    place(context, strrchr(path, '/') + 1, remat_lifetime_table_rows(table), remat_lifetime_table_count(table),
+          &options);
     remat_lifetime_table_destroy(table);
 }
 

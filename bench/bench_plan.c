@@ -19,8 +19,8 @@ static void print_head(void)
 {
     printf("%-13s %7s %7s %8s %8s %9s %9s %8s %8s %12s\n", "chain", "layers", "budget", "time", "memory", "cost",
            "above", "above", "budget", "500 slots:");
-    printf("%-13s %7s %7s %8s %8s %9s %9s %8s %8s %12s\n", "", "", "", "s", "MB", "x base", "class %", "all %", "used %",
-           "time, cost, used");
+    printf("%-13s %7s %7s %8s %8s %9s %9s %8s %8s %12s\n", "", "", "", "s", "MB", "x base", "class %", "all %",
+           "used %", "time, cost, used");
 }
 
 static remat_status play(void *simulator, remat_step step)
@@ -67,7 +67,8 @@ static void run(const job *work)
     double cost = (double)figures->schedule.total_cost;
     printf("%-13s %7zu %5u %% %8.2f %8.0f %9.4f %9.3f %8.3f %8.2f", work->kind, work->layers, work->percent, took,
            (double)measure_peak_resident() / 1e6, cost / (double)figures->base_cost,
-           100.0 * (cost / (double)figures->method_bound_cost - 1), 100.0 * (cost / (double)figures->lower_bound_cost - 1),
+           100.0 * (cost / (double)figures->method_bound_cost - 1),
+           100.0 * (cost / (double)figures->lower_bound_cost - 1),
            100.0 * (double)figures->schedule.peak_bytes / (double)options.budget_bytes);
     if (work->persistent)
         run_persistent(context, profile, options.budget_bytes, figures->base_cost);
@@ -128,11 +129,11 @@ static void run_slots(void)
 int main(int argc, char **argv)
 {
     static const job jobs[] = {
-        {"random", 50, 30, true},         {"proportional", 50, 30, true}, {"whole", 50, 30, true},
-        {"random", 340, 30, true},        {"proportional", 340, 30, true}, {"whole", 340, 30, true},
-        {"transformer", 340, 30, true},   {"random", 1000, 30, false},    {"proportional", 1000, 30, false},
-        {"whole", 1000, 30, false},       {"transformer", 1000, 30, false}, {"random", 1000, 5, false},
-        {"random", 1000, 80, false},      {"periodic", 10000, 30, false}, {"homogeneous", 10000, 30, false},
+        {"random", 50, 30, true},       {"proportional", 50, 30, true},   {"whole", 50, 30, true},
+        {"random", 340, 30, true},      {"proportional", 340, 30, true},  {"whole", 340, 30, true},
+        {"transformer", 340, 30, true}, {"random", 1000, 30, false},      {"proportional", 1000, 30, false},
+        {"whole", 1000, 30, false},     {"transformer", 1000, 30, false}, {"random", 1000, 5, false},
+        {"random", 1000, 80, false},    {"periodic", 10000, 30, false},   {"homogeneous", 10000, 30, false},
     };
     bool quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
     print_head();

@@ -53,8 +53,9 @@ static void measure(const char *strategy, uint64_t layers)
 
 int main(void)
 {
-    static const char *const strategies[] = {"none",        "full",      "full:8",   "selective:0.5", "attention-only",
-                                             "ffn-only",    "every-nth:3", "largest:500", "budget",      "sqrt"};
+    static const char *const strategies[] = {"none",           "full",     "full:8",      "selective:0.5",
+                                             "attention-only", "ffn-only", "every-nth:3", "largest:500",
+                                             "budget",         "sqrt"};
     printf("%-16s %9s  %12s  %s\n", "strategy", "layers", "time", "memory of the plan");
     for (size_t i = 0; i < sizeof strategies / sizeof strategies[0]; i++)
         for (uint64_t layers = 1000; layers <= 1000000; layers *= 10)

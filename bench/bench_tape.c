@@ -117,8 +117,8 @@ static void run_once(remat_context *context, remat_tape *tape, const work *w, ou
     free(input);
 }
 
-static outcome measure(remat_context *context, const remat_profile *profile, work *w,
-                       const remat_tape_options *options, int runs)
+static outcome measure(remat_context *context, const remat_profile *profile, work *w, const remat_tape_options *options,
+                       int runs)
 {
     outcome of;
     remat_tape *tape = make(context, profile, w, options, &of);
@@ -186,7 +186,7 @@ static void steps_of_100_us(remat_context *context)
 
 static void disk(remat_context *context, const char *directory, double seconds, size_t bytes)
 {
-    enum { LAYERS = 200 };
+    enum { LAYERS = 100 };
     remat_profile *profile = chain(context, LAYERS, bytes, false);
     work w = {.rounds = rounds_for(seconds), .bytes = bytes, .fills = true};
     remat_tape_options options;
@@ -215,7 +215,7 @@ static void disk(remat_context *context, const char *directory, double seconds, 
 
 static void verify(remat_context *context)
 {
-    enum { LAYERS = 200, BYTES = 1 << 20 };
+    enum { LAYERS = 100, BYTES = 1 << 20 };
     remat_profile *profile = chain(context, LAYERS, BYTES, false);
     work w = {.rounds = rounds_for(2e-3), .bytes = BYTES, .fills = true};
     remat_tape_options options;
@@ -244,9 +244,9 @@ int main(int count, char **arguments)
     empty_steps(context, "revolve:50", 10000, true);
     steps_of_100_us(context);
     verify(context);
-    disk(context, directory, 10e-3, 1 << 20);
-    disk(context, directory, 10e-3, 4 << 20);
-    disk(context, directory, 1e-3, 4 << 20);
+    disk(context, directory, 5e-3, 1 << 20);
+    disk(context, directory, 5e-3, 4 << 20);
+    disk(context, directory, 1e-3, 8 << 20);
     remat_context_destroy(context);
     return 0;
 }

@@ -10,7 +10,8 @@ typedef struct arena_command {
 } arena_command;
 
 static const struct argp_option options[] = {
-    {"capacity", 'c', "SIZE", 0, "stop at the first placement within SIZE: 512, 64KiB, 8GB; exit 4 where none is found", 0},
+    {"capacity", 'c', "SIZE", 0, "stop at the first placement within SIZE: 512, 64KiB, 8GB; exit 4 where none is found",
+     0},
     {"alignment", 'a', "N", 0, "every offset is a multiple of N bytes (default: 1)", 0},
     {"effort", OPTION_EFFORT, "N", 0, "search through at most N positions (default: 1000000); 0: fast methods only", 0},
     {"json", OPTION_JSON, NULL, 0, "print rows and figures as JSON", 1},
@@ -49,8 +50,10 @@ static const struct argp argp = {
     options,
     parse,
     "FILE",
-    "Give the tensors of FILE their places in one piece of memory: tensors alive at the same time never share bytes, and "
-    "all together need as few as can be found. FILE is a CSV with the columns id, lower, upper and size; a tensor lives "
+    "Give the tensors of FILE their places in one piece of memory: tensors alive at the same time never share bytes, "
+    "and "
+    "all together need as few as can be found. FILE is a CSV with the columns id, lower, upper and size; a tensor "
+    "lives "
     "from lower until just before upper. The rows come back with a column offset.\v"
     "Example:\n  remat arena lifetimes.csv > placed.csv\n  remat arena lifetimes.csv --capacity 1MiB --alignment 64",
     NULL,

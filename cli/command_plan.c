@@ -4,7 +4,16 @@
 
 #include <string.h>
 
-enum { OPTION_COUNT = 256, OPTION_LOSSY, OPTION_JSON, OPTION_NO_SCHEDULE, OPTION_ALL_LAYERS, OPTION_METHOD, OPTION_THREADS, OPTION_COMPARE };
+enum {
+    OPTION_COUNT = 256,
+    OPTION_LOSSY,
+    OPTION_JSON,
+    OPTION_NO_SCHEDULE,
+    OPTION_ALL_LAYERS,
+    OPTION_METHOD,
+    OPTION_THREADS,
+    OPTION_COMPARE
+};
 
 typedef struct plan_command {
     remat_context *context;
@@ -94,9 +103,8 @@ static char *help_filter(int key, const char *text, void *input)
 }
 
 static const struct argp argp = {
-    options,      parse,
-    "FILE",       "Decide which layers of FILE, a profile, to keep and which to recompute.\v",
-    NULL,         help_filter, NULL};
+    options, parse,       "FILE", "Decide which layers of FILE, a profile, to keep and which to recompute.\v",
+    NULL,    help_filter, NULL};
 
 static remat_status show(const plan_command *command, const remat_profile *profile, const remat_plan *plan)
 {

@@ -46,16 +46,16 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     return 0;
 }
 
-static const struct argp argp = {
-    options,
-    parse,
-    "FILE",
-    "Show the whole curve of cost over memory of FILE, a profile: for each point the smallest peak at which that cost can "
-    "be had. Each point is a plan: 'remat plan FILE --budget PEAK' makes it.\v"
-    "Example:\n  remat sweep profile.json\n  remat sweep profile.json --csv > curve.csv",
-    NULL,
-    NULL,
-    NULL};
+static const struct argp argp = {options,
+                                 parse,
+                                 "FILE",
+                                 "Show the whole curve of cost over memory of FILE, a profile: for each point the "
+                                 "smallest peak at which that cost can "
+                                 "be had. Each point is a plan: 'remat plan FILE --budget PEAK' makes it.\v"
+                                 "Example:\n  remat sweep profile.json\n  remat sweep profile.json --csv > curve.csv",
+                                 NULL,
+                                 NULL,
+                                 NULL};
 
 typedef struct figures {
     uint64_t base_cost, base_peak;
@@ -106,8 +106,8 @@ static void print_json(const remat_sweep *sweep, const figures *base)
            remat_sweep_knee(sweep));
     for (size_t i = 0; i < count; i++) {
         remat_sweep_point point = remat_sweep_get(sweep, i);
-        printf("%s\n  {\"peak_bytes\": %llu, \"total_cost\": %llu}", i ? "," : "",
-               (unsigned long long)point.peak_bytes, (unsigned long long)point.total_cost);
+        printf("%s\n  {\"peak_bytes\": %llu, \"total_cost\": %llu}", i ? "," : "", (unsigned long long)point.peak_bytes,
+               (unsigned long long)point.total_cost);
     }
     printf("]}\n");
 }

@@ -103,7 +103,7 @@ static remat_status add_rows(comparison *all)
     uint64_t n = remat_profile_layer_count(all->profile);
     bool has_budget = all->options->budget_bytes != REMAT_NO_BUDGET;
     const uint64_t blocks[] = {1, 2, 4, 8}, steps[] = {2, 3, 4}, parts[] = {n / 4, n / 2, n - n / 4};
-    static const char *const fixed[] = {"none",           "attention-only", "ffn-only", "selective:0.25",
+    static const char *const fixed[] = {"none",          "attention-only", "ffn-only", "selective:0.25",
                                         "selective:0.5", "selective:0.75", "sqrt"};
     remat_status status = REMAT_OK;
     for (size_t i = 0; status == REMAT_OK && i < sizeof fixed / sizeof fixed[0]; i++)
@@ -139,11 +139,12 @@ static void print_table(const comparison *all)
             printf("%20s %9s  no: this is the least it can do\n", "", "");
             continue;
         }
-        double more = line->base_cost
-                          ? 100.0 * ((double)line->cost - (double)line->base_cost) / (double)line->base_cost
-                          : 0.0;
+        double more =
+            line->base_cost ? 100.0 * ((double)line->cost - (double)line->base_cost) / (double)line->base_cost : 0.0;
         printf("%20s %8.2f%%  %s%s\n", remat_count_print(line->cost, cost), more,
-               !has_budget ? "" : line->fits ? "yes" : "no",
+               !has_budget  ? ""
+               : line->fits ? "yes"
+                            : "no",
                line->proven && has_budget ? ", nothing legal is cheaper" : "");
     }
 }

@@ -18,10 +18,10 @@ static const char *paint(const char *code)
     return wanted ? code : "";
 }
 
-#define BOLD paint("\033[1m")
-#define FAINT paint("\033[2m")
+#define BOLD   paint("\033[1m")
+#define FAINT  paint("\033[2m")
 #define YELLOW paint("\033[33m")
-#define PLAIN paint("\033[0m")
+#define PLAIN  paint("\033[0m")
 
 /* ---- the table of layers ---- */
 

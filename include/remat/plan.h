@@ -25,8 +25,8 @@ typedef enum remat_budget_counts { REMAT_COUNT_PEAK, REMAT_COUNT_KEPT } remat_bu
 
 typedef struct remat_plan_options {
     size_t struct_size;
-    const char *strategy; /* "every-nth:2"; NULL: `optimal` under a budget, `none` without */
-    uint64_t budget_bytes; /* REMAT_NO_BUDGET: none */
+    const char *strategy;      /* "every-nth:2"; NULL: `optimal` under a budget, `none` without */
+    uint64_t budget_bytes;     /* REMAT_NO_BUDGET: none */
     remat_budget_counts count; /* REMAT_COUNT_KEPT only with the strategy `budget` */
     bool allow_lossy;          /* modes that are not lossless may be used */
     const char *method;        /* of `optimal`: "auto" (or NULL), "exhaustive", "intervals" */
@@ -47,14 +47,14 @@ void remat_plan_destroy(remat_plan *plan);
 typedef struct remat_plan_figures {
     bool feasible;
     bool has_budget;
-    uint64_t budget_bytes;     /* where has_budget */
-    uint64_t min_budget_bytes; /* the least that this strategy can meet on this profile */
-    uint64_t base_cost;        /* with everything kept */
-    uint64_t base_peak_bytes;  /* likewise */
-    uint64_t lower_bound_cost; /* of every legal schedule within the budget */
+    uint64_t budget_bytes;      /* where has_budget */
+    uint64_t min_budget_bytes;  /* the least that this strategy can meet on this profile */
+    uint64_t base_cost;         /* with everything kept */
+    uint64_t base_peak_bytes;   /* likewise */
+    uint64_t lower_bound_cost;  /* of every legal schedule within the budget */
     uint64_t method_bound_cost; /* of every schedule the method considers; of `optimal` only, else 0 */
-    uint64_t estimated_bytes;  /* bytes kept + the largest recomputed activation */
-    remat_figures schedule;    /* all zero where not feasible */
+    uint64_t estimated_bytes;   /* bytes kept + the largest recomputed activation */
+    remat_figures schedule;     /* all zero where not feasible */
 } remat_plan_figures;
 const remat_plan_figures *remat_plan_get_figures(const remat_plan *plan);
 const char *remat_plan_strategy(const remat_plan *plan);
@@ -94,8 +94,7 @@ remat_status remat_plan_save(const remat_plan *plan, const char *path);
 /* Reads a plan for `profile` and checks it as remat_plan_check does. Its schedule is held in memory. */
 remat_status remat_plan_read(remat_context *context, FILE *stream, const char *name, const remat_profile *profile,
                              remat_plan **plan);
-remat_status remat_plan_load(remat_context *context, const char *path, const remat_profile *profile,
-                             remat_plan **plan);
+remat_status remat_plan_load(remat_context *context, const char *path, const remat_profile *profile, remat_plan **plan);
 
 /* Replays a plan file as a stream, whoever wrote it. REMAT_CHECK_FAILED with the first illegal step, the stated
  * figure that differs, or the peak that is over the stated budget; `figures` is what the schedule really comes to. */

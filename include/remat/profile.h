@@ -22,11 +22,11 @@ extern "C" {
 #endif
 
 /* What kind of work a layer does; strategies select by it. */
-#define REMAT_LAYER_TYPE_LIST(X)                                                                  \
-    X(REMAT_ATTENTION, "attention")                                                               \
-    X(REMAT_FFN, "ffn")                                                                           \
-    X(REMAT_EMBEDDING, "embedding")                                                               \
-    X(REMAT_NORM, "norm")                                                                         \
+#define REMAT_LAYER_TYPE_LIST(X)    \
+    X(REMAT_ATTENTION, "attention") \
+    X(REMAT_FFN, "ffn")             \
+    X(REMAT_EMBEDDING, "embedding") \
+    X(REMAT_NORM, "norm")           \
     X(REMAT_OTHER, "other")
 typedef enum remat_layer_type {
 #define X(name, text) name,
@@ -39,7 +39,7 @@ const char *remat_layer_type_name(remat_layer_type type);
 typedef struct remat_mode {
     const char *name;
     uint64_t activation_bytes;
-    uint64_t forward_cost; /* of a forward that saves in this mode */
+    uint64_t forward_cost;  /* of a forward that saves in this mode */
     uint64_t backward_cost; /* of the backward that uses it */
     uint64_t forward_workspace_bytes;
     uint64_t backward_workspace_bytes;

@@ -2,19 +2,19 @@
 #ifndef REMAT_H
 #define REMAT_H
 
-#include <remat/status.h>   /* what calls return */
-#include <remat/context.h>  /* errors, memory, warnings */
-#include <remat/units.h>    /* "64KiB" */
-#include <remat/random.h>   /* numbers that can be drawn again */
-#include <remat/profile.h>  /* what layers cost */
-#include <remat/schedule.h> /* steps, and what they come to */
-#include <remat/revolve.h>  /* checkpointing with a number of slots */
-#include <remat/plan.h>     /* which layers to keep */
-#include <remat/sweep.h>    /* the whole curve of cost over memory */
-#include <remat/arena.h>    /* offsets for tensors in one piece of memory */
-#include <remat/store.h>    /* where a kept activation lives: memory, 16 bits, disk */
+#include <remat/status.h>       /* what calls return */
+#include <remat/context.h>      /* errors, memory, warnings */
+#include <remat/units.h>        /* "64KiB" */
+#include <remat/random.h>       /* numbers that can be drawn again */
+#include <remat/profile.h>      /* what layers cost */
+#include <remat/schedule.h>     /* steps, and what they come to */
+#include <remat/revolve.h>      /* checkpointing with a number of slots */
+#include <remat/plan.h>         /* which layers to keep */
+#include <remat/sweep.h>        /* the whole curve of cost over memory */
+#include <remat/arena.h>        /* offsets for tensors in one piece of memory */
+#include <remat/store.h>        /* where a kept activation lives: memory, 16 bits, disk */
 #include <remat/checkpointer.h> /* keep some activations of your own forward, recompute the others */
-#include <remat/tape.h>     /* your own forward and backward, driven by a plan in one arena */
+#include <remat/tape.h>         /* your own forward and backward, driven by a plan in one arena */
 
 #ifdef __cplusplus
 extern "C" {

@@ -21,7 +21,7 @@ typedef enum remat_op {
 } remat_op;
 
 #define REMAT_NO_SAVE 0xffff /* a forward that makes its output and saves nothing */
-#define REMAT_KEEP 0         /* the layer's own figures */
+#define REMAT_KEEP    0      /* the layer's own figures */
 
 typedef struct remat_step {
     uint32_t layer;
@@ -42,8 +42,8 @@ typedef struct remat_figures {
     uint64_t peak_bytes;
     uint64_t peak_step; /* the first step that reaches the peak; REMAT_NOWHERE where that is the input alone */
     uint64_t total_cost;
-    uint64_t kept_bytes;       /* of layers whose backward used what their first forward saved */
-    uint64_t recompute_flops;  /* of every forward but the first */
+    uint64_t kept_bytes;      /* of layers whose backward used what their first forward saved */
+    uint64_t recompute_flops; /* of every forward but the first */
     uint64_t recomputed_layers;
     uint64_t largest_recomputed_bytes;
 } remat_figures;

@@ -9,14 +9,14 @@
 extern "C" {
 #endif
 
-#define REMAT_STATUS_LIST(X)                                                                  \
-    X(REMAT_OK, 0, "done")                                                                    \
-    X(REMAT_INTERNAL, 1, "internal error")                                                    \
-    X(REMAT_INVALID, 2, "invalid parameter or wrong usage")                                   \
-    X(REMAT_BAD_INPUT, 3, "bad input file")                                                   \
-    X(REMAT_INFEASIBLE, 4, "the budget is too small")                                         \
-    X(REMAT_NO_MEMORY, 5, "out of memory")                                                    \
-    X(REMAT_IO, 6, "input or output failed")                                                  \
+#define REMAT_STATUS_LIST(X)                                \
+    X(REMAT_OK, 0, "done")                                  \
+    X(REMAT_INTERNAL, 1, "internal error")                  \
+    X(REMAT_INVALID, 2, "invalid parameter or wrong usage") \
+    X(REMAT_BAD_INPUT, 3, "bad input file")                 \
+    X(REMAT_INFEASIBLE, 4, "the budget is too small")       \
+    X(REMAT_NO_MEMORY, 5, "out of memory")                  \
+    X(REMAT_IO, 6, "input or output failed")                \
     X(REMAT_CHECK_FAILED, 7, "a check failed")
 
 typedef enum remat_status {

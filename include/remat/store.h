@@ -39,8 +39,8 @@ typedef enum remat_overflow {
 
 /* What the stores did. Where there was nothing to do, all zero, and kept_up. */
 typedef struct remat_store_counters {
-    uint64_t overflows;  /* finite numbers that were too large for 16 bits */
-    uint64_t kept_full;  /* activations kept in fp32 for that reason */
+    uint64_t overflows;                   /* finite numbers that were too large for 16 bits */
+    uint64_t kept_full;                   /* activations kept in fp32 for that reason */
     uint64_t blocks_written, blocks_read; /* activations that went to disk and came back */
     uint64_t bytes_written, bytes_read;
     uint64_t io_ns;      /* time that the background thread spent writing and reading */

@@ -14,8 +14,8 @@ extern "C" {
 typedef struct remat_sweep remat_sweep;
 
 /* Solves. Of the options it uses `method`, `allow_lossy` and `threads`. The profile must outlive the sweep. */
-remat_status remat_sweep_create(remat_context *context, const remat_profile *profile,
-                                const remat_plan_options *options, remat_sweep **sweep);
+remat_status remat_sweep_create(remat_context *context, const remat_profile *profile, const remat_plan_options *options,
+                                remat_sweep **sweep);
 void remat_sweep_destroy(remat_sweep *sweep);
 
 /* The points, from the smallest peak to the cheapest plan: peaks rise, costs fall. */

@@ -17,11 +17,11 @@
  * With any plan, in memory or on disk, the results are the same to the bit as with everything kept.
  *
  * Memory: the data of a run lies in one allocation of exactly remat_tape_arena_bytes(), aligned to 64 bytes, made by
- * the first run and held until the tape is destroyed. Running allocates nothing else through the context's hook.
- * Besides the arena a tape holds its bookkeeping (figures of the plan, offsets, a table of what is live): made by
- * create, reported as bookkeeping_bytes. Three things are outside the arena by their nature and documented where they
- * are asked for: activations kept in full by REMAT_OVERFLOW_KEEP_FULL, the hashes or copies of the verify mode, and the
- * steps of schedules so long that they are generated while they run (a stack of 24 bytes a slot).
+ * the first run and held until the tape is destroyed. Running allocates nothing else through the context's hook, with
+ * one exception that has to be asked for: what REMAT_OVERFLOW_KEEP_FULL keeps in full. Besides the arena a tape holds
+ * its bookkeeping, made by create and reported as bookkeeping_bytes: the figures of the plan (8 bytes a layer), a table
+ * of what is live at once (about 80 bytes each), offsets (8 bytes for each life of a tensor; none where layers are
+ * equal), a copy of the profile where its sizes had to be rounded, and the notes of the verify mode.
  *
  * Threads: a tape belongs to one thread at a time, as its context does. Callbacks run on the thread that called run. */
 #ifndef REMAT_TAPE_H
@@ -73,7 +73,7 @@ typedef struct remat_tape_call {
 } remat_tape_call;
 
 /* Anything but 0 ends the run; remat_tape_run returns it unchanged, and the context names layer and phase. The tape can
- * be run again. A callback must not call the tape. */
+ * be run again. A callback that runs its own tape gets REMAT_INVALID. */
 typedef int (*remat_tape_fn)(void *user, const remat_tape_call *call);
 
 typedef struct remat_tape_callbacks {
@@ -92,7 +92,7 @@ typedef enum remat_tape_store {
     REMAT_TAPE_MEMORY, /* in the arena, as it is */
     REMAT_TAPE_FP16,   /* in the arena, in 16 bits: half the bytes, rounded; floats only */
     REMAT_TAPE_BF16,
-    REMAT_TAPE_DISK    /* in a nameless file, written and read in the background, checked by hashes */
+    REMAT_TAPE_DISK /* in a nameless file, written and read in the background, checked by hashes */
 } remat_tape_store;
 
 typedef enum remat_tape_verify {
@@ -105,12 +105,12 @@ typedef struct remat_tape_options {
     size_t struct_size;
 
     /* The plan. Give one of `plan` and `plan_path`, or neither and a strategy, a budget or both. */
-    const char *strategy;    /* as in remat_plan_options */
-    uint64_t budget_bytes;   /* binds arena_bytes, whatever the plan; REMAT_NO_BUDGET: none */
-    uint64_t *least_bytes;   /* where not NULL, gets the smallest arena that was found, if the budget is too small */
-    bool allow_lossy;        /* the planner may use the profile's lossy modes; a 16-bit store implies it */
-    const remat_plan *plan;  /* made for this profile or for remat_tape_profile's; must outlive the tape */
-    const char *plan_path;   /* a plan file, likewise; with store_planned, for remat_tape_profile's */
+    const char *strategy;   /* as in remat_plan_options */
+    uint64_t budget_bytes;  /* binds arena_bytes, whatever the plan; REMAT_NO_BUDGET: none */
+    uint64_t *least_bytes;  /* where not NULL, gets the smallest arena that was found, if the budget is too small */
+    bool allow_lossy;       /* the planner may use the profile's lossy modes; a 16-bit store implies it */
+    const remat_plan *plan; /* made for this profile or for remat_tape_profile's; must outlive the tape */
+    const char *plan_path;  /* a plan file, likewise; with store_planned, for remat_tape_profile's */
 
     /* The store. Without store_planned every activation for which at least `wait_steps` callbacks pass between two uses
      * goes there meanwhile, whatever the plan. With it every layer has one more mode, named fp16, bf16 or disk, and the
@@ -123,7 +123,7 @@ typedef struct remat_tape_options {
     const char *directory;   /* of the disk store; must exist; default "." */
     uint32_t write_steps;    /* callbacks that may pass before a state is written (the arena has it meanwhile); 4 */
     uint32_t read_steps;     /* callbacks before its use that reading begins; 4 */
-    uint32_t wait_steps;     /* 0: 1 in 16 bits, write_steps + read_steps + 2 on disk */
+    uint32_t wait_steps;     /* 0: 1 in 16 bits; on disk write_steps + read_steps + 2, which is the least there */
 
     remat_tape_verify verify; /* not with a 16-bit store: what starts from rounded numbers does not come out the same */
     uint64_t seed;            /* of the random numbers */
@@ -170,23 +170,23 @@ const remat_plan *remat_tape_plan(const remat_tape *tape);
 
 /* The chain that the tape plans with: sizes rounded, and the store's mode added with store_planned. Plans for it can be
  * made by other programs. The caller destroys it. */
-remat_status remat_tape_profile(remat_context *context, const remat_profile *profile,
-                                const remat_tape_options *options, remat_profile **chain);
+remat_status remat_tape_profile(remat_context *context, const remat_profile *profile, const remat_tape_options *options,
+                                remat_profile **chain);
 
 /* ---- figures ---- */
 
 typedef struct remat_tape_statistics {
-    uint64_t arena_bytes, peak_bytes;  /* placed, and most live in the arena at once */
-    uint64_t bookkeeping_bytes;        /* what the tape holds besides, by the context's count after create */
-    uint64_t kept_bytes;    /* states of which the backward used what the first forward saved */
-    uint64_t avoided_bytes; /* states that were made again, in full, and so did not have to be kept */
-    uint64_t runs;          /* that went through */
+    uint64_t arena_bytes, peak_bytes; /* placed, and most live in the arena at once */
+    uint64_t bookkeeping_bytes;       /* what the tape holds besides, by the context's count after create */
+    uint64_t kept_bytes;              /* states of which the backward used what the first forward saved */
+    uint64_t avoided_bytes;           /* states that were made again, in full, and so did not have to be kept */
+    uint64_t runs;                    /* that went through */
     /* Of the last run, also one that failed. */
-    uint64_t forwards, recomputes, backwards;   /* callbacks */
+    uint64_t forwards, recomputes, backwards;                /* callbacks */
     uint64_t forward_ns, recompute_ns, loss_ns, backward_ns; /* in callbacks */
-    uint64_t store_ns;      /* packing and unpacking 16 bits, handing to the disk, waiting for it */
+    uint64_t store_ns; /* packing and unpacking 16 bits, handing to the disk, waiting for it */
     uint64_t verify_ns;
-    uint64_t total_ns;      /* the rest is the tape itself */
+    uint64_t total_ns;                     /* the rest is the tape itself */
     uint64_t stored_bytes, restored_bytes; /* in full, to the store and back */
     remat_store_counters store;            /* store.kept_up: whether the disk kept up */
 } remat_tape_statistics;

@@ -8,7 +8,10 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
-typedef struct { uint64_t key; size_t row; } entry;
+typedef struct {
+    uint64_t key;
+    size_t row;
+} entry;
 
 typedef struct {
     uint64_t *whole; /* highest top anywhere below this node */
@@ -20,9 +23,12 @@ static void sift_down(entry *heap, size_t at, size_t count)
 {
     for (;;) {
         size_t child = 2 * at + 1;
-        if (child >= count) return;
-        if (child + 1 < count && heap[child + 1].key > heap[child].key) child++;
-        if (heap[at].key >= heap[child].key) return;
+        if (child >= count)
+            return;
+        if (child + 1 < count && heap[child + 1].key > heap[child].key)
+            child++;
+        if (heap[at].key >= heap[child].key)
+            return;
         entry held = heap[at];
         heap[at] = heap[child];
         heap[child] = held;
@@ -32,7 +38,8 @@ static void sift_down(entry *heap, size_t at, size_t count)
 
 static void heap_sort(entry *entries, size_t count)
 {
-    for (size_t i = count / 2; i-- > 0;) sift_down(entries, i, count);
+    for (size_t i = count / 2; i-- > 0;)
+        sift_down(entries, i, count);
     for (size_t last = count; last-- > 1;) {
         entry held = entries[0];
         entries[0] = entries[last];
@@ -41,7 +48,10 @@ static void heap_sort(entry *entries, size_t count)
     }
 }
 
-static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
 
 /* Bottom-up tree over moments [from, to): node i has children 2i and 2i + 1.
  * Whatever covers a node of the decomposition from above also covers the first
@@ -50,11 +60,15 @@ static uint64_t tree_highest(const top_tree *tree, size_t from, size_t to)
 {
     uint64_t highest = 0;
     size_t left = from + tree->leaves, right = to - 1 + tree->leaves;
-    for (size_t node = left / 2; node > 0; node /= 2) highest = larger(highest, tree->cover[node]);
-    for (size_t node = right / 2; node > 0; node /= 2) highest = larger(highest, tree->cover[node]);
+    for (size_t node = left / 2; node > 0; node /= 2)
+        highest = larger(highest, tree->cover[node]);
+    for (size_t node = right / 2; node > 0; node /= 2)
+        highest = larger(highest, tree->cover[node]);
     for (size_t lo = left, hi = right + 1; lo < hi; lo /= 2, hi /= 2) {
-        if (lo % 2) highest = larger(highest, tree->whole[lo++]);
-        if (hi % 2) highest = larger(highest, tree->whole[--hi]);
+        if (lo % 2)
+            highest = larger(highest, tree->whole[lo++]);
+        if (hi % 2)
+            highest = larger(highest, tree->whole[--hi]);
     }
     return highest;
 }
@@ -74,8 +88,10 @@ static void tree_raise(top_tree *tree, size_t from, size_t to, uint64_t top)
             tree->whole[hi] = larger(tree->whole[hi], top);
         }
     }
-    for (size_t up = left / 2; up > 0; up /= 2) tree->whole[up] = larger(tree->whole[up], top);
-    for (size_t up = (right - 1) / 2; up > 0; up /= 2) tree->whole[up] = larger(tree->whole[up], top);
+    for (size_t up = left / 2; up > 0; up /= 2)
+        tree->whole[up] = larger(tree->whole[up], top);
+    for (size_t up = (right - 1) / 2; up > 0; up /= 2)
+        tree->whole[up] = larger(tree->whole[up], top);
 }
 
 static size_t find_moment(const entry *moments, size_t count, uint64_t time)
@@ -83,16 +99,18 @@ static size_t find_moment(const entry *moments, size_t count, uint64_t time)
     size_t low = 0, high = count; /* first entry with key >= time */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (moments[middle].key < time) low = middle + 1;
-        else high = middle;
+        if (moments[middle].key < time)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low;
 }
 
 static bool share_bytes(const remat_lifetime *a, const remat_lifetime *b)
 {
-    return a->lower < b->upper && b->lower < a->upper &&
-           a->offset < b->offset + b->size && b->offset < a->offset + a->size;
+    return a->lower < b->upper && b->lower < a->upper && a->offset < b->offset + b->size &&
+           b->offset < a->offset + a->size;
 }
 
 static size_t find_partner(const remat_lifetime *lifetimes, size_t count, size_t row)
@@ -109,12 +127,13 @@ static remat_status check_rows(remat_context *context, const remat_lifetime *lif
 {
     for (size_t i = 0; i < count; i++) {
         const remat_lifetime *tensor = &lifetimes[i];
-        const char *wrong = tensor->lower >= tensor->upper        ? "does not begin before it ends"
-                            : tensor->offset % alignment != 0     ? "is not aligned"
+        const char *wrong = tensor->lower >= tensor->upper    ? "does not begin before it ends"
+                            : tensor->offset % alignment != 0 ? "is not aligned"
                             : tensor->size > height || tensor->offset > height - tensor->size
                                 ? "lies past the end of the arena"
                                 : NULL;
-        if (wrong) return remat_fail(context, REMAT_CHECK_FAILED, NULL, "tensor %zu %s", i, wrong);
+        if (wrong)
+            return remat_fail(context, REMAT_CHECK_FAILED, NULL, "tensor %zu %s", i, wrong);
     }
     return REMAT_OK;
 }
@@ -131,10 +150,12 @@ static remat_status check_pairs(remat_context *context, const remat_lifetime *li
     }
     heap_sort(moments, moment_count);
     heap_sort(by_offset, count);
-    for (size_t i = 0; i < 2 * tree->leaves; i++) tree->whole[i] = tree->cover[i] = 0;
+    for (size_t i = 0; i < 2 * tree->leaves; i++)
+        tree->whole[i] = tree->cover[i] = 0;
     for (size_t i = 0; i < count; i++) {
         const remat_lifetime *tensor = &lifetimes[by_offset[i].row];
-        if (tensor->size == 0) continue;
+        if (tensor->size == 0)
+            continue;
         size_t from = find_moment(moments, moment_count, tensor->lower);
         size_t to = find_moment(moments, moment_count, tensor->upper);
         if (tree_highest(tree, from, to) > tensor->offset)
@@ -148,11 +169,14 @@ static remat_status check_pairs(remat_context *context, const remat_lifetime *li
 remat_status arena_check(remat_context *context, const remat_lifetime *lifetimes, size_t count, uint64_t alignment,
                          uint64_t height)
 {
-    if (alignment == 0) return remat_fail(context, REMAT_INVALID, NULL, "an alignment of 0 means nothing");
-    if (count == 0) return REMAT_OK;
+    if (alignment == 0)
+        return remat_fail(context, REMAT_INVALID, NULL, "an alignment of 0 means nothing");
+    if (count == 0)
+        return REMAT_OK;
     REMAT_TRY(check_rows(context, lifetimes, count, alignment, height));
     top_tree tree = {.leaves = 1};
-    while (tree.leaves < 2 * count) tree.leaves *= 2;
+    while (tree.leaves < 2 * count)
+        tree.leaves *= 2;
     entry *moments = remat_alloc(context, 2 * count, sizeof *moments);
     entry *by_offset = remat_alloc(context, count, sizeof *by_offset);
     tree.whole = remat_alloc(context, 2 * tree.leaves, sizeof *tree.whole);

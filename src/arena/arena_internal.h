@@ -36,9 +36,8 @@ typedef struct {
     arena_part *parts;
     uint32_t item_count, part_count;
 } arena_problem;
-remat_status arena_problem_create(remat_context *context, arena_problem *problem,
-                                  const remat_lifetime *lifetimes, size_t count,
-                                  uint64_t alignment);
+remat_status arena_problem_create(remat_context *context, arena_problem *problem, const remat_lifetime *lifetimes,
+                                  size_t count, uint64_t alignment);
 void arena_problem_destroy(remat_context *context, arena_problem *problem);
 uint64_t arena_height_of(const arena_part *part, const uint64_t *offsets);
 
@@ -65,11 +64,11 @@ typedef struct {
 #define ARENA_WAS_WAITING UINT64_MAX
 
 typedef struct {
-    uint32_t begin, end;    /* component: waiting items with these indices */
-    uint32_t cursor;        /* sub-components before this index are solved */
-    uint32_t item;          /* being tried at its lowest offset */
-    size_t entered, tried;  /* lengths of the trail */
-    uint64_t state[2];      /* hash of the component on entry */
+    uint32_t begin, end;   /* component: waiting items with these indices */
+    uint32_t cursor;       /* sub-components before this index are solved */
+    uint32_t item;         /* being tried at its lowest offset */
+    size_t entered, tried; /* lengths of the trail */
+    uint64_t state[2];     /* hash of the component on entry */
 } arena_frame;
 
 typedef enum { ARENA_LOWEST, ARENA_TIGHTEST } arena_rule;
@@ -80,9 +79,9 @@ typedef struct {
     uint32_t count, section_count;
     /* per item */
     uint32_t *first, *last;
-    uint64_t *offset;       /* lowest still possible; final once placed */
-    bool *waiting;          /* not placed yet */
-    uint64_t *preference;   /* larger: tried first among equals */
+    uint64_t *offset;     /* lowest still possible; final once placed */
+    bool *waiting;        /* not placed yet */
+    uint64_t *preference; /* larger: tried first among equals */
     /* per section */
     uint32_t *member_begin; /* into members; waiting ones come first */
     uint32_t *members;
@@ -90,9 +89,9 @@ typedef struct {
     uint32_t *starter_begin; /* items whose first section this is: a run of indices */
     uint64_t *load;          /* units waiting */
     uint64_t *full_load;
-    uint64_t *floor;         /* lowest offset of a waiting member */
-    uint64_t *blame;         /* how often it failed of late */
-    uint64_t *dirty;         /* bit set of sections to look at again */
+    uint64_t *floor; /* lowest offset of a waiting member */
+    uint64_t *blame; /* how often it failed of late */
+    uint64_t *dirty; /* bit set of sections to look at again */
     /* search */
     arena_step *trail;
     size_t trail_count, trail_room;
@@ -105,11 +104,10 @@ typedef struct {
 } arena_model;
 
 #define ARENA_FAILED_BITS 18
-#define ARENA_NO_SECTION UINT32_MAX
+#define ARENA_NO_SECTION  UINT32_MAX
 
 /* REMAT_OK with *model == NULL: the part is too large to search. */
-remat_status arena_model_create(remat_context *context, const arena_part *part,
-                                arena_model **model);
+remat_status arena_model_create(remat_context *context, const arena_part *part, arena_model **model);
 void arena_model_destroy(arena_model *model);
 
 /* arena_propagate.c */
@@ -128,7 +126,6 @@ uint64_t arena_effort(const arena_model *model);
 
 /* arena_restart.c: looks for a placement within capacity, restarting with several
  * strategies, until effort (decreased by what was used) runs out. */
-arena_outcome arena_search(arena_model *model, uint64_t capacity, uint64_t *effort,
-                           uint64_t *offsets_out);
+arena_outcome arena_search(arena_model *model, uint64_t capacity, uint64_t *effort, uint64_t *offsets_out);
 
 #endif

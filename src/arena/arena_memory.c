@@ -42,8 +42,8 @@ void arena_release(remat_context *context, void *array)
     array_head *head = (array_head *)(void *)((char *)array - offsetof(array_head, items));
     remat_release(context, head, head->bytes, 1);
 }
-static void merge_runs(uint32_t *to, const uint32_t *from, const uint64_t *keys,
-                       uint32_t begin, uint32_t middle, uint32_t end)
+static void merge_runs(uint32_t *to, const uint32_t *from, const uint64_t *keys, uint32_t begin, uint32_t middle,
+                       uint32_t end)
 {
     uint32_t left = begin, right = middle;
     for (uint32_t at = begin; at < end; at++) {
@@ -61,6 +61,7 @@ void arena_sort(uint32_t *order, const uint64_t *keys, uint32_t *scratch, uint32
             uint64_t end = begin + 2 * width < count ? begin + 2 * width : count;
             merge_runs(scratch, order, keys, (uint32_t)begin, (uint32_t)middle, (uint32_t)end);
         }
-        for (uint32_t i = 0; i < count; i++) order[i] = scratch[i];
+        for (uint32_t i = 0; i < count; i++)
+            order[i] = scratch[i];
     }
 }

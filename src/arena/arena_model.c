@@ -11,10 +11,13 @@ static uint32_t *close_sections(remat_context *context, const arena_part *part)
 {
     uint32_t base = part->items[0].begin, last = base, sections = 0;
     for (uint32_t i = 0; i < part->count; i++)
-        if (part->items[i].end > last) last = part->items[i].end;
+        if (part->items[i].end > last)
+            last = part->items[i].end;
     uint32_t *closed = arena_array(context, (size_t)(last - base) + 1, sizeof *closed);
-    if (closed == NULL) return NULL;
-    for (uint32_t m = 0; m <= last - base; m++) closed[m] = 0;
+    if (closed == NULL)
+        return NULL;
+    for (uint32_t m = 0; m <= last - base; m++)
+        closed[m] = 0;
     for (uint32_t i = 0; i < part->count; i++) {
         closed[part->items[i].begin - base] |= STARTS;
         closed[part->items[i].end - base] |= STOPS;
@@ -26,7 +29,8 @@ static uint32_t *close_sections(remat_context *context, const arena_part *part)
             sections++;
             growing = false;
         }
-        if (events & STARTS) growing = true;
+        if (events & STARTS)
+            growing = true;
         closed[m] = sections;
     }
     return closed;
@@ -41,7 +45,8 @@ static size_t find_sections(arena_model *model, const uint32_t *closed)
         model->first[i] = closed[part->items[i].begin - base];
         model->last[i] = closed[part->items[i].end - base] - 1;
         memberships += model->last[i] - model->first[i] + 1;
-        if (model->last[i] + 1 > model->section_count) model->section_count = model->last[i] + 1;
+        if (model->last[i] + 1 > model->section_count)
+            model->section_count = model->last[i] + 1;
     }
     return memberships;
 }
@@ -56,8 +61,8 @@ static bool allocate_items(arena_model *model)
     model->preference = arena_array(a, model->count, sizeof *model->preference);
     model->frames = arena_array(a, (size_t)model->count + 1, sizeof *model->frames);
     model->failed = arena_array(a, (size_t)1 << ARENA_FAILED_BITS, sizeof *model->failed);
-    return model->first && model->last && model->offset && model->waiting && model->preference &&
-           model->frames && model->failed;
+    return model->first && model->last && model->offset && model->waiting && model->preference && model->frames &&
+           model->failed;
 }
 
 static bool allocate_sections(arena_model *model, size_t memberships)
@@ -73,9 +78,8 @@ static bool allocate_sections(arena_model *model, size_t memberships)
     model->floor = arena_array(a, sections, sizeof *model->floor);
     model->blame = arena_array(a, sections, sizeof *model->blame);
     model->dirty = arena_array(a, sections / 64 + 1, sizeof *model->dirty);
-    return model->member_begin && model->members && model->waiting_count &&
-           model->starter_begin && model->load && model->full_load && model->floor &&
-           model->blame && model->dirty;
+    return model->member_begin && model->members && model->waiting_count && model->starter_begin && model->load &&
+           model->full_load && model->floor && model->blame && model->dirty;
 }
 
 static void count_members(arena_model *model)
@@ -110,29 +114,33 @@ static void fill_members(arena_model *model)
         model->waiting[i] = true;
         for (uint32_t s = model->first[i]; s <= model->last[i]; s++)
             model->members[model->member_begin[s] + model->waiting_count[s]++] = i;
-        while (section <= model->first[i]) model->starter_begin[section++] = i;
+        while (section <= model->first[i])
+            model->starter_begin[section++] = i;
     }
-    while (section <= model->section_count) model->starter_begin[section++] = model->count;
-    for (uint32_t word = 0; word <= model->section_count / 64; word++) model->dirty[word] = 0;
+    while (section <= model->section_count)
+        model->starter_begin[section++] = model->count;
+    for (uint32_t word = 0; word <= model->section_count / 64; word++)
+        model->dirty[word] = 0;
     for (size_t i = 0; i < (size_t)1 << ARENA_FAILED_BITS; i++)
         model->failed[i][0] = model->failed[i][1] = 0;
 }
 
 void arena_model_destroy(arena_model *model)
 {
-    if (model == NULL) return;
+    if (model == NULL)
+        return;
     remat_context *a = model->context;
-    void *blocks[] = {model->first, model->last, model->offset, model->waiting,
-                      model->preference, model->member_begin, model->members,
-                      model->waiting_count, model->starter_begin, model->load,
-                      model->full_load, model->floor, model->blame, model->dirty,
-                      model->trail, model->frames, model->failed};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) arena_release(a, blocks[i]);
+    void *blocks[] = {model->first,         model->last,         model->offset,    model->waiting,
+                      model->preference,    model->member_begin, model->members,   model->waiting_count,
+                      model->starter_begin, model->load,         model->full_load, model->floor,
+                      model->blame,         model->dirty,        model->trail,     model->frames,
+                      model->failed};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        arena_release(a, blocks[i]);
     arena_release(a, model);
 }
 
-remat_status arena_model_create(remat_context *context, const arena_part *part,
-                                arena_model **out)
+remat_status arena_model_create(remat_context *context, const arena_part *part, arena_model **out)
 {
     *out = NULL;
     uint32_t *closed = close_sections(context, part);

@@ -19,14 +19,18 @@ static remat_status validate(remat_context *context, const remat_lifetime *lifet
 {
     uint64_t budget = (uint64_t)INT64_MAX / alignment, total = 0;
     *used = 0;
-    if (count > UINT32_MAX / 4) return too_large(context);
+    if (count > UINT32_MAX / 4)
+        return too_large(context);
     for (size_t i = 0; i < count; i++) {
         if (lifetimes[i].lower >= lifetimes[i].upper)
-            return remat_fail(context, REMAT_INVALID, NULL, "tensor %zu lives from %llu to %llu; it must begin before it ends",
-                              i, (unsigned long long)lifetimes[i].lower, (unsigned long long)lifetimes[i].upper);
-        if (lifetimes[i].size == 0) continue;
+            return remat_fail(context, REMAT_INVALID, NULL,
+                              "tensor %zu lives from %llu to %llu; it must begin before it ends", i,
+                              (unsigned long long)lifetimes[i].lower, (unsigned long long)lifetimes[i].upper);
+        if (lifetimes[i].size == 0)
+            continue;
         uint64_t units = (lifetimes[i].size - 1) / alignment + 1;
-        if (units > budget - total) return too_large(context);
+        if (units > budget - total)
+            return too_large(context);
         total += units;
         (*used)++;
     }
@@ -54,17 +58,18 @@ static bool workspace_create(remat_context *context, workspace *work, uint32_t c
     work->order = arena_array(context, 2 * (size_t)count, sizeof *work->order);
     work->scratch = arena_array(context, 2 * (size_t)count, sizeof *work->scratch);
     work->items = arena_array(context, count, sizeof *work->items);
-    if (work->keys && work->order && work->scratch && work->items) return true;
+    if (work->keys && work->order && work->scratch && work->items)
+        return true;
     workspace_destroy(context, work);
     return false;
 }
 
-static void copy_used_rows(workspace *work, const remat_lifetime *lifetimes, size_t count,
-                           uint64_t alignment)
+static void copy_used_rows(workspace *work, const remat_lifetime *lifetimes, size_t count, uint64_t alignment)
 {
     uint32_t at = 0;
     for (size_t i = 0; i < count; i++) {
-        if (lifetimes[i].size == 0) continue;
+        if (lifetimes[i].size == 0)
+            continue;
         work->items[at].size = (lifetimes[i].size - 1) / alignment + 1;
         work->items[at].length = lifetimes[i].upper - lifetimes[i].lower;
         work->items[at].row = (uint32_t)i;
@@ -77,29 +82,34 @@ static void copy_used_rows(workspace *work, const remat_lifetime *lifetimes, siz
 static void rank_moments(workspace *work, uint32_t count)
 {
     uint32_t rank = 0;
-    for (uint32_t i = 0; i < 2 * count; i++) work->order[i] = i;
+    for (uint32_t i = 0; i < 2 * count; i++)
+        work->order[i] = i;
     arena_sort(work->order, work->keys, work->scratch, 2 * count);
     for (uint32_t i = 0; i < 2 * count; i++) {
         uint32_t moment = work->order[i];
-        if (i > 0 && work->keys[moment] != work->keys[work->order[i - 1]]) rank++;
-        if (moment % 2 == 0) work->items[moment / 2].begin = rank;
-        else work->items[moment / 2].end = rank;
+        if (i > 0 && work->keys[moment] != work->keys[work->order[i - 1]])
+            rank++;
+        if (moment % 2 == 0)
+            work->items[moment / 2].begin = rank;
+        else
+            work->items[moment / 2].end = rank;
     }
 }
 
 /* By begin; ties longest first, then largest, then the caller's order. */
 static void sort_items(workspace *work, arena_item *sorted, uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++) work->order[i] = i;
+    for (uint32_t i = 0; i < count; i++)
+        work->order[i] = i;
     for (int pass = 0; pass < 3; pass++) {
         for (uint32_t i = 0; i < count; i++) {
             const arena_item *item = &work->items[i];
-            work->keys[i] = pass == 0 ? UINT64_MAX - item->size
-                          : pass == 1 ? UINT32_MAX - item->end : item->begin;
+            work->keys[i] = pass == 0 ? UINT64_MAX - item->size : pass == 1 ? UINT32_MAX - item->end : item->begin;
         }
         arena_sort(work->order, work->keys, work->scratch, count);
     }
-    for (uint32_t i = 0; i < count; i++) sorted[i] = work->items[work->order[i]];
+    for (uint32_t i = 0; i < count; i++)
+        sorted[i] = work->items[work->order[i]];
 }
 
 /* change[moment] is what comes alive less what ends, modulo 2^64. */
@@ -110,12 +120,14 @@ static uint64_t largest_load(const arena_part *part, uint64_t *change)
         const arena_item *item = &part->items[i];
         change[item->begin] += item->size;
         change[item->end] -= item->size;
-        if (item->end > last) last = item->end;
+        if (item->end > last)
+            last = item->end;
     }
     uint64_t live = 0, most = 0;
     for (uint32_t moment = first; moment <= last; moment++) {
         live += change[moment];
-        if (live > most) most = live;
+        if (live > most)
+            most = live;
         change[moment] = 0; /* the next part may begin at this part's last moment */
     }
     return most;
@@ -134,11 +146,13 @@ static void stack_up(arena_part *part)
 static void cut_into_parts(arena_problem *problem, uint64_t *change)
 {
     uint32_t begin = 0;
-    for (uint32_t i = 0; i < 2 * problem->item_count; i++) change[i] = 0;
+    for (uint32_t i = 0; i < 2 * problem->item_count; i++)
+        change[i] = 0;
     while (begin < problem->item_count) {
         uint32_t end = begin, reach = problem->items[begin].end;
         while (end < problem->item_count && problem->items[end].begin < reach) {
-            if (problem->items[end].end > reach) reach = problem->items[end].end;
+            if (problem->items[end].end > reach)
+                reach = problem->items[end].end;
             end++;
         }
         arena_part *part = &problem->parts[problem->part_count++];
@@ -158,16 +172,17 @@ void arena_problem_destroy(remat_context *context, arena_problem *problem)
     arena_release(context, problem->parts);
 }
 
-remat_status arena_problem_create(remat_context *context, arena_problem *problem,
-                                  const remat_lifetime *lifetimes, size_t count,
-                                  uint64_t alignment)
+remat_status arena_problem_create(remat_context *context, arena_problem *problem, const remat_lifetime *lifetimes,
+                                  size_t count, uint64_t alignment)
 {
     *problem = (arena_problem){0};
     remat_status status = validate(context, lifetimes, count, alignment, &problem->item_count);
-    if (status != REMAT_OK) return status;
+    if (status != REMAT_OK)
+        return status;
     uint32_t used = problem->item_count;
     workspace work = {0};
-    if (!workspace_create(context, &work, used)) return REMAT_NO_MEMORY;
+    if (!workspace_create(context, &work, used))
+        return REMAT_NO_MEMORY;
     problem->items = arena_array(context, used, sizeof *problem->items);
     problem->offsets = arena_array(context, used, sizeof *problem->offsets);
     problem->parts = arena_array(context, used, sizeof *problem->parts);
@@ -189,7 +204,8 @@ uint64_t arena_height_of(const arena_part *part, const uint64_t *offsets)
     uint64_t height = 0;
     for (uint32_t i = 0; i < part->count; i++) {
         uint64_t top = offsets[i] + part->items[i].size;
-        if (top > height) height = top;
+        if (top > height)
+            height = top;
     }
     return height;
 }

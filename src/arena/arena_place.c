@@ -14,24 +14,26 @@ typedef struct {
 static remat_status run_heuristics(placer *p, arena_part *part, uint64_t goal)
 {
     remat_status status = arena_skyline(p->context, part, goal);
-    if (status == REMAT_OK && part->height > goal) status = arena_sweep(p->context, part, goal);
+    if (status == REMAT_OK && part->height > goal)
+        status = arena_sweep(p->context, part, goal);
     return status;
 }
 
 static void adopt(arena_part *part, const uint64_t *offsets)
 {
     part->height = arena_height_of(part, offsets);
-    for (uint32_t i = 0; i < part->count; i++) part->offsets[i] = offsets[i];
+    for (uint32_t i = 0; i < part->count; i++)
+        part->offsets[i] = offsets[i];
 }
 
 /* Searches at one capacity; notes a better placement or a better bound. */
-static arena_outcome search_at(placer *p, arena_part *part, arena_model *model,
-                               uint64_t capacity, uint64_t share)
+static arena_outcome search_at(placer *p, arena_part *part, arena_model *model, uint64_t capacity, uint64_t share)
 {
     uint64_t effort = share < p->effort ? share : p->effort, before = effort;
     arena_outcome outcome = arena_search(model, capacity, &effort, p->spare);
     p->effort -= before - effort;
-    if (outcome == ARENA_FOUND) adopt(part, p->spare);
+    if (outcome == ARENA_FOUND)
+        adopt(part, p->spare);
     if (outcome == ARENA_IMPOSSIBLE && capacity + 1 > part->lower_bound)
         part->lower_bound = capacity + 1;
     return outcome;
@@ -39,19 +41,19 @@ static arena_outcome search_at(placer *p, arena_part *part, arena_model *model,
 
 /* Down to goal if possible, else halving what lies between the best height and
  * the highest capacity that was refuted or given up. */
-static remat_status lower_the_part(placer *p, arena_part *part, arena_model *model, uint64_t goal,
-                                   bool any_fit)
+static remat_status lower_the_part(placer *p, arena_part *part, arena_model *model, uint64_t goal, bool any_fit)
 {
-    if (goal < part->lower_bound) goal = part->lower_bound;
+    if (goal < part->lower_bound)
+        goal = part->lower_bound;
     /* a given capacity gets nearly everything; the rest lowers what is reported if it fails */
     uint64_t share = any_fit ? p->effort - p->effort / 8 : p->effort / 2;
     arena_outcome outcome = search_at(p, part, model, goal, share);
     uint64_t low = goal; /* not reached */
-    while (outcome != ARENA_FAILED_ALLOC && part->height > goal && part->height - low > 1 &&
-           p->effort > 0) {
+    while (outcome != ARENA_FAILED_ALLOC && part->height > goal && part->height - low > 1 && p->effort > 0) {
         uint64_t middle = low + (part->height - low) / 2;
         outcome = search_at(p, part, model, middle, p->effort / 4 + 1000);
-        if (outcome != ARENA_FOUND) low = middle;
+        if (outcome != ARENA_FOUND)
+            low = middle;
     }
     return outcome == ARENA_FAILED_ALLOC ? REMAT_NO_MEMORY : REMAT_OK;
 }
@@ -59,7 +61,8 @@ static remat_status lower_the_part(placer *p, arena_part *part, arena_model *mod
 static remat_status improve_part(placer *p, arena_part *part, uint64_t goal, bool any_fit)
 {
     remat_status status = run_heuristics(p, part, goal);
-    if (status != REMAT_OK || part->height <= goal || p->effort == 0) return status;
+    if (status != REMAT_OK || part->height <= goal || p->effort == 0)
+        return status;
     arena_model *model = NULL;
     status = arena_model_create(p->context, part, &model);
     if (status == REMAT_OK && model != NULL)
@@ -74,14 +77,18 @@ static remat_status improve_parts(placer *p, arena_problem *problem, uint64_t ca
 {
     uint64_t goal = capacity;
     for (uint32_t i = 0; i < problem->part_count; i++)
-        if (problem->parts[i].load > goal) goal = problem->parts[i].load;
+        if (problem->parts[i].load > goal)
+            goal = problem->parts[i].load;
     for (uint32_t i = 0; i < problem->part_count; i++) {
         arena_part *part = &problem->parts[i];
-        if (part->height <= goal) continue;
+        if (part->height <= goal)
+            continue;
         bool any_fit = capacity >= part->lower_bound;
         remat_status status = improve_part(p, part, goal, any_fit);
-        if (status != REMAT_OK) return status;
-        if (part->height > goal) goal = part->height;
+        if (status != REMAT_OK)
+            return status;
+        if (part->height > goal)
+            goal = part->height;
     }
     return REMAT_OK;
 }
@@ -90,19 +97,21 @@ static void summarize(const arena_problem *problem, uint64_t alignment, arena_re
 {
     for (uint32_t i = 0; i < problem->part_count; i++) {
         const arena_part *part = &problem->parts[i];
-        if (part->height > result->height) result->height = part->height;
-        if (part->lower_bound > result->lower_bound) result->lower_bound = part->lower_bound;
+        if (part->height > result->height)
+            result->height = part->height;
+        if (part->lower_bound > result->lower_bound)
+            result->lower_bound = part->lower_bound;
     }
     result->height *= alignment;
     result->lower_bound *= alignment;
     result->proven_optimal = result->height == result->lower_bound;
 }
 
-static void write_offsets(const arena_problem *problem, uint64_t alignment,
-                          remat_lifetime *lifetimes, size_t count)
+static void write_offsets(const arena_problem *problem, uint64_t alignment, remat_lifetime *lifetimes, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (lifetimes[i].size == 0) lifetimes[i].offset = 0;
+        if (lifetimes[i].size == 0)
+            lifetimes[i].offset = 0;
     for (uint32_t i = 0; i < problem->item_count; i++)
         lifetimes[problem->items[i].row].offset = problem->offsets[i] * alignment;
 }
@@ -119,7 +128,8 @@ remat_status arena_place(remat_context *context, remat_lifetime *lifetimes, size
     p.spare = arena_array(context, problem.item_count, sizeof *p.spare);
     remat_status status = p.spare ? REMAT_OK : REMAT_NO_MEMORY;
     uint64_t capacity = options->capacity / options->alignment;
-    if (status == REMAT_OK) status = improve_parts(&p, &problem, capacity);
+    if (status == REMAT_OK)
+        status = improve_parts(&p, &problem, capacity);
     if (status == REMAT_OK) {
         summarize(&problem, options->alignment, result);
         write_offsets(&problem, options->alignment, lifetimes, count);
@@ -127,7 +137,8 @@ remat_status arena_place(remat_context *context, remat_lifetime *lifetimes, size
     }
     arena_release(context, p.spare);
     arena_problem_destroy(context, &problem);
-    if (status != REMAT_OK || options->capacity == 0 || result->height <= options->capacity) return status;
+    if (status != REMAT_OK || options->capacity == 0 || result->height <= options->capacity)
+        return status;
     result->proven_impossible = result->lower_bound > options->capacity;
     return remat_fail(context, REMAT_INFEASIBLE, NULL,
                       "no placement within %llu bytes was found; the best needs %llu, and none can need less than %llu",
@@ -139,8 +150,8 @@ remat_status arena_place(remat_context *context, remat_lifetime *lifetimes, size
 
 void remat_arena_options_init(remat_arena_options *options)
 {
-    *options = (remat_arena_options){
-        .struct_size = sizeof *options, .alignment = 1, .effort = ARENA_DEFAULT_NODE_LIMIT};
+    *options =
+        (remat_arena_options){.struct_size = sizeof *options, .alignment = 1, .effort = ARENA_DEFAULT_NODE_LIMIT};
 }
 
 remat_status remat_arena_place(remat_context *context, remat_lifetime *lifetimes, size_t count,

@@ -20,7 +20,8 @@ static void mark_sections(arena_model *model, uint32_t first, uint32_t last)
         return;
     }
     model->dirty[from] |= head;
-    for (uint32_t word = from + 1; word < to; word++) model->dirty[word] = UINT64_MAX;
+    for (uint32_t word = from + 1; word < to; word++)
+        model->dirty[word] = UINT64_MAX;
     model->dirty[to] |= tail;
 }
 
@@ -31,7 +32,8 @@ void arena_mark_all(arena_model *model)
 
 static void forget_marks(arena_model *model)
 {
-    for (uint32_t word = 0; word <= model->section_count / 64; word++) model->dirty[word] = 0;
+    for (uint32_t word = 0; word <= model->section_count / 64; word++)
+        model->dirty[word] = 0;
 }
 
 /* False, with out_of_memory set, when the trail cannot grow. */
@@ -39,8 +41,8 @@ static bool remember(arena_model *model, uint32_t item, uint64_t old_offset)
 {
     if (model->trail_count == model->trail_room) {
         size_t room = model->trail_room == 0 ? 1024 : 2 * model->trail_room;
-        arena_step *grown = arena_array_grow(model->context, model->trail, model->trail_room * sizeof *grown, room,
-                                             sizeof *grown);
+        arena_step *grown =
+            arena_array_grow(model->context, model->trail, model->trail_room * sizeof *grown, room, sizeof *grown);
         if (grown == NULL) {
             model->out_of_memory = true;
             return false;
@@ -54,7 +56,8 @@ static bool remember(arena_model *model, uint32_t item, uint64_t old_offset)
 
 void arena_raise(arena_model *model, uint32_t item, uint64_t offset)
 {
-    if (!remember(model, item, model->offset[item])) return;
+    if (!remember(model, item, model->offset[item]))
+        return;
     model->offset[item] = offset;
     mark_sections(model, model->first[item], model->last[item]);
     model->fine_steps += 4;
@@ -66,7 +69,8 @@ static void sort_members(arena_model *model, uint32_t *members, uint32_t count)
     const uint64_t *offset = model->offset;
     for (uint32_t i = 1; i < count; i++) {
         uint32_t item = members[i], at = i;
-        for (; at > 0 && offset[members[at - 1]] > offset[item]; at--) members[at] = members[at - 1];
+        for (; at > 0 && offset[members[at - 1]] > offset[item]; at--)
+            members[at] = members[at - 1];
         members[at] = item;
         model->fine_steps += i - at;
     }
@@ -78,24 +82,26 @@ static uint64_t relaxed_top(const arena_model *model, const uint32_t *members, u
 {
     uint64_t top = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (model->offset[members[i]] > top) top = model->offset[members[i]];
+        if (model->offset[members[i]] > top)
+            top = model->offset[members[i]];
         top += model->part->items[members[i]].size;
     }
     return top;
 }
 
-static bool raise_those_not_first(arena_model *model, const uint32_t *members, uint32_t count,
-                                  uint64_t load)
+static bool raise_those_not_first(arena_model *model, const uint32_t *members, uint32_t count, uint64_t load)
 {
     const arena_item *items = model->part->items;
     uint64_t lowest_top = UINT64_MAX;
     uint32_t i = 0;
     for (; i < count && model->offset[members[i]] + load <= model->capacity; i++) {
         uint64_t top = model->offset[members[i]] + items[members[i]].size;
-        if (top < lowest_top) lowest_top = top;
+        if (top < lowest_top)
+            lowest_top = top;
     }
     for (; i < count && model->offset[members[i]] < lowest_top; i++) {
-        if (lowest_top + items[members[i]].size > model->capacity) return false;
+        if (lowest_top + items[members[i]].size > model->capacity)
+            return false;
         arena_raise(model, members[i], lowest_top);
     }
     return true;
@@ -106,12 +112,16 @@ static bool look_at_section(arena_model *model, uint32_t section)
     uint32_t *members = model->members + model->member_begin[section];
     uint32_t count = model->waiting_count[section];
     uint64_t load = model->load[section];
-    if (count == 0) return true;
+    if (count == 0)
+        return true;
     sort_members(model, members, count);
     model->floor[section] = model->offset[members[0]];
-    if (model->floor[section] + load > model->capacity) return false;
-    if (model->offset[members[count - 1]] + load <= model->capacity) return true;
-    if (relaxed_top(model, members, count) > model->capacity) return false;
+    if (model->floor[section] + load > model->capacity)
+        return false;
+    if (model->offset[members[count - 1]] + load <= model->capacity)
+        return true;
+    if (relaxed_top(model, members, count) > model->capacity)
+        return false;
     return raise_those_not_first(model, members, count, load);
 }
 
@@ -137,7 +147,8 @@ bool arena_propagate(arena_model *model)
                 uint32_t section = 64 * word + lowest_bit(model->dirty[word]);
                 model->dirty[word] &= model->dirty[word] - 1;
                 any = true;
-                if (look_at_section(model, section)) continue;
+                if (look_at_section(model, section))
+                    continue;
                 model->blame[section] += 1000;
                 forget_marks(model);
                 return false;
@@ -151,10 +162,12 @@ static void stop_waiting(arena_model *model, uint32_t item)
     model->waiting[item] = false;
     for (uint32_t s = model->first[item]; s <= model->last[item]; s++) {
         uint32_t *members = model->members + model->member_begin[s], at = 0;
-        while (members[at] != item) at++;
+        while (members[at] != item)
+            at++;
         model->fine_steps += at + 1;
         uint32_t left = --model->waiting_count[s];
-        for (; at < left; at++) members[at] = members[at + 1];
+        for (; at < left; at++)
+            members[at] = members[at + 1];
         model->load[s] -= model->part->items[item].size;
     }
     mark_sections(model, model->first[item], model->last[item]);
@@ -172,27 +185,31 @@ static void wait_again(arena_model *model, uint32_t item)
 
 /* Iterates over waiting items that overlap `item` in time: the members of its
  * first section, then whatever starts in its later ones. */
-#define FOR_EACH_NEIGHBOUR(model, item, other, action)                                       \
-    do {                                                                                     \
-        uint32_t section_ = (model)->first[item];                                            \
-        const uint32_t *members_ = (model)->members + (model)->member_begin[section_];       \
-        for (uint32_t at_ = 0; at_ < (model)->waiting_count[section_]; at_++) {              \
-            uint32_t other = members_[at_];                                                  \
-            if (other != (item)) { action }                                                  \
-        }                                                                                    \
-        uint32_t end_ = (model)->starter_begin[(model)->last[item] + 1];                     \
-        for (uint32_t other = (model)->starter_begin[section_ + 1]; other < end_; other++)   \
-            if ((model)->waiting[other]) { action }                                          \
+#define FOR_EACH_NEIGHBOUR(model, item, other, action)                                     \
+    do {                                                                                   \
+        uint32_t section_ = (model)->first[item];                                          \
+        const uint32_t *members_ = (model)->members + (model)->member_begin[section_];     \
+        for (uint32_t at_ = 0; at_ < (model)->waiting_count[section_]; at_++) {            \
+            uint32_t other = members_[at_];                                                \
+            if (other != (item)) {                                                         \
+                action                                                                     \
+            }                                                                              \
+        }                                                                                  \
+        uint32_t end_ = (model)->starter_begin[(model)->last[item] + 1];                   \
+        for (uint32_t other = (model)->starter_begin[section_ + 1]; other < end_; other++) \
+            if ((model)->waiting[other]) {                                                 \
+                action                                                                     \
+            }                                                                              \
     } while (0)
 
 /* Places the item at its lowest offset; everything it overlaps goes above. */
 bool arena_put_down(arena_model *model, uint32_t item)
 {
     uint64_t top = model->offset[item] + model->part->items[item].size;
-    if (!remember(model, item, ARENA_WAS_WAITING)) return false;
+    if (!remember(model, item, ARENA_WAS_WAITING))
+        return false;
     stop_waiting(model, item);
-    FOR_EACH_NEIGHBOUR(model, item, other,
-        if (model->offset[other] < top) arena_raise(model, other, top););
+    FOR_EACH_NEIGHBOUR(model, item, other, if (model->offset[other] < top) arena_raise(model, other, top););
     return arena_propagate(model);
 }
 
@@ -208,10 +225,13 @@ static void raise_with_twins(arena_model *model, uint32_t item, uint64_t offset)
 {
     uint64_t from = model->offset[item];
     uint32_t begin = item, end = item + 1;
-    while (begin > 0 && are_twins(model, begin - 1, item)) begin--;
-    while (end < model->count && are_twins(model, end, item)) end++;
+    while (begin > 0 && are_twins(model, begin - 1, item))
+        begin--;
+    while (end < model->count && are_twins(model, end, item))
+        end++;
     for (uint32_t i = begin; i < end; i++)
-        if (model->waiting[i] && model->offset[i] == from) arena_raise(model, i, offset);
+        if (model->waiting[i] && model->offset[i] == from)
+            arena_raise(model, i, offset);
 }
 
 /* The item does not stay at its lowest offset. Pushed down as far as it goes it
@@ -221,10 +241,13 @@ bool arena_lift_off(arena_model *model, uint32_t item)
     uint64_t lowest_top = UINT64_MAX;
     FOR_EACH_NEIGHBOUR(model, item, other, {
         uint64_t top = model->offset[other] + model->part->items[other].size;
-        if (top < lowest_top) lowest_top = top;
+        if (top < lowest_top)
+            lowest_top = top;
     });
-    if (lowest_top == UINT64_MAX) return false;
-    if (lowest_top + model->part->items[item].size > model->capacity) return false;
+    if (lowest_top == UINT64_MAX)
+        return false;
+    if (lowest_top + model->part->items[item].size > model->capacity)
+        return false;
     raise_with_twins(model, item, lowest_top);
     return arena_propagate(model);
 }
@@ -234,7 +257,7 @@ bool arena_rests_lowest(const arena_model *model, uint32_t item)
 {
     uint64_t offset = model->offset[item];
     FOR_EACH_NEIGHBOUR(model, item, other,
-        if (model->offset[other] + model->part->items[other].size <= offset) return false;);
+                       if (model->offset[other] + model->part->items[other].size <= offset) return false;);
     return true;
 }
 
@@ -246,7 +269,8 @@ static void refresh_floors(arena_model *model)
             const uint32_t *members = model->members + model->member_begin[section];
             uint64_t lowest = UINT64_MAX;
             for (uint32_t i = 0; i < model->waiting_count[section]; i++)
-                if (model->offset[members[i]] < lowest) lowest = model->offset[members[i]];
+                if (model->offset[members[i]] < lowest)
+                    lowest = model->offset[members[i]];
             model->floor[section] = lowest;
         }
 }
@@ -262,6 +286,8 @@ void arena_undo(arena_model *model, size_t trail_count)
             mark_sections(model, model->first[step.item], model->last[step.item]);
         }
     }
-    if (model->rule == ARENA_TIGHTEST) refresh_floors(model);
-    else forget_marks(model);
+    if (model->rule == ARENA_TIGHTEST)
+        refresh_floors(model);
+    else
+        forget_marks(model);
 }

@@ -4,10 +4,10 @@
 #include "arena/arena_internal.h"
 
 /* Chosen on 70 mutated and 56 generated instances, see NOTES.md. */
-#define FIRST_LIMIT UINT64_C(500)
-#define EFFORT_PER_ITEM 4u /* even the first descents must reach the bottom */
-#define LIMIT_GROWTH 8u    /* each round adds this fraction */
-#define NOISE 96u          /* of 256: how far chance moves a preference after round 0 */
+#define FIRST_LIMIT     UINT64_C(500)
+#define EFFORT_PER_ITEM 4u  /* even the first descents must reach the bottom */
+#define LIMIT_GROWTH    8u  /* each round adds this fraction */
+#define NOISE           96u /* of 256: how far chance moves a preference after round 0 */
 
 typedef enum { LENGTH, SECTIONS, AREA, SIZE, LOAD } measure;
 
@@ -17,9 +17,8 @@ typedef struct {
 } strategy;
 
 static const strategy strategies[] = {
-    {LOAD, ARENA_LOWEST},     {LENGTH, ARENA_LOWEST},     {LOAD, ARENA_TIGHTEST},
-    {LENGTH, ARENA_TIGHTEST}, {SECTIONS, ARENA_LOWEST},   {SECTIONS, ARENA_TIGHTEST},
-    {AREA, ARENA_LOWEST},     {SIZE, ARENA_TIGHTEST},
+    {LOAD, ARENA_LOWEST},     {LENGTH, ARENA_LOWEST},     {LOAD, ARENA_TIGHTEST}, {LENGTH, ARENA_TIGHTEST},
+    {SECTIONS, ARENA_LOWEST}, {SECTIONS, ARENA_TIGHTEST}, {AREA, ARENA_LOWEST},   {SIZE, ARENA_TIGHTEST},
 };
 #define STRATEGY_COUNT (sizeof strategies / sizeof *strategies)
 
@@ -41,13 +40,16 @@ static uint64_t scaled(uint64_t value, uint64_t most)
     return most == 0 ? 0 : (value << 30) / most;
 }
 
-typedef struct { uint64_t length, size, load, blame; } maxima;
+typedef struct {
+    uint64_t length, size, load, blame;
+} maxima;
 
 static uint64_t largest_in_sections(const arena_model *model, uint32_t item, const uint64_t *values)
 {
     uint64_t most = 0;
     for (uint32_t s = model->first[item]; s <= model->last[item]; s++)
-        if (values[s] > most) most = values[s];
+        if (values[s] > most)
+            most = values[s];
     return most;
 }
 
@@ -56,12 +58,16 @@ static maxima find_maxima(const arena_model *model)
     maxima most = {0};
     for (uint32_t i = 0; i < model->count; i++) {
         const arena_item *item = &model->part->items[i];
-        if (item->length > most.length) most.length = item->length;
-        if (item->size > most.size) most.size = item->size;
+        if (item->length > most.length)
+            most.length = item->length;
+        if (item->size > most.size)
+            most.size = item->size;
     }
     for (uint32_t s = 0; s < model->section_count; s++) {
-        if (model->full_load[s] > most.load) most.load = model->full_load[s];
-        if (model->blame[s] > most.blame) most.blame = model->blame[s];
+        if (model->full_load[s] > most.load)
+            most.load = model->full_load[s];
+        if (model->blame[s] > most.blame)
+            most.blame = model->blame[s];
     }
     return most;
 }
@@ -89,7 +95,8 @@ static void set_preferences(arena_model *model, measure kind, uint64_t round, ui
     maxima most = find_maxima(model);
     for (uint32_t i = 0; i < model->count; i++) {
         uint64_t weight = 256, value = plain_measure(model, i, kind, &most);
-        if (round > 0) weight += chance((round << 40) + (turn << 32) + i) % (2 * NOISE + 1) - NOISE;
+        if (round > 0)
+            weight += chance((round << 40) + (turn << 32) + i) % (2 * NOISE + 1) - NOISE;
         uint64_t blame = scaled(largest_in_sections(model, i, model->blame), most.blame) >> 22;
         model->preference[i] = value * weight * (256 + blame);
     }
@@ -119,27 +126,32 @@ static arena_outcome take_turns(arena_model *model, uint64_t effort)
     for (uint64_t round = 0;; round++, limit += limit / LIMIT_GROWTH) {
         for (uint64_t turn = 0; turn < STRATEGY_COUNT; turn++) {
             uint64_t used = arena_effort(model) - start;
-            if (used >= effort) return ARENA_UNDECIDED;
+            if (used >= effort)
+                return ARENA_UNDECIDED;
             uint64_t share = limit + EFFORT_PER_ITEM * (uint64_t)model->count;
-            if (share > effort - used) share = effort - used;
+            if (share > effort - used)
+                share = effort - used;
             arena_outcome outcome = descend_once(model, round, turn, share);
-            if (outcome != ARENA_UNDECIDED) return outcome;
+            if (outcome != ARENA_UNDECIDED)
+                return outcome;
             arena_undo(model, 0);
         }
     }
 }
 
-arena_outcome arena_search(arena_model *model, uint64_t capacity, uint64_t *effort,
-                           uint64_t *offsets_out)
+arena_outcome arena_search(arena_model *model, uint64_t capacity, uint64_t *effort, uint64_t *offsets_out)
 {
     uint64_t start = arena_effort(model);
     model->capacity = capacity;
     model->hash_seed = chance(capacity);
-    for (uint32_t s = 0; s < model->section_count; s++) model->blame[s] = 0;
+    for (uint32_t s = 0; s < model->section_count; s++)
+        model->blame[s] = 0;
     arena_outcome outcome = take_turns(model, *effort);
     if (outcome == ARENA_FOUND)
-        for (uint32_t i = 0; i < model->count; i++) offsets_out[i] = model->offset[i];
-    if (outcome != ARENA_FAILED_ALLOC) arena_undo(model, 0);
+        for (uint32_t i = 0; i < model->count; i++)
+            offsets_out[i] = model->offset[i];
+    if (outcome != ARENA_FAILED_ALLOC)
+        arena_undo(model, 0);
     uint64_t used = arena_effort(model) - start;
     *effort -= used < *effort ? used : *effort;
     return outcome;

@@ -35,7 +35,8 @@ static void hash_component(const arena_model *model, arena_frame *frame)
 {
     uint64_t low = model->hash_seed, high = 0;
     for (uint32_t i = frame->begin; i < frame->end; i++) {
-        if (!model->waiting[i]) continue;
+        if (!model->waiting[i])
+            continue;
         uint64_t mixed = scramble(i * UINT64_C(0x9e3779b97f4a7c15) + model->hash_seed +
                                   model->offset[i] * UINT64_C(0xd6e8feb86659fd93));
         low += mixed;
@@ -65,16 +66,17 @@ static void remember_failure(arena_model *model, const arena_frame *frame)
 
 static bool goes_before(const arena_model *model, uint32_t item, uint32_t best)
 {
-    if (best == UINT32_MAX || model->offset[item] < model->offset[best]) return true;
-    return model->offset[item] == model->offset[best] &&
-           model->preference[item] > model->preference[best];
+    if (best == UINT32_MAX || model->offset[item] < model->offset[best])
+        return true;
+    return model->offset[item] == model->offset[best] && model->preference[item] > model->preference[best];
 }
 
 static uint32_t choose_lowest(const arena_model *model, const arena_frame *frame)
 {
     uint32_t best = UINT32_MAX;
     for (uint32_t i = frame->begin; i < frame->end; i++)
-        if (model->waiting[i] && goes_before(model, i, best)) best = i;
+        if (model->waiting[i] && goes_before(model, i, best))
+            best = i;
     return best;
 }
 
@@ -84,11 +86,14 @@ static uint32_t tightest_section(const arena_model *model, const arena_frame *fr
     uint32_t last = 0, best = UINT32_MAX;
     uint64_t best_slack = 0;
     for (uint32_t i = frame->begin; i < frame->end; i++)
-        if (model->waiting[i] && model->last[i] > last) last = model->last[i];
+        if (model->waiting[i] && model->last[i] > last)
+            last = model->last[i];
     for (uint32_t s = model->first[frame->begin]; s <= last; s++) {
-        if (model->waiting_count[s] == 0) continue;
+        if (model->waiting_count[s] == 0)
+            continue;
         uint64_t slack = model->capacity - model->floor[s] - model->load[s];
-        if (best != UINT32_MAX && slack > best_slack) continue;
+        if (best != UINT32_MAX && slack > best_slack)
+            continue;
         if (best != UINT32_MAX && slack == best_slack && model->floor[s] >= model->floor[best])
             continue;
         best = s;
@@ -111,14 +116,19 @@ static uint32_t choose_tightest(const arena_model *model, const arena_frame *fra
 static bool next_piece(const arena_model *model, const arena_frame *frame, arena_frame *piece)
 {
     uint32_t i = frame->cursor;
-    while (i < frame->end && !model->waiting[i]) i++;
-    if (i == frame->end) return false;
+    while (i < frame->end && !model->waiting[i])
+        i++;
+    if (i == frame->end)
+        return false;
     uint32_t reach = model->last[i];
     piece->begin = i;
     for (; i < frame->end; i++) {
-        if (!model->waiting[i]) continue;
-        if (model->first[i] > reach) break;
-        if (model->last[i] > reach) reach = model->last[i];
+        if (!model->waiting[i])
+            continue;
+        if (model->first[i] > reach)
+            break;
+        if (model->last[i] > reach)
+            reach = model->last[i];
         piece->end = i + 1;
     }
     return true;
@@ -131,13 +141,15 @@ static move open_next(arena_model *model, size_t *depth)
 {
     arena_frame *frame = &model->frames[*depth], *piece = frame + 1;
     if (!next_piece(model, frame, piece)) {
-        if (*depth == 0) return SOLVED;
+        if (*depth == 0)
+            return SOLVED;
         (*depth)--;
         return OPEN_NEXT;
     }
     frame->cursor = piece->end;
     hash_component(model, piece);
-    if (known_to_fail(model, piece)) return TAKE_BACK;
+    if (known_to_fail(model, piece))
+        return TAKE_BACK;
     piece->entered = model->trail_count;
     (*depth)++;
     return TRY_ITEM;
@@ -146,8 +158,7 @@ static move open_next(arena_model *model, size_t *depth)
 static move try_item(arena_model *model, arena_frame *frame)
 {
     model->nodes++;
-    frame->item = model->rule == ARENA_TIGHTEST ? choose_tightest(model, frame)
-                                                : choose_lowest(model, frame);
+    frame->item = model->rule == ARENA_TIGHTEST ? choose_tightest(model, frame) : choose_lowest(model, frame);
     frame->tried = model->trail_count;
     frame->cursor = frame->begin;
     model->fine_steps += frame->end - frame->begin;
@@ -157,9 +168,11 @@ static move try_item(arena_model *model, arena_frame *frame)
 static move take_back(arena_model *model, size_t *depth)
 {
     arena_frame *frame = &model->frames[*depth];
-    if (*depth == 0) return REFUTED;
+    if (*depth == 0)
+        return REFUTED;
     arena_undo(model, frame->tried);
-    if (arena_lift_off(model, frame->item)) return TRY_ITEM;
+    if (arena_lift_off(model, frame->item))
+        return TRY_ITEM;
     arena_undo(model, frame->entered);
     remember_failure(model, frame);
     (*depth)--;
@@ -173,8 +186,10 @@ arena_outcome arena_descend(arena_model *model, uint64_t effort_limit)
     uint64_t stop_at = arena_effort(model) + effort_limit;
     model->frames[0] = (arena_frame){.begin = 0, .end = model->count};
     for (;;) {
-        if (model->out_of_memory) return ARENA_FAILED_ALLOC;
-        if (arena_effort(model) > stop_at) return ARENA_UNDECIDED;
+        if (model->out_of_memory)
+            return ARENA_FAILED_ALLOC;
+        if (arena_effort(model) > stop_at)
+            return ARENA_UNDECIDED;
         switch (next) {
         case OPEN_NEXT: next = open_next(model, &depth); break;
         case TRY_ITEM: next = try_item(model, &model->frames[depth]); break;

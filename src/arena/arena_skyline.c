@@ -14,10 +14,12 @@
  * first as a floor and only the short-lived ones look for gaps. */
 #include "arena/arena_internal.h"
 
-#define GAP_EFFORT UINT64_C(20000000) /* neighbour visits all gap fits of one pass may take */
-#define WHOLE_PART_EFFORT UINT64_C(2000000) /* under this, more orders are tried */
+#define GAP_EFFORT        UINT64_C(20000000) /* neighbour visits all gap fits of one pass may take */
+#define WHOLE_PART_EFFORT UINT64_C(2000000)  /* under this, more orders are tried */
 
-typedef struct { uint64_t from, to; } span;
+typedef struct {
+    uint64_t from, to;
+} span;
 
 typedef struct {
     const arena_part *part;
@@ -30,18 +32,25 @@ typedef struct {
     uint32_t longest_short; /* in moments; longer ones form the floor */
 } skyline;
 
-static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
 
 static uint64_t skyline_top(const skyline *sky, const arena_item *item)
 {
     uint32_t left = item->begin - sky->first_moment + sky->leaves;
     uint32_t right = item->end - 1 - sky->first_moment + sky->leaves;
     uint64_t top = 0;
-    for (uint32_t up = left / 2; up > 0; up /= 2) top = larger(top, sky->cover[up]);
-    for (uint32_t up = right / 2; up > 0; up /= 2) top = larger(top, sky->cover[up]);
+    for (uint32_t up = left / 2; up > 0; up /= 2)
+        top = larger(top, sky->cover[up]);
+    for (uint32_t up = right / 2; up > 0; up /= 2)
+        top = larger(top, sky->cover[up]);
     for (uint32_t lo = left, hi = right + 1; lo < hi; lo /= 2, hi /= 2) {
-        if (lo % 2) top = larger(top, sky->whole[lo++]);
-        if (hi % 2) top = larger(top, sky->whole[--hi]);
+        if (lo % 2)
+            top = larger(top, sky->whole[lo++]);
+        if (hi % 2)
+            top = larger(top, sky->whole[--hi]);
     }
     return top;
 }
@@ -61,8 +70,10 @@ static void skyline_raise(skyline *sky, const arena_item *item, uint64_t top)
             sky->whole[hi] = sky->cover[hi] = top;
         }
     }
-    for (uint32_t up = left / 2; up > 0; up /= 2) sky->whole[up] = larger(sky->whole[up], top);
-    for (uint32_t up = right / 2; up > 0; up /= 2) sky->whole[up] = larger(sky->whole[up], top);
+    for (uint32_t up = left / 2; up > 0; up /= 2)
+        sky->whole[up] = larger(sky->whole[up], top);
+    for (uint32_t up = right / 2; up > 0; up /= 2)
+        sky->whole[up] = larger(sky->whole[up], top);
 }
 
 /* First item of the part (sorted by begin) that begins at this moment or later. */
@@ -71,8 +82,10 @@ static uint32_t first_from(const arena_part *part, uint32_t moment)
     uint32_t low = 0, high = part->count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (part->items[middle].begin < moment) low = middle + 1;
-        else high = middle;
+        if (part->items[middle].begin < moment)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low;
 }
@@ -94,7 +107,8 @@ static uint64_t gap_cost(const skyline *sky)
     uint64_t cost = 0;
     for (uint32_t i = 0; i < sky->part->count && cost <= GAP_EFFORT; i++) {
         const arena_item *item = &sky->part->items[i];
-        if (is_short(sky, item)) cost += first_from(sky->part, item->end) - window_begin(sky, item);
+        if (is_short(sky, item))
+            cost += first_from(sky->part, item->end) - window_begin(sky, item);
     }
     return cost;
 }
@@ -103,12 +117,14 @@ static uint64_t gap_cost(const skyline *sky)
 static void sort_spans(span *spans, uint32_t count)
 {
     uint32_t gap = 1;
-    while (gap < count / 3) gap = 3 * gap + 1;
+    while (gap < count / 3)
+        gap = 3 * gap + 1;
     for (; gap > 0; gap /= 3)
         for (uint32_t i = gap; i < count; i++) {
             span held = spans[i];
             uint32_t at = i;
-            for (; at >= gap && spans[at - gap].from > held.from; at -= gap) spans[at] = spans[at - gap];
+            for (; at >= gap && spans[at - gap].from > held.from; at -= gap)
+                spans[at] = spans[at - gap];
             spans[at] = held;
         }
 }
@@ -119,7 +135,8 @@ static uint32_t collect_busy(skyline *sky, const arena_item *item)
     uint32_t count = 0, end = first_from(sky->part, item->end);
     for (uint32_t i = window_begin(sky, item); i < end; i++) {
         const arena_item *other = &sky->part->items[i];
-        if (!sky->placed[i] || other->end <= item->begin || !is_short(sky, other)) continue;
+        if (!sky->placed[i] || other->end <= item->begin || !is_short(sky, other))
+            continue;
         sky->busy[count++] = (span){sky->offsets[i], sky->offsets[i] + other->size};
     }
     sort_spans(sky->busy, count);
@@ -131,7 +148,8 @@ static uint64_t lowest_gap(skyline *sky, const arena_item *item)
     uint64_t at = skyline_top(sky, item);
     uint32_t count = collect_busy(sky, item);
     for (uint32_t i = 0; i < count; i++) {
-        if (sky->busy[i].from >= at && sky->busy[i].from - at >= item->size) break;
+        if (sky->busy[i].from >= at && sky->busy[i].from - at >= item->size)
+            break;
         at = larger(at, sky->busy[i].to);
     }
     return at;
@@ -140,8 +158,10 @@ static uint64_t lowest_gap(skyline *sky, const arena_item *item)
 static void place_in_order(skyline *sky)
 {
     const arena_part *part = sky->part;
-    for (uint32_t i = 0; i < 2 * sky->leaves; i++) sky->whole[i] = sky->cover[i] = 0;
-    for (uint32_t i = 0; i < part->count; i++) sky->placed[i] = false;
+    for (uint32_t i = 0; i < 2 * sky->leaves; i++)
+        sky->whole[i] = sky->cover[i] = 0;
+    for (uint32_t i = 0; i < part->count; i++)
+        sky->placed[i] = false;
     for (uint32_t i = 0; i < part->count; i++) {
         uint32_t at = sky->order[i];
         const arena_item *item = &part->items[at];
@@ -167,14 +187,16 @@ static uint64_t saturating_product(uint64_t a, uint64_t b)
 static void fill_tree_with_loads(skyline *sky)
 {
     uint32_t leaves = sky->leaves;
-    for (uint32_t i = 0; i < 2 * leaves; i++) sky->whole[i] = sky->cover[i] = 0;
+    for (uint32_t i = 0; i < 2 * leaves; i++)
+        sky->whole[i] = sky->cover[i] = 0;
     for (uint32_t i = 0; i < sky->part->count; i++) {
         const arena_item *item = &sky->part->items[i];
         sky->whole[leaves + item->begin - sky->first_moment] += item->size;
         if (item->end - sky->first_moment < leaves)
             sky->whole[leaves + item->end - sky->first_moment] -= item->size;
     }
-    for (uint32_t leaf = leaves + 1; leaf < 2 * leaves; leaf++) sky->whole[leaf] += sky->whole[leaf - 1];
+    for (uint32_t leaf = leaves + 1; leaf < 2 * leaves; leaf++)
+        sky->whole[leaf] += sky->whole[leaf - 1];
     for (uint32_t node = leaves - 1; node > 0; node--)
         sky->whole[node] = larger(sky->whole[2 * node], sky->whole[2 * node + 1]);
 }
@@ -204,30 +226,38 @@ static void sort_descending(skyline *sky, ordering kind)
 static void make_order(skyline *sky, ordering kind)
 {
     const arena_part *part = sky->part;
-    for (uint32_t i = 0; i < part->count; i++) sky->order[i] = i;
+    for (uint32_t i = 0; i < part->count; i++)
+        sky->order[i] = i;
     sort_descending(sky, BY_LENGTH);
-    if (kind == BY_LOAD) fill_tree_with_loads(sky);
-    if (kind != BY_LENGTH) sort_descending(sky, kind);
-    for (uint32_t i = 0; i < part->count; i++) sky->keys[i] = is_short(sky, &part->items[i]);
+    if (kind == BY_LOAD)
+        fill_tree_with_loads(sky);
+    if (kind != BY_LENGTH)
+        sort_descending(sky, kind);
+    for (uint32_t i = 0; i < part->count; i++)
+        sky->keys[i] = is_short(sky, &part->items[i]);
     arena_sort(sky->order, sky->keys, sky->scratch, part->count);
 }
 
 static void keep_if_lower(arena_part *part, const uint64_t *offsets)
 {
     uint64_t height = arena_height_of(part, offsets);
-    if (height >= part->height) return;
+    if (height >= part->height)
+        return;
     part->height = height;
-    for (uint32_t i = 0; i < part->count; i++) part->offsets[i] = offsets[i];
+    for (uint32_t i = 0; i < part->count; i++)
+        part->offsets[i] = offsets[i];
 }
 
 static void try_orders(skyline *sky, arena_part *part, uint64_t goal)
 {
     uint32_t moments = sky->leaves;
     for (uint32_t pass = 0; pass < 2; pass++) {
-        if (pass == 0) sky->longest_short = 0;
+        if (pass == 0)
+            sky->longest_short = 0;
         else {
             sky->longest_short = moments;
-            while (sky->longest_short > 0 && gap_cost(sky) > GAP_EFFORT) sky->longest_short /= 2;
+            while (sky->longest_short > 0 && gap_cost(sky) > GAP_EFFORT)
+                sky->longest_short /= 2;
         }
         uint32_t tries = gap_cost(sky) <= WHOLE_PART_EFFORT ? ORDER_COUNT : BY_LOAD + 1;
         for (uint32_t i = 0; i < tries && part->height > goal; i++) {
@@ -242,8 +272,10 @@ static uint32_t leaves_for(const arena_part *part)
 {
     uint32_t last = 0, leaves = 1;
     for (uint32_t i = 0; i < part->count; i++)
-        if (part->items[i].end > last) last = part->items[i].end;
-    while (leaves < last - part->items[0].begin) leaves *= 2;
+        if (part->items[i].end > last)
+            last = part->items[i].end;
+    while (leaves < last - part->items[0].begin)
+        leaves *= 2;
     return leaves;
 }
 
@@ -258,9 +290,10 @@ remat_status arena_skyline(remat_context *context, arena_part *part, uint64_t go
     sky.scratch = arena_array(context, part->count, sizeof *sky.scratch);
     sky.placed = arena_array(context, part->count, sizeof *sky.placed);
     sky.busy = arena_array(context, part->count, sizeof *sky.busy);
-    bool ready = sky.whole && sky.cover && sky.offsets && sky.keys && sky.order && sky.scratch &&
-                 sky.placed && sky.busy;
-    if (ready) try_orders(&sky, part, goal);
+    bool ready =
+        sky.whole && sky.cover && sky.offsets && sky.keys && sky.order && sky.scratch && sky.placed && sky.busy;
+    if (ready)
+        try_orders(&sky, part, goal);
     arena_release(context, sky.whole);
     arena_release(context, sky.cover);
     arena_release(context, sky.offsets);

@@ -8,7 +8,9 @@
 
 #define MOST_HOLES_SEARCHED 512u /* keeps a badly fragmented walk from going quadratic */
 
-typedef struct { uint64_t at, size; } hole;
+typedef struct {
+    uint64_t at, size;
+} hole;
 
 typedef struct {
     const arena_part *part;
@@ -38,9 +40,11 @@ static void sort_events(walk *w)
         w->keys[i] = UINT64_MAX - part->items[i].length;
     }
     arena_sort(w->starts, w->keys, w->scratch, part->count);
-    for (uint32_t i = 0; i < part->count; i++) w->keys[i] = start_of(w, &part->items[i]);
+    for (uint32_t i = 0; i < part->count; i++)
+        w->keys[i] = start_of(w, &part->items[i]);
     arena_sort(w->starts, w->keys, w->scratch, part->count);
-    for (uint32_t i = 0; i < part->count; i++) w->keys[i] = stop_of(w, &part->items[i]);
+    for (uint32_t i = 0; i < part->count; i++)
+        w->keys[i] = stop_of(w, &part->items[i]);
     arena_sort(w->stops, w->keys, w->scratch, part->count);
 }
 
@@ -49,9 +53,11 @@ static uint32_t pick_hole(const walk *w, uint64_t size)
     uint32_t last = w->hole_count - 1, best = last;
     uint32_t limit = last < MOST_HOLES_SEARCHED ? last : MOST_HOLES_SEARCHED;
     for (uint32_t i = 0; i < limit; i++) {
-        if (w->holes[i].size < size || w->holes[i].size >= w->holes[best].size) continue;
+        if (w->holes[i].size < size || w->holes[i].size >= w->holes[best].size)
+            continue;
         best = i;
-        if (!w->best_fit) break;
+        if (!w->best_fit)
+            break;
     }
     return best;
 }
@@ -63,9 +69,11 @@ static void take(walk *w, uint32_t item)
     w->offsets[item] = w->holes[at].at;
     w->holes[at].at += size;
     w->holes[at].size -= size;
-    if (w->holes[at].size > 0) return;
+    if (w->holes[at].size > 0)
+        return;
     w->hole_count--;
-    for (; at < w->hole_count; at++) w->holes[at] = w->holes[at + 1];
+    for (; at < w->hole_count; at++)
+        w->holes[at] = w->holes[at + 1];
 }
 
 static uint32_t first_hole_after(const walk *w, uint64_t address)
@@ -73,8 +81,10 @@ static uint32_t first_hole_after(const walk *w, uint64_t address)
     uint32_t low = 0, high = w->hole_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (w->holes[middle].at < address) low = middle + 1;
-        else high = middle;
+        if (w->holes[middle].at < address)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low;
 }
@@ -89,14 +99,16 @@ static void give_back(walk *w, uint32_t item)
     if (joins_next && joins_previous) {
         w->holes[next - 1].size += size + w->holes[next].size;
         w->hole_count--;
-        for (uint32_t i = next; i < w->hole_count; i++) w->holes[i] = w->holes[i + 1];
+        for (uint32_t i = next; i < w->hole_count; i++)
+            w->holes[i] = w->holes[i + 1];
     } else if (joins_next) {
         w->holes[next].at = from;
         w->holes[next].size += size;
     } else if (joins_previous) {
         w->holes[next - 1].size += size;
     } else {
-        for (uint32_t i = w->hole_count++; i > next; i--) w->holes[i] = w->holes[i - 1];
+        for (uint32_t i = w->hole_count++; i > next; i--)
+            w->holes[i] = w->holes[i - 1];
         w->holes[next] = (hole){from, size};
     }
 }
@@ -109,7 +121,8 @@ static void walk_through(walk *w)
     w->hole_count = 1;
     for (uint32_t i = 0; i < part->count; i++) {
         uint64_t now = start_of(w, &part->items[w->starts[i]]);
-        while (stop_of(w, &part->items[w->stops[stopped]]) <= now) give_back(w, w->stops[stopped++]);
+        while (stop_of(w, &part->items[w->stops[stopped]]) <= now)
+            give_back(w, w->stops[stopped++]);
         take(w, w->starts[i]);
     }
 }
@@ -122,9 +135,11 @@ static void try_walks(walk *w, arena_part *part, uint64_t goal)
         sort_events(w);
         walk_through(w);
         uint64_t height = arena_height_of(part, w->offsets);
-        if (height >= part->height) continue;
+        if (height >= part->height)
+            continue;
         part->height = height;
-        for (uint32_t i = 0; i < part->count; i++) part->offsets[i] = w->offsets[i];
+        for (uint32_t i = 0; i < part->count; i++)
+            part->offsets[i] = w->offsets[i];
     }
 }
 
@@ -138,7 +153,8 @@ remat_status arena_sweep(remat_context *context, arena_part *part, uint64_t goal
     w.keys = arena_array(context, part->count, sizeof *w.keys);
     w.offsets = arena_array(context, part->count, sizeof *w.offsets);
     bool ready = w.holes && w.starts && w.stops && w.scratch && w.keys && w.offsets;
-    if (ready) try_walks(&w, part, goal);
+    if (ready)
+        try_walks(&w, part, goal);
     arena_release(context, w.holes);
     arena_release(context, w.starts);
     arena_release(context, w.stops);

@@ -42,8 +42,8 @@ remat_status remat_context_create(const remat_allocator *allocator, remat_contex
         return REMAT_NO_MEMORY;
     memset(made, 0, sizeof *made);
     made->allocator = chosen;
-    made->error = (remat_error){REMAT_OK, made->message, made->file, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE,
-                                made->field};
+    made->error =
+        (remat_error){REMAT_OK, made->message, made->file, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, made->field};
     *context = made;
     return REMAT_OK;
 }

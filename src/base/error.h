@@ -25,11 +25,11 @@ void remat_warn(remat_context *context, const remat_place *where, const char *fo
     __attribute__((format(printf, 3, 4)));
 
 /* Returns from the calling function where `call` fails. */
-#define REMAT_TRY(call)                       \
-    do {                                      \
-        remat_status try_status_ = (call);    \
-        if (try_status_ != REMAT_OK)          \
-            return try_status_;               \
+#define REMAT_TRY(call)                    \
+    do {                                   \
+        remat_status try_status_ = (call); \
+        if (try_status_ != REMAT_OK)       \
+            return try_status_;            \
     } while (0)
 
 #endif

@@ -8,7 +8,7 @@
 
 enum {
     BUFFER_BYTES = 1 << 16,
-    DEEPEST = 64,               /* nesting: the formats need 5 */
+    DEEPEST = 64, /* nesting: the formats need 5 */
     LONGEST_STRING = 16 << 20,
 };
 
@@ -126,8 +126,8 @@ static remat_status syntax_error(json_reader *reader, const char *wanted)
     if (byte == 0)
         return remat_fail(reader->context, REMAT_BAD_INPUT, &place, "NUL byte where %s should stand", wanted);
     if (byte < 0x20 || byte >= 0x7f)
-        return remat_fail(reader->context, REMAT_BAD_INPUT, &place, "byte 0x%02x where %s should stand",
-                          (unsigned)byte, wanted);
+        return remat_fail(reader->context, REMAT_BAD_INPUT, &place, "byte 0x%02x where %s should stand", (unsigned)byte,
+                          wanted);
     return remat_fail(reader->context, REMAT_BAD_INPUT, &place, "'%c' where %s should stand", byte, wanted);
 }
 
@@ -138,8 +138,8 @@ static remat_status put(json_reader *reader, int byte)
         return remat_fail(reader->context, REMAT_BAD_INPUT, &place, "a string is longer than 16 MiB");
     }
     if (reader->text_length + 1 >= reader->text_capacity)
-        REMAT_TRY(remat_grow(reader->context, (void **)&reader->text, &reader->text_capacity, reader->text_length + 2,
-                             1));
+        REMAT_TRY(
+            remat_grow(reader->context, (void **)&reader->text, &reader->text_capacity, reader->text_length + 2, 1));
     reader->text[reader->text_length++] = (char)byte;
     reader->text[reader->text_length] = '\0';
     return REMAT_OK;
@@ -403,12 +403,9 @@ remat_status json_next(json_reader *reader, json_token *token)
         skip_space(reader);
         reader->token_line = reader->line;
         return in_object ? next_key(reader, token) : next_value(reader, token);
-    case EXPECT_KEY_OR_END:
-        return byte == closing ? close_value(reader, token) : next_key(reader, token);
-    case EXPECT_VALUE_OR_END:
-        return byte == closing ? close_value(reader, token) : next_value(reader, token);
-    case EXPECT_VALUE:
-        return next_value(reader, token);
+    case EXPECT_KEY_OR_END: return byte == closing ? close_value(reader, token) : next_key(reader, token);
+    case EXPECT_VALUE_OR_END: return byte == closing ? close_value(reader, token) : next_value(reader, token);
+    case EXPECT_VALUE: return next_value(reader, token);
     }
     return REMAT_INTERNAL;
 }

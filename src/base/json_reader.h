@@ -28,9 +28,9 @@ typedef enum json_kind {
 
 typedef struct json_token {
     json_kind kind;
-    const char *text;  /* of keys, strings and numbers: UTF-8, terminated; good until the next call */
-    uint64_t integer;  /* of JSON_INTEGER, where it is not negative and below 2^63 */
-    bool in_range;     /* whether `integer` is good */
+    const char *text; /* of keys, strings and numbers: UTF-8, terminated; good until the next call */
+    uint64_t integer; /* of JSON_INTEGER, where it is not negative and below 2^63 */
+    bool in_range;    /* whether `integer` is good */
 } json_token;
 
 typedef struct json_reader json_reader;

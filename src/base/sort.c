@@ -15,8 +15,7 @@ static void merge(const uint32_t *from, uint32_t *to, size_t low, size_t middle,
     }
 }
 
-remat_status remat_sort(remat_context *context, uint32_t *items, size_t count, remat_before_fn before,
-                        const void *user)
+remat_status remat_sort(remat_context *context, uint32_t *items, size_t count, remat_before_fn before, const void *user)
 {
     uint32_t *spare = remat_alloc(context, count, sizeof *spare);
     if (!spare)

@@ -22,9 +22,9 @@ typedef struct search {
     exhaustive_layout layout;
     exhaustive_store store;
     uint64_t budget;
-    bool by_peak;     /* labels are peaks, not costs, and there is no budget */
+    bool by_peak; /* labels are peaks, not costs, and there is no budget */
     bool allow_lossy;
-    bool every_step;  /* the rules above do not hold */
+    bool every_step;                                   /* the rules above do not hold */
     uint64_t least_forward[EXHAUSTIVE_MOST_LAYERS];    /* the cost of the cheapest kind of forward */
     uint64_t least_round_trip[EXHAUSTIVE_MOST_LAYERS]; /* of a saving forward and its backward */
 } search;
@@ -210,8 +210,8 @@ static remat_status try_backward(search *s, const origin *from, bool *settled)
         step.state &= ~exhaustive_x_bit(i);
         step.edge.drop_input = 1;
     }
-    *settled = !s->every_step && fits_already(s, from, &step) &&
-               exhaustive_live_bytes(&s->layout, step.state) <= from->live;
+    *settled =
+        !s->every_step && fits_already(s, from, &step) && exhaustive_live_bytes(&s->layout, step.state) <= from->live;
     return take(s, from, &step);
 }
 

@@ -9,7 +9,7 @@
 #include "profile/chain.h"
 
 #define EXHAUSTIVE_MOST_LAYERS 16
-#define EXHAUSTIVE_NO_NODE UINT32_MAX
+#define EXHAUSTIVE_NO_NODE     UINT32_MAX
 
 /* ---- states ---- */
 

@@ -135,8 +135,8 @@ static void move_prices(lower_bound_prices *prices, const direction *to, wide mi
         if (to->slope[r] < 0)
             prices->price[r] -= part < prices->price[r] ? part : prices->price[r];
         else
-            prices->price[r] += part < prices->most_price - prices->price[r] ? part
-                                                                             : prices->most_price - prices->price[r];
+            prices->price[r] +=
+                part < prices->most_price - prices->price[r] ? part : prices->most_price - prices->price[r];
     }
 }
 

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 
 #define MOST_MASKS (1u << (LOWER_BOUND_MOST_MOMENTS - 1))
-#define NO_WAY (~(wide)0)
+#define NO_WAY     (~(wide)0)
 
 typedef lower_bound_wide wide;
 
@@ -64,8 +64,8 @@ static void find_usable(lower_bound_prices *prices, size_t i, size_t modes_at)
         bool forward_fits = beside + added + mode->forward_workspace_bytes <= prices->budget;
         if (forward_fits)
             allow_forward(&found, mode, mode->holds_output ? mode->activation_bytes : out);
-        usable[k] = forward_fits && beside + gradients + mode->activation_bytes + mode->backward_workspace_bytes <=
-                                        prices->budget;
+        usable[k] = forward_fits &&
+                    beside + gradients + mode->activation_bytes + mode->backward_workspace_bytes <= prices->budget;
         any |= usable[k];
     }
     prices->feasible &= any;

@@ -33,7 +33,7 @@ static void add_end(end_builder *builder, size_t start, optimal_end end)
 static void add_holds(end_builder *builder, size_t start)
 {
     const optimal_model *model = builder->model;
-    for (uint32_t q = 0; q < model->mode_limit && start > 0; q++) {
+    for (uint32_t q = 0; q < model->mode_limit && start > 0 && model->pairs; q++) {
         const remat_mode *mode = optimal_model_mode(model, start, q);
         if (mode && mode->activation_bytes + model->x[start + 1] < model->x[start])
             add_end(builder, start, (optimal_end){END_HOLDS, 0, TAIL_SAVED + q, 0, 0});
@@ -185,12 +185,12 @@ static uint64_t offers_with(const optimal_model *model, const optimal_ends *ends
 
 /* What temporary bases gain ends at 1.3 times the least budget, and falls with the length of the chain: at the least
  * budget 5 to 20 % for up to 100 layers, 1 to 3 % for 200, 0.01 % for 1000. */
-enum { SHORT_CHAIN = 100, MIDDLE_CHAIN = 400, LONG_REACH = 16, MOST_OFFERS = 6000000 /* about a second */ };
+enum { SHORT_CHAIN = 100, MIDDLE_CHAIN = 400, LONG_REACH = 8, MOST_OFFERS = 6000000 /* about a second */ };
 
 static remat_status choose_long(remat_context *context, const optimal_model *model, bool tight, optimal_ends *ends)
 {
     bool simple = model->mode_limit == 1 && model->form_limit == 1;
-    size_t limit = !tight || !simple ? 0 : model->n <= MIDDLE_CHAIN ? 2 : 1;
+    size_t limit = tight && simple && model->n <= MIDDLE_CHAIN ? 1 : 0;
     return optimal_ends_build(context, model, limit, LONG_REACH, ends);
 }
 

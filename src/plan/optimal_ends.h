@@ -5,7 +5,7 @@
 
 #include "plan/optimal_tails.h"
 
-#define NO_END UINT32_MAX
+#define NO_END      UINT32_MAX
 #define ALL_RECORDS SIZE_MAX
 
 /* Takes, for each k, at most `record_limit` records j with k - j <= reach. */

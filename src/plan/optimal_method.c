@@ -32,8 +32,8 @@ remat_status optimal_method_choose(remat_context *context, const remat_profile *
         return REMAT_OK;
     }
     if (strcmp(options->method, names[METHOD_EXHAUSTIVE]) != 0)
-        return remat_fail(context, REMAT_INVALID, NULL,
-                          "there is no method '%.60s'; use auto, exhaustive or intervals", options->method);
+        return remat_fail(context, REMAT_INVALID, NULL, "there is no method '%.60s'; use auto, exhaustive or intervals",
+                          options->method);
     if (!searchable)
         return remat_fail(context, REMAT_INVALID, NULL,
                           "the chain is too long for the method 'exhaustive' (%zu layers); use auto or intervals",

@@ -14,7 +14,7 @@ enum { GUIDED_BUDGETS = 8 };
 
 /* Chains of more layers than the first number get a second table for budgets up to FINE_REACH times the least: there
  * more cuts and finer staircases bring up to one percent, and are affordable. */
-enum { FINE_FROM_LAYERS = 100, FINE_NEAR = 24, FINE_REACH = 3, FINE_CORNERS = 32, FINE_SUFFIX_CORNERS = 500 };
+enum { FINE_FROM_LAYERS = 100, FINE_NEAR = 16, FINE_REACH = 2, FINE_CORNERS = 16, FINE_SUFFIX_CORNERS = 300 };
 enum { FINE_SHORT_LAYERS = 400 }; /* longer ones get three quarters of the corners */
 
 typedef struct curve_point {
@@ -163,8 +163,8 @@ static remat_status solve_tables(optimal_solution *solution, const optimal_optio
     if (model->n <= FINE_FROM_LAYERS || !optimal_least_applies(model))
         return REMAT_OK; /* all cuts were tried: the curve begins at the least budget */
     if (fine)
-        REMAT_TRY(optimal_model_build(solution->context, model->chain, options->allow_lossy, true,
-                                      &solution->tight_model));
+        REMAT_TRY(
+            optimal_model_build(solution->context, model->chain, options->allow_lossy, true, &solution->tight_model));
     REMAT_TRY(optimal_least_build(solution->context, fine ? &solution->tight_model : model, &solution->least));
     solution->has_least = true;
     return fine ? solve_fine_table(solution, options) : REMAT_OK;
@@ -174,8 +174,9 @@ static remat_status solve(optimal_solution *solution, const remat_profile *chain
 {
     if (chain->layer_count > MOST_LAYERS)
         return remat_fail(solution->context, REMAT_INVALID, NULL,
-                          "%zu layers are too many for the optimal planner, which takes up to %d", chain->layer_count,
-                          MOST_LAYERS);
+                          "%zu layers are too many for the optimal planner, which takes up to %d; the strategy budget "
+                          "takes any number",
+                          chain->layer_count, MOST_LAYERS);
     REMAT_TRY(optimal_model_build(solution->context, chain, options->allow_lossy, false, &solution->model));
     if (chain->layer_count == 0)
         return add_point(solution, (curve_point){.peak = chain->input_bytes});

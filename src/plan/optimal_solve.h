@@ -1,8 +1,9 @@
 /* The optimal planner over intervals of the chain: one solve, the whole curve of cost against memory.
  *
  * Every point of the curve is a schedule that can be walked, and its peak and cost are never rounded. Chains of up to
- * 100 layers are solved with all cuts, and exactly within the class of optimal_choices.h where their staircases are not
- * too long (optimal_is_exact); longer ones with fewer cuts and thinned staircases. 340 layers take some 2 seconds of
+ * 40 layers are solved exactly within the class of optimal_choices.h where their staircases are not too long
+ * (optimal_is_exact); up to 100 with all cuts, but with staircases cut short where that was never found to matter; longer
+ * ones with fewer cuts and thinned staircases. 340 layers take some 2 seconds of
  * processor time, 1,000 about 10 and 250 MB, 10,000 about 14 and 400 MB (half of that where layers repeat), shared by
  * all threads. */
 #ifndef REMAT_PLAN_OPTIMAL_SOLVE_H
@@ -29,7 +30,7 @@ void optimal_solution_destroy(optimal_solution *solution);
 size_t optimal_curve_count(const optimal_solution *solution);
 void optimal_curve_point(const optimal_solution *solution, size_t i, uint64_t *peak_bytes, uint64_t *cost);
 
-/* Whether the curve is the class's own: nothing was thinned, and all cuts and modes were tried. */
+/* Whether the curve is the class's own: nothing was thinned or cut short, and all cuts and modes were tried. */
 bool optimal_is_exact(const optimal_solution *solution);
 
 /* Walks the schedule of a point: its peak is at most the point's, its cost the same. Anything but REMAT_OK from `visit`

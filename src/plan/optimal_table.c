@@ -152,7 +152,8 @@ static void solve_stairs(const optimal_table *table, solve_worker *worker, optim
             cap = least * RECORD_RANGE;
     }
     staircase_offer rival;
-    bool has_rival = prunes && optimal_state_rival(table, state, &rival);
+    /* of a suffix, another thread may be making the rival at this very moment */
+    bool has_rival = !suffix && prunes && optimal_state_rival(table, state, &rival);
     envelope_reset(&worker->envelope, suffix ? table->suffix_corners : table->corners, cap);
     if (has_rival)
         envelope_offer(&worker->envelope, &rival);
@@ -374,12 +375,12 @@ static void choose_corners(optimal_table *table, const table_options *options)
     uint64_t by_memory = bytes * (long_chain ? 4 : 7) / 160 / (count * sides * sides);
     uint64_t by_work = work * (long_chain ? 25 : short_chain ? 150 : 60) / 300 / count_offers(table);
     if (!short_chain && by_work > 48) /* more cuts bring more than more corners */
-        by_work = n <= 200 ? 48 : 32;
+        by_work = n <= 200 ? 48 : n <= 400 ? 16 : 32;
     table->corners = options->corners ? options->corners : clamp_corners(by_memory, by_work);
     by_memory = bytes * (long_chain ? 6 : 3) / 160 / (n * sides);
     by_work = exact ? MOST_CORNERS : work * (long_chain ? 15 : 8) / 20 / suffix_offers;
-    if (!short_chain && by_work > 2000)
-        by_work = 2000;
+    if (!short_chain && by_work > (n <= 400 ? 500u : 2000u))
+        by_work = n <= 400 ? 500 : 2000;
     table->suffix_corners = options->suffix_corners ? options->suffix_corners : clamp_corners(by_memory, by_work);
 }
 

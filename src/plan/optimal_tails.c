@@ -5,6 +5,9 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+/* They cost half as many staircases again, and a long chain has nothing to show for it. */
+enum { PAIRS_MOST_LAYERS = 100 };
+
 uint32_t optimal_tail_limit(const optimal_model *model)
 {
     uint32_t modes = model->mode_limit;
@@ -56,6 +59,8 @@ bool optimal_tail_exists(const optimal_model *model, size_t behind, uint32_t tai
 bool optimal_tails_have_pairs(const optimal_model *model)
 {
     uint32_t modes = model->mode_limit;
+    if (model->n > PAIRS_MOST_LAYERS)
+        return false;
     for (size_t k = 1; k + 1 < model->n; k++)
         for (uint32_t q = 0; q < modes * modes; q++)
             if (pair_exists(model, k, q / modes, q % modes))

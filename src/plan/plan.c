@@ -62,8 +62,7 @@ static remat_status fill(remat_plan *plan, const strategy_entry *chosen, const p
     if (figures->schedule.peak_bytes > budget && plan->draft.knows_min_budget)
         return remat_fail(plan->context, REMAT_INTERNAL, NULL,
                           "strategy '%s' chose a schedule whose peak is %llu bytes, over its budget of %llu",
-                          plan->strategy, (unsigned long long)figures->schedule.peak_bytes,
-                          (unsigned long long)budget);
+                          plan->strategy, (unsigned long long)figures->schedule.peak_bytes, (unsigned long long)budget);
     if (figures->schedule.peak_bytes > budget)
         return refuse(plan, options);
     REMAT_TRY(lower_bound_cost(plan->context, request->chain, budget, figures->schedule.total_cost,

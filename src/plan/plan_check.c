@@ -26,10 +26,14 @@ static remat_status compare_numbers(const remat_plan *plan, const plan_stated *s
         unsigned which;
         uint64_t found;
     } equal[] = {
-        {STATED_PEAK, schedule->peak_bytes},         {STATED_KEPT, schedule->kept_bytes},
-        {STATED_ESTIMATED, plan->figures.estimated_bytes}, {STATED_TOTAL_COST, schedule->total_cost},
-        {STATED_BASE_COST, plan->figures.base_cost}, {STATED_BASE_PEAK, plan->figures.base_peak_bytes},
-        {STATED_FLOPS, schedule->recompute_flops},   {STATED_STEPS, schedule->steps},
+        {STATED_PEAK, schedule->peak_bytes},
+        {STATED_KEPT, schedule->kept_bytes},
+        {STATED_ESTIMATED, plan->figures.estimated_bytes},
+        {STATED_TOTAL_COST, schedule->total_cost},
+        {STATED_BASE_COST, plan->figures.base_cost},
+        {STATED_BASE_PEAK, plan->figures.base_peak_bytes},
+        {STATED_FLOPS, schedule->recompute_flops},
+        {STATED_STEPS, schedule->steps},
     };
     for (size_t i = 0; i < sizeof equal / sizeof equal[0]; i++)
         if (plan_is_stated(stated, equal[i].which) && stated->numbers[equal[i].which] != equal[i].found)
@@ -67,9 +71,8 @@ static remat_status compare_layers(const remat_plan *plan, const plan_stated *st
         }
         if (said->decision != DECISION_NOT_STATED && said->decision != found->decision) {
             place.field = "decision";
-            const char *name = said->decision == REMAT_NO_SAVE
-                                   ? "recompute"
-                                   : plan->chain->layers[i].modes[said->decision].name;
+            const char *name =
+                said->decision == REMAT_NO_SAVE ? "recompute" : plan->chain->layers[i].modes[said->decision].name;
             return remat_fail(plan->context, REMAT_CHECK_FAILED, &place,
                               "'%s' is stated, but what the schedule does is '%s'", name,
                               remat_plan_decision_name(plan, i));
@@ -143,8 +146,7 @@ static remat_status read_into(remat_plan *plan, FILE *stream, const char *name, 
     if (!plan->layers)
         return REMAT_NO_MEMORY;
     REMAT_TRY(remat_simulator_create(plan->context, plan->chain, &taker.simulator));
-    remat_status status =
-        plan_read_stream(plan->context, stream, name, plan->chain, &stated, take_step, &taker);
+    remat_status status = plan_read_stream(plan->context, stream, name, plan->chain, &stated, take_step, &taker);
     if (status == REMAT_OK)
         status = finish(&taker, &stated, name);
     if (status == REMAT_OK && keep_steps) {
@@ -182,8 +184,7 @@ remat_status remat_plan_read(remat_context *context, FILE *stream, const char *n
     return status;
 }
 
-remat_status remat_plan_load(remat_context *context, const char *path, const remat_profile *profile,
-                             remat_plan **plan)
+remat_status remat_plan_load(remat_context *context, const char *path, const remat_profile *profile, remat_plan **plan)
 {
     *plan = NULL;
     remat_place place = REMAT_PLACE_NOWHERE;

@@ -37,8 +37,7 @@ void plan_object_take_outcomes(remat_plan *plan, const remat_simulator *simulato
         plan->layers[i].forwards = remat_simulator_forwards(simulator, i);
         plan->layers[i].decision = remat_simulator_decision(simulator, i);
     }
-    plan->figures.estimated_bytes =
-        plan->figures.schedule.kept_bytes + plan->figures.schedule.largest_recomputed_bytes;
+    plan->figures.estimated_bytes = plan->figures.schedule.kept_bytes + plan->figures.schedule.largest_recomputed_bytes;
 }
 
 remat_status plan_object_replay(remat_plan *plan)

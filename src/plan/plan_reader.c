@@ -6,17 +6,32 @@
 #include <string.h>
 
 const char *const plan_stated_names[STATED_COUNT] = {
-    [STATED_BUDGET] = "budget_bytes",         [STATED_PEAK] = "peak_bytes",
-    [STATED_KEPT] = "kept_bytes",             [STATED_ESTIMATED] = "estimated_bytes",
-    [STATED_TOTAL_COST] = "total_cost",       [STATED_BASE_COST] = "base_cost",
-    [STATED_BASE_PEAK] = "base_peak_bytes",   [STATED_LOWER_BOUND] = "lower_bound_cost",
-    [STATED_FLOPS] = "recompute_flops",       [STATED_MIN_BUDGET] = "min_budget_bytes",
-    [STATED_STEPS] = "steps",                 [STATED_KEPT_BUDGET] = "kept_budget_bytes",
+    [STATED_BUDGET] = "budget_bytes",
+    [STATED_PEAK] = "peak_bytes",
+    [STATED_KEPT] = "kept_bytes",
+    [STATED_ESTIMATED] = "estimated_bytes",
+    [STATED_TOTAL_COST] = "total_cost",
+    [STATED_BASE_COST] = "base_cost",
+    [STATED_BASE_PEAK] = "base_peak_bytes",
+    [STATED_LOWER_BOUND] = "lower_bound_cost",
+    [STATED_FLOPS] = "recompute_flops",
+    [STATED_MIN_BUDGET] = "min_budget_bytes",
+    [STATED_STEPS] = "steps",
+    [STATED_KEPT_BUDGET] = "kept_budget_bytes",
     [STATED_METHOD_BOUND] = "method_bound_cost",
 };
 
 /* Bits of plan_stated.seen behind the numbers. */
-enum { SEEN_FORMAT = STATED_COUNT, SEEN_VERSION, SEEN_STRATEGY, SEEN_FEASIBLE, SEEN_LAYERS, SEEN_SCHEDULE, SEEN_REMARK, SEEN_METHOD };
+enum {
+    SEEN_FORMAT = STATED_COUNT,
+    SEEN_VERSION,
+    SEEN_STRATEGY,
+    SEEN_FEASIBLE,
+    SEEN_LAYERS,
+    SEEN_SCHEDULE,
+    SEEN_REMARK,
+    SEEN_METHOD
+};
 
 typedef struct plan_text {
     remat_context *context;
@@ -95,8 +110,11 @@ static remat_status understand_op(const plan_text *plan, const step_text *text, 
     static const struct {
         const char *op, *what;
         remat_op meaning;
-    } ops[] = {{"forward", NULL, REMAT_FORWARD}, {"loss", NULL, REMAT_LOSS},    {"backward", NULL, REMAT_BACKWARD},
-               {"drop", "x", REMAT_DROP_X},      {"drop", "s", REMAT_DROP_STATE}};
+    } ops[] = {{"forward", NULL, REMAT_FORWARD},
+               {"loss", NULL, REMAT_LOSS},
+               {"backward", NULL, REMAT_BACKWARD},
+               {"drop", "x", REMAT_DROP_X},
+               {"drop", "s", REMAT_DROP_STATE}};
     if (!(text->seen >> STEP_OP & 1))
         return step_fail(plan, REMAT_BAD_INPUT, "op", "missing; every step needs it%s", "");
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
@@ -123,8 +141,7 @@ static remat_status understand_step(const plan_text *plan, const step_text *text
     if (step->op == REMAT_FORWARD && text->seen >> STEP_SAVE & 1 &&
         (text->layer == plan->chain->layer_count ||
          !find_mode(&plan->chain->layers[text->layer], text->save, &step->save)))
-        return step_fail(plan, REMAT_CHECK_FAILED, "save", "the layer has no mode '%.60s' in this profile",
-                         text->save);
+        return step_fail(plan, REMAT_CHECK_FAILED, "save", "the layer has no mode '%.60s' in this profile", text->save);
     return REMAT_OK;
 }
 
@@ -296,8 +313,8 @@ static remat_status read_plan_field(plan_text *plan, const char *key)
         }
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (strcmp(others[i].key, key) == 0) {
-            REMAT_TRY(json_field_once(plan->reader, REMAT_NOWHERE, others[i].key, others[i].which,
-                                      &plan->stated->seen));
+            REMAT_TRY(
+                json_field_once(plan->reader, REMAT_NOWHERE, others[i].key, others[i].which, &plan->stated->seen));
             return read_other(plan, others[i].which);
         }
     return json_field_unknown(plan->reader, REMAT_NOWHERE, key);

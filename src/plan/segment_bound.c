@@ -132,7 +132,9 @@ static uint64_t cheapest_at_loss(segment_search *s)
     uint64_t loss = remat_chain_y_bytes(s->chain, n) + s->chain->loss_workspace_bytes, best = UINT64_MAX;
     for (int side = 0; side < 2; side++) {
         staircase all = side ? s->open[n] : s->closed[n];
-        uint64_t need = loss + (side ? remat_chain_x_bytes(s->chain, n) : 0);
+        /* x_N is read alone, or inside a state that may be smaller than it */
+        uint64_t output = smaller(remat_chain_x_bytes(s->chain, n), s->save_bytes[n - 1]);
+        uint64_t need = loss + (side ? output : 0);
         if (need <= s->room && all.count && all.memory[0] <= s->room - need)
             best = smaller(best, all.cost[stairs_at(all, s->room - need)]);
     }

@@ -28,14 +28,14 @@ struct plan_draft {
     uint8_t *marks;    /* one a layer; block_schedule.h */
     remat_step *steps; /* the schedule as it is */
     size_t step_count, step_capacity;
-    uint64_t slots;    /* of `revolve` and `online` */
-    bool infeasible;   /* no schedule of this strategy meets the budget */
+    uint64_t slots;  /* of `revolve` and `online` */
+    bool infeasible; /* no schedule of this strategy meets the budget */
     bool knows_min_budget;
     uint64_t min_budget_bytes;
     const char *method;         /* of `optimal`; NULL for all others */
     uint64_t lower_bound_cost;  /* of any legal schedule, where the strategy knows one; else 0 */
     uint64_t method_bound_cost; /* of any schedule the method considers, likewise */
-    char remark[256];  /* why it is infeasible or saves nothing, where the strategy knows */
+    char remark[256];           /* why it is infeasible or saves nothing, where the strategy knows */
 };
 
 /* Makes an empty draft of marks, all MARK_KEEP. */

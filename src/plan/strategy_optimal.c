@@ -92,6 +92,8 @@ static remat_status plan_exhaustive(const plan_request *request, plan_draft *dra
 
 /* ---- longer chains: over intervals ---- */
 
+enum { SEGMENT_BOUND_LAYERS = 1500 };
+
 /* The last point of the curve within the budget; false where none is. */
 static bool find_point(const optimal_solution *solution, uint64_t budget, size_t *point)
 {
@@ -119,8 +121,7 @@ static remat_status walk_point(const plan_request *request, const optimal_soluti
     return optimal_walk(solution, point, append_step, &to);
 }
 
-static remat_status plan_from_solution(const plan_request *request, const optimal_solution *solution,
-                                       plan_draft *draft)
+static remat_status plan_from_solution(const plan_request *request, const optimal_solution *solution, plan_draft *draft)
 {
     uint64_t budget = request->options->budget_bytes, peak, cost;
     size_t point;
@@ -139,7 +140,8 @@ static remat_status plan_from_solution(const plan_request *request, const optima
     REMAT_TRY(walk_point(request, solution, point, draft));
     if (optimal_is_exact(solution))
         draft->method_bound_cost = cost;
-    if (budget == REMAT_NO_BUDGET)
+    /* Its time grows with the square of the layers, and on long chains the prices are as good. */
+    if (budget == REMAT_NO_BUDGET || request->chain->layer_count > SEGMENT_BOUND_LAYERS)
         return REMAT_OK;
     REMAT_TRY(segment_bound_cost(request->context, request->chain, budget, &draft->lower_bound_cost));
     if (draft->lower_bound_cost > cost) /* it would prove the schedule at hand impossible */

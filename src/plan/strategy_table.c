@@ -6,21 +6,25 @@
 
 static const strategy_entry table[] = {
     {{"none", "", "keep everything", false}, ARGUMENT_NONE, strategy_none},
-    {{"full", "[:K]", "recompute everything, in blocks of K layers (default 1)", false}, ARGUMENT_OPTIONAL_COUNT,
+    {{"full", "[:K]", "recompute everything, in blocks of K layers (default 1)", false},
+     ARGUMENT_OPTIONAL_COUNT,
      strategy_full},
-    {{"selective", ":RATIO", "recompute this share of the layers, spread evenly", false}, ARGUMENT_RATIO,
+    {{"selective", ":RATIO", "recompute this share of the layers, spread evenly", false},
+     ARGUMENT_RATIO,
      strategy_selective},
     {{"attention-only", "", "recompute the layers of type attention", false}, ARGUMENT_NONE, strategy_attention_only},
     {{"ffn-only", "", "recompute the layers of type ffn", false}, ARGUMENT_NONE, strategy_ffn_only},
     {{"every-nth", ":N", "recompute the first of every N layers", false}, ARGUMENT_COUNT, strategy_every_nth},
-    {{"largest", ":K", "recompute the K layers with the largest activations", false}, ARGUMENT_COUNT,
-     strategy_largest},
-    {{"budget", "", "recompute what frees most bytes per flop until the peak fits", true}, ARGUMENT_NONE,
+    {{"largest", ":K", "recompute the K layers with the largest activations", false}, ARGUMENT_COUNT, strategy_largest},
+    {{"budget", "", "recompute what frees most bytes per flop until the peak fits", true},
+     ARGUMENT_NONE,
      strategy_budget},
     {{"sqrt", "", "recompute everything, in about sqrt(N) blocks (Chen et al.)", false}, ARGUMENT_NONE, strategy_sqrt},
-    {{"revolve", ":SLOTS", "hold SLOTS states, best for equal layers (Griewank and Walther)", false}, ARGUMENT_COUNT,
+    {{"revolve", ":SLOTS", "hold SLOTS states, best for equal layers (Griewank and Walther)", false},
+     ARGUMENT_COUNT,
      strategy_revolve},
-    {{"online", ":SLOTS", "as revolve, for chains whose length is not known in advance", false}, ARGUMENT_COUNT,
+    {{"online", ":SLOTS", "as revolve, for chains whose length is not known in advance", false},
+     ARGUMENT_COUNT,
      strategy_online},
     {{"optimal", "", "the cheapest schedule within the budget", false}, ARGUMENT_NONE, strategy_optimal},
 };
@@ -43,7 +47,8 @@ static double read_ratio(const char *text, char **end)
     return value;
 }
 
-static remat_status read_argument(plan_request *request, const strategy_entry *found, const char *text, const char *argument)
+static remat_status read_argument(plan_request *request, const strategy_entry *found, const char *text,
+                                  const char *argument)
 {
     remat_context *context = request->context;
     const char *name = found->info.name;

@@ -25,8 +25,8 @@ void remat_sweep_destroy(remat_sweep *sweep)
 
 static remat_status add_point(remat_sweep *sweep, uint64_t peak, uint64_t cost)
 {
-    REMAT_TRY(remat_grow(sweep->context, (void **)&sweep->points, &sweep->capacity, sweep->count + 1,
-                         sizeof *sweep->points));
+    REMAT_TRY(
+        remat_grow(sweep->context, (void **)&sweep->points, &sweep->capacity, sweep->count + 1, sizeof *sweep->points));
     sweep->points[sweep->count++] = (remat_sweep_point){peak, cost};
     return REMAT_OK;
 }
@@ -92,8 +92,8 @@ static remat_status sweep_intervals(remat_sweep *sweep)
     return status;
 }
 
-remat_status remat_sweep_create(remat_context *context, const remat_profile *profile,
-                                const remat_plan_options *options, remat_sweep **sweep)
+remat_status remat_sweep_create(remat_context *context, const remat_profile *profile, const remat_plan_options *options,
+                                remat_sweep **sweep)
 {
     remat_sweep *made = *sweep = remat_alloc_zeroed(context, 1, sizeof *made);
     if (!made)

@@ -14,8 +14,7 @@ const char *remat_layer_type_name(remat_layer_type type)
 {
     switch (type) {
 #define X(name, text) \
-    case name:        \
-        return text;
+    case name: return text;
         REMAT_LAYER_TYPE_LIST(X)
 #undef X
     }
@@ -239,8 +238,8 @@ static remat_status fill_layer(addition *add, remat_layer *layer, remat_mode *mo
     char name[40];
     snprintf(name, sizeof name, "layer%llu", (unsigned long long)layer->index);
     if (options->name)
-        REMAT_TRY(check_text(context, add->where.file ? REMAT_BAD_INPUT : REMAT_INVALID, &add->where, "name",
-                             options->name));
+        REMAT_TRY(
+            check_text(context, add->where.file ? REMAT_BAD_INPUT : REMAT_INVALID, &add->where, "name", options->name));
     layer->name = remat_text_copy(context, options->name ? options->name : name);
     return layer->name ? REMAT_OK : REMAT_NO_MEMORY;
 }

@@ -40,8 +40,8 @@ static remat_status read_header(profile_table *table)
 {
     csv_reader *csv = table->csv;
     bool seen[COLUMN_KINDS] = {false};
-    REMAT_TRY(csv_read_header(
-        csv, "the file is empty; a profile is a JSON object or a CSV with a line of column names"));
+    REMAT_TRY(
+        csv_read_header(csv, "the file is empty; a profile is a JSON object or a CSV with a line of column names"));
     for (size_t i = 0; i < csv->cell_count; i++) {
         int kind = table->kinds[i] = column_kind(csv->cells[i]);
         if (kind == COLUMN_UNKNOWN)

@@ -42,8 +42,8 @@ static const struct mode_field {
     {"activation_bytes", "modes.activation_bytes", offsetof(remat_mode_options, activation_bytes), 'n'},
     {"forward_cost", "modes.forward_cost", offsetof(remat_mode_options, forward_cost), 'n'},
     {"backward_cost", "modes.backward_cost", offsetof(remat_mode_options, backward_cost), 'n'},
-    {"forward_workspace_bytes", "modes.forward_workspace_bytes",
-     offsetof(remat_mode_options, forward_workspace_bytes), 'n'},
+    {"forward_workspace_bytes", "modes.forward_workspace_bytes", offsetof(remat_mode_options, forward_workspace_bytes),
+     'n'},
     {"backward_workspace_bytes", "modes.backward_workspace_bytes",
      offsetof(remat_mode_options, backward_workspace_bytes), 'n'},
     {"holds_output", "modes.holds_output", offsetof(remat_mode_options, holds_output), 'b'},
@@ -54,10 +54,8 @@ static remat_status read_mode_field(layer_text *layer, const struct mode_field *
 {
     char *target = (char *)&layer->modes[mode] + field->offset;
     switch (field->kind) {
-    case 'n':
-        return json_read_count(layer->reader, layer->position, field->field, (uint64_t *)(void *)target);
-    case 'b':
-        return json_read_bool(layer->reader, layer->position, field->field, (bool *)(void *)target);
+    case 'n': return json_read_count(layer->reader, layer->position, field->field, (uint64_t *)(void *)target);
+    case 'b': return json_read_bool(layer->reader, layer->position, field->field, (bool *)(void *)target);
     default:
         layer->modes[mode].name = layer->mode_names[mode];
         return read_name(layer->reader, layer->position, field->field, layer->mode_names[mode]);
@@ -195,26 +193,22 @@ static remat_status read_layers(remat_profile *chain, json_reader *reader, layer
 
 /* ---- the whole ---- */
 
-static const char *const chain_keys[] = {"format",      "version",     "name",
-                                         "cost_unit",   "layers",      "input_bytes",
-                                         "input_gradient_bytes", "loss_workspace_bytes"};
+static const char *const chain_keys[] = {
+    "format", "version", "name", "cost_unit", "layers", "input_bytes", "input_gradient_bytes", "loss_workspace_bytes"};
 enum { CHAIN_KEY_COUNT = sizeof chain_keys / sizeof chain_keys[0] };
 
 static remat_status read_chain_field(remat_profile *chain, json_reader *reader, layer_text *layer, unsigned which)
 {
     switch (which) {
-    case 0:
-        return json_read_format(reader, "remat-profile");
-    case 1:
-        return json_read_version(reader, 1);
+    case 0: return json_read_format(reader, "remat-profile");
+    case 1: return json_read_version(reader, 1);
     case 2:
         REMAT_TRY(read_name(reader, REMAT_NOWHERE, "name", layer->name));
         return remat_profile_set_name(chain, layer->name);
     case 3:
         REMAT_TRY(read_name(reader, REMAT_NOWHERE, "cost_unit", layer->name));
         return remat_profile_set_cost_unit(chain, layer->name);
-    case 4:
-        return read_layers(chain, reader, layer);
+    case 4: return read_layers(chain, reader, layer);
     default: {
         uint64_t value;
         REMAT_TRY(json_read_count(reader, REMAT_NOWHERE, chain_keys[which], &value));

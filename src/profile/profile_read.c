@@ -25,10 +25,10 @@ int remat_profile_field_find(const char *name)
 remat_status remat_layer_type_parse(remat_context *context, const char *text, const remat_place *where,
                                     remat_layer_type *type)
 {
-#define X(name, word)            \
+#define X(name, word)              \
     if (strcmp(text, word) == 0) { \
-        *type = name;            \
-        return REMAT_OK;         \
+        *type = name;              \
+        return REMAT_OK;           \
     }
     REMAT_LAYER_TYPE_LIST(X)
 #undef X

@@ -13,9 +13,9 @@ typedef struct held_state {
 struct remat_online {
     remat_context *context;
     uint64_t slots;
-    uint32_t steps;    /* that have run: x_steps is live */
+    uint32_t steps; /* that have run: x_steps is live */
     bool reversed;
-    held_state *held;  /* in order of position; the input is not in the list */
+    held_state *held; /* in order of position; the input is not in the list */
     size_t held_count, held_capacity;
 };
 

@@ -70,7 +70,7 @@ typedef struct reversal {
     remat_context *context;
     remat_step_fn visit;
     void *user;
-    bool with_loss; /* until it has run */
+    bool with_loss;   /* until it has run */
     stretch *waiting; /* left parts whose right part is under way; x behind each is held */
     size_t waiting_count, waiting_capacity;
 } reversal;

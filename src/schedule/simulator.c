@@ -9,19 +9,19 @@
 /* What is known of layer i while a schedule plays. */
 typedef struct layer_state {
     uint32_t forwards;
-    uint16_t saved;        /* the mode of s_i, REMAT_NO_SAVE where it is not live */
-    uint16_t decision;     /* how the state its backward used was saved, if by its first forward */
-    bool x_live;           /* x_i on its own */
-    bool saved_by_first;   /* whether s_i comes from the layer's first forward */
+    uint16_t saved;      /* the mode of s_i, REMAT_NO_SAVE where it is not live */
+    uint16_t decision;   /* how the state its backward used was saved, if by its first forward */
+    bool x_live;         /* x_i on its own */
+    bool saved_by_first; /* whether s_i comes from the layer's first forward */
 } layer_state;
 
 struct remat_simulator {
     remat_context *context;
     const remat_profile *chain;
     uint64_t live_bytes;
-    size_t y;              /* y_i is live for this i; NO_Y before the loss */
+    size_t y; /* y_i is live for this i; NO_Y before the loss */
     remat_figures figures;
-    layer_state *layers;   /* N + 1: the last one only for x_N */
+    layer_state *layers; /* N + 1: the last one only for x_N */
 };
 
 #define NO_Y SIZE_MAX
@@ -254,8 +254,7 @@ void remat_simulator_live(const remat_simulator *simulator, remat_live_fn visit,
         if (state->x_live)
             visit(user, (remat_live_tensor){'x', (uint32_t)i, remat_chain_x_bytes(chain, i)});
         if (state->saved != REMAT_NO_SAVE)
-            visit(user,
-                  (remat_live_tensor){'s', (uint32_t)i, chain->layers[i].modes[state->saved].activation_bytes});
+            visit(user, (remat_live_tensor){'s', (uint32_t)i, chain->layers[i].modes[state->saved].activation_bytes});
     }
     if (simulator->y != NO_Y)
         visit(user, (remat_live_tensor){'y', (uint32_t)simulator->y, remat_chain_y_bytes(chain, simulator->y)});

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define DEFAULT_QUEUE 16
-#define STACK_BYTES ((size_t)256 << 10)
+#define STACK_BYTES   ((size_t)256 << 10)
 
 static remat_place in_directory(const char *directory)
 {

@@ -70,8 +70,8 @@ static void saturate_overflows(remat_precision precision, const float *from, uin
 uint64_t half_pack(const half_kernels *kernels, remat_precision precision, bool saturate, const float *from,
                    uint16_t *to, size_t count)
 {
-    uint64_t overflows = precision == REMAT_FP16 ? kernels->pack_fp16(from, to, count)
-                                                 : kernels->pack_bf16(from, to, count);
+    uint64_t overflows =
+        precision == REMAT_FP16 ? kernels->pack_fp16(from, to, count) : kernels->pack_bf16(from, to, count);
     if (overflows && saturate)
         saturate_overflows(precision, from, to, count);
     return overflows;

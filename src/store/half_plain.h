@@ -68,7 +68,7 @@ static inline uint16_t bf16_from_bits(uint32_t bits)
 typedef uint32_t __attribute__((may_alias)) float_as_bits;
 
 __attribute__((always_inline)) static inline uint64_t bf16_pack_runs(const float *restrict from, uint16_t *restrict to,
-                                                                      size_t count)
+                                                                     size_t count)
 {
     uint64_t overflows = 0;
     size_t at = 0;

@@ -9,7 +9,7 @@
  * thread's floating-point settings do not matter. What is left over at the end goes through the plain code. */
 #define NEAREST_EVEN (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 
-#define AVX2 __attribute__((target("avx2,f16c,popcnt")))
+#define AVX2   __attribute__((target("avx2,f16c,popcnt")))
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,popcnt")))
 
 /* ---- AVX2 with F16C ---- */

@@ -198,8 +198,8 @@ remat_status remat_checkpointer_save(remat_checkpointer *cp, uint64_t number, co
                           "cannot be kept: %zu activations are, and max_kept is %llu", cp->kept_count,
                           (unsigned long long)cp->options.max_kept);
     if (!replaces)
-        REMAT_TRY(remat_grow(cp->context, (void **)&cp->kept, &cp->kept_capacity, cp->kept_count + 1,
-                             sizeof *cp->kept));
+        REMAT_TRY(
+            remat_grow(cp->context, (void **)&cp->kept, &cp->kept_capacity, cp->kept_count + 1, sizeof *cp->kept));
     kept_activation kept = {number, count, cp->options.precision, NULL};
     REMAT_TRY(store_activation(cp, activation, &kept));
     kept_activation *place_for_it = &cp->kept[position];
@@ -330,8 +330,8 @@ static remat_status check_list(const remat_checkpointer *cp, const remat_checkpo
         remat_place place = at_layer(layers[i].number);
         status = index_set_add(numbers, layers[i].number, &known);
         if (status == REMAT_OK && known)
-            status = remat_fail(cp->context, REMAT_INVALID, &place, "stands twice in the list, again at position %zu",
-                                i);
+            status =
+                remat_fail(cp->context, REMAT_INVALID, &place, "stands twice in the list, again at position %zu", i);
     }
     index_set_destroy(numbers);
     return status;

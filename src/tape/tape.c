@@ -23,11 +23,8 @@ remat_status tape_object_create(remat_context *context, const remat_profile *pro
     remat_tape *made = *tape = remat_alloc_aligned(context, sizeof *made, _Alignof(remat_tape));
     if (!made)
         return REMAT_NO_MEMORY;
-    *made = (remat_tape){.context = context,
-                         .profile = profile,
-                         .chain = profile,
-                         .callbacks = *callbacks,
-                         .options = options};
+    *made = (remat_tape){
+        .context = context, .profile = profile, .chain = profile, .callbacks = *callbacks, .options = options};
     return REMAT_OK;
 }
 
@@ -44,8 +41,8 @@ void remat_tape_destroy(remat_tape *tape)
     if (tape->arena)
         remat_release(context, tape->arena, (size_t)tape->arena_bytes, 1);
     machine_clear(&tape->machine);
-    walker_clear(&tape->walker);
     remat_online_destroy(tape->online);
+    walker_clear(&tape->walker);
     remat_plan_destroy(tape->own_plan);
     remat_profile_destroy(tape->own_chain);
     remat_release(context, tape, 1, sizeof *tape);

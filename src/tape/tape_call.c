@@ -15,7 +15,7 @@
 #ifdef TAPE_POISONS
 #include <sanitizer/asan_interface.h>
 #else
-#define ASAN_POISON_MEMORY_REGION(address, bytes) ((void)(address), (void)(bytes))
+#define ASAN_POISON_MEMORY_REGION(address, bytes)   ((void)(address), (void)(bytes))
 #define ASAN_UNPOISON_MEMORY_REGION(address, bytes) ((void)(address), (void)(bytes))
 #endif
 
@@ -133,10 +133,12 @@ remat_status tape_call(remat_tape *tape, const machine_call *call)
 {
     const remat_tape_callbacks *to = &tape->callbacks;
     remat_tape_call described = describe(tape, call);
+    tape->calling = true;
     uint64_t began = tape_clock();
     int returned = call->phase == REMAT_PHASE_LOSS       ? to->loss(to->user, &described)
                    : call->phase == REMAT_PHASE_BACKWARD ? to->backward(to->user, &described)
                                                          : to->forward(to->user, &described);
+    tape->calling = false;
     count(tape, call->phase, tape_clock() - began);
     if (returned != 0)
         return stopped(tape, call, returned, "callback");

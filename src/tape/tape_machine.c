@@ -59,10 +59,9 @@ void machine_stop(tape_machine *machine)
 }
 
 /* x_i, alone or inside the saved state of the layer before. */
-static uint32_t find_x(const tape_machine *machine, uint32_t i, bool *in_state)
+static uint32_t find_x(const tape_machine *machine, uint32_t i)
 {
     uint32_t x = tensors_find(machine, TENSOR_X, i);
-    *in_state = x == TENSOR_NONE;
     return x == TENSOR_NONE ? tensors_find(machine, TENSOR_S, i - 1) : x;
 }
 
@@ -117,7 +116,7 @@ static remat_status play_forward(tape_machine *machine, remat_step step)
 {
     bool again = step.layer < machine->frontier;
     machine_call call = new_call(again ? REMAT_PHASE_RECOMPUTE : REMAT_PHASE_FORWARD, step.layer);
-    call.input = find_x(machine, step.layer, &call.input_in_state);
+    call.input = find_x(machine, step.layer);
     REMAT_TRY(moves_use(machine, call.input));
     REMAT_TRY(moves_note(machine, call.input, false));
     REMAT_TRY(add_results(machine, step, &call));
@@ -132,7 +131,7 @@ static remat_status play_loss(tape_machine *machine)
 {
     uint32_t n = machine->frontier;
     machine_call call = new_call(REMAT_PHASE_LOSS, n);
-    call.input = find_x(machine, n, &call.input_in_state);
+    call.input = find_x(machine, n);
     call.workspace_bytes = machine->chain->loss_workspace_bytes;
     REMAT_TRY(moves_use(machine, call.input));
     REMAT_TRY(moves_note(machine, call.input, false));
@@ -144,7 +143,7 @@ static remat_status play_loss(tape_machine *machine)
 static remat_status play_backward(tape_machine *machine, uint32_t i)
 {
     machine_call call = new_call(REMAT_PHASE_BACKWARD, i);
-    call.input = find_x(machine, i, &call.input_in_state);
+    call.input = find_x(machine, i);
     call.saved = tensors_find(machine, TENSOR_S, i);
     call.output_gradient = tensors_find(machine, TENSOR_Y, i + 1);
     call.mode = machine->tensors[call.saved].mode;

@@ -24,15 +24,15 @@ enum { TENSOR_X, TENSOR_S, TENSOR_Y };
 #define TENSOR_NONE UINT32_MAX
 
 typedef struct tape_tensor {
-    uint64_t at;    /* in the arena, where it has room there */
-    uint64_t kept;  /* in 16 bits: in the arena; on disk: its block. Where `stored` */
-    uint64_t bytes; /* of its room */
-    uint64_t leaves_at;             /* the callback before which its room is given back, where `leaving` */
-    uint64_t last_use, last_event;  /* scanning */
-    uint32_t layer;                 /* x_i, s_i, y_i */
-    uint32_t next;                  /* in its bucket, or free */
-    uint32_t aside;                 /* kept in full: one more than its number in the tape's list; 0: not */
-    uint16_t mode;                  /* of s_i */
+    uint64_t at;                   /* in the arena, where it has room there */
+    uint64_t kept;                 /* in 16 bits: in the arena; on disk: its block. Where `stored` */
+    uint64_t bytes;                /* of its room */
+    uint64_t leaves_at;            /* the callback before which its room is given back, where `leaving` */
+    uint64_t last_use, last_event; /* scanning */
+    uint32_t layer;                /* x_i, s_i, y_i */
+    uint32_t next;                 /* in its bucket, or free */
+    uint32_t aside;                /* kept in full: one more than its number in the tape's list; 0: not */
+    uint16_t mode;                 /* of s_i */
     uint8_t kind;
     bool has_room;
     bool arriving; /* has room, and is being read into it */
@@ -68,7 +68,6 @@ typedef struct machine_call {
     uint32_t input, saved, output, output_gradient, input_gradient;
     bool output_in_saved; /* the output is the first part of `saved` */
     bool copy_output;     /* likewise, and it has to be copied to `output` afterwards */
-    bool input_in_state;
     uint64_t workspace, workspace_bytes;
 } machine_call;
 
@@ -78,12 +77,12 @@ typedef struct tape_machine {
     bool uniform; /* every layer is layer 0 of the chain */
     tape_store_policy store;
     tape_placer placer;
-    tape_pool blocks;      /* of the disk's file */
+    tape_pool blocks;        /* of the disk's file */
     struct remat_tape *tape; /* where the callbacks really run; NULL: dry */
     bool scanning;
-    uint64_t now;   /* ticks */
-    uint64_t done;  /* callbacks */
-    uint32_t frontier; /* layers that ran forward */
+    uint64_t now;       /* ticks */
+    uint64_t done;      /* callbacks */
+    uint32_t frontier;  /* layers that ran forward */
     uint64_t callbacks; /* of the whole schedule, once it was walked */
 
     tape_tensor *tensors;

@@ -210,8 +210,8 @@ static remat_status scan_use(tape_machine *machine, tape_tensor *tensor, bool fo
 {
     uint64_t before = tensor->last_event;
     bool rounds = store_is_half(machine->store.kind);
-    bool may_leave = !machine->store.planned && tensor->bytes > 0 &&
-                     !(rounds && tensor->kind == TENSOR_X && tensor->layer == 0);
+    bool may_leave =
+        !machine->store.planned && tensor->bytes > 0 && !(rounds && tensor->kind == TENSOR_X && tensor->layer == 0);
     if (before != UINT64_MAX && may_leave && machine->done - tensor->last_use > machine->store.wait_steps)
         machine->leave_bits[before / 8] |= (uint8_t)(1u << before % 8);
     if (before != UINT64_MAX && bit(machine->leave_bits, before) && on_disk(machine))

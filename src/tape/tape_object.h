@@ -29,7 +29,8 @@ struct remat_tape {
     tape_walker walker;   /* of the plan */
     uint64_t slots;       /* of an online tape; 0: it is not one */
     remat_online *online;
-    bool begun;
+    bool begun;   /* its chain */
+    bool calling; /* a callback is under way */
 
     tape_machine machine;
     unsigned char *arena;
@@ -105,6 +106,8 @@ remat_status tape_place(remat_tape *tape);
 
 /* ---- running (tape_run.c) ---- */
 
+/* REMAT_INVALID inside a callback. */
+remat_status tape_refuse_callbacks(const remat_tape *tape);
 remat_status tape_run_begin(remat_tape *tape, const void *input);
 void tape_run_end(remat_tape *tape, remat_status status, uint64_t began);
 void tape_run_hand_out(remat_tape *tape, void *input_gradient);

@@ -10,7 +10,7 @@ static remat_status not_allowed(remat_context *context, const char *field, const
 static remat_status check_layer(remat_context *context, const remat_profile *layer)
 {
     if (layer->layer_count != 1)
-        return not_allowed(context, "layers", "an online tape needs a profile of exactly one layer: they are all alike");
+        return not_allowed(context, "layers", "an online tape needs a profile of exactly one layer: all are alike");
     if (layer->input_bytes != layer->layers[0].output_bytes)
         return not_allowed(context, "input_bytes", "an online tape needs input and output of the same size");
     if (layer->input_gradient_bytes != 0 && layer->input_gradient_bytes != layer->input_bytes)
@@ -57,6 +57,7 @@ static remat_status build(remat_tape *tape)
     tape->machine.uniform = true;
     if (tape->slots > UINT32_MAX / 2)
         return not_allowed(tape->context, "slots", "there must be fewer than 2^31");
+    REMAT_TRY(walker_reserve(&tape->walker, tape->context, tape->slots));
     REMAT_TRY(tensors_reserve(&tape->machine, (size_t)tape->slots + 4));
     REMAT_TRY(count_slots(tape));
     tape->arena_bytes = tape->machine.placer.arena_bytes;
@@ -91,6 +92,7 @@ remat_status remat_tape_create_online(remat_context *context, const remat_profil
 
 static remat_status need_online(const remat_tape *tape, bool begun)
 {
+    REMAT_TRY(tape_refuse_callbacks(tape));
     if (!tape->slots)
         return remat_fail(tape->context, REMAT_INVALID, NULL, "this tape knows its chain; it runs by remat_tape_run");
     if (begun && !tape->begun)
@@ -113,7 +115,7 @@ remat_status remat_tape_begin(remat_tape *tape, const void *input)
     REMAT_TRY(need_online(tape, false));
     if (tape->begun) /* a chain that was never reversed is given up */
         end(tape, REMAT_INTERNAL, began);
-    remat_status status = remat_online_create(tape->context, tape->slots, &tape->online);
+    remat_status status = remat_online_create(tape->walker.context, tape->slots, &tape->online);
     if (status == REMAT_OK)
         status = tape_run_begin(tape, input);
     tape->begun = status == REMAT_OK;
@@ -128,6 +130,8 @@ remat_status remat_tape_advance(remat_tape *tape)
 {
     uint64_t began = tape_clock();
     REMAT_TRY(need_online(tape, true));
+    if (tape->machine.frontier == UINT32_MAX - 1)
+        return remat_fail(tape->context, REMAT_INVALID, NULL, "a chain may have at most 2^32 - 2 steps");
     remat_status status = remat_online_advance(tape->online, tape_run_step, tape);
     if (status != REMAT_OK)
         end(tape, status, began);

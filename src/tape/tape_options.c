@@ -69,8 +69,7 @@ static remat_status check_plan(remat_context *context, const remat_tape_options 
     return REMAT_OK;
 }
 
-remat_status tape_options_check(remat_context *context, const remat_profile *profile,
-                                const remat_tape_options *options)
+remat_status tape_options_check(remat_context *context, const remat_profile *profile, const remat_tape_options *options)
 {
     bool half = store_is_half(options->store);
     if ((unsigned)options->store > REMAT_TAPE_DISK)
@@ -82,11 +81,13 @@ remat_status tape_options_check(remat_context *context, const remat_profile *pro
     if ((unsigned)options->element > REMAT_FLOATS)
         return invalid(context, "element", REMAT_NOWHERE, "there is no such element");
     if (half && options->element != REMAT_FLOATS)
-        return invalid(context, "element", REMAT_NOWHERE, "only floats can be kept in 16 bits; bytes go to memory or "
-                                                          "disk");
+        return invalid(context, "element", REMAT_NOWHERE,
+                       "only floats can be kept in 16 bits; bytes go to memory or "
+                       "disk");
     if (half && options->verify)
-        return invalid(context, "verify", REMAT_NOWHERE, "with a 16-bit store recomputing starts from rounded numbers "
-                                                         "and comes out differently; use memory or disk to verify");
+        return invalid(context, "verify", REMAT_NOWHERE,
+                       "with a 16-bit store recomputing starts from rounded numbers "
+                       "and comes out differently; use memory or disk to verify");
     if (options->store == REMAT_TAPE_DISK && !options->directory)
         return invalid(context, "directory", REMAT_NOWHERE, "the disk store needs a directory");
     if (options->store_planned && options->store == REMAT_TAPE_MEMORY)

@@ -99,8 +99,7 @@ static remat_status search_try(peak_search *search, uint64_t peak, bool *fits)
         return status;
     const remat_plan_figures *figures = remat_plan_get_figures(tape->own_plan);
     search->least_peak = figures->min_budget_bytes;
-    search->most_peak =
-        figures->base_peak_bytes > search->least_peak ? figures->base_peak_bytes : search->least_peak;
+    search->most_peak = figures->base_peak_bytes > search->least_peak ? figures->base_peak_bytes : search->least_peak;
     if (status == REMAT_INFEASIBLE)
         return REMAT_OK;
     if (tape->arena_bytes < search->least_arena)

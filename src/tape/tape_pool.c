@@ -92,7 +92,7 @@ uint64_t tape_pool_take(tape_pool *pool, uint64_t bytes)
 void tape_pool_give(tape_pool *pool, uint64_t slot, uint64_t bytes)
 {
     pool_class *class = &pool->classes[find(pool, bytes)];
-    pool->next[slot] = (uint32_t)class->free;
+    pool->next[slot] = (uint32_t) class->free;
     class->free = slot + 1;
 }
 

@@ -16,8 +16,8 @@ typedef struct pool_class {
     uint64_t bytes;
     uint64_t held, most; /* slots in use, and the most at once: what the pool is built for */
     uint64_t first, base;
-    uint64_t fresh;      /* slots of this class that were ever used since the reset */
-    uint64_t free;       /* the free list, as slot number + 1 */
+    uint64_t fresh; /* slots of this class that were ever used since the reset */
+    uint64_t free;  /* the free list, as slot number + 1 */
 } pool_class;
 
 typedef struct tape_pool {

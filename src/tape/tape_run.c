@@ -65,8 +65,8 @@ static void remark_on_disk(remat_tape *tape)
     const remat_store_counters *store = &tape->statistics.store;
     if (tape->disk && store->blocks_written > 0 && !store->kept_up)
         snprintf(tape->remark, sizeof tape->remark,
-                 "the disk did not keep up: %.3f of %.3f seconds were spent waiting for it; recompute more, or make the "
-                 "steps between larger",
+                 "the disk did not keep up: %.3f of %.3f seconds went by waiting for it; a plan that recomputes more "
+                 "would write less",
                  (double)store->wait_ns * 1e-9, (double)tape->statistics.total_ns * 1e-9);
 }
 
@@ -90,8 +90,16 @@ remat_status tape_run_step(void *user, remat_step step)
     return machine_step(&tape->machine, step);
 }
 
+remat_status tape_refuse_callbacks(const remat_tape *tape)
+{
+    if (!tape->calling)
+        return REMAT_OK;
+    return remat_fail(tape->context, REMAT_INVALID, NULL, "a callback must not call the tape that called it");
+}
+
 remat_status remat_tape_run(remat_tape *tape, const void *input, void *input_gradient)
 {
+    REMAT_TRY(tape_refuse_callbacks(tape));
     if (tape->slots)
         return remat_fail(tape->context, REMAT_INVALID, NULL,
                           "an online tape runs by remat_tape_begin, _advance and _reverse");

@@ -68,8 +68,7 @@ void tensors_forget(tape_machine *machine)
 uint32_t tensors_find(const tape_machine *machine, uint8_t kind, uint32_t layer)
 {
     uint32_t number = machine->buckets[bucket_of(machine, kind, layer)];
-    while (number != TENSOR_NONE &&
-           (machine->tensors[number].layer != layer || machine->tensors[number].kind != kind))
+    while (number != TENSOR_NONE && (machine->tensors[number].layer != layer || machine->tensors[number].kind != kind))
         number = machine->tensors[number].next;
     return number;
 }
@@ -85,12 +84,8 @@ remat_status tensors_add(tape_machine *machine, uint8_t kind, uint32_t layer, ui
         machine->free_tensor = machine->tensors[added].next;
     }
     tape_tensor *tensor = &machine->tensors[added];
-    *tensor = (tape_tensor){.bytes = bytes,
-                            .layer = layer,
-                            .kind = kind,
-                            .mode = mode,
-                            .has_room = true,
-                            .last_event = UINT64_MAX};
+    *tensor = (tape_tensor){
+        .bytes = bytes, .layer = layer, .kind = kind, .mode = mode, .has_room = true, .last_event = UINT64_MAX};
     attach(machine, added);
     *number = added;
     REMAT_TRY(placer_take(&machine->placer, bytes, machine->now, &tensor->at));

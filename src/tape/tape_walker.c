@@ -46,22 +46,32 @@ static void release(void *user, void *memory, size_t bytes)
 
 /* ---- the walker ---- */
 
-remat_status walker_create(tape_walker *walker, remat_context *owner, const remat_plan *plan)
+remat_status walker_reserve(tape_walker *walker, remat_context *owner, uint64_t slots)
 {
-    *walker = (tape_walker){.plan = plan, .owner = owner};
-    bool revolve = strncmp(plan->strategy, "revolve:", 8) == 0;
-    walker->online = strncmp(plan->strategy, "online:", 7) == 0;
-    if (plan->draft.marks || plan->draft.steps || !(revolve || walker->online))
-        return REMAT_OK;
-    uint64_t depth = plan->draft.slots < plan->chain->layer_count ? plan->draft.slots : plan->chain->layer_count;
+    *walker = (tape_walker){.owner = owner};
+    if (slots >= SIZE_MAX / (8 * ENTRY_ROOM))
+        return remat_fail(owner, REMAT_NO_MEMORY, NULL, "there cannot be so many slots");
     /* Arrays double: all their copies together are at most four times what is needed. */
-    walker->bytes = CONTEXT_ROOM + 4 * ENTRY_ROOM * ((size_t)depth + 16);
+    walker->bytes = CONTEXT_ROOM + 4 * ENTRY_ROOM * ((size_t)slots + 16);
     walker->buffer = remat_alloc_aligned(owner, walker->bytes, 16);
     if (!walker->buffer)
         return REMAT_NO_MEMORY;
     remat_allocator hook = {allocate, release, walker};
     if (remat_context_create(&hook, &walker->context) != REMAT_OK)
         return remat_fail(owner, REMAT_INTERNAL, NULL, "a context does not fit into %d bytes", CONTEXT_ROOM);
+    return REMAT_OK;
+}
+
+remat_status walker_create(tape_walker *walker, remat_context *owner, const remat_plan *plan)
+{
+    bool revolve = strncmp(plan->strategy, "revolve:", 8) == 0, online = strncmp(plan->strategy, "online:", 7) == 0;
+    *walker = (tape_walker){.owner = owner};
+    if (!plan->draft.marks && !plan->draft.steps && (revolve || online)) {
+        uint64_t slots = plan->draft.slots < plan->chain->layer_count ? plan->draft.slots : plan->chain->layer_count;
+        REMAT_TRY(walker_reserve(walker, owner, slots));
+    }
+    walker->plan = plan;
+    walker->online = online;
     return REMAT_OK;
 }
 
@@ -90,8 +100,12 @@ remat_status walker_walk(tape_walker *walker, remat_step_fn visit, void *user)
 {
     if (!walker->context)
         return remat_plan_walk(walker->plan, visit, user);
-    if (walker->online)
-        return walk_online(walker, visit, user);
-    return remat_revolve_walk(walker->context, (uint32_t)walker->plan->chain->layer_count, walker->plan->draft.slots,
-                              visit, user);
+    remat_status status = walker->online
+                              ? walk_online(walker, visit, user)
+                              : remat_revolve_walk(walker->context, (uint32_t)walker->plan->chain->layer_count,
+                                                   walker->plan->draft.slots, visit, user);
+    /* What the schedule has to say of its own; all else is on the owner's context already. */
+    if (status != REMAT_OK && remat_context_error(walker->context)->status == status)
+        return remat_fail(walker->owner, REMAT_INTERNAL, NULL, "%s", remat_context_message(walker->context));
+    return status;
 }

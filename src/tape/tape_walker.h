@@ -19,6 +19,8 @@ typedef struct tape_walker {
 
 /* The plan must outlive the walker, which must not move. */
 remat_status walker_create(tape_walker *walker, remat_context *owner, const remat_plan *plan);
+/* Without a plan: only a context, with memory enough for an online schedule with so many slots. */
+remat_status walker_reserve(tape_walker *walker, remat_context *owner, uint64_t slots);
 void walker_clear(tape_walker *walker);
 
 /* As remat_plan_walk. */

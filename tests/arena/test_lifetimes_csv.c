@@ -70,8 +70,11 @@ static void the_same_rows_come_out(void **state)
     becomes(f, HEADER "a,0,3,10\nb,1,2,7\na,1,2,7\n",
             "id,lower,upper,size,offset\na,0,3,10,0\nb,1,2,7,100\na,1,2,7,200\n");
     becomes(f, "size,lower,id,upper\n10,0,,3", "size,lower,id,upper,offset\n10,0,,3,0\n");
-    becomes(f, "\xef\xbb\xbfid,lower,upper,size\r\n\r\nGröße,0,3,10\r\n", "id,lower,upper,size,offset\nGröße,0,3,10,0\n");
-    becomes(f, HEADER "\"a,b\",0,3,10\n\"say \"\"hi\"\"\",0,3,10\n\" padded \",0,3,10\n\"plain\",0,3,10\n in\"side ,0,3,10\n",
+    becomes(f, "\xef\xbb\xbfid,lower,upper,size\r\n\r\nGröße,0,3,10\r\n",
+            "id,lower,upper,size,offset\nGröße,0,3,10,0\n");
+    becomes(f,
+            HEADER
+            "\"a,b\",0,3,10\n\"say \"\"hi\"\"\",0,3,10\n\" padded \",0,3,10\n\"plain\",0,3,10\n in\"side ,0,3,10\n",
             "id,lower,upper,size,offset\n\"a,b\",0,3,10,0\n\"say \"\"hi\"\"\",0,3,10,100\n\" padded \",0,3,10,200\n"
             "plain,0,3,10,300\n\"in\"\"side\",0,3,10,400\n");
 }
@@ -79,7 +82,8 @@ static void the_same_rows_come_out(void **state)
 static void unknown_columns_are_passed_on(void **state)
 {
     fixture *f = *state;
-    becomes(f, "id,\"la,yer\",lower,upper,size,\n0,\"x,y\",1,2,3,z\n", "id,\"la,yer\",lower,upper,size,,offset\n0,\"x,y\",1,2,3,z,0\n");
+    becomes(f, "id,\"la,yer\",lower,upper,size,\n0,\"x,y\",1,2,3,z\n",
+            "id,\"la,yer\",lower,upper,size,,offset\n0,\"x,y\",1,2,3,z,0\n");
     assert_int_equal(f->warnings, 2);
     expect_text(f->warning, "text:1: the column '' is unknown");
 }

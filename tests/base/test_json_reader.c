@@ -5,10 +5,10 @@ static void tokens_come_in_order(void **state)
     fixture *f = *state;
     static const char text[] = " {\"a\": [1, -2, 3.5, \"s\"], \"b\": {}, \"c\": [true, false, null]} ";
     json_source source = json_source_open(f, text, strlen(text));
-    static const json_kind kinds[] = {JSON_OBJECT, JSON_KEY, JSON_ARRAY, JSON_INTEGER, JSON_INTEGER, JSON_REAL,
-                                      JSON_STRING, JSON_ARRAY_END, JSON_KEY, JSON_OBJECT, JSON_OBJECT_END, JSON_KEY,
-                                      JSON_ARRAY, JSON_TRUE, JSON_FALSE, JSON_NULL, JSON_ARRAY_END, JSON_OBJECT_END,
-                                      JSON_END, JSON_END};
+    static const json_kind kinds[] = {JSON_OBJECT,     JSON_KEY,       JSON_ARRAY,      JSON_INTEGER, JSON_INTEGER,
+                                      JSON_REAL,       JSON_STRING,    JSON_ARRAY_END,  JSON_KEY,     JSON_OBJECT,
+                                      JSON_OBJECT_END, JSON_KEY,       JSON_ARRAY,      JSON_TRUE,    JSON_FALSE,
+                                      JSON_NULL,       JSON_ARRAY_END, JSON_OBJECT_END, JSON_END,     JSON_END};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         json_expect(f, &source, kinds[i]);
     json_source_close(&source);
@@ -17,8 +17,8 @@ static void tokens_come_in_order(void **state)
 static void any_value_may_stand_alone(void **state)
 {
     fixture *f = *state;
-    static const char *const texts[] = {"1",  "\"\"", "true", "null", "[]",
-                                        "{}", "-0",   " \t\r\n false \t\r\n ", "[[],{}]"};
+    static const char *const texts[] = {"1",      "\"\"", "true", "null", "[]", "{}", "-0", " \t\r\n false \t\r\n ",
+                                        "[[],{}]"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         expect_ok(f, json_drain_text(f, texts[i]));
 }
@@ -135,8 +135,9 @@ static void errors_name_their_line(void **state)
     static const struct {
         const char *text;
         uint64_t line;
-    } cases[] = {{"x", 1},           {"\n\nx", 3},           {"{\n\"a\": 1,\n}", 3}, {"[1,\n2\n3]", 3},
-                 {"{\"a\"\n\n1}", 3}, {"[\n\"abc\ndef\"]", 2}, {"[1]\n\n\n]", 4},     {"[\n1,\n", 3}};
+    } cases[] = {{"x", 1},          {"\n\nx", 3},        {"{\n\"a\": 1,\n}", 3},
+                 {"[1,\n2\n3]", 3}, {"{\"a\"\n\n1}", 3}, {"[\n\"abc\ndef\"]", 2},
+                 {"[1]\n\n\n]", 4}, {"[\n1,\n", 3}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         expect_status(f, json_drain_text(f, cases[i].text), REMAT_BAD_INPUT);
         assert_int_equal(remat_context_error(f->context)->line, cases[i].line);

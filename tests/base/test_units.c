@@ -92,8 +92,8 @@ static void garbage_is_no_size(void **state)
     static const char *const texts[] = {"", " ", ".", "GiB", "-1", "-1GiB", "+1", "x", "nan", "inf", " 512", "\t1"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         rejected(f, texts[i], "is not a size");
-    static const char *const units[] = {"1.2.3", "1e9",    "0x10", "5 bytes", "5PiB", "8GBB", "1,000",
-                                        "1_000", "8Gb/s", "8GB\n", "8\xff",   "8GiBG"};
+    static const char *const units[] = {"1.2.3", "1e9",   "0x10",  "5 bytes", "5PiB",  "8GBB",
+                                        "1,000", "1_000", "8Gb/s", "8GB\n",   "8\xff", "8GiBG"};
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
         rejected(f, units[i], "unknown unit");
 }
@@ -118,8 +118,19 @@ static void counts_are_digits_only(void **state)
     assert_int_equal(count, 0);
     expect_ok(f, remat_count_parse(f->context, "9223372036854775807", &count));
     assert_int_equal(count, INT64_MAX);
-    static const char *const bad[] = {"",    "-1", "+1",  "1.0", "1e3", " 1", "1 ", "0x1",
-                                      "1KB", "a",  "1,0", "9223372036854775808", "99999999999999999999999"};
+    static const char *const bad[] = {"",
+                                      "-1",
+                                      "+1",
+                                      "1.0",
+                                      "1e3",
+                                      " 1",
+                                      "1 ",
+                                      "0x1",
+                                      "1KB",
+                                      "a",
+                                      "1,0",
+                                      "9223372036854775808",
+                                      "99999999999999999999999"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         count = 7;
         expect_status(f, remat_count_parse(f->context, bad[i], &count), REMAT_INVALID);
@@ -133,8 +144,8 @@ static void mebibytes_convert_or_are_invalid(void **state)
     static const struct {
         double mib;
         uint64_t bytes;
-    } good[] = {{0, 0},           {-0.0, 0}, {3, 3145728}, {0.5, 524288},
-                {100, 104857600}, {1e-9, 0}, {0x1p42, (uint64_t)1 << 62}};
+    } good[] = {
+        {0, 0}, {-0.0, 0}, {3, 3145728}, {0.5, 524288}, {100, 104857600}, {1e-9, 0}, {0x1p42, (uint64_t)1 << 62}};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         uint64_t bytes = 1;
         expect_ok(f, remat_size_from_mib(f->context, good[i].mib, &bytes));
@@ -155,13 +166,20 @@ static void sizes_print_exactly_or_with_three_figures(void **state)
         uint64_t bytes;
         const char *text;
     } cases[] = {
-        {0, "0 B"},           {1, "1 B"},
-        {512, "512 B"},       {1023, "1023 B"},
-        {1024, "1 KiB"},      {65536, "64 KiB"},
-        {1536, "1.50 KiB"},   {(uint64_t)3 << 29, "1.50 GiB"},
-        {10752, "10.5 KiB"},  {103 * 1024 + 512 + 1, "104 KiB"},
-        {10239, "10.0 KiB"},  {(uint64_t)1 << 40, "1 TiB"},
-        {(uint64_t)1 << 50, "1 PiB"},  {(uint64_t)1 << 60, "1 EiB"},
+        {0, "0 B"},
+        {1, "1 B"},
+        {512, "512 B"},
+        {1023, "1023 B"},
+        {1024, "1 KiB"},
+        {65536, "64 KiB"},
+        {1536, "1.50 KiB"},
+        {(uint64_t)3 << 29, "1.50 GiB"},
+        {10752, "10.5 KiB"},
+        {103 * 1024 + 512 + 1, "104 KiB"},
+        {10239, "10.0 KiB"},
+        {(uint64_t)1 << 40, "1 TiB"},
+        {(uint64_t)1 << 50, "1 PiB"},
+        {(uint64_t)1 << 60, "1 EiB"},
         {UINT64_MAX, "16.0 EiB"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -177,8 +195,12 @@ static void counts_print_with_thousands_apart(void **state)
     static const struct {
         uint64_t count;
         const char *text;
-    } cases[] = {{0, "0"},           {999, "999"},           {1000, "1,000"},
-                 {9000000, "9,000,000"}, {123456, "123,456"}, {UINT64_MAX, "18,446,744,073,709,551,615"}};
+    } cases[] = {{0, "0"},
+                 {999, "999"},
+                 {1000, "1,000"},
+                 {9000000, "9,000,000"},
+                 {123456, "123,456"},
+                 {UINT64_MAX, "18,446,744,073,709,551,615"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[REMAT_COUNT_TEXT];
         assert_string_equal(remat_count_print(cases[i].count, text), cases[i].text);

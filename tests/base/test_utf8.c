@@ -7,9 +7,23 @@
 static void well_formed_text_is_valid(void **state)
 {
     (void)state;
-    static const char *const good[] = {"", "plain", "\x7f", "é", "€", "🎉", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80",
-                                       "\xed\x9f\xbf", "\xee\x80\x80", "\xef\xbf\xbf", "\xf0\x90\x80\x80",
-                                       "\xf4\x8f\xbf\xbf", "a\xc3\xa9" "b\xe2\x82\xac" "c"};
+    static const char *const good[] = {"",
+                                       "plain",
+                                       "\x7f",
+                                       "é",
+                                       "€",
+                                       "🎉",
+                                       "\xc2\x80",
+                                       "\xdf\xbf",
+                                       "\xe0\xa0\x80",
+                                       "\xed\x9f\xbf",
+                                       "\xee\x80\x80",
+                                       "\xef\xbf\xbf",
+                                       "\xf0\x90\x80\x80",
+                                       "\xf4\x8f\xbf\xbf",
+                                       "a\xc3\xa9"
+                                       "b\xe2\x82\xac"
+                                       "c"};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
         assert_true(remat_utf8_valid(good[i]));
 }
@@ -18,15 +32,23 @@ static void broken_text_is_not(void **state)
 {
     (void)state;
     static const char *const bad[] = {
-        "\x80",             /* starts with a continuation */
-        "\xc3",             /* ends too early */
-        "\xe2\x82",         "\xf0\x9f\x8e",
-        "\xc3(",            /* not continued */
-        "\xe2(\xac",        "\xc0\x80", /* overlong */
-        "\xc1\xbf",         "\xe0\x9f\xbf",
-        "\xf0\x8f\xbf\xbf", "\xed\xa0\x80", /* a surrogate */
-        "\xed\xbf\xbf",     "\xf4\x90\x80\x80", /* past U+10FFFF */
-        "\xf5\x80\x80\x80", "\xff", "\xfe", "ok until \xff here",
+        "\x80", /* starts with a continuation */
+        "\xc3", /* ends too early */
+        "\xe2\x82",
+        "\xf0\x9f\x8e",
+        "\xc3(", /* not continued */
+        "\xe2(\xac",
+        "\xc0\x80", /* overlong */
+        "\xc1\xbf",
+        "\xe0\x9f\xbf",
+        "\xf0\x8f\xbf\xbf",
+        "\xed\xa0\x80", /* a surrogate */
+        "\xed\xbf\xbf",
+        "\xf4\x90\x80\x80", /* past U+10FFFF */
+        "\xf5\x80\x80\x80",
+        "\xff",
+        "\xfe",
+        "ok until \xff here",
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_false(remat_utf8_valid(bad[i]));

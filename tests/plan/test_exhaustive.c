@@ -278,12 +278,9 @@ static void every_failed_allocation_is_survived(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(plain_chains_match_the_brute_force),
-        FIXTURE_TEST(chains_with_modes_match_the_brute_force),
-        FIXTURE_TEST(a_backward_may_have_to_wait),
-        FIXTURE_TEST(what_applies_stays_small),
-        FIXTURE_TEST(the_same_plan_comes_out_again),
-        FIXTURE_TEST(every_failed_allocation_is_survived),
+        FIXTURE_TEST(plain_chains_match_the_brute_force), FIXTURE_TEST(chains_with_modes_match_the_brute_force),
+        FIXTURE_TEST(a_backward_may_have_to_wait),        FIXTURE_TEST(what_applies_stays_small),
+        FIXTURE_TEST(the_same_plan_comes_out_again),      FIXTURE_TEST(every_failed_allocation_is_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -239,12 +239,9 @@ static void every_failed_allocation_is_survived(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(plain_chains_never_cost_less),
-        FIXTURE_TEST(chains_with_modes_never_cost_less),
-        FIXTURE_TEST(no_strategy_is_below_the_bound),
-        FIXTURE_TEST(long_chains_are_quick),
-        FIXTURE_TEST(an_empty_chain_costs_nothing),
-        FIXTURE_TEST(one_byte_less_costs_the_cheapest_layer),
+        FIXTURE_TEST(plain_chains_never_cost_less),        FIXTURE_TEST(chains_with_modes_never_cost_less),
+        FIXTURE_TEST(no_strategy_is_below_the_bound),      FIXTURE_TEST(long_chains_are_quick),
+        FIXTURE_TEST(an_empty_chain_costs_nothing),        FIXTURE_TEST(one_byte_less_costs_the_cheapest_layer),
         FIXTURE_TEST(every_failed_allocation_is_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,8 +67,8 @@ static void expect_caught(const checked *all, const char *key, json_t *value)
 
 static void every_figure_is_compared(void **state)
 {
-    static const char *const keys[] = {"peak_bytes", "kept_bytes", "estimated_bytes", "total_cost",
-                                       "base_cost", "base_peak_bytes", "recompute_flops", "steps"};
+    static const char *const keys[] = {"peak_bytes", "kept_bytes",      "estimated_bytes", "total_cost",
+                                       "base_cost",  "base_peak_bytes", "recompute_flops", "steps"};
     static const char *const strategies[] = {"full:2", "none", "every-nth:2"};
     for (size_t s = 0; s < 3; s++) {
         checked all = checked_begin(*state, strategies[s]);

@@ -101,11 +101,12 @@ static void an_illegal_step_is_named_with_its_line_and_reason(void **state)
     fixture *f = *state;
     remat_profile *profile = equal_layers(f, 2, 10, 10);
     remat_figures figures;
-    expect_status(f, check_plan_text(f,
-                                     "{\"format\": \"remat-plan\", \"version\": 1, \"schedule\": [\n"
-                                     "{\"op\": \"forward\", \"layer\": 0, \"save\": \"keep\"},\n"
-                                     "{\"op\": \"loss\"}]}",
-                                     profile, &figures),
+    expect_status(f,
+                  check_plan_text(f,
+                                  "{\"format\": \"remat-plan\", \"version\": 1, \"schedule\": [\n"
+                                  "{\"op\": \"forward\", \"layer\": 0, \"save\": \"keep\"},\n"
+                                  "{\"op\": \"loss\"}]}",
+                                  profile, &figures),
                   REMAT_CHECK_FAILED);
     assert_string_equal(remat_context_message(f->context),
                         "text:3: step 1: 'loss' is not legal: its input, x 2, is not live");

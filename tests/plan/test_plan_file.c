@@ -130,7 +130,7 @@ static void long_foreign_texts_are_never_cut_inside_a_letter(void **state)
         snprintf(text + used, sizeof text - used, "\", \"schedule\": []}");
         remat_plan *plan;
         if (read_plan_text(f, text, profile, &plan) != REMAT_OK)
-            continue; /* refusing it is fine, too */
+            continue;                 /* refusing it is fine, too */
         json_decref(plan_tree(plan)); /* Jansson insists on UTF-8 */
         remat_plan_destroy(plan);
     }

@@ -22,8 +22,8 @@ static void expect_schedule_of_rule(const remat_profile *profile, const remat_pl
     bool *recompute = calloc(n + 1, sizeof *recompute);
     for (size_t i = 0; i < n; i++)
         recompute[i] = remat_plan_decision(plan, i) == REMAT_NO_SAVE;
-    slow_blocks blocks = strcmp(strategy, "budget") == 0 ? slow_blocks_of(recompute, n)
-                                                         : slow_blocks_by_strategy(profile, strategy);
+    slow_blocks blocks =
+        strcmp(strategy, "budget") == 0 ? slow_blocks_of(recompute, n) : slow_blocks_by_strategy(profile, strategy);
     for (size_t i = 0; i < n; i++)
         assert_int_equal(blocks.block[i] != 0, recompute[i]);
     step_list slow = {0};

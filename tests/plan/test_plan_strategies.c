@@ -113,28 +113,50 @@ static void wrong_strategies_are_refused_with_the_reason(void **state)
     static const struct {
         const char *strategy, *reason;
     } cases[] = {
-        {"selective:1.5", "from 0 to 1"},     {"selective:-0.1", "from 0 to 1"},  {"selective:nan", "from 0 to 1"},
-        {"selective:-nan", "from 0 to 1"},    {"selective:inf", "from 0 to 1"},
+        {"selective:1.5", "from 0 to 1"},
+        {"selective:-0.1", "from 0 to 1"},
+        {"selective:nan", "from 0 to 1"},
+        {"selective:-nan", "from 0 to 1"},
+        {"selective:inf", "from 0 to 1"},
         {"selective:1.0000000000000002", "from 0 to 1"},
-        {"selective:-1e-300", "from 0 to 1"}, {"selective", "needs an argument"}, {"selective:", "not a number"},
-        {"selective:half", "not a number"},   {"selective:0.5x", "not a number"}, {"selective:0,5", "not a number"},
-        {"every-nth:0", "at least 1"},        {"every-nth", "needs an argument"}, {"every-nth:", "not a count"},
-        {"every-nth:-1", "not a count"},      {"every-nth:1.5", "not a count"},   {"every-nth:x", "not a count"},
-        {"full:0", "at least 1"},             {"full:", "not a count"},           {"full:-1", "not a count"},
+        {"selective:-1e-300", "from 0 to 1"},
+        {"selective", "needs an argument"},
+        {"selective:", "not a number"},
+        {"selective:half", "not a number"},
+        {"selective:0.5x", "not a number"},
+        {"selective:0,5", "not a number"},
+        {"every-nth:0", "at least 1"},
+        {"every-nth", "needs an argument"},
+        {"every-nth:", "not a count"},
+        {"every-nth:-1", "not a count"},
+        {"every-nth:1.5", "not a count"},
+        {"every-nth:x", "not a count"},
+        {"full:0", "at least 1"},
+        {"full:", "not a count"},
+        {"full:-1", "not a count"},
         {"full:9223372036854775808", "not a count"},
-        {"largest", "needs an argument"},     {"largest:-1", "not a count"},      {"largest:all", "not a count"},
-        {"none:1", "takes no argument"},      {"none:", "takes no argument"},     {"sqrt:2", "takes no argument"},
+        {"largest", "needs an argument"},
+        {"largest:-1", "not a count"},
+        {"largest:all", "not a count"},
+        {"none:1", "takes no argument"},
+        {"none:", "takes no argument"},
+        {"sqrt:2", "takes no argument"},
         {"attention-only:", "takes no argument"},
-        {"budget:5", "takes no argument"},    {"budget", "needs a budget"},       {"", "no strategy"},
-        {"nothing", "no strategy"},           {"Full", "no strategy"},            {"ful", "no strategy"},
-        {"full ", "no strategy"},             {" none", "no strategy"},           {":2", "no strategy"},
+        {"budget:5", "takes no argument"},
+        {"budget", "needs a budget"},
+        {"", "no strategy"},
+        {"nothing", "no strategy"},
+        {"Full", "no strategy"},
+        {"ful", "no strategy"},
+        {"full ", "no strategy"},
+        {" none", "no strategy"},
+        {":2", "no strategy"},
     };
     for (size_t layers = 0; layers <= 3; layers += 3) { /* an empty profile excuses nothing */
         remat_profile *profile = equal_layers(f, layers, 10, 10);
         for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
             remat_plan *plan;
-            remat_status status =
-                make_plan(f, profile, cases[i].strategy, REMAT_NO_BUDGET, REMAT_COUNT_PEAK, &plan);
+            remat_status status = make_plan(f, profile, cases[i].strategy, REMAT_NO_BUDGET, REMAT_COUNT_PEAK, &plan);
             if (status != REMAT_INVALID)
                 fail_msg("'%s' gave status %d", cases[i].strategy, status);
             assert_null(plan);
@@ -209,8 +231,8 @@ static void without_strategy_and_budget_everything_is_kept(void **state)
 static void the_listed_strategies_have_names_and_an_end(void **state)
 {
     (void)state;
-    static const char *const known[] = {"none", "full", "selective", "attention-only", "ffn-only",
-                                        "every-nth", "largest", "budget", "sqrt"};
+    static const char *const known[] = {"none",    "full",   "selective", "attention-only", "ffn-only", "every-nth",
+                                        "largest", "budget", "sqrt"};
     size_t count = 0, found = 0;
     for (const remat_strategy_info *info; (info = remat_strategy_list(count)); count++) {
         assert_true(info->name[0] && info->summary[0] && info->argument);

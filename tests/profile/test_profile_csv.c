@@ -101,8 +101,10 @@ static void any_cell_may_stand_in_quotes(void **state)
 {
     fixture *f = *state;
     remat_profile *profile;
-    expect_ok(f, read_profile_text(f, "\"index\",\"type\",\"activation_bytes\",\"recompute_flops\"\n"
-                                      "\"0\",\"norm\",\"10\",\"5\"\n", &profile));
+    expect_ok(f, read_profile_text(f,
+                                   "\"index\",\"type\",\"activation_bytes\",\"recompute_flops\"\n"
+                                   "\"0\",\"norm\",\"10\",\"5\"\n",
+                                   &profile));
     assert_int_equal(remat_profile_layer(profile, 0)->modes[0].activation_bytes, 10);
     remat_profile_destroy(profile);
 }
@@ -156,8 +158,8 @@ static void unknown_columns_are_warned_about(void **state)
 {
     fixture *f = *state;
     remat_profile *profile;
-    expect_ok(f, read_profile_text(f, "index,colour,type,activation_bytes,recompute_flops\n0,\"r,e\",norm,10,5\n",
-                                   &profile));
+    expect_ok(
+        f, read_profile_text(f, "index,colour,type,activation_bytes,recompute_flops\n0,\"r,e\",norm,10,5\n", &profile));
     assert_int_equal(f->warnings, 1);
     expect_text(f->warning, "text:1: the column 'colour' is unknown");
     remat_profile_destroy(profile);
@@ -166,8 +168,19 @@ static void unknown_columns_are_warned_about(void **state)
 static void numbers_must_be_whole_and_in_range(void **state)
 {
     fixture *f = *state;
-    static const char *const values[] = {"9223372036854775808", "18446744073709551616", "1e400", "-1", "+1", "1.5",
-                                         "1e3", "x", "0x10", "1 2", "\"\"", "999999999999999999999999999", "\xff"};
+    static const char *const values[] = {"9223372036854775808",
+                                         "18446744073709551616",
+                                         "1e400",
+                                         "-1",
+                                         "+1",
+                                         "1.5",
+                                         "1e3",
+                                         "x",
+                                         "0x10",
+                                         "1 2",
+                                         "\"\"",
+                                         "999999999999999999999999999",
+                                         "\xff"};
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
         char text[200];
         snprintf(text, sizeof text, HEADER "0,norm,10,5\n1,norm,%s,5\n", values[i]);

@@ -2,7 +2,8 @@
 #include "support/fixture.h"
 
 /* One good layer, so that the wrong one is layer 1, on line 3. */
-#define BEGIN "{\"format\": \"remat-profile\", \"version\": 1, \"layers\": [\n" \
+#define BEGIN                                                         \
+    "{\"format\": \"remat-profile\", \"version\": 1, \"layers\": [\n" \
     "{\"index\": 0, \"type\": \"other\", \"activation_bytes\": 1, \"recompute_flops\": 1},\n"
 #define END "]}"
 
@@ -28,11 +29,22 @@ static void refused_layer(fixture *f, const char *layer, const char *field, cons
 static void every_number_must_be_whole_and_in_range(void **state)
 {
     fixture *f = *state;
-    static const char *const fields[] = {"index", "activation_bytes", "recompute_flops", "output_bytes",
-                                         "forward_cost", "backward_cost", "forward_workspace_bytes",
-                                         "backward_workspace_bytes"};
-    static const char *const values[] = {"9223372036854775808", "18446744073709551616", "1e400", "-1", "1.5", "1.0",
-                                         "1e3", "\"1\"", "true", "null", "[]", "{}", "99999999999999999999999999"};
+    static const char *const fields[] = {
+        "index",        "activation_bytes", "recompute_flops",         "output_bytes",
+        "forward_cost", "backward_cost",    "forward_workspace_bytes", "backward_workspace_bytes"};
+    static const char *const values[] = {"9223372036854775808",
+                                         "18446744073709551616",
+                                         "1e400",
+                                         "-1",
+                                         "1.5",
+                                         "1.0",
+                                         "1e3",
+                                         "\"1\"",
+                                         "true",
+                                         "null",
+                                         "[]",
+                                         "{}",
+                                         "99999999999999999999999999"};
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
         for (size_t k = 0; k < sizeof values / sizeof values[0]; k++) {
             char layer[300];
@@ -60,12 +72,17 @@ static void figures_of_the_chain_are_checked_too(void **state)
 static void sums_past_two_to_the_63_are_refused(void **state)
 {
     fixture *f = *state;
-    refused_layer(f, "{\"index\": 1, \"type\": \"other\", \"activation_bytes\": 4611686018427387904, "
-                     "\"recompute_flops\": 1}", "activation_bytes", "sum to less than 2^63");
-    refused_layer(f, "{\"index\": 1, \"type\": \"other\", \"activation_bytes\": 1, "
-                     "\"recompute_flops\": 4611686018427387904}", "backward_cost", "below 2^63");
-    refused_layer(f, "{\"index\": 1, \"type\": \"other\", \"activation_bytes\": 1, \"recompute_flops\": 1, "
-                     "\"forward_cost\": 4611686018427387904, \"backward_cost\": 4611686018427387904}",
+    refused_layer(f,
+                  "{\"index\": 1, \"type\": \"other\", \"activation_bytes\": 4611686018427387904, "
+                  "\"recompute_flops\": 1}",
+                  "activation_bytes", "sum to less than 2^63");
+    refused_layer(f,
+                  "{\"index\": 1, \"type\": \"other\", \"activation_bytes\": 1, "
+                  "\"recompute_flops\": 4611686018427387904}",
+                  "backward_cost", "below 2^63");
+    refused_layer(f,
+                  "{\"index\": 1, \"type\": \"other\", \"activation_bytes\": 1, \"recompute_flops\": 1, "
+                  "\"forward_cost\": 4611686018427387904, \"backward_cost\": 4611686018427387904}",
                   "forward_cost", "sum to less than 2^63");
     refused(f, "{\"input_bytes\": 4611686018427387904}", "input_bytes", "sum to less than 2^63");
     refused(f, "{\"loss_workspace_bytes\": 9223372036854775807, \"input_gradient_bytes\": 1}", "input_gradient_bytes",
@@ -138,8 +155,10 @@ static void wrong_modes_name_what_is_wrong(void **state)
     refused_layer(f, LAYER "\"modes\": [{\"name\": \"keep\", \"activation_bytes\": 1}]}", "modes.name", "reserved");
     refused_layer(f, LAYER "\"modes\": [{\"name\": \"recompute\", \"activation_bytes\": 1}]}", "modes.name",
                   "reserved");
-    refused_layer(f, LAYER "\"modes\": [{\"name\": \"m\", \"activation_bytes\": 1}, {\"name\": \"m\", "
-                  "\"activation_bytes\": 2}]}", "modes.name", "twice");
+    refused_layer(f,
+                  LAYER "\"modes\": [{\"name\": \"m\", \"activation_bytes\": 1}, {\"name\": \"m\", "
+                        "\"activation_bytes\": 2}]}",
+                  "modes.name", "twice");
     refused_layer(f, LAYER "\"modes\": [{\"holds_output\": 1}]}", "modes.holds_output", "true or false");
     refused_layer(f, LAYER "\"modes\": [{\"lossless\": \"no\"}]}", "modes.lossless", "true or false");
     refused_layer(f, LAYER "\"modes\": [{\"forward_cost\": -1}]}", "modes.forward_cost", "whole number");

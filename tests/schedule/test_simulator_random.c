@@ -104,7 +104,8 @@ static remat_step any_step(test_random *random, const remat_profile *profile)
     step.layer = (uint32_t)test_random_below(random, n + 2); /* now and then past the end */
     switch (test_random_below(random, 10)) {
     case 0: step.op = REMAT_LOSS, step.layer = 0; break;
-    case 1: case 2: step.op = REMAT_BACKWARD; break;
+    case 1:
+    case 2: step.op = REMAT_BACKWARD; break;
     case 3: step.op = REMAT_DROP_X; break;
     case 4: step.op = REMAT_DROP_STATE; break;
     default:
@@ -177,9 +178,7 @@ static void damage(step_list *steps, test_random *random, const remat_profile *p
     size_t at = test_random_below(random, steps->count), other = test_random_below(random, steps->count);
     remat_step step = steps->steps[at];
     switch (test_random_below(random, 5)) {
-    case 0:
-        memmove(steps->steps + at, steps->steps + at + 1, (--steps->count - at) * sizeof step);
-        break;
+    case 0: memmove(steps->steps + at, steps->steps + at + 1, (--steps->count - at) * sizeof step); break;
     case 1:
         step_list_take(steps, step);
         memmove(steps->steps + at + 1, steps->steps + at, (steps->count - 1 - at) * sizeof step);

@@ -43,11 +43,11 @@ static remat_profile *two_layers(fixture *f)
 }
 
 #define SAVE(layer, mode) ((remat_step){layer, mode, REMAT_FORWARD})
-#define RUN(layer) ((remat_step){layer, REMAT_NO_SAVE, REMAT_FORWARD})
-#define LOSS ((remat_step){0, REMAT_NO_SAVE, REMAT_LOSS})
-#define BACK(layer) ((remat_step){layer, REMAT_NO_SAVE, REMAT_BACKWARD})
-#define DROP_X(i) ((remat_step){i, REMAT_NO_SAVE, REMAT_DROP_X})
-#define DROP_S(i) ((remat_step){i, REMAT_NO_SAVE, REMAT_DROP_STATE})
+#define RUN(layer)        ((remat_step){layer, REMAT_NO_SAVE, REMAT_FORWARD})
+#define LOSS              ((remat_step){0, REMAT_NO_SAVE, REMAT_LOSS})
+#define BACK(layer)       ((remat_step){layer, REMAT_NO_SAVE, REMAT_BACKWARD})
+#define DROP_X(i)         ((remat_step){i, REMAT_NO_SAVE, REMAT_DROP_X})
+#define DROP_S(i)         ((remat_step){i, REMAT_NO_SAVE, REMAT_DROP_STATE})
 
 typedef struct expected {
     remat_step step;
@@ -72,8 +72,7 @@ static void keeping_everything_adds_up(void **state)
 {
     fixture *f = *state;
     remat_profile *profile = two_layers(f);
-    static const expected steps[] = {
-        {SAVE(0, 0), 31}, {SAVE(1, 0), 91}, {LOSS, 111}, {BACK(1), 41}, {BACK(0), 3}};
+    static const expected steps[] = {{SAVE(0, 0), 31}, {SAVE(1, 0), 91}, {LOSS, 111}, {BACK(1), 41}, {BACK(0), 3}};
     remat_figures figures;
     PLAY(f, profile, steps, &figures);
     assert_int_equal(figures.steps, 5);
@@ -91,9 +90,9 @@ static void recomputing_adds_up(void **state)
 {
     fixture *f = *state;
     remat_profile *profile = two_layers(f);
-    static const expected steps[] = {{RUN(0), 11},     {RUN(1), 31},  {LOSS, 51},
-                                     {DROP_X(2), 31},  {SAVE(1, 0), 91}, {BACK(1), 21},
-                                     {DROP_X(1), 11},  {SAVE(0, 0), 41}, {BACK(0), 3}};
+    static const expected steps[] = {{RUN(0), 11},    {RUN(1), 31},     {LOSS, 51},
+                                     {DROP_X(2), 31}, {SAVE(1, 0), 91}, {BACK(1), 21},
+                                     {DROP_X(1), 11}, {SAVE(0, 0), 41}, {BACK(0), 3}};
     remat_figures figures;
     PLAY(f, profile, steps, &figures);
     assert_int_equal(figures.peak_bytes, 91 + 10 + 2000);
@@ -117,8 +116,8 @@ static void a_mode_brings_its_own_figures(void **state)
     assert_int_equal(figures.kept_bytes, 55);
     assert_int_equal(figures.peak_bytes, 76 + 10 + 2000);
     /* `bare` adds x 2 besides, and has workspaces of its own. */
-    static const expected bare[] = {{SAVE(0, 0), 31}, {SAVE(1, 2), 56}, {LOSS, 76}, {DROP_X(2), 56},
-                                    {BACK(1), 41},    {BACK(0), 3}};
+    static const expected bare[] = {{SAVE(0, 0), 31}, {SAVE(1, 2), 56}, {LOSS, 76},
+                                    {DROP_X(2), 56},  {BACK(1), 41},    {BACK(0), 3}};
     PLAY(f, profile, bare, &figures);
     assert_int_equal(figures.total_cost, 600);
     assert_int_equal(figures.kept_bytes, 35);
@@ -135,7 +134,7 @@ static void plain_and_saved_tensors_live_side_by_side(void **state)
     static const expected steps[] = {{SAVE(0, 0), 31}, {RUN(0), 41},  {SAVE(1, 0), 101}, {DROP_S(0), 71}, {LOSS, 91},
                                      {RUN(1), 111},    {BACK(1), 41}, {SAVE(0, 0), 71},  {BACK(0), 33}};
     remat_figures figures;
-    PLAY(f, profile, steps, &figures); /* x 1 and x 2 are left over, which is legal */
+    PLAY(f, profile, steps, &figures);        /* x 1 and x 2 are left over, which is legal */
     assert_int_equal(figures.kept_bytes, 60); /* the state of layer 0 that was used is not its first */
     assert_int_equal(figures.recompute_flops, 3 * 7);
     remat_profile_destroy(profile);
@@ -179,10 +178,10 @@ static void refuse(fixture *f, const remat_step *steps, size_t count, const char
     remat_simulator_destroy(simulator);
     remat_profile_destroy(profile);
 }
-#define REFUSE(f, reason, ...)                                           \
-    do {                                                                 \
-        const remat_step steps_[] = {__VA_ARGS__};                       \
-        refuse(f, steps_, sizeof steps_ / sizeof steps_[0], reason);     \
+#define REFUSE(f, reason, ...)                                       \
+    do {                                                             \
+        const remat_step steps_[] = {__VA_ARGS__};                   \
+        refuse(f, steps_, sizeof steps_ / sizeof steps_[0], reason); \
     } while (0)
 
 static void needs_that_are_missing_are_named(void **state)

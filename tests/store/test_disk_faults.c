@@ -2,7 +2,7 @@
 
 #include <sys/resource.h>
 
-#define BLOCKS 4
+#define BLOCKS      4
 #define BLOCK_BYTES 3000
 static const disk_slot slots[BLOCKS] = {
     {0, BLOCK_BYTES}, {3000, BLOCK_BYTES}, {6000, BLOCK_BYTES}, {9000, BLOCK_BYTES}};
@@ -243,12 +243,9 @@ static void no_memory_at_any_call(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(every_fault_at_every_call),
-        FIXTURE_TEST(a_disk_that_is_full_in_the_middle_of_a_block),
-        FIXTURE_TEST(a_full_disk_shows_at_once),
-        FIXTURE_TEST(a_file_changed_underneath),
-        FIXTURE_TEST(every_flipped_bit_is_noticed),
-        FIXTURE_TEST(no_memory_at_any_call),
+        FIXTURE_TEST(every_fault_at_every_call),    FIXTURE_TEST(a_disk_that_is_full_in_the_middle_of_a_block),
+        FIXTURE_TEST(a_full_disk_shows_at_once),    FIXTURE_TEST(a_file_changed_underneath),
+        FIXTURE_TEST(every_flipped_bit_is_noticed), FIXTURE_TEST(no_memory_at_any_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

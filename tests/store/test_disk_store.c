@@ -101,16 +101,13 @@ static void in_any_order_and_replaced(void **state)
             fill_block(b.source[i], sizes[i], i, step);
             expect_ok(f, disk_store_put(store, i, b.source[i], sizes[i]));
             break;
-        case 1:
-            expect_ok(f, disk_store_prefetch(store, i, b.target[i], sizes[i]));
-            break;
+        case 1: expect_ok(f, disk_store_prefetch(store, i, b.target[i], sizes[i])); break;
         case 2: /* with or without a prefetch, before or after the last put */
             expect_ok(f, disk_store_get(store, i, b.target[i], sizes[i]));
             fill_block(b.source[i], sizes[i], i, version[i]);
             assert_memory_equal(b.target[i], b.source[i], sizes[i]);
             break;
-        default:
-            expect_ok(f, disk_store_drain(store));
+        default: expect_ok(f, disk_store_drain(store));
         }
     }
     expect_ok(f, disk_store_drain(store));

@@ -16,7 +16,7 @@ typedef struct format {
 } format;
 static const format formats[] = {{REMAT_FP16, 10, 15, 0x7c00}, {REMAT_BF16, 7, 127, 0x7f80}};
 #define FOR_EACH_FORMAT(f) for (const format *f = formats; f < formats + 2; f++)
-#define FOR_EACH_KERNELS(k) \
+#define FOR_EACH_KERNELS(k)                                      \
     for (size_t k##_at = 0; half_kernels_list(k##_at); k##_at++) \
         for (const half_kernels *k = half_kernels_list(k##_at); k; k = NULL)
 
@@ -72,7 +72,8 @@ static void every_pattern_comes_back(void **state)
     float *values = malloc(4 << 16);
     for (size_t i = 0; i < 1 << 16; i++)
         patterns[i] = (uint16_t)i;
-    FOR_EACH_FORMAT(f) FOR_EACH_KERNELS(k) {
+    FOR_EACH_FORMAT(f) FOR_EACH_KERNELS(k)
+    {
         half_unpack(k, f->precision, patterns, values, 1 << 16);
         assert_int_equal(half_pack(k, f->precision, false, values, again, 1 << 16), 0);
         for (size_t i = 0; i < 1 << 16; i++) {
@@ -94,7 +95,8 @@ static void every_pattern_comes_back(void **state)
 static void rounds_to_nearest_even(void **state)
 {
     (void)state;
-    FOR_EACH_FORMAT(f) FOR_EACH_KERNELS(k) {
+    FOR_EACH_FORMAT(f) FOR_EACH_KERNELS(k)
+    {
         for (uint32_t half = 0; half < f->infinity; half++) {
             double low = value_of(f, (uint16_t)half), high = value_of(f, (uint16_t)(half + 1));
             if (half + 1u == f->infinity)
@@ -122,14 +124,14 @@ static void special_numbers(void **state)
 {
     (void)state;
     uint64_t overflows;
-    FOR_EACH_FORMAT(f) FOR_EACH_KERNELS(k) for (int saturate = 0; saturate < 2; saturate++) {
+    FOR_EACH_FORMAT(f) FOR_EACH_KERNELS(k) for (int saturate = 0; saturate < 2; saturate++)
+    {
         uint16_t largest = (uint16_t)(f->infinity - 1);
         assert_int_equal(pack_one(k, f, INFINITY, saturate, &overflows), f->infinity);
         assert_int_equal(overflows, 0);
         assert_int_equal(pack_one(k, f, -INFINITY, saturate, &overflows), f->infinity | 0x8000);
         assert_int_equal(overflows, 0);
-        assert_int_equal(pack_one(k, f, from_bits(0x7f7fffff), saturate, &overflows),
-                         saturate ? largest : f->infinity);
+        assert_int_equal(pack_one(k, f, from_bits(0x7f7fffff), saturate, &overflows), saturate ? largest : f->infinity);
         assert_int_equal(overflows, 1);
         assert_int_equal(pack_one(k, f, from_bits(0xff7fffff), saturate, &overflows),
                          0x8000 | (saturate ? largest : f->infinity));
@@ -181,8 +183,7 @@ static void all_kernels_give_the_same_bits(void **state)
         size_t start = round % 5, count = round % 2 ? round : MOST - start - round % 70;
         for (size_t i = 0; i < MOST; i++)
             from[i] = from_bits(bits += step);
-        FOR_EACH_FORMAT(f) FOR_EACH_KERNELS(k)
-            compare_kernels(f, k, from + start, count);
+        FOR_EACH_FORMAT(f) FOR_EACH_KERNELS(k) compare_kernels(f, k, from + start, count);
     }
     free(from);
 }
@@ -195,12 +196,14 @@ static void overflow_is_found_and_counted(void **state)
     for (size_t i = 0; i < 100; i++)
         values[i] = (float)i;
     values[3] = INFINITY;
-    FOR_EACH_FORMAT(f) {
+    FOR_EACH_FORMAT(f)
+    {
         assert_int_equal(half_first_overflow(f->precision, values, 100), 100);
         values[41] = f->precision == REMAT_FP16 ? -65520.0f : -0x1.ffp127f;
         values[99] = 0x1.fffffep127f;
         assert_int_equal(half_first_overflow(f->precision, values, 100), 41);
-        FOR_EACH_KERNELS(k) {
+        FOR_EACH_KERNELS(k)
+        {
             assert_int_equal(half_pack(k, f->precision, true, values, packed, 100), 2);
             assert_int_equal(packed[41], 0x8000 | (f->infinity - 1));
             assert_int_equal(packed[99], f->infinity - 1);
@@ -222,7 +225,8 @@ static void thread_settings_do_not_matter(void **state)
     for (uint32_t i = 0; i < 64; i++)
         from[i] = from_bits(0x1234u + i * 0x12345u); /* fp32's denormals */
     unsigned before = _mm_getcsr();
-    FOR_EACH_FORMAT(f) FOR_EACH_KERNELS(k) {
+    FOR_EACH_FORMAT(f) FOR_EACH_KERNELS(k)
+    {
         half_pack(k, f->precision, false, from, wanted, 512);
         half_unpack(k, f->precision, wanted, there, 512);
         _mm_setcsr(before | 0x8040 | 0x4000); /* flush to zero, denormals are zero, round up */

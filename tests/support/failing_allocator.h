@@ -5,9 +5,9 @@
 #include <remat/remat.h>
 
 typedef struct failing_allocator {
-    uint64_t calls;      /* so far */
-    uint64_t fail_at;    /* the number of the call that fails, from 1; 0: none */
-    uint64_t bytes;      /* held right now */
+    uint64_t calls;   /* so far */
+    uint64_t fail_at; /* the number of the call that fails, from 1; 0: none */
+    uint64_t bytes;   /* held right now */
     uint64_t blocks;
 } failing_allocator;
 

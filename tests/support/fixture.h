@@ -18,7 +18,7 @@ int fixture_teardown(void **state);
 
 /* Fails the test, with the context's message, unless `got` is the status wanted. */
 #define expect_status(fixture, got, wanted) expect_status_at((fixture)->context, got, wanted, __FILE__, __LINE__)
-#define expect_ok(fixture, got) expect_status(fixture, got, REMAT_OK)
+#define expect_ok(fixture, got)             expect_status(fixture, got, REMAT_OK)
 void expect_status_at(const remat_context *context, remat_status got, remat_status wanted, const char *file, int line);
 
 /* Fails the test unless `part` stands in the context's message. */

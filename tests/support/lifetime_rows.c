@@ -120,8 +120,7 @@ uint64_t rows_optimum(const remat_lifetime *rows, size_t count, uint64_t from)
     return from;
 }
 
-remat_status rows_place(fixture *f, remat_lifetime *rows, size_t count, row_options options,
-                        remat_arena_result *result)
+remat_status rows_place(fixture *f, remat_lifetime *rows, size_t count, row_options options, remat_arena_result *result)
 {
     remat_arena_options wanted;
     remat_arena_options_init(&wanted);

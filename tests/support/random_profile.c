@@ -34,8 +34,7 @@ static uint64_t cost_of(test_random *random, const character *is)
 
 static const char *name_of(test_random *random, const character *is, size_t i, char text[64])
 {
-    static const char *const odd[] = {"\"q\"",        "back\\slash",   "tab\tnew\nline",
-                                      "\x01\x1f\x7f", "Größe ∑ 🎉", "a/b", ""};
+    static const char *const odd[] = {"\"q\"", "back\\slash", "tab\tnew\nline", "\x01\x1f\x7f", "Größe ∑ 🎉", "a/b", ""};
     if (percent(random, is->default_percent))
         return NULL;
     if (is->odd_names)
@@ -45,8 +44,8 @@ static const char *name_of(test_random *random, const character *is, size_t i, c
     return text;
 }
 
-static void add_modes(test_random *random, const character *is, remat_layer_options *layer,
-                      remat_mode_options modes[3], char names[3][64])
+static void add_modes(test_random *random, const character *is, remat_layer_options *layer, remat_mode_options modes[3],
+                      char names[3][64])
 {
     layer->modes = modes;
     layer->mode_count = percent(random, is->mode_percent) ? 1 + below(random, 3) : 0;

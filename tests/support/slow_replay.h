@@ -18,13 +18,13 @@ remat_status step_list_take(void *user, remat_step step);
 typedef struct slow_replay {
     const remat_profile *profile;
     size_t n;
-    bool *x, *y;           /* n + 1 of each: whether x_i and y_i are live on their own */
-    bool *s;               /* n: whether s_i is live, */
-    uint16_t *s_mode;      /* the mode it was saved in, */
-    bool *s_by_first;      /* and whether the layer's first forward made it */
-    uint32_t *forwards;    /* n */
-    uint16_t *decisions;   /* n: a mode, or REMAT_NO_SAVE for recomputed; good after the layer's backward */
-    bool *went_backward;   /* n */
+    bool *x, *y;         /* n + 1 of each: whether x_i and y_i are live on their own */
+    bool *s;             /* n: whether s_i is live, */
+    uint16_t *s_mode;    /* the mode it was saved in, */
+    bool *s_by_first;    /* and whether the layer's first forward made it */
+    uint32_t *forwards;  /* n */
+    uint16_t *decisions; /* n: a mode, or REMAT_NO_SAVE for recomputed; good after the layer's backward */
+    bool *went_backward; /* n */
     unsigned losses;
     uint64_t steps, peak, peak_step, cost;
 } slow_replay;

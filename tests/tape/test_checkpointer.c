@@ -148,8 +148,10 @@ static void run_directly(const float *input, size_t input_count, float activatio
 {
     for (size_t i = 0; i < ODD_COUNT; i++) {
         multiply_add(NULL, odd_layers[i].number, i ? activations[i - 1] : input,
-                     i && odd_layers[i - 1].count ? odd_layers[i - 1].count : i ? 1 : input_count, activations[i],
-                     odd_layers[i].count);
+                     i && odd_layers[i - 1].count ? odd_layers[i - 1].count
+                     : i                          ? 1
+                                                  : input_count,
+                     activations[i], odd_layers[i].count);
     }
 }
 

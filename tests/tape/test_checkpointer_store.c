@@ -6,7 +6,7 @@
 #include <math.h>
 
 #define LAYERS 7
-#define COUNT 300
+#define COUNT  300
 
 static remat_status shift(void *user, uint64_t layer, const float *input, size_t input_count, float *output,
                           size_t output_count)

@@ -47,6 +47,7 @@ typedef struct test_case {
     toy t;
     remat_tape_options options;
     remat_tape *tape;
+    uint64_t arena, peak;
 } test_case;
 
 /* What the plan states is what is live; the arena is not smaller, and is all that running allocates. */
@@ -57,6 +58,8 @@ static void run_case(test_case *c)
     remat_tape_get_statistics(c->tape, &statistics);
     uint64_t arena = remat_tape_arena_bytes(c->tape), peak = statistics.peak_bytes;
     uint64_t bytes = f->memory.bytes, calls = f->memory.calls;
+    c->arena = arena;
+    c->peak = peak;
     assert_int_equal(statistics.arena_bytes, arena);
     assert_true(arena >= peak && arena % 64 == 0 && arena <= c->options.budget_bytes);
     if (!toy_agrees(f->context, c->tape, &c->t, c->options.seed, test_random_next(c->random)))
@@ -89,7 +92,7 @@ static void expect_planned_peak(test_case *c)
     remat_profile_destroy(chain);
 }
 
-static void one_case(fixture *f, test_random *random, const toy_traits *traits, int strategy)
+static test_case one_case(fixture *f, test_random *random, const toy_traits *traits, int strategy)
 {
     char text[32];
     test_case c = {.f = f, .random = random, .profile = toy_profile(f->context, random, traits)};
@@ -106,6 +109,7 @@ static void one_case(fixture *f, test_random *random, const toy_traits *traits, 
     remat_tape_destroy(c.tape);
     toy_end(&c.t);
     remat_profile_destroy(c.profile);
+    return c;
 }
 
 static void every_strategy_gives_the_same_gradient(void **state)
@@ -115,14 +119,19 @@ static void every_strategy_gives_the_same_gradient(void **state)
     test_random random = {seed};
     print_message("REMAT_SEED=%llu\n", (unsigned long long)seed);
     int cases = LESS_WHEN_SANITIZED(6000, 1200);
+    uint64_t arena = 0, peak = 0;
     for (int i = 0; i < cases; i++) {
         toy_traits traits = {.least_layers = 0,
                              .most_layers = i % 7 == 0 ? 60 : 12,
                              .most_bytes = i % 3 == 0 ? 5000 : 300,
                              .modes = i % 4 == 0,
                              .equal_layers = i % 5 == 0};
-        one_case(f, &random, &traits, i % STRATEGIES);
+        test_case c = one_case(f, &random, &traits, i % STRATEGIES);
+        arena += c.arena;
+        peak += c.peak;
     }
+    print_message("arenas take %.3f %% more than peaks\n", 100.0 * ((double)arena / (double)peak - 1.0));
+    assert_true((double)arena < 1.001 * (double)peak);
 }
 
 /* ---- plans that are given ---- */
@@ -269,6 +278,28 @@ static void long_chains_of_equal_layers_need_no_offsets(void **state)
     remat_profile_destroy(c.profile);
 }
 
+/* Schedules that are made while they run take no memory either, however many slots they have. */
+static void many_slots_take_no_memory_while_running(void **state)
+{
+    fixture *f = *state;
+    static const char *const strategies[] = {"revolve:1", "revolve:700", "revolve:1999", "revolve:100000",
+                                             "online:3",  "online:700",  "online:5000"};
+    for (size_t i = 0; i < sizeof strategies / sizeof strategies[0]; i++) {
+        uint32_t n = i == 0 ? 100 : 2000;
+        test_random random = {i};
+        test_case c = {.f = f, .random = &random, .profile = toy_equal_profile(f->context, n, 64)};
+        toy_begin(&c.t, c.profile, n, false);
+        remat_tape_callbacks callbacks = toy_callbacks(&c.t);
+        remat_tape_options_init(&c.options);
+        c.options.strategy = strategies[i];
+        expect_ok(f, remat_tape_create(f->context, c.profile, &callbacks, &c.options, &c.tape));
+        run_case(&c);
+        remat_tape_destroy(c.tape);
+        toy_end(&c.t);
+        remat_profile_destroy(c.profile);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +307,7 @@ int main(void)
         FIXTURE_TEST(wandering_schedules_give_the_same_gradient),
         FIXTURE_TEST(budgets_bind_the_arena),
         FIXTURE_TEST(long_chains_of_equal_layers_need_no_offsets),
+        FIXTURE_TEST(many_slots_take_no_memory_while_running),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,8 +46,11 @@ static void expect_right_run(fixture *f, failing_case *c)
 static const struct {
     const char *strategy;
     remat_tape_store store;
-} kinds[] = {{"none", REMAT_TAPE_MEMORY}, {"revolve:3", REMAT_TAPE_MEMORY}, {"sqrt", REMAT_TAPE_DISK},
-             {"none", REMAT_TAPE_DISK},   {"online:3", REMAT_TAPE_DISK}};
+} kinds[] = {{"none", REMAT_TAPE_MEMORY},
+             {"revolve:3", REMAT_TAPE_MEMORY},
+             {"sqrt", REMAT_TAPE_DISK},
+             {"none", REMAT_TAPE_DISK},
+             {"online:3", REMAT_TAPE_DISK}};
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 static void callback_errors_come_back_unchanged(void **state)
@@ -248,6 +251,26 @@ static void wrong_use_is_told(void **state)
     remat_profile_destroy(other);
 }
 
+static int run_myself(void *user, const remat_tape_call *call)
+{
+    remat_tape **tape = user;
+    (void)call;
+    return remat_tape_run(*tape, "", NULL);
+}
+
+static void a_callback_cannot_run_its_own_tape(void **state)
+{
+    fixture *f = *state;
+    remat_profile *profile = toy_equal_profile(f->context, 4, 0);
+    remat_tape *tape;
+    remat_tape_callbacks callbacks = {run_myself, run_myself, run_myself, &tape};
+    expect_ok(f, remat_tape_create(f->context, profile, &callbacks, NULL, &tape));
+    expect_status(f, remat_tape_run(tape, NULL, NULL), REMAT_INVALID);
+    expect_message(f, "layer 0");
+    remat_tape_destroy(tape);
+    remat_profile_destroy(profile);
+}
+
 /* ---- what is not live cannot be touched ---- */
 
 #ifdef __SANITIZE_ADDRESS__
@@ -313,6 +336,7 @@ int main(void)
         FIXTURE_TEST(no_memory_leaks_when_it_runs_out),
         FIXTURE_TEST(the_arena_can_be_had_later),
         FIXTURE_TEST(wrong_use_is_told),
+        FIXTURE_TEST(a_callback_cannot_run_its_own_tape),
 #ifdef __SANITIZE_ADDRESS__
         FIXTURE_TEST(dead_rooms_are_poisoned),
 #endif

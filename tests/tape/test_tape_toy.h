@@ -28,17 +28,17 @@ static inline const char *toy_directory(void)
 
 typedef struct toy {
     const remat_profile *profile;
-    bool online;         /* all layers are layer 0 of the profile */
+    bool online; /* all layers are layer 0 of the profile */
     uint32_t layers;
-    uint64_t *gradients; /* one a layer: what a user would add to the gradients of weights */
-    uint64_t *draws;     /* one a layer: the random number of its first forward */
+    uint64_t *gradients;     /* one a layer: what a user would add to the gradients of weights */
+    uint64_t *draws;         /* one a layer: the random number of its first forward */
     uint64_t calls, fail_at; /* the call that fails, from 1; 0: none */
     int fail_with;
     remat_tape_phase failed_phase;
     uint32_t failed_layer;
     uint64_t unsteady_layer; /* a layer whose recomputation differs, from 1; 0: none */
     size_t unsteady_byte;
-    uint64_t wrong;      /* things that were not as they should be */
+    uint64_t wrong; /* things that were not as they should be */
 } toy;
 
 static inline uint64_t toy_mix(uint64_t hash, uint64_t value)
@@ -88,8 +88,8 @@ static inline uint64_t toy_y_bytes(const toy *t, uint32_t i)
 }
 
 /* The state of a layer, mode by mode: the output comes first where the mode holds it. */
-static inline void toy_make_state(const toy *t, uint32_t i, uint16_t mode, const void *input, uint64_t draw, void *output,
-                                  void *saved)
+static inline void toy_make_state(const toy *t, uint32_t i, uint16_t mode, const void *input, uint64_t draw,
+                                  void *output, void *saved)
 {
     const remat_layer *layer = toy_layer(t, i);
     uint64_t hash = toy_hash(toy_mix(i, draw), input, toy_x_bytes(t, i));
@@ -310,8 +310,8 @@ static inline void toy_add_layer(remat_profile *profile, test_random *random, co
 static inline remat_profile *toy_profile(remat_context *context, test_random *random, const toy_traits *traits)
 {
     remat_profile *profile;
-    uint32_t n = traits->least_layers +
-                 (uint32_t)test_random_below(random, traits->most_layers - traits->least_layers + 1);
+    uint32_t n =
+        traits->least_layers + (uint32_t)test_random_below(random, traits->most_layers - traits->least_layers + 1);
     assert_int_equal(remat_profile_create(context, &profile), REMAT_OK);
     assert_int_equal(remat_profile_set_input_bytes(profile, toy_bytes(random, traits)), REMAT_OK);
     if (test_random_below(random, 3) == 0)
