@@ -379,8 +379,8 @@ static void choose_corners(optimal_table *table, const table_options *options)
     table->corners = options->corners ? options->corners : clamp_corners(by_memory, by_work);
     by_memory = bytes * (long_chain ? 6 : 3) / 160 / (n * sides);
     by_work = exact ? MOST_CORNERS : work * (long_chain ? 15 : 8) / 20 / suffix_offers;
-    if (!short_chain && by_work > (n <= 400 ? 500u : 2000u))
-        by_work = n <= 400 ? 500 : 2000;
+    if (!short_chain && by_work > (n <= 400 ? 400u : 2000u))
+        by_work = n <= 400 ? 400 : 2000;
     table->suffix_corners = options->suffix_corners ? options->suffix_corners : clamp_corners(by_memory, by_work);
 }
 
