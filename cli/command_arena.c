@@ -55,7 +55,7 @@ static const struct argp argp = {
     "all together need as few as can be found. FILE is a CSV with the columns id, lower, upper and size; a tensor "
     "lives "
     "from lower until just before upper. The rows come back with a column offset.\v"
-    "Example:\n  remat arena lifetimes.csv > placed.csv\n  remat arena lifetimes.csv --capacity 1MiB --alignment 64",
+    "Example:\n  remat arena lifetimes.csv > placed.csv\n  remat arena lifetimes.csv --alignment 64 --json",
     NULL,
     NULL,
     NULL};

@@ -70,6 +70,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case ARGP_KEY_END:
         if (!command->file)
             argp_error(state, "FILE is missing: a profile, or - for standard input");
+        if (command->no_schedule && !command->json)
+            argp_error(state, "--no-schedule goes with --json: only the plan file has a schedule");
         if (command->compare && (command->output || command->options.strategy))
             argp_error(state, "--compare takes all strategies and writes no plan: leave out --strategy and --output");
         break;

@@ -70,7 +70,7 @@ static double overhead(const figures *base, remat_sweep_point point)
 /* Rows of the table: both ends, the knee, and what lies evenly between. */
 static bool shown(size_t i, size_t count, size_t knee, bool all)
 {
-    if (all || count <= ROWS_SHOWN || i == knee || i + 1 == count)
+    if (all || count <= ROWS_SHOWN || i == 0 || i == knee || i + 1 == count)
         return true;
     return i * (ROWS_SHOWN - 1) / (count - 1) != (i + 1) * (ROWS_SHOWN - 1) / (count - 1);
 }

@@ -213,9 +213,10 @@ remat_status plan_text_print(const remat_profile *profile, const remat_plan *pla
     const char *name = remat_profile_name(profile);
     /* The strategy is called optimal, but the word is printed only where the plan is proven to be. */
     const char *method = remat_plan_method(plan);
-    bool says_optimal = !*method || figures->schedule.total_cost == figures->lower_bound_cost;
+    bool says_optimal = !*method || !figures->feasible || figures->schedule.total_cost == figures->lower_bound_cost;
     printf("%s%s%s, %zu layers, %s %s\n", BOLD, *name ? name : "profile", PLAIN, remat_profile_layer_count(profile),
-           says_optimal ? "strategy" : "method", says_optimal ? remat_plan_strategy(plan) : method);
+           says_optimal ? "strategy" : "cheapest found by the method",
+           says_optimal ? remat_plan_strategy(plan) : method);
     if (!figures->feasible) {
         print_budget(figures);
         printf("%sfeasible%s  false\n", BOLD, PLAIN);

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 
+#include <errno.h>
 #include <string.h>
 
 csv_reader *csv_reader_create(remat_context *context, FILE *stream, const char *name)
@@ -55,7 +56,7 @@ static remat_status read_line(csv_reader *reader, bool *more)
         reader->line[length++] = (char)byte;
     }
     if (ferror(reader->stream))
-        return remat_fail(reader->context, REMAT_IO, &reader->place, "reading failed");
+        return remat_fail(reader->context, REMAT_IO, &reader->place, "reading failed: %s", strerror(errno));
     if (length > 0 && reader->line[length - 1] == '\r')
         length--;
     reader->line[length] = '\0';

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/utf8.h"
 
+#include <errno.h>
 #include <string.h>
 
 enum {
@@ -120,7 +121,7 @@ static remat_status syntax_error(json_reader *reader, const char *wanted)
     place.line = reader->line;
     int byte = peek(reader);
     if (byte < 0 && ferror(reader->stream))
-        return remat_fail(reader->context, REMAT_IO, &place, "reading failed");
+        return remat_fail(reader->context, REMAT_IO, &place, "reading failed: %s", strerror(errno));
     if (byte < 0)
         return remat_fail(reader->context, REMAT_BAD_INPUT, &place, "the text ends where %s should stand", wanted);
     if (byte == 0)

@@ -187,9 +187,12 @@ enum { LAYER_INDEX, LAYER_NAME, LAYER_DECISION, LAYER_FORWARDS };
 
 static remat_status layer_differs(const plan_text *plan, size_t position, const char *field, const char *stated)
 {
+    const remat_layer *layer = &plan->chain->layers[position];
     remat_place place = json_field_place(plan->reader, position, field);
-    return remat_fail(plan->context, REMAT_CHECK_FAILED, &place, "'%.60s' is stated; the profile says otherwise",
-                      stated);
+    return remat_fail(
+        plan->context, REMAT_CHECK_FAILED, &place,
+        "'%.60s' is stated, but the layer of the profile is '%.60s', index %llu; is it the profile of this plan?",
+        stated, layer->name, (unsigned long long)layer->index);
 }
 
 static remat_status read_layer_field(plan_text *plan, size_t position, unsigned which)

@@ -213,6 +213,42 @@ static void an_infeasible_budget_names_the_step(void **state)
     remat_profile_destroy(profile);
 }
 
+/* With the n-th allocation failing, for n = 1, 2, ... until none does: no memory is the answer, and nothing leaks (the
+ * fixture looks). Under a budget that is met, and under one that is not. */
+static void survives_every_failed_allocation(void **state)
+{
+    fixture *f = *state;
+    test_random random = {seed + 5};
+    remat_profile *profile = tiny_chain(f, &random, 5, 1);
+    uint64_t budgets[] = {keep_all_peak(f, profile), 0};
+    for (int k = 0; k < 6; k++) {
+        remat_status status = REMAT_NO_MEMORY;
+        for (uint64_t n = 1; status == REMAT_NO_MEMORY; n++) {
+            remat_plan_options options;
+            remat_plan *plan = NULL;
+            remat_sweep *sweep = NULL;
+            remat_plan_options_init(&options);
+            options.method = k % 2 ? "intervals" : "exhaustive";
+            options.threads = 1;
+            f->memory.calls = 0;
+            f->memory.fail_at = n;
+            if (k >= 4) {
+                status = remat_sweep_create(f->context, profile, &options, &sweep);
+            } else {
+                options.strategy = "optimal";
+                options.budget_bytes = budgets[k / 2];
+                status = remat_plan_create(f->context, profile, &options, &plan);
+            }
+            f->memory.fail_at = 0;
+            remat_plan_destroy(plan);
+            remat_sweep_destroy(sweep);
+        }
+        if (status != REMAT_OK && status != REMAT_INFEASIBLE && status != REMAT_INVALID /* figures above 2^61 */)
+            fail_msg("seed %llu: %s", (unsigned long long)seed, remat_context_message(f->context));
+    }
+    remat_profile_destroy(profile);
+}
+
 static void methods_are_checked(void **state)
 {
     fixture *f = *state;
@@ -239,7 +275,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(equals_the_best_of_all_legal_schedules), FIXTURE_TEST(never_above_the_persistent_optimum),
         FIXTURE_TEST(more_budget_never_costs_more),           FIXTURE_TEST(threads_change_nothing),
-        FIXTURE_TEST(an_infeasible_budget_names_the_step),    FIXTURE_TEST(methods_are_checked),
+        FIXTURE_TEST(an_infeasible_budget_names_the_step),    FIXTURE_TEST(survives_every_failed_allocation),
+        FIXTURE_TEST(methods_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
