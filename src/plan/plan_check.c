@@ -19,6 +19,12 @@ static remat_status differs(remat_context *context, const char *file, const char
                       relation, (unsigned long long)found);
 }
 
+/* Figures that follow from the profile alone: where one differs it is another profile's plan. */
+static bool of_profile(unsigned which)
+{
+    return which == STATED_BASE_COST || which == STATED_BASE_PEAK;
+}
+
 static remat_status compare_numbers(const remat_plan *plan, const plan_stated *stated, const char *file)
 {
     const remat_figures *schedule = &plan->figures.schedule;
@@ -38,7 +44,9 @@ static remat_status compare_numbers(const remat_plan *plan, const plan_stated *s
     for (size_t i = 0; i < sizeof equal / sizeof equal[0]; i++)
         if (plan_is_stated(stated, equal[i].which) && stated->numbers[equal[i].which] != equal[i].found)
             return differs(plan->context, file, plan_stated_names[equal[i].which], stated->numbers[equal[i].which],
-                           "but the schedule comes to", equal[i].found);
+                           of_profile(equal[i].which) ? "but keeping all of this profile comes to"
+                                                      : "but the schedule comes to",
+                           equal[i].found);
     if (plan_is_stated(stated, STATED_BUDGET) && schedule->peak_bytes > stated->numbers[STATED_BUDGET])
         return differs(plan->context, file, "budget_bytes", stated->numbers[STATED_BUDGET],
                        "but the peak of the schedule is", schedule->peak_bytes);

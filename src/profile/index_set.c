@@ -27,11 +27,18 @@ void index_set_destroy(index_set *set)
     remat_release(set->context, set, 1, sizeof *set);
 }
 
-/* Multiplying by a random odd number spreads regular patterns; no adversary gains more than a slow load of her own
- * file, and consecutive indexes, the usual case, never collide. */
+/* The finaliser of splitmix64: every bit of the index reaches every bit of the slot, so that regular patterns (multiples
+ * of a power of two, bits set apart) spread as well as any. */
+static uint64_t mix(uint64_t index)
+{
+    index = (index ^ index >> 30) * 0xBF58476D1CE4E5B9u;
+    index = (index ^ index >> 27) * 0x94D049BB133111EBu;
+    return index ^ index >> 31;
+}
+
 static size_t slot_of(const uint64_t *slots, size_t slot_count, uint64_t index)
 {
-    size_t at = (size_t)((index ^ index >> 29) * 0x9E3779B97F4A7C15u >> 20) & (slot_count - 1);
+    size_t at = (size_t)mix(index) & (slot_count - 1);
     while (slots[at] && slots[at] != index + 1)
         at = (at + 1) & (slot_count - 1);
     return at;
