@@ -198,7 +198,7 @@ remat_status segment_bound_cost(remat_context *context, const remat_profile *cha
         return REMAT_OK;
     if (budget > FIGURE_LIMIT) /* more than there is to hold */
         budget = FIGURE_LIMIT;
-    size_t limit = n < 32768 ? ((size_t)1 << 28) / (n * n) : 0; /* corners times segments: some tenths of a second */
+    size_t limit = n < 32768 ? ((size_t)1 << 27) / (n * n) : 0; /* corners times segments: some tenths of a second */
     segment_search s = {.chain = chain, .n = n, .context = context, .room = budget - chain->input_bytes};
     s.limit = limit > MOST_CORNERS ? MOST_CORNERS : limit < FEWEST_CORNERS ? FEWEST_CORNERS : limit;
     remat_status status = allocate_segments(&s);
