@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-.PHONY: all demo check bench install clean packages packages-check
+.PHONY: all demo check check-browser check-access docs bench install clean packages packages-check
 
 all: packages
 	@cmake -S . -B build -DCMAKE_INSTALL_PREFIX=$(PREFIX) > build.log 2>&1 || { cat build.log; exit 1; }
@@ -14,6 +14,23 @@ demo: all
 
 check: packages-check
 	@scripts/check.sh $(JOBS)
+
+# The report's pages in a real browser. `make check` runs these too where Chromium is installed; this installs it.
+check-browser: all
+	@scripts/packages.sh browser
+	@REMAT=build/remat PAINT_MS=1000 sh tests/browser/report_page.sh
+
+# The same pages before axe-core, which npm fetches.
+check-access: all
+	@scripts/packages.sh browser
+	@command -v npm >/dev/null || scripts/packages.sh access
+	@npm install --silent --no-audit --no-fund --prefix build/npm axe-core@4
+	@REMAT=build/remat AXE=build/npm/node_modules/axe-core/axe.min.js sh tests/browser/access.sh
+
+# The manual as a small web site in build/site.
+docs: all
+	@scripts/packages.sh docs
+	@scripts/docs.sh build/site
 
 bench: packages-check
 	@scripts/bench.sh $(JOBS)

@@ -11,10 +11,20 @@
 /* Runs the command on its own arguments; argv[0] is "remat COMMAND". Returns the exit code. */
 typedef int (*command_fn)(remat_context *context, int argc, char **argv);
 
+int command_summary(remat_context *context, int argc, char **argv);
 int command_plan(remat_context *context, int argc, char **argv);
 int command_sweep(remat_context *context, int argc, char **argv);
 int command_check(remat_context *context, int argc, char **argv);
 int command_arena(remat_context *context, int argc, char **argv);
+int command_report(remat_context *context, int argc, char **argv);
+int command_doctor(remat_context *context, int argc, char **argv);
+int command_train(remat_context *context, int argc, char **argv);
+int command_eval(remat_context *context, int argc, char **argv);
+int command_predict(remat_context *context, int argc, char **argv);
+int command_generate(remat_context *context, int argc, char **argv);
+int command_bench(remat_context *context, int argc, char **argv);
+int command_fit(remat_context *context, int argc, char **argv);
+int command_profile(remat_context *context, int argc, char **argv);
 
 /* Parses with argp in the way all commands do: wrong usage exits with 2. */
 void command_parse(const struct argp *argp, int argc, char **argv, void *input);

@@ -1,6 +1,9 @@
 #include "command.h"
 #include "compare.h"
+#include "model_file.h"
+#include "model_plan.h"
 #include "plan_text.h"
+#include "plot.h"
 
 #include <string.h>
 
@@ -12,28 +15,40 @@ enum {
     OPTION_ALL_LAYERS,
     OPTION_METHOD,
     OPTION_THREADS,
-    OPTION_COMPARE
+    OPTION_COMPARE,
+    OPTION_PLOT,
+    OPTION_PROFILE,
+    OPTION_PROFILE_OUT,
+    OPTION_BATCH
 };
 
 typedef struct plan_command {
     remat_context *context;
     const char *file, *output;
+    const char *profile, *profile_output; /* of models, like the batch */
+    uint64_t batch;
     remat_plan_options options;
-    bool json, no_schedule, all_layers, compare;
+    bool json, no_schedule, all_layers, compare, plot;
 } plan_command;
 
 static const struct argp_option options[] = {
     {"strategy", 's', "NAME[:ARG]", 0, "how to decide (see below); default: optimal under a budget, none without", 0},
-    {"budget", 'b', "SIZE", 0, "the peak may not pass SIZE: 512, 64KiB, 8GB, 1.5GiB", 0},
+    {"budget", 'b', "SIZE", 0,
+     "the peak may not pass SIZE: 512, 64KiB, 8GB, 1.5GiB; of a model: all memory that training takes", 0},
     {"count", OPTION_COUNT, "WHAT", 0, "with the strategy budget: SIZE limits the 'peak' (default) or the bytes 'kept'",
      0},
     {"allow-lossy", OPTION_LOSSY, NULL, 0, "modes that lose precision may be used", 0},
     {"method", OPTION_METHOD, "NAME", 0, "of optimal: auto (default), exhaustive or intervals", 0},
     {"threads", OPTION_THREADS, "N", 0, "of optimal: use N threads (default: all cores); the plan is the same", 0},
+    {"profile", OPTION_PROFILE, "FILE", 0, "of a model: plan with measured costs, from `remat profile`", 0},
+    {"batch", OPTION_BATCH, "N", 0, "of a model: samples a micro-batch (default: the model's)", 0},
     {"compare", OPTION_COMPARE, NULL, 0, "set all strategies side by side: peak, cost, fits or not", 1},
     {"json", OPTION_JSON, NULL, 0, "print the plan file instead of a table", 1},
     {"output", 'o', "FILE", 0, "write the plan file to FILE", 1},
+    {"profile-out", OPTION_PROFILE_OUT, "FILE", 0,
+     "of a model: write its chain of pieces to FILE, the profile that the plan belongs to", 1},
     {"no-schedule", OPTION_NO_SCHEDULE, NULL, 0, "with --json: print the figures alone", 1},
+    {"plot", OPTION_PLOT, NULL, 0, "draw memory over time below the table", 1},
     {"all-layers", OPTION_ALL_LAYERS, NULL, 0, "show every layer of a long table", 1},
     {0}};
 
@@ -62,6 +77,14 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case 'o': command->output = argument; break;
     case OPTION_NO_SCHEDULE: command->no_schedule = true; break;
     case OPTION_ALL_LAYERS: command->all_layers = true; break;
+    case OPTION_PLOT: command->plot = true; break;
+    case OPTION_PROFILE: command->profile = argument; break;
+    case OPTION_PROFILE_OUT: command->profile_output = argument; break;
+    case OPTION_BATCH:
+        command->batch = command_count(state, command->context, argument);
+        if (command->batch == 0)
+            argp_error(state, "--batch takes a number from 1 on");
+        break;
     case ARGP_KEY_ARG:
         if (command->file)
             argp_error(state, "one FILE is enough; '%s' is a second", argument);
@@ -69,9 +92,11 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         break;
     case ARGP_KEY_END:
         if (!command->file)
-            argp_error(state, "FILE is missing: a profile, or - for standard input");
+            argp_error(state, "FILE is missing: a profile, a model, or - for standard input");
         if (command->no_schedule && !command->json)
             argp_error(state, "--no-schedule goes with --json: only the plan file has a schedule");
+        if (command->plot && (command->json || command->compare))
+            argp_error(state, "--plot draws below the table: leave out --json and --compare");
         if (command->compare && (command->output || command->options.strategy))
             argp_error(state, "--compare takes all strategies and writes no plan: leave out --strategy and --output");
         break;
@@ -98,15 +123,21 @@ static char *help_filter(int key, const char *text, void *input)
         fprintf(to, "%*s%s\n", used < 20 ? 20 - used : 1, "", info->summary);
     }
     fputs("\nExample:\n  remat plan profile.json --strategy every-nth:2\n  remat plan profile.json --budget 64MiB -o "
-          "plan.json\n",
+          "plan.json\n  remat plan model.ini --budget 300MiB\n",
           to);
     fclose(to);
     return extra;
 }
 
 static const struct argp argp = {
-    options, parse,       "FILE", "Decide which layers of FILE, a profile, to keep and which to recompute.\v",
-    NULL,    help_filter, NULL};
+    options,
+    parse,
+    "FILE",
+    "Decide which layers of FILE, a profile or a model, to keep and which to recompute. A model is planned as `remat "
+    "train` would train it; the plan is one of its chain of pieces, and `remat train --plan` runs it.\v",
+    NULL,
+    help_filter,
+    NULL};
 
 static remat_status show(const plan_command *command, const remat_profile *profile, const remat_plan *plan)
 {
@@ -115,8 +146,11 @@ static remat_status show(const plan_command *command, const remat_profile *profi
         if (status != REMAT_OK)
             return status;
     }
-    return command->json ? remat_plan_write(plan, stdout, !command->no_schedule)
-                         : plan_text_print(profile, plan, command->all_layers);
+    if (command->json)
+        return remat_plan_write(plan, stdout, !command->no_schedule);
+    remat_status status = plan_text_print(profile, plan, command->all_layers);
+    return status == REMAT_OK && command->plot && remat_plan_get_figures(plan)->feasible ? plot_memory(profile, plan)
+                                                                                         : status;
 }
 
 /* Plans and shows; the exit code. */
@@ -135,22 +169,55 @@ static int plan_once(const plan_command *command, const remat_profile *profile)
     return code;
 }
 
+static int wrong_for(const char *what, const char *options_named)
+{
+    fprintf(stderr, "remat: FILE is a %s, and %s not for that\n", what, options_named);
+    return REMAT_INVALID;
+}
+
+static int plan_model(const plan_command *command, remat_model *model)
+{
+    const remat_plan_options *wanted = &command->options;
+    if (command->compare || wanted->count != REMAT_COUNT_PEAK || wanted->allow_lossy || wanted->method)
+        return wrong_for("model", "--compare, --count, --allow-lossy and --method are");
+    model_plan_request request = {.output = command->output,
+                                  .profile_output = command->profile_output,
+                                  .json = command->json,
+                                  .no_schedule = command->no_schedule,
+                                  .all_layers = command->all_layers,
+                                  .plot = command->plot};
+    remat_train_options_init(&request.options);
+    request.options.strategy = wanted->strategy;
+    request.options.budget_bytes = wanted->budget_bytes;
+    request.options.threads = wanted->threads;
+    request.options.profile_path = command->profile;
+    remat_status status = model_file_set_batch(model, command->batch);
+    return status == REMAT_OK ? model_plan_show(command->context, model, &request)
+                              : command_fail(command->context, status);
+}
+
+static int plan_profile(const plan_command *command, const remat_profile *profile)
+{
+    if (command->profile || command->profile_output || command->batch)
+        return wrong_for("profile", "--profile, --profile-out and --batch are");
+    if (!command->compare)
+        return plan_once(command, profile);
+    remat_status status = compare_print(command->context, profile, &command->options, command->json);
+    return status == REMAT_OK ? 0 : command_fail(command->context, status);
+}
+
 int command_plan(remat_context *context, int argc, char **argv)
 {
     plan_command command = {.context = context};
     remat_plan_options_init(&command.options);
     command_parse(&argp, argc, argv, &command);
     remat_profile *profile;
-    remat_status status = command_read_profile(context, command.file, &profile);
+    remat_model *model;
+    remat_status status = model_file_read(context, command.file, &profile, &model);
     if (status != REMAT_OK)
         return (int)status;
-    int code;
-    if (command.compare) {
-        status = compare_print(context, profile, &command.options, command.json);
-        code = status == REMAT_OK ? 0 : command_fail(context, status);
-    } else {
-        code = plan_once(&command, profile);
-    }
+    int code = model ? plan_model(&command, model) : plan_profile(&command, profile);
     remat_profile_destroy(profile);
+    remat_model_destroy(model);
     return code;
 }

@@ -1,23 +1,43 @@
 #include "command.h"
+#include "model_file.h"
+#include "model_sweep.h"
+#include "plot.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-enum { OPTION_JSON = 256, OPTION_CSV, OPTION_METHOD, OPTION_LOSSY, OPTION_THREADS, OPTION_ALL, ROWS_SHOWN = 24 };
+enum {
+    OPTION_JSON = 256,
+    OPTION_CSV,
+    OPTION_METHOD,
+    OPTION_LOSSY,
+    OPTION_THREADS,
+    OPTION_ALL,
+    OPTION_PLOT,
+    OPTION_PROFILE,
+    OPTION_BATCH,
+    ROWS_SHOWN = 24
+};
 
 typedef struct sweep_command {
     remat_context *context;
     const char *file;
+    const char *profile; /* of models, like the batch */
+    uint64_t batch;
     remat_plan_options options;
-    bool json, csv, all;
+    bool json, csv, all, plot;
 } sweep_command;
 
 static const struct argp_option options[] = {
     {"json", OPTION_JSON, NULL, 0, "print all points as JSON", 0},
     {"csv", OPTION_CSV, NULL, 0, "print all points as CSV", 0},
     {"all", OPTION_ALL, NULL, 0, "show every point of a long curve in the table", 0},
+    {"plot", OPTION_PLOT, NULL, 0, "draw the curve below the table", 0},
     {"allow-lossy", OPTION_LOSSY, NULL, 0, "modes that lose precision may be used", 1},
     {"method", OPTION_METHOD, "NAME", 0, "auto (default), exhaustive or intervals", 1},
     {"threads", OPTION_THREADS, "N", 0, "use N threads (default: all cores); the curve is the same", 1},
+    {"profile", OPTION_PROFILE, "FILE", 0, "of a model: measured costs, from `remat profile`", 2},
+    {"batch", OPTION_BATCH, "N", 0, "of a model: samples a micro-batch (default: the model's)", 2},
     {0}};
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -27,6 +47,13 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case OPTION_JSON: command->json = true; break;
     case OPTION_CSV: command->csv = true; break;
     case OPTION_ALL: command->all = true; break;
+    case OPTION_PLOT: command->plot = true; break;
+    case OPTION_PROFILE: command->profile = argument; break;
+    case OPTION_BATCH:
+        command->batch = command_count(state, command->context, argument);
+        if (command->batch == 0)
+            argp_error(state, "--batch takes a number from 1 on");
+        break;
     case OPTION_LOSSY: command->options.allow_lossy = true; break;
     case OPTION_METHOD: command->options.method = argument; break;
     case OPTION_THREADS: command->options.threads = command_threads(state, command->context, argument); break;
@@ -37,25 +64,29 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         break;
     case ARGP_KEY_END:
         if (!command->file)
-            argp_error(state, "FILE is missing: a profile, or - for standard input");
+            argp_error(state, "FILE is missing: a profile, a model, or - for standard input");
         if (command->json && command->csv)
             argp_error(state, "--json and --csv exclude each other");
+        if (command->plot && (command->json || command->csv))
+            argp_error(state, "--plot draws below the table: leave out --json and --csv");
         break;
     default: return ARGP_ERR_UNKNOWN;
     }
     return 0;
 }
 
-static const struct argp argp = {options,
-                                 parse,
-                                 "FILE",
-                                 "Show the whole curve of cost over memory of FILE, a profile: for each point the "
-                                 "smallest peak at which that cost can "
-                                 "be had. Each point is a plan: 'remat plan FILE --budget PEAK' makes it.\v"
-                                 "Example:\n  remat sweep profile.json\n  remat sweep profile.json --csv > curve.csv",
-                                 NULL,
-                                 NULL,
-                                 NULL};
+static const struct argp argp = {
+    options,
+    parse,
+    "FILE",
+    "Show the whole curve of cost over memory of FILE, a profile or a model: for each point "
+    "the smallest peak, or total memory, at which that cost can "
+    "be had. Each point is a plan: 'remat plan FILE --budget PEAK' makes it.\v"
+    "Example:\n  remat sweep profile.json\n  remat sweep profile.json --csv > curve.csv\n  "
+    "remat sweep model.ini --profile costs.json",
+    NULL,
+    NULL,
+    NULL};
 
 typedef struct figures {
     uint64_t base_cost, base_peak;
@@ -137,29 +168,71 @@ static remat_status find_base(remat_context *context, const remat_profile *profi
     return REMAT_OK;
 }
 
+static void draw(const remat_sweep *sweep, uint64_t base_cost)
+{
+    size_t count = remat_sweep_count(sweep);
+    remat_sweep_point *points = malloc(count * sizeof *points);
+    for (size_t i = 0; points && i < count; i++)
+        points[i] = remat_sweep_get(sweep, i);
+    if (points)
+        plot_curve(points, count, remat_sweep_knee(sweep), base_cost);
+    free(points);
+}
+
+static int sweep_profile(const sweep_command *command, const remat_profile *profile)
+{
+    remat_context *context = command->context;
+    figures base = {0};
+    remat_sweep *sweep = NULL;
+    remat_status status = find_base(context, profile, &base);
+    if (status == REMAT_OK)
+        status = remat_sweep_create(context, profile, &command->options, &sweep);
+    if (status != REMAT_OK)
+        command_fail(context, status);
+    else if (command->json)
+        print_json(sweep, &base);
+    else if (command->csv)
+        print_csv(sweep, &base);
+    else
+        print_table(profile, sweep, &base, command->all);
+    if (status == REMAT_OK && command->plot)
+        draw(sweep, base.base_cost);
+    remat_sweep_destroy(sweep);
+    return (int)status;
+}
+
+static int sweep_model(const sweep_command *command, remat_model *model)
+{
+    remat_train_options training;
+    remat_train_options_init(&training);
+    training.profile_path = command->profile;
+    training.batch_size = command->batch;
+    training.threads = command->options.threads;
+    return model_sweep_show(command->context, model, &training,
+                            command->json  ? SWEEP_JSON
+                            : command->csv ? SWEEP_CSV
+                                           : SWEEP_TABLE,
+                            (sweep_extent){command->all, command->plot});
+}
+
 int command_sweep(remat_context *context, int argc, char **argv)
 {
     sweep_command command = {.context = context};
     remat_plan_options_init(&command.options);
     command_parse(&argp, argc, argv, &command);
     remat_profile *profile;
-    remat_status status = command_read_profile(context, command.file, &profile);
+    remat_model *model;
+    remat_status status = model_file_read(context, command.file, &profile, &model);
     if (status != REMAT_OK)
         return (int)status;
-    figures base;
-    remat_sweep *sweep = NULL;
-    status = find_base(context, profile, &base);
-    if (status == REMAT_OK)
-        status = remat_sweep_create(context, profile, &command.options, &sweep);
-    if (status != REMAT_OK)
-        command_fail(context, status);
-    else if (command.json)
-        print_json(sweep, &base);
-    else if (command.csv)
-        print_csv(sweep, &base);
+    int code = REMAT_INVALID;
+    if (model && (command.options.method || command.options.allow_lossy))
+        fputs("remat: FILE is a model, and --method and --allow-lossy are not for that\n", stderr);
+    else if (profile && (command.profile || command.batch))
+        fputs("remat: FILE is a profile, and --profile and --batch are not for that\n", stderr);
     else
-        print_table(profile, sweep, &base, command.all);
-    remat_sweep_destroy(sweep);
+        code = model ? sweep_model(&command, model) : sweep_profile(&command, profile);
     remat_profile_destroy(profile);
-    return (int)status;
+    remat_model_destroy(model);
+    return code;
 }

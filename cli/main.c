@@ -2,15 +2,26 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct command {
     const char *name, *summary;
     command_fn run;
 } commands[] = {
+    {"train", "train a model within a budget", command_train},
+    {"eval", "the loss of trained weights on the validation data", command_eval},
+    {"predict", "run a trained model on its dataset", command_predict},
+    {"generate", "let a trained model of bytes go on with a text", command_generate},
+    {"fit", "say whether a model fits, and what would", command_fit},
+    {"profile", "time every layer of a model", command_profile},
+    {"bench", "time every layer and phase against the limits of the machine", command_bench},
+    {"summary", "show the layers of a model, their shapes and bytes", command_summary},
     {"plan", "decide which layers to keep and which to recompute", command_plan},
     {"sweep", "show the whole curve of cost over memory", command_sweep},
     {"check", "replay a plan and say whether it is what it states", command_check},
     {"arena", "give tensors their places in one piece of memory", command_arena},
+    {"report", "make a page to look at: memory over time, the curve, the layers", command_report},
+    {"doctor", "say what was found on this machine", command_doctor},
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
@@ -57,6 +68,17 @@ static int run(const struct command *command, int argc, char **argv)
     return code;
 }
 
+/* Waiting threads of the OpenMP library spin for long by default: on a machine that others use as well that makes a step
+ * many times slower. A short spin is as fast on an idle machine. The library reads this before main runs, so the program
+ * starts itself once more; who has set one of these variables keeps it. */
+static void wait_politely(char **argv)
+{
+    if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT"))
+        return;
+    if (setenv("GOMP_SPINCOUNT", "1000", 1) == 0)
+        execv("/proc/self/exe", argv); /* where this fails, everything works all the same */
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -71,6 +93,7 @@ int main(int argc, char **argv)
         printf("remat %s\n", remat_version());
         return 0;
     }
+    wait_politely(argv);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         if (strcmp(commands[i].name, argv[1]) == 0)
             return run(&commands[i], argc - 1, argv + 1);

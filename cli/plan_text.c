@@ -1,8 +1,7 @@
 #include "plan_text.h"
+#include "terminal.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { LAYERS_SHOWN = 40, TENSORS_SHOWN = 6 };
 
@@ -11,10 +10,8 @@ enum { LAYERS_SHOWN = 40, TENSORS_SHOWN = 6 };
 static const char *paint(const char *code)
 {
     static int wanted = -1;
-    if (wanted < 0) {
-        const char *no = getenv("NO_COLOR");
-        wanted = isatty(STDOUT_FILENO) && !(no && *no);
-    }
+    if (wanted < 0)
+        wanted = terminal_has_colours();
     return wanted ? code : "";
 }
 

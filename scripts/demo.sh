@@ -1,14 +1,21 @@
 #!/bin/sh
-# The main job on something small that ships with the project: a plan under a budget, its check, and the whole curve.
+# The main job on something small that ships with the project: a GPT that learns to write C from these sources, in a memory
+# in which keeping all activations does not fit.
 set -eu
 remat=$1
-profile=examples/transformer.json
-plan=$(mktemp)
-trap 'rm -f "$plan"' EXIT
+model=examples/models/gpt.ini
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
 
-printf '\n$ remat plan %s --budget 6KiB -o plan.json\n' $profile
-"$remat" plan $profile --budget 6KiB -o "$plan"
-printf '\n$ remat check plan.json --profile %s\n' $profile
-"$remat" check "$plan" --profile $profile
-printf '\n$ remat sweep %s\n' $profile
-"$remat" sweep $profile
+show() {
+  printf '\n$ remat %s\n' "$*"
+}
+
+show "fit $model --budget 32MiB"
+"$remat" fit $model --budget 32MiB
+show "train $model --strategy none --budget 32MiB     # everything kept: does not fit"
+"$remat" train $model --strategy none --budget 32MiB || true
+show "train $model --budget 32MiB --memory-limit hard --steps 300 --save gpt.safetensors"
+"$remat" train $model --budget 32MiB --memory-limit hard --steps 300 --save "$folder/gpt.safetensors"
+show "generate $model --weights gpt.safetensors --prompt 'static remat_status ' --count 300"
+"$remat" generate $model --weights "$folder/gpt.safetensors" --prompt 'static remat_status ' --count 300

@@ -1,13 +1,16 @@
 #!/bin/sh
 # Installs the Debian packages that a job needs and that are not there yet, and says which.
-# Usage: packages.sh build|check ...
+# Usage: packages.sh build|check|browser|access|docs ...
 set -eu
 
 needed=""
 for job in "$@"; do
   case $job in
-    build) needed="$needed gcc libc6-dev make cmake libxxhash-dev" ;;
-    check) needed="$needed pkg-config libcmocka-dev libjansson-dev" ;;
+    build) needed="$needed gcc libc6-dev make cmake libxxhash-dev libjs-chart.js" ;;
+    check) needed="$needed pkg-config libcmocka-dev libjansson-dev cmark-gfm" ;;
+    browser) needed="$needed chromium chromium-driver curl" ;;
+    access) needed="$needed npm" ;;
+    docs) needed="$needed cmark-gfm" ;;
     *) echo "packages.sh: unknown job '$job'" >&2; exit 2 ;;
   esac
 done

@@ -15,6 +15,10 @@
 #include <remat/store.h>        /* where a kept activation lives: memory, 16 bits, disk */
 #include <remat/checkpointer.h> /* keep some activations of your own forward, recompute the others */
 #include <remat/tape.h>         /* your own forward and backward, driven by a plan in one arena */
+#include <remat/model.h>        /* named layers, from calls or an INI file */
+#include <remat/train.h>        /* training within a budget, and using what was trained */
+#include <remat/report.h>       /* a page to look at */
+#include <remat/doctor.h>       /* what was found on this machine */
 
 #ifdef __cplusplus
 extern "C" {

@@ -37,4 +37,12 @@ remat_status plan_object_replay_base(remat_plan *plan);
 /* Puts into the plan's remark why it saves nothing against keeping everything, where that is so. */
 void plan_object_explain(remat_plan *plan);
 
+/* What the tensors of a model's plan come to once they are placed: written along with it. */
+typedef struct plan_placement {
+    uint64_t arena_bytes, total_bytes;
+    uint64_t total_budget_bytes; /* REMAT_NO_BUDGET: none */
+} plan_placement;
+remat_status plan_write_placed(const remat_plan *plan, const plan_placement *placement, FILE *stream,
+                               bool with_schedule);
+
 #endif

@@ -19,6 +19,9 @@ const char *const plan_stated_names[STATED_COUNT] = {
     [STATED_STEPS] = "steps",
     [STATED_KEPT_BUDGET] = "kept_budget_bytes",
     [STATED_METHOD_BOUND] = "method_bound_cost",
+    [STATED_ARENA] = "arena_bytes",
+    [STATED_TOTAL] = "total_bytes",
+    [STATED_TOTAL_BUDGET] = "total_budget_bytes",
 };
 
 /* Bits of plan_stated.seen behind the numbers. */

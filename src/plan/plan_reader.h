@@ -23,6 +23,9 @@ enum {
     STATED_STEPS,
     STATED_KEPT_BUDGET,
     STATED_METHOD_BOUND,
+    STATED_ARENA, /* this and the next two say what a model's plan comes to: not a matter of the chain */
+    STATED_TOTAL,
+    STATED_TOTAL_BUDGET,
     STATED_COUNT
 };
 extern const char *const plan_stated_names[STATED_COUNT];

@@ -78,9 +78,19 @@ static void write_layers(output *out, const remat_plan *plan)
     output_text(out, "]");
 }
 
-static remat_status write_plan(output *out, const remat_plan *plan, bool with_schedule)
+static void write_placement(output *out, const plan_placement *placement)
+{
+    output_field(out, ",\n ", "arena_bytes", placement->arena_bytes);
+    output_field(out, ", ", "total_bytes", placement->total_bytes);
+    if (placement->total_budget_bytes != REMAT_NO_BUDGET)
+        output_field(out, ", ", "total_budget_bytes", placement->total_budget_bytes);
+}
+
+static remat_status write_plan(output *out, const remat_plan *plan, const plan_placement *placement, bool with_schedule)
 {
     write_figures(out, plan);
+    if (placement)
+        write_placement(out, placement);
     remat_status status = REMAT_OK;
     if (plan->figures.feasible && with_schedule) {
         step_writer writer = {out, plan->chain, true};
@@ -94,15 +104,21 @@ static remat_status write_plan(output *out, const remat_plan *plan, bool with_sc
     return status != REMAT_OK ? status : ended;
 }
 
-remat_status remat_plan_write(const remat_plan *plan, FILE *stream, bool with_schedule)
+remat_status plan_write_placed(const remat_plan *plan, const plan_placement *placement, FILE *stream,
+                               bool with_schedule)
 {
     output *out = remat_alloc(plan->context, 1, sizeof *out);
     if (!out)
         return REMAT_NO_MEMORY;
     output_begin(out, plan->context, stream);
-    remat_status status = write_plan(out, plan, with_schedule);
+    remat_status status = write_plan(out, plan, placement, with_schedule);
     remat_release(plan->context, out, 1, sizeof *out);
     return status;
+}
+
+remat_status remat_plan_write(const remat_plan *plan, FILE *stream, bool with_schedule)
+{
+    return plan_write_placed(plan, NULL, stream, with_schedule);
 }
 
 static remat_status write_whole(const void *plan, FILE *stream)

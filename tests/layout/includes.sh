@@ -12,6 +12,11 @@ allowed() {
     arena) echo "base" ;;
     store) echo "base" ;;
     tape) echo "plan schedule profile arena store base" ;;
+    kernels) echo "base" ;;
+    layers) echo "kernels base" ;;
+    model) echo "layers kernels plan schedule profile arena base" ;;
+    train) echo "model layers kernels plan schedule profile arena store base" ;;
+    report) echo "train model layers kernels plan schedule profile arena store base" ;;
     *) echo "unknown" ;;
   esac
 }

@@ -273,9 +273,12 @@ int main(void)
 {
     seed = test_seed();
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(equals_the_best_of_all_legal_schedules), FIXTURE_TEST(never_above_the_persistent_optimum),
-        FIXTURE_TEST(more_budget_never_costs_more),           FIXTURE_TEST(threads_change_nothing),
-        FIXTURE_TEST(an_infeasible_budget_names_the_step),    FIXTURE_TEST(survives_every_failed_allocation),
+        FIXTURE_TEST(equals_the_best_of_all_legal_schedules),
+        FIXTURE_TEST(never_above_the_persistent_optimum),
+        FIXTURE_TEST(more_budget_never_costs_more),
+        FIXTURE_TEST(threads_change_nothing),
+        FIXTURE_TEST(an_infeasible_budget_names_the_step),
+        FIXTURE_TEST(survives_every_failed_allocation),
         FIXTURE_TEST(methods_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,221 @@
+/* How fast the matrix product is on the shapes of training, against what the processor could do at best and, where their
+ * shared libraries are installed, against the products of oneDNN and OpenBLAS.
+ *
+ *   bench_product [THREADS [PART]]   default: 2 threads, all shapes; PART: only shapes with this text in their name */
+#include "measure.h"
+
+#include <dlfcn.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/kernels.h"
+
+/* ---- the peak: chains of multiply-adds that wait for nothing but themselves ---- */
+
+#define CHAINS 12
+#define ROUNDS 2000000
+#define DEFINE_CHAINS(name, lanes, target)                                                                 \
+    typedef float name##_vector __attribute__((vector_size(lanes * 4)));                                   \
+    target static double name(float start)                                                                 \
+    {                                                                                                      \
+        name##_vector sums[CHAINS], factor = start - (name##_vector){0}, total = {0};                      \
+        _Pragma("GCC unroll 16") for (int i = 0; i < CHAINS; i++) sums[i] = (float)i - (name##_vector){0}; \
+        for (int round = 0; round < ROUNDS; round++)                                                       \
+            _Pragma("GCC unroll 16") for (int i = 0; i < CHAINS; i++) sums[i] = sums[i] * factor + factor; \
+        _Pragma("GCC unroll 16") for (int i = 0; i < CHAINS; i++) total += sums[i];                        \
+        return (double)total[0] * 0 + 2.0 * lanes * CHAINS * ROUNDS;                                       \
+    }
+#if defined(__x86_64__)
+DEFINE_CHAINS(chains_avx512, 16, __attribute__((target("avx512f"))))
+DEFINE_CHAINS(chains_avx2, 8, __attribute__((target("avx2,fma"))))
+#endif
+DEFINE_CHAINS(chains_portable, 4, )
+
+static double (*chains_for(const char *isa))(float)
+{
+#if defined(__x86_64__)
+    if (strcmp(isa, "avx512") == 0)
+        return chains_avx512;
+    if (strcmp(isa, "avx2") == 0)
+        return chains_avx2;
+#endif
+    (void)isa;
+    return chains_portable;
+}
+
+/* Operations a second of all threads together; the best of several tries. */
+static double measure_peak(const char *isa, int threads)
+{
+    double (*chains)(float) = chains_for(isa), best = 0;
+    for (int i = 0; i < 7; i++) {
+        double began = measure_now(), work = 0;
+#pragma omp parallel num_threads(threads) reduction(+ : work)
+        work += chains(0.37f);
+        double rate = work / (measure_now() - began);
+        best = rate > best ? rate : best;
+    }
+    return best;
+}
+
+/* ---- the others ---- */
+
+typedef int (*dnnl_sgemm_function)(char, char, int64_t, int64_t, int64_t, float, const float *, int64_t, const float *,
+                                   int64_t, float, float *, int64_t);
+typedef void (*cblas_sgemm_function)(int, int, int, int, int, int, float, const float *, int, const float *, int, float,
+                                     float *, int);
+
+typedef struct rivals {
+    dnnl_sgemm_function dnnl;
+    cblas_sgemm_function openblas;
+} rivals;
+
+static void *find(const char *const *libraries, const char *symbol)
+{
+    for (; *libraries; libraries++) {
+        void *library = dlopen(*libraries, RTLD_NOW | RTLD_LOCAL);
+        void *found = library ? dlsym(library, symbol) : NULL;
+        if (found)
+            return found;
+    }
+    return NULL;
+}
+
+static rivals find_rivals(void)
+{
+    static const char *const dnnl[] = {"libdnnl.so.3", "libdnnl.so.2", NULL};
+    static const char *const openblas[] = {"libopenblas.so.0", "libopenblas.so", NULL};
+    rivals found;
+    *(void **)&found.dnnl = find(dnnl, "dnnl_sgemm");
+    *(void **)&found.openblas = find(openblas, "cblas_sgemm");
+    return found;
+}
+
+/* ---- shapes ---- */
+
+typedef enum kind { FORWARD, INPUT, WEIGHT, WEIGHT_ADD } kind;
+static const char *const kind_names[] = {"Y = X W'", "dX = dY W", "dW = dY' X", "dW += dY' X"};
+
+typedef struct shape {
+    const char *name;
+    kind kind;
+    size_t rows, in, out; /* of a layer: X is rows x in, W is out x in, Y is rows x out */
+} shape;
+
+#define LAYER(name, rows, in, out)                                                               \
+    {name, FORWARD, rows, in, out}, {name, INPUT, rows, in, out}, {name, WEIGHT, rows, in, out}, \
+    {                                                                                            \
+        name, WEIGHT_ADD, rows, in, out                                                          \
+    }
+static const shape shapes[] = {
+    LAYER("gpt384 qkv", 1024, 384, 1152), LAYER("gpt384 project", 1024, 384, 384),
+    LAYER("gpt384 up", 1024, 384, 1536),  LAYER("gpt384 down", 1024, 1536, 384),
+    LAYER("gpt384 head", 256, 384, 8192), LAYER("gpt768 qkv", 1024, 768, 2304),
+    LAYER("gpt768 up", 1024, 768, 3072),  LAYER("gpt768 down", 1024, 3072, 768),
+    LAYER("mlp wide", 2048, 1024, 1024),  LAYER("mlp small", 128, 1024, 1024),
+    LAYER("mlp first", 128, 784, 1024),   LAYER("mlp last", 128, 1024, 10),
+    LAYER("mlp odd", 301, 777, 333),
+};
+
+static kernel_product product_of(const shape *s, const float *x, const float *y, float *z)
+{
+    kernel_product p = {.a = x, .b = y, .c = z};
+    size_t sizes[3][3] = {{s->rows, s->out, s->in}, {s->rows, s->in, s->out}, {s->out, s->in, s->rows}};
+    const size_t *size = sizes[s->kind == WEIGHT_ADD ? WEIGHT : s->kind];
+    p.m = size[0];
+    p.n = size[1];
+    p.k = size[2];
+    p.transpose_a = s->kind >= WEIGHT;
+    p.transpose_b = s->kind == FORWARD;
+    p.accumulate = s->kind == WEIGHT_ADD;
+    p.lda = p.transpose_a ? p.m : p.k;
+    p.ldb = p.transpose_b ? p.k : p.n;
+    p.ldc = p.n;
+    return p;
+}
+
+static void run_dnnl(const rivals *others, const kernel_product *p)
+{
+    others->dnnl(p->transpose_a ? 'T' : 'N', p->transpose_b ? 'T' : 'N', (int64_t)p->m, (int64_t)p->n, (int64_t)p->k,
+                 1.0f, p->a, (int64_t)p->lda, p->b, (int64_t)p->ldb, p->accumulate ? 1.0f : 0.0f, p->c,
+                 (int64_t)p->ldc);
+}
+
+static void run_openblas(const rivals *others, const kernel_product *p)
+{
+    others->openblas(101, p->transpose_a ? 112 : 111, p->transpose_b ? 112 : 111, (int)p->m, (int)p->n, (int)p->k, 1.0f,
+                     p->a, (int)p->lda, p->b, (int)p->ldb, p->accumulate ? 1.0f : 0.0f, p->c, (int)p->ldc);
+}
+
+static int compare(const void *x, const void *y)
+{
+    double a = *(const double *)x, b = *(const double *)y;
+    return (a > b) - (a < b);
+}
+
+/* Operations a second of ours, oneDNN and OpenBLAS, the median of runs in turns; 0 where there is none. */
+static void measure_shape(const kernel_run *run, const rivals *others, const kernel_product *p, double rates[3])
+{
+    enum { RUNS = 15 };
+    double seconds[3][RUNS], work = 2.0 * (double)p->m * (double)p->n * (double)p->k;
+    int repeats = 1 + (int)(4e8 / work); /* several milliseconds each */
+    for (int i = 0; i < RUNS; i++) {
+        for (int who = 0; who < 3; who++) {
+            double began = measure_now();
+            for (int repeat = 0; repeat < repeats; repeat++) {
+                if (who == 0)
+                    kernels_fast()->product(run, p);
+                else if (who == 1 && others->dnnl)
+                    run_dnnl(others, p);
+                else if (who == 2 && others->openblas)
+                    run_openblas(others, p);
+            }
+            seconds[who][i] = measure_now() - began;
+        }
+    }
+    for (int who = 0; who < 3; who++) {
+        qsort(seconds[who], RUNS, sizeof(double), compare);
+        rates[who] = work * repeats / seconds[who][RUNS / 2];
+    }
+    rates[1] = others->dnnl ? rates[1] : 0;
+    rates[2] = others->openblas ? rates[2] : 0;
+}
+
+static float *filled(size_t count, uint64_t seed)
+{
+    remat_random stream = remat_random_stream(seed, 0, 0);
+    float *values = aligned_alloc(64, (count * sizeof(float) + 63) / 64 * 64);
+    for (size_t i = 0; i < count; i++)
+        values[i] = (float)remat_random_below(&stream, i, 2001) * 1e-3f - 1.0f;
+    return values;
+}
+
+int main(int count, char **arguments)
+{
+    int threads = count > 1 ? atoi(arguments[1]) : 2;
+    const char *wanted = count > 2 ? arguments[2] : "";
+    const kernel_table *table = kernels_fast();
+    const size_t most = (size_t)8192 * 1024;
+    omp_set_num_threads(threads);
+    kernel_run run = {threads, aligned_alloc(64, table->scratch_bytes * (size_t)threads)};
+    rivals others = find_rivals();
+    float *x = filled(most, 1), *y = filled(most, 2), *z = filled(most, 3);
+    double peak = measure_peak(table->name, threads);
+    printf("%s, %d threads, peak %.1f GFLOP/s\n", table->name, threads, peak * 1e-9);
+    printf("%-15s %-12s %5s %5s %5s %8s %7s %8s %8s\n", "", "", "m", "n", "k", "GFLOP/s", "of peak", "oneDNN",
+           "OpenBLAS");
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        double rates[3];
+        kernel_product p = product_of(&shapes[i], x, y, z);
+        if (!strstr(shapes[i].name, wanted))
+            continue;
+        measure_shape(&run, &others, &p, rates);
+        printf("%-15s %-12s %5zu %5zu %5zu %8.1f %6.1f%% %8.1f %8.1f\n", shapes[i].name, kind_names[shapes[i].kind],
+               p.m, p.n, p.k, rates[0] * 1e-9, 100.0 * rates[0] / peak, rates[1] * 1e-9, rates[2] * 1e-9);
+    }
+    free(run.scratch);
+    free(x);
+    free(y);
+    free(z);
+    return 0;
+}

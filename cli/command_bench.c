@@ -1,0 +1,223 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+
+enum { OPTION_STRATEGY = 256, OPTION_STEPS, OPTION_BATCH, OPTION_KERNELS, OPTION_JSON };
+enum { FORWARD, RECOMPUTE, GRADIENT, DERIVATIVE, APPLY, PHASES };
+static const char *const phases[PHASES] = {"forward", "recompute", "gradient", "derivative", "apply"};
+
+typedef struct layer_times {
+    const char *name;
+    double seconds[PHASES];
+    double flops, bytes; /* of all phases but the optimizer's */
+} layer_times;
+
+typedef struct bench_command {
+    remat_context *context;
+    const char *file;
+    remat_train_options options;
+    uint64_t steps;
+    bool json;
+    layer_times *layers;
+    size_t layer_count;
+    double total;
+} bench_command;
+
+static const struct argp_option options[] = {
+    {"budget", 'b', "SIZE", 0, "train within SIZE bytes in all (default: everything kept)", 0},
+    {"strategy", OPTION_STRATEGY, "NAME[:ARG]", 0, "what to keep (default: everything)", 0},
+    {"steps", OPTION_STEPS, "N", 0, "steps to time after the first (default: 10)", 0},
+    {"batch", OPTION_BATCH, "N", 0, "samples a micro-batch (default: the model's)", 0},
+    {"threads", 'j', "N", 0, "threads to compute with (default: all cores)", 0},
+    {"kernels", OPTION_KERNELS, "NAME", 0, "fast (default) or reference", 0},
+    {"json", OPTION_JSON, NULL, 0, "print as JSON", 1},
+    {0}};
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    bench_command *command = state->input;
+    switch (key) {
+    case 'b': command->options.budget_bytes = command_size(state, command->context, argument); break;
+    case 'j': command->options.threads = command_threads(state, command->context, argument); break;
+    case OPTION_STRATEGY: command->options.strategy = argument; break;
+    case OPTION_STEPS:
+        command->steps = command_count(state, command->context, argument);
+        if (command->steps == 0)
+            argp_error(state, "--steps takes a number from 1 on");
+        break;
+    case OPTION_BATCH: command->options.batch_size = command_count(state, command->context, argument); break;
+    case OPTION_KERNELS: command->options.kernels = argument; break;
+    case OPTION_JSON: command->json = true; break;
+    case ARGP_KEY_ARG:
+        if (command->file)
+            argp_error(state, "one MODEL.ini is enough; '%s' is a second", argument);
+        command->file = argument;
+        break;
+    case ARGP_KEY_END:
+        if (!command->file)
+            argp_error(state, "MODEL.ini is missing");
+        break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static const struct argp argp = {options,
+                                 parse,
+                                 "MODEL.ini",
+                                 "Time every layer and phase of a training step, beside what this machine can do: "
+                                 "multiply-adds on registers and bytes through memory, measured in the same run.\v"
+                                 "Example:\n  remat bench gpt.ini --steps 20",
+                                 NULL,
+                                 NULL,
+                                 NULL};
+
+static void observe(void *user, const remat_action *action)
+{
+    bench_command *command = user;
+    layer_times *layer = &command->layers[action->position];
+    for (int p = 0; p < PHASES; p++)
+        if (strcmp(action->what, phases[p]) == 0) {
+            layer->seconds[p] += 1e-9 * (double)(action->ended - action->began);
+            if (p != APPLY) {
+                layer->flops += (double)action->flops;
+                layer->bytes += (double)action->bytes;
+            }
+        }
+    layer->name = action->layer;
+}
+
+static double layer_seconds(const layer_times *layer, int until)
+{
+    double sum = 0;
+    for (int p = 0; p < until; p++)
+        sum += layer->seconds[p];
+    return sum;
+}
+
+static void print_row(const layer_times *layer, double steps, double total, const remat_machine_limits *limits)
+{
+    double seconds = layer_seconds(layer, PHASES), computing = layer_seconds(layer, APPLY);
+    printf("%-28s", layer->name);
+    for (int p = 0; p < PHASES; p++)
+        printf(" %9.3f", 1e3 * layer->seconds[p] / steps);
+    printf(" %9.3f %5.1f %%", 1e3 * seconds / steps, 100 * seconds / total);
+    if (computing > 0)
+        printf(" %8.1f %5.1f %% %7.1f %5.1f %%", 1e-9 * layer->flops / computing,
+               100 * layer->flops / computing / limits->flops, 1e-9 * layer->bytes / computing,
+               100 * layer->bytes / computing / limits->bytes);
+    putchar('\n');
+}
+
+static void print_table(const bench_command *command, const remat_machine_limits *limits, double step_seconds)
+{
+    layer_times all = {.name = "all layers"};
+    double steps = (double)command->steps;
+    printf("%-28s", "ms a step");
+    for (int p = 0; p < PHASES; p++)
+        printf(" %9s", phases[p]);
+    printf(" %9s %7s %8s %7s %7s %7s\n", "sum", "share", "GFLOP/s", "of peak", "GB/s", "of peak");
+    for (size_t i = 0; i < command->layer_count; i++) {
+        const layer_times *layer = &command->layers[i];
+        if (!layer->name)
+            continue;
+        for (int p = 0; p < PHASES; p++)
+            all.seconds[p] += layer->seconds[p];
+        all.flops += layer->flops;
+        all.bytes += layer->bytes;
+    }
+    double total = layer_seconds(&all, PHASES);
+    for (size_t i = 0; i < command->layer_count; i++)
+        if (command->layers[i].name)
+            print_row(&command->layers[i], steps, total, limits);
+    print_row(&all, steps, total, limits);
+    printf("\n%.1f ms a step (median), %.2f GFLOP a step: %.1f GFLOP/s, %.1f %% of the peak\n", 1e3 * step_seconds,
+           1e-9 * all.flops / steps, 1e-9 * all.flops / steps / step_seconds,
+           100 * all.flops / steps / step_seconds / limits->flops);
+    printf("limits with %u threads (%s): %.1f GFLOP/s in multiply-adds on registers, %.1f GB/s through memory\n",
+           limits->threads, limits->kernels, 1e-9 * limits->flops, 1e-9 * limits->bytes);
+}
+
+static void print_json(const bench_command *command, const remat_machine_limits *limits, double step_seconds)
+{
+    double steps = (double)command->steps;
+    printf("{\"format\": \"remat-bench\", \"version\": 1, \"steps\": %llu, \"step_seconds\": %.9g,\n"
+           " \"peak_flops\": %.6g, \"peak_bytes\": %.6g, \"threads\": %u, \"kernels\": \"%s\", \"layers\": [",
+           (unsigned long long)command->steps, step_seconds, limits->flops, limits->bytes, limits->threads,
+           limits->kernels);
+    bool first = true;
+    for (size_t i = 0; i < command->layer_count; i++) {
+        const layer_times *layer = &command->layers[i];
+        if (!layer->name)
+            continue;
+        printf("%s\n  {\"name\": \"%s\", \"flops\": %.0f, \"bytes\": %.0f", first ? "" : ",", layer->name,
+               layer->flops / steps, layer->bytes / steps);
+        for (int p = 0; p < PHASES; p++)
+            printf(", \"%s_seconds\": %.9g", phases[p], layer->seconds[p] / steps);
+        putchar('}');
+        first = false;
+    }
+    puts("\n]}");
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static remat_status time_steps(bench_command *command, remat_trainer *trainer, double *times)
+{
+    remat_step_result result;
+    remat_status status = remat_trainer_step(trainer, &result); /* touches all memory for the first time */
+    if (status == REMAT_OK)
+        status = remat_trainer_on_action(trainer, observe, command);
+    for (uint64_t i = 0; i < command->steps && status == REMAT_OK; i++) {
+        status = remat_trainer_step(trainer, &result);
+        times[i] = result.seconds;
+    }
+    return status;
+}
+
+static remat_status bench(bench_command *command, remat_model *model)
+{
+    remat_trainer *trainer = NULL;
+    remat_machine_limits limits;
+    command->layer_count = remat_model_layer_count(model);
+    command->layers = calloc(command->layer_count, sizeof *command->layers);
+    double *times = calloc(command->steps, sizeof *times);
+    remat_status status = command->layers && times ? REMAT_OK : REMAT_NO_MEMORY;
+    if (status == REMAT_OK)
+        status = remat_trainer_create(model, &command->options, &trainer);
+    if (status == REMAT_OK)
+        status = time_steps(command, trainer, times);
+    if (status == REMAT_OK)
+        status = remat_measure_limits(command->context, command->options.threads, &limits);
+    if (status == REMAT_OK) {
+        qsort(times, command->steps, sizeof *times, compare);
+        (command->json ? print_json : print_table)(command, &limits, times[command->steps / 2]);
+    }
+    remat_trainer_destroy(trainer);
+    free(command->layers);
+    free(times);
+    return status;
+}
+
+int command_bench(remat_context *context, int argc, char **argv)
+{
+    bench_command command = {.context = context, .steps = 10};
+    remat_train_options_init(&command.options);
+    command_parse(&argp, argc, argv, &command);
+    if (!command.options.strategy && command.options.budget_bytes == REMAT_NO_BUDGET)
+        command.options.strategy = "none";
+    remat_model *model;
+    remat_status status = remat_model_load(context, command.file, &model);
+    if (status != REMAT_OK)
+        return command_fail(context, status);
+    status = bench(&command, model);
+    if (status != REMAT_OK)
+        command_fail(context, status);
+    remat_model_destroy(model);
+    return (int)status;
+}

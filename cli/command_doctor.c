@@ -1,0 +1,174 @@
+#include "command.h"
+#include "machine.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include <remat/doctor.h>
+
+enum { OPTION_JSON = 256 };
+
+static const struct argp_option options[] = {{"json", OPTION_JSON, NULL, 0, "print the findings as JSON", 0}, {0}};
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    bool *json = state->input;
+    switch (key) {
+    case OPTION_JSON: *json = true; break;
+    case ARGP_KEY_ARG: argp_error(state, "there is no FILE to give; '%s' is too much", argument); break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static const struct argp argp = {
+    options,
+    parse,
+    "",
+    "Say what was found on this machine: the processor and what the kernels make of it, memory and the limits on it, "
+    "and the libraries in use. Good to have in a report of a problem.\v"
+    "Example:\n  remat doctor\n  remat doctor --json",
+    NULL,
+    NULL,
+    NULL};
+
+/* One finding; `advice` is NULL where there is nothing to say. */
+typedef struct finding {
+    const char *name;
+    char value[512];
+    const char *advice;
+} finding;
+
+enum { FINDINGS_MOST = 32 };
+typedef struct findings {
+    finding list[FINDINGS_MOST];
+    size_t count;
+} findings;
+
+static void add(findings *all, const char *name, const char *advice, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static void add(findings *all, const char *name, const char *advice, const char *format, ...)
+{
+    if (all->count == FINDINGS_MOST)
+        return;
+    finding *made = &all->list[all->count++];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(made->value, sizeof made->value, format, arguments);
+    va_end(arguments);
+    made->name = name;
+    made->advice = advice;
+}
+
+static void add_size(findings *all, const char *name, const char *advice, uint64_t bytes)
+{
+    char size[REMAT_SIZE_TEXT], count[REMAT_COUNT_TEXT];
+    if (bytes == MACHINE_NO_LIMIT)
+        add(all, name, NULL, "no limit");
+    else
+        add(all, name, advice, "%s (%s bytes)", remat_size_print(bytes, size), remat_count_print(bytes, count));
+}
+
+static void find_program(findings *all)
+{
+    char text[512];
+    add(all, "version", NULL, "%s", remat_version());
+    add(all, "compiler", NULL, "%s", remat_compiler_name());
+    add(all, "charts", NULL, "%s", remat_chart_name());
+    if (machine_libraries(text, sizeof text))
+        add(all, "libraries", NULL, "%s", text);
+}
+
+static void find_processor(findings *all)
+{
+    char text[512];
+    if (machine_processor(text, sizeof text))
+        add(all, "processor", NULL, "%s", text);
+    machine_features(text, sizeof text);
+    add(all, "features", NULL, "%s", *text ? text : "none that the kernels know");
+    const char *kernels = remat_kernels_name();
+    add(all, "kernels",
+        strcmp(kernels, "portable") == 0 ? "no faster instruction set was found: training is slow" : NULL, "%s",
+        kernels);
+    long online = machine_cores_online(), usable = machine_cores_usable();
+    add(all, "cores", usable < online ? "this process may not use all of them" : NULL, "%ld usable of %ld", usable,
+        online);
+    double share = machine_core_limit();
+    if (share > 0)
+        add(all, "cpu limit",
+            share < (double)usable ? "the group's share is smaller than the cores: use fewer threads" : NULL,
+            "%.2f cores", share);
+    add(all, "OpenMP", NULL, "version %d, %d threads", remat_openmp_version(), machine_threads());
+}
+
+static void find_memory(findings *all)
+{
+    char text[512];
+    machine_memory memory;
+    machine_read_memory(&memory);
+    add_size(all, "memory", NULL, memory.total);
+    add_size(all, "available", NULL, memory.available);
+    add_size(all, "swap", memory.swap_used > 0 ? "some of it is in use: times are not to be trusted" : NULL,
+             memory.swap_total);
+    add_size(all, "group limit",
+             memory.group < memory.total ? "a budget has to stay below this, not below the memory" : NULL,
+             memory.group);
+    add_size(all, "address space", "RLIMIT_AS: a budget has to stay below this", memory.address_space);
+    add_size(all, "data", "RLIMIT_DATA: a budget has to stay below this", memory.data);
+    add_size(all, "locked", NULL, memory.locked);
+    add_size(all, "stack", NULL, memory.stack);
+    add_size(all, "page size", NULL, memory.page);
+    if (machine_huge_pages(text, sizeof text))
+        add(all, "huge pages", NULL, "%s", text);
+}
+
+static void print_quoted(const char *text)
+{
+    putchar('"');
+    for (const char *at = text; *at; at++) {
+        if (*at == '"' || *at == '\\')
+            putchar('\\');
+        if ((unsigned char)*at >= 0x20)
+            putchar(*at);
+    }
+    putchar('"');
+}
+
+static void print_json(const findings *all)
+{
+    printf("{\"format\": \"remat-doctor\", \"version\": 1, \"findings\": [");
+    for (size_t i = 0; i < all->count; i++) {
+        printf("%s\n  {\"name\": ", i ? "," : "");
+        print_quoted(all->list[i].name);
+        printf(", \"value\": ");
+        print_quoted(all->list[i].value);
+        if (all->list[i].advice) {
+            printf(", \"advice\": ");
+            print_quoted(all->list[i].advice);
+        }
+        printf("}");
+    }
+    printf("]}\n");
+}
+
+int command_doctor(remat_context *context, int argc, char **argv)
+{
+    (void)context;
+    bool json = false;
+    command_parse(&argp, argc, argv, &json);
+    findings all = {.count = 0};
+    find_program(&all);
+    find_processor(&all);
+    find_memory(&all);
+    if (json) {
+        print_json(&all);
+        return 0;
+    }
+    for (size_t i = 0; i < all.count; i++) {
+        printf("%-14s %s\n", all.list[i].name, all.list[i].value);
+        if (all.list[i].advice)
+            printf("%-14s ! %s\n", "", all.list[i].advice);
+    }
+    return 0;
+}

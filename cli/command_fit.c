@@ -1,0 +1,284 @@
+#include <string.h>
+
+#include "command.h"
+#include "model_file.h"
+#include "run_text.h"
+
+enum { OPTION_BATCH = 256, OPTION_PROFILE, OPTION_STRATEGY, OPTION_JSON };
+
+typedef struct fit_command {
+    remat_context *context;
+    const char *file;
+    remat_train_options options;
+    bool largest, json;
+} fit_command;
+
+static const struct argp_option options[] = {
+    {"budget", 'b', "SIZE", 0, "does training fit into SIZE bytes in all? (default: the model's budget, or none)", 0},
+    {"batch", OPTION_BATCH, "N", 0, "samples a micro-batch (default: the model's); auto: the most that fit the budget",
+     0},
+    {"strategy", OPTION_STRATEGY, "NAME[:ARG]", 0, "what to keep (default: the best within the budget)", 0},
+    {"profile", OPTION_PROFILE, "FILE", 0, "plan with measured costs, from `remat profile`", 0},
+    {"threads", 'j', "N", 0, "threads to compute with (default: all cores); each has scratch of its own", 0},
+    {"json", OPTION_JSON, NULL, 0, "print the answers as JSON", 1},
+    {0}};
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    fit_command *command = state->input;
+    switch (key) {
+    case 'b': command->options.budget_bytes = command_size(state, command->context, argument); break;
+    case 'j': command->options.threads = command_threads(state, command->context, argument); break;
+    case OPTION_BATCH:
+        command->largest = strcmp(argument, "auto") == 0;
+        command->options.batch_size = command->largest ? 0 : command_count(state, command->context, argument);
+        if (!command->largest && command->options.batch_size == 0)
+            argp_error(state, "--batch takes a number from 1 on, or auto");
+        break;
+    case OPTION_STRATEGY: command->options.strategy = argument; break;
+    case OPTION_PROFILE: command->options.profile_path = argument; break;
+    case OPTION_JSON: command->json = true; break;
+    case ARGP_KEY_ARG:
+        if (command->file)
+            argp_error(state, "one MODEL.ini is enough; '%s' is a second", argument);
+        command->file = argument;
+        break;
+    case ARGP_KEY_END:
+        if (!command->file)
+            argp_error(state, "MODEL.ini is missing: a model, or - for standard input");
+        break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static const struct argp argp = {
+    options,
+    parse,
+    "MODEL.ini",
+    "Say before training whether a model fits: where the bytes go, the smallest budget and the "
+    "layer that makes it, the budget from which nothing is recomputed, what clipping and "
+    "accumulation add. Exits with 4 where it does not fit.\v"
+    "Example:\n  remat fit gpt.ini --budget 300MiB\n  remat fit gpt.ini --budget 2GB --batch auto",
+    NULL,
+    NULL,
+    NULL};
+
+/* ---- the questions ---- */
+
+/* Bytes of the smallest budget, and with nothing recomputed. */
+typedef struct ends {
+    uint64_t least, keep_all;
+} ends;
+
+typedef struct answers {
+    bool fits;
+    remat_trainer *trainer;        /* whose figures are shown: of the plan that fits, or of the smallest */
+    remat_trainer_figures figures; /* of it */
+    uint64_t budget;               /* REMAT_NO_BUDGET where none */
+    ends ends;
+    char layer[256];             /* that makes the smallest budget; "" */
+    uint64_t least_cost;         /* of a step at the smallest budget */
+    ends clipping, accumulating; /* what they add */
+    bool clips, accumulates;
+} answers;
+
+static remat_status plan_best(const fit_command *command, remat_model *model, uint64_t budget, remat_trainer **trainer)
+{
+    remat_train_options wanted = command->options;
+    wanted.strategy = "optimal";
+    wanted.budget_bytes = budget;
+    return model_file_plan(model, &wanted, trainer);
+}
+
+static remat_status find_ends(const fit_command *command, remat_model *model, const char *clip, const char *accumulate,
+                              ends *found)
+{
+    remat_trainer *trainer;
+    remat_trainer_figures figures;
+    remat_status status = clip ? remat_model_set(model, REMAT_PROPERTIES(clip, accumulate)) : REMAT_OK;
+    if (status == REMAT_OK)
+        status = plan_best(command, model, INT64_MAX, &trainer);
+    if (status != REMAT_OK)
+        return status;
+    remat_trainer_get_figures(trainer, &figures);
+    remat_trainer_destroy(trainer);
+    *found = (ends){figures.min_budget_bytes, figures.total_bytes - figures.arena_bytes + figures.keep_all_arena_bytes};
+    return REMAT_OK;
+}
+
+/* What a setting adds to both ends: it may take nothing, but never gives. */
+static ends added(ends with, ends without)
+{
+    return (ends){with.least > without.least ? with.least - without.least : 0,
+                  with.keep_all > without.keep_all ? with.keep_all - without.keep_all : 0};
+}
+
+/* The settings of the model are changed for this, so it comes last. */
+static remat_status find_additions(const fit_command *command, remat_model *model, answers *found)
+{
+    ends plain, clipping, accumulating;
+    remat_status status = find_ends(command, model, "clip_norm=0", "accumulate=1", &plain);
+    if (status == REMAT_OK)
+        status = find_ends(command, model, "clip_norm=1", "accumulate=1", &clipping);
+    if (status == REMAT_OK)
+        status = find_ends(command, model, "clip_norm=0", "accumulate=2", &accumulating);
+    if (status != REMAT_OK)
+        return status;
+    found->clipping = added(clipping, plain);
+    found->accumulating = added(accumulating, plain);
+    return REMAT_OK;
+}
+
+static remat_status find_least(const fit_command *command, remat_model *model, answers *found, remat_trainer **least)
+{
+    remat_trainer_figures figures;
+    remat_status status = find_ends(command, model, NULL, NULL, &found->ends);
+    if (status == REMAT_OK)
+        status = plan_best(command, model, found->ends.least, least);
+    if (status != REMAT_OK)
+        return status;
+    remat_trainer_get_figures(*least, &figures);
+    snprintf(found->layer, sizeof found->layer, "%s", figures.peak_layer ? figures.peak_layer : "");
+    found->least_cost = figures.cost;
+    return REMAT_OK;
+}
+
+static remat_status answer(const fit_command *command, remat_model *model, answers *found)
+{
+    remat_trainer *least = NULL;
+    remat_status status = model_file_plan(model, &command->options, &found->trainer);
+    found->fits = status == REMAT_OK;
+    if (status == REMAT_INFEASIBLE)
+        command_fail(command->context, status);
+    else if (status != REMAT_OK)
+        return status;
+    status = find_least(command, model, found, &least);
+    if (status != REMAT_OK) {
+        remat_trainer_destroy(least);
+        return status;
+    }
+    if (!found->fits)
+        found->trainer = least;
+    else
+        remat_trainer_destroy(least);
+    remat_trainer_get_figures(found->trainer, &found->figures);
+    found->budget = found->fits ? found->figures.budget_bytes : command->options.budget_bytes;
+    found->clips = found->figures.clip_norm > 0;
+    found->accumulates = found->figures.accumulate > 1;
+    return find_additions(command, model, found);
+}
+
+/* ---- the answers ---- */
+
+/* Both ends of what a budget can be, side by side. */
+static void print_ends(const answers *found)
+{
+    char least[REMAT_COUNT_TEXT], all[REMAT_COUNT_TEXT], least_size[REMAT_SIZE_TEXT], all_size[REMAT_SIZE_TEXT];
+    uint64_t keep_all_cost = found->figures.keep_all_cost;
+    printf("%-20s %16s %20s\n", "", "smallest budget", "nothing recomputed");
+    printf("%-20s %16s %20s  bytes\n", "from", remat_count_print(found->ends.least, least),
+           remat_count_print(found->ends.keep_all, all));
+    printf("%-20s %16s %20s\n", "", remat_size_print(found->ends.least, least_size),
+           remat_size_print(found->ends.keep_all, all_size));
+    printf("%-20s %+14.1f %% %18.1f %%\n", "time",
+           keep_all_cost ? 100 * ((double)found->least_cost / (double)keep_all_cost - 1) : 0.0, 0.0);
+}
+
+static void print_addition(const char *what, ends more, bool used)
+{
+    char least[REMAT_SIZE_TEXT], all[REMAT_SIZE_TEXT];
+    printf("%-20s %16s %20s%s\n", what, remat_size_print(more.least, least), remat_size_print(more.keep_all, all),
+           used ? "  in use" : "");
+}
+
+static void print_text(const fit_command *command, const answers *found)
+{
+    char budget[REMAT_SIZE_TEXT];
+    bool timed = command->options.profile_path != NULL;
+    const remat_trainer_figures *figures = &found->figures;
+    run_text_title(stdout, figures);
+    if (found->budget != REMAT_NO_BUDGET)
+        printf(found->fits ? ": fits into %s\n" : ": does not fit into %s; this is the smallest plan\n",
+               remat_size_print(found->budget, budget));
+    else
+        printf(": without a budget\n");
+    if (command->largest)
+        printf("%llu is the largest batch that fits\n", (unsigned long long)figures->batch_size);
+    putchar('\n');
+    run_text_memory(stdout, figures);
+    putchar('\n');
+    print_ends(found);
+    print_addition("clip_norm adds", found->clipping, found->clips);
+    print_addition("accumulate adds", found->accumulating, found->accumulates);
+    if (found->layer[0])
+        printf("layer %s makes the smallest budget\n", found->layer);
+    putchar('\n');
+    run_text_plan(stdout, figures, timed);
+}
+
+static void print_addition_json(const char *what, ends more, bool used)
+{
+    printf(",\n  \"%s\": {\"used\": %s, \"adds_bytes\": %llu, \"adds_min_budget_bytes\": %llu}", what,
+           used ? "true" : "false", (unsigned long long)more.keep_all, (unsigned long long)more.least);
+}
+
+static void print_json(const fit_command *command, const answers *found)
+{
+    printf("{\"format\": \"remat-fit\", \"version\": 1, \"fits\": %s,\n  ", found->fits ? "true" : "false");
+    run_text_json_text(stdout, "", "model", found->figures.model);
+    run_text_json_text(stdout, ", ", "strategy", found->figures.strategy);
+    if (found->budget != REMAT_NO_BUDGET)
+        printf(", \"budget_bytes\": %llu", (unsigned long long)found->budget);
+    if (command->largest)
+        printf(", \"largest_batch\": %llu", (unsigned long long)found->figures.batch_size);
+    printf(",\n  \"min_budget_bytes\": %llu, \"keep_all_bytes\": %llu, \"min_budget_cost\": %llu",
+           (unsigned long long)found->ends.least, (unsigned long long)found->ends.keep_all,
+           (unsigned long long)found->least_cost);
+    if (found->layer[0])
+        run_text_json_text(stdout, ", ", "min_budget_layer", found->layer);
+    print_addition_json("clip_norm", found->clipping, found->clips);
+    print_addition_json("accumulation", found->accumulating, found->accumulates);
+    printf(",\n  \"plan\": {");
+    run_text_json(stdout, &found->figures, command->options.profile_path != NULL);
+    printf("}}\n");
+}
+
+static remat_status fit(fit_command *command, remat_model *model, answers *found)
+{
+    remat_status status = REMAT_OK;
+    if (command->largest) {
+        remat_train_options wanted = command->options;
+        wanted.plan_only = true;
+        status = remat_train_largest_batch(model, &wanted, &command->options.batch_size);
+    }
+    if (status == REMAT_OK)
+        status = answer(command, model, found);
+    if (status != REMAT_OK)
+        return status;
+    if (command->json)
+        print_json(command, found);
+    else
+        print_text(command, found);
+    return REMAT_OK;
+}
+
+int command_fit(remat_context *context, int argc, char **argv)
+{
+    fit_command command = {.context = context};
+    remat_train_options_init(&command.options);
+    command_parse(&argp, argc, argv, &command);
+    remat_model *model;
+    remat_status status = model_file_read_model(context, command.file, &model);
+    if (status != REMAT_OK)
+        return (int)status;
+    answers found = {0};
+    status = fit(&command, model, &found);
+    if (status != REMAT_OK)
+        command_fail(context, status);
+    else if (!found.fits)
+        status = REMAT_INFEASIBLE;
+    remat_trainer_destroy(found.trainer);
+    remat_model_destroy(model);
+    return (int)status;
+}

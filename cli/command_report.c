@@ -1,0 +1,330 @@
+#include "command.h"
+#include "terminal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <remat/report.h>
+
+enum {
+    OPTION_JSON = 256,
+    OPTION_NO_CURVE,
+    OPTION_NO_ARENA,
+    OPTION_LOSSY,
+    OPTION_THREADS,
+    OPTION_BATCH,
+    FILES_MOST = 8
+};
+
+/* A file of the command line, whole in memory: what it is has to be known before it is read, and it may be a pipe. */
+typedef struct report_file {
+    const char *path;  /* as it was given */
+    const char *name;  /* in messages */
+    const char *label; /* in the page: without folders, unless two files would have the same */
+    char *bytes;
+    size_t count;
+    remat_file_kind kind;
+} report_file;
+
+typedef struct report_command {
+    remat_context *context;
+    const char *paths[FILES_MOST], *profile, *output;
+    size_t path_count;
+    remat_report_options options;
+    remat_train_options training; /* of models */
+    bool json;
+} report_command;
+
+static const struct argp_option options[] = {
+    {"output", 'o', "FILE", 0, "write the page to FILE (default: standard output, unless that is a terminal)", 0},
+    {"profile", 'p', "FILE", 0,
+     "the profile that the plans are for (default: the first profile among the FILEs); of models: measured costs", 0},
+    {"budget", 'b', "SIZE", 0, "of models: all memory that training takes", 0},
+    {"strategy", 's', "NAME[:ARG]", 0, "of models: how to decide, as in remat plan", 0},
+    {"batch", OPTION_BATCH, "N", 0, "of models: samples a micro-batch (default: the model's)", 0},
+    {"no-curve", OPTION_NO_CURVE, NULL, 0, "leave out the curve of cost over memory, which long chains take time for",
+     1},
+    {"no-arena", OPTION_NO_ARENA, NULL, 0, "leave out the map of the arena", 1},
+    {"allow-lossy", OPTION_LOSSY, NULL, 0, "of the curve: modes that lose precision may be used", 1},
+    {"threads", OPTION_THREADS, "N", 0, "of the curve: use N threads (default: all cores)", 1},
+    {"json", OPTION_JSON, NULL, 0, "write the page's data as JSON instead of the page", 1},
+    {0}};
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    report_command *command = state->input;
+    switch (key) {
+    case 'o': command->output = argument; break;
+    case 'p': command->profile = argument; break;
+    case 'b': command->training.budget_bytes = command_size(state, command->context, argument); break;
+    case 's': command->training.strategy = argument; break;
+    case OPTION_BATCH:
+        command->training.batch_size = command_count(state, command->context, argument);
+        if (command->training.batch_size == 0)
+            argp_error(state, "--batch takes a number from 1 on");
+        break;
+    case OPTION_NO_CURVE: command->options.curve = false; break;
+    case OPTION_NO_ARENA: command->options.arena = false; break;
+    case OPTION_LOSSY: command->options.allow_lossy = true; break;
+    case OPTION_THREADS: command->options.threads = command_threads(state, command->context, argument); break;
+    case OPTION_JSON: command->json = true; break;
+    case ARGP_KEY_ARG:
+        if (command->path_count == FILES_MOST)
+            argp_error(state, "a page takes %d FILEs at most; '%s' is one more", FILES_MOST, argument);
+        command->paths[command->path_count++] = argument;
+        break;
+    case ARGP_KEY_END:
+        if (command->path_count == 0)
+            argp_error(state,
+                       "FILE is missing: a profile, a plan, a model or the log of a run, or - for standard input");
+        if (!command->output && !command->json && terminal_is_output())
+            argp_error(state, "-o FILE is missing: a page is nothing to read in a terminal");
+        break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static const struct argp argp = {
+    options,
+    parse,
+    "FILE [FILE...]",
+    "Make one HTML page of the FILEs, profiles, plans, models and logs of runs, that opens in any browser without a "
+    "network: "
+    "memory over "
+    "time, the arena, the curve of cost over memory, the layers. Several FILEs are set side by side.\v"
+    "Example:\n  remat plan profile.json --budget 64MiB -o plan.json\n"
+    "  remat report plan.json --profile profile.json -o page.html\n"
+    "  remat report profile.json plan.json -o both.html\n"
+    "  remat report model.ini --budget 300MiB -o model.html\n"
+    "  remat report run.log -o run.html",
+    NULL,
+    NULL,
+    NULL};
+
+/* ---- reading ---- */
+
+static remat_status read_file(remat_context *context, const char *path, report_file *file)
+{
+    FILE *stream;
+    file->path = path;
+    remat_status status = command_open(context, path, &stream, &file->name);
+    if (status != REMAT_OK)
+        return status;
+    FILE *copy = open_memstream(&file->bytes, &file->count);
+    char part[1 << 14];
+    size_t got;
+    while (copy && (got = fread(part, 1, sizeof part, stream)) > 0)
+        fwrite(part, 1, got, copy);
+    bool failed = !copy || ferror(stream) || ferror(copy);
+    if (copy)
+        failed |= fclose(copy) != 0;
+    command_close(stream);
+    if (!failed)
+        return REMAT_OK;
+    fprintf(stderr, "remat: %s: cannot be read\n", file->name);
+    return REMAT_IO;
+}
+
+/* A stream over what was read; the caller closes it. */
+static FILE *reopen(const report_file *file)
+{
+    return fmemopen(file->count ? file->bytes : (char *)(uintptr_t) "\n", file->count ? file->count : 1, "r");
+}
+
+static remat_status tell_kind(remat_context *context, report_file *file)
+{
+    FILE *stream = reopen(file);
+    if (!stream)
+        return REMAT_NO_MEMORY;
+    remat_status status = remat_file_kind_tell(context, stream, file->name, &file->kind);
+    fclose(stream);
+    if (status != REMAT_OK)
+        command_fail(context, status);
+    else if (file->kind == REMAT_FILE_RUN && strcmp(file->path, "-") == 0) {
+        fprintf(stderr, "remat: the log of a run is read from a file, not from standard input\n");
+        status = REMAT_INVALID;
+    }
+    return status;
+}
+
+static remat_status read_profile(remat_context *context, const report_file *file, remat_profile **profile)
+{
+    FILE *stream = reopen(file);
+    if (!stream)
+        return REMAT_NO_MEMORY;
+    remat_status status = remat_profile_read(context, stream, file->name, profile);
+    fclose(stream);
+    return status;
+}
+
+/* ---- adding ---- */
+
+static remat_status add_plan(const report_command *command, const report_file *file, const remat_profile *profile,
+                             bool curve, remat_report *report)
+{
+    remat_report_options wanted = command->options;
+    wanted.curve &= curve;
+    FILE *stream = reopen(file);
+    if (!stream)
+        return REMAT_NO_MEMORY;
+    remat_plan *plan = NULL;
+    remat_status status;
+    if (profile) {
+        status = remat_plan_read(command->context, stream, file->name, profile, &plan);
+        if (status == REMAT_OK)
+            status = remat_report_add_plan(report, file->label, plan, &wanted);
+        remat_plan_destroy(plan);
+    } else {
+        status = remat_report_add_plan_file(report, file->label, stream);
+    }
+    fclose(stream);
+    return status;
+}
+
+static remat_status add_model(const report_command *command, const report_file *file, remat_report *report)
+{
+    FILE *stream = reopen(file);
+    if (!stream)
+        return REMAT_NO_MEMORY;
+    remat_model *model = NULL;
+    remat_trainer *trainer = NULL;
+    remat_train_options wanted = command->training;
+    wanted.plan_only = true;
+    wanted.profile_path = command->profile;
+    remat_status status = remat_model_read(command->context, stream, file->name, &model);
+    fclose(stream);
+    if (status == REMAT_OK)
+        status = remat_trainer_create(model, &wanted, &trainer);
+    if (status == REMAT_OK)
+        status = remat_report_add_trainer(report, file->label, trainer, &command->options);
+    remat_trainer_destroy(trainer);
+    remat_model_destroy(model);
+    return status;
+}
+
+/* `curve`: no file before this one shows the curve of the plans' profile, which is the same for all of them. */
+static remat_status add_file(const report_command *command, const report_file *file, const remat_profile *profile,
+                             bool curve, remat_report *report)
+{
+    remat_profile *own = NULL;
+    remat_status status;
+    switch (file->kind) {
+    case REMAT_FILE_PLAN: return add_plan(command, file, profile, curve, report);
+    case REMAT_FILE_PROFILE:
+        status = read_profile(command->context, file, &own);
+        if (status == REMAT_OK)
+            status = remat_report_add_profile(report, file->label, own, &command->options);
+        remat_profile_destroy(own);
+        return status;
+    case REMAT_FILE_MODEL: return add_model(command, file, report);
+    case REMAT_FILE_RUN: return remat_report_add_run(report, file->label, file->path);
+    default: break;
+    }
+    fprintf(stderr, "remat: %s: not a profile, a plan, a model or the log of a run\n", file->name);
+    return REMAT_BAD_INPUT;
+}
+
+static bool is_known(remat_file_kind kind)
+{
+    return kind <= REMAT_FILE_RUN;
+}
+
+/* The profile that plans are read with: the one that was named, or the first among the files. */
+static remat_status find_profile(const report_command *command, const report_file *files, remat_profile **profile)
+{
+    bool plans = false;
+    for (size_t i = 0; i < command->path_count; i++)
+        plans |= files[i].kind == REMAT_FILE_PLAN;
+    if (!plans)
+        return REMAT_OK;
+    if (command->profile)
+        return command_read_profile(command->context, command->profile, profile);
+    for (size_t i = 0; i < command->path_count; i++)
+        if (files[i].kind == REMAT_FILE_PROFILE) {
+            remat_status status = read_profile(command->context, &files[i], profile);
+            if (status != REMAT_OK)
+                command_fail(command->context, status);
+            return status;
+        }
+    return REMAT_OK;
+}
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+static void set_labels(const report_command *command, report_file *files)
+{
+    for (size_t i = 0; i < command->path_count; i++) {
+        files[i].label = last_part(files[i].name);
+        for (size_t j = 0; j < command->path_count; j++)
+            if (j != i && strcmp(files[i].label, last_part(files[j].name)) == 0)
+                files[i].label = files[i].name;
+    }
+}
+
+static remat_status add_files(const report_command *command, report_file *files, remat_report *report)
+{
+    for (size_t i = 0; i < command->path_count; i++) {
+        remat_status status = read_file(command->context, command->paths[i], &files[i]);
+        if (status == REMAT_OK)
+            status = tell_kind(command->context, &files[i]);
+        if (status != REMAT_OK)
+            return status;
+    }
+    set_labels(command, files);
+    remat_profile *profile = NULL;
+    remat_status status = find_profile(command, files, &profile);
+    bool curve = true;
+    for (size_t i = 0; i < command->path_count; i++)
+        curve &= command->profile || files[i].kind != REMAT_FILE_PROFILE;
+    for (size_t i = 0; status == REMAT_OK && i < command->path_count; i++) {
+        size_t before = remat_report_count(report);
+        status = add_file(command, &files[i], profile, curve, report);
+        curve &= files[i].kind != REMAT_FILE_PLAN;
+        if (status != REMAT_OK && remat_report_count(report) == before && is_known(files[i].kind))
+            command_fail(command->context, status);
+    }
+    remat_profile_destroy(profile);
+    return status;
+}
+
+static remat_status write_report(const report_command *command, const remat_report *report)
+{
+    if (!command->json)
+        return command->output ? remat_report_save(report, command->output) : remat_report_write(report, stdout);
+    FILE *to = command->output ? fopen(command->output, "w") : stdout;
+    if (!to) {
+        fprintf(stderr, "remat: %s: cannot be opened\n", command->output);
+        return REMAT_IO;
+    }
+    remat_status status = remat_report_write_json(report, to);
+    if (to != stdout && fclose(to) != 0)
+        status = REMAT_IO;
+    return status;
+}
+
+int command_report(remat_context *context, int argc, char **argv)
+{
+    report_command command = {.context = context};
+    remat_report_options_init(&command.options);
+    remat_train_options_init(&command.training);
+    command_parse(&argp, argc, argv, &command);
+    report_file files[FILES_MOST] = {{0}};
+    remat_report *report;
+    remat_status status = remat_report_create(context, &report);
+    if (status == REMAT_OK)
+        status = add_files(&command, files, report);
+    if (status == REMAT_OK) {
+        status = write_report(&command, report);
+        if (status != REMAT_OK)
+            command_fail(context, status);
+    }
+    for (size_t i = 0; i < command.path_count; i++)
+        free(files[i].bytes);
+    remat_report_destroy(report);
+    return (int)status;
+}

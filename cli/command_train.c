@@ -1,0 +1,289 @@
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "memory_limit.h"
+#include "model_file.h"
+#include "progress.h"
+#include "run_text.h"
+#include "trace.h"
+
+enum {
+    OPTION_STRATEGY = 256,
+    OPTION_PLAN,
+    OPTION_PROFILE,
+    OPTION_KERNELS,
+    OPTION_STEPS,
+    OPTION_SEED,
+    OPTION_BATCH,
+    OPTION_SAVE,
+    OPTION_RESUME,
+    OPTION_WEIGHTS,
+    OPTION_WEIGHTS_ONLY,
+    OPTION_LOG,
+    OPTION_JSON,
+    OPTION_MEMORY_LIMIT,
+    OPTION_TRACE,
+};
+
+typedef struct train_command {
+    remat_context *context;
+    const char *file, *save, *resume, *weights, *log, *trace;
+    remat_train_options options;
+    bool json, quiet, weights_only;
+    bool largest; /* the largest batch that fits */
+    bool hard;    /* the system keeps the process within the budget */
+    progress_display progress;
+} train_command;
+
+static const struct argp_option options[] = {
+    {"budget", 'b', "SIZE", 0, "train within SIZE bytes in all: 300MiB, 2GB (default: the model's budget, or none)", 0},
+    {"strategy", OPTION_STRATEGY, "NAME[:ARG]", 0,
+     "what to keep: none, full, every-nth:2, ... (default: the model's blocks, or the best within the budget)", 0},
+    {"plan", OPTION_PLAN, "FILE", 0, "run this plan instead of making one", 0},
+    {"profile", OPTION_PROFILE, "FILE", 0, "plan with measured costs, from `remat profile`", 0},
+    {"steps", OPTION_STEPS, "N", 0,
+     "train for N steps in all (default: the model's epochs); 0 only makes the first weights", 1},
+    {"memory-limit", OPTION_MEMORY_LIMIT, "hard", 0,
+     "let the system refuse all memory beyond the budget, what the planned program has already and 8 MiB for its own "
+     "tables: training then ends with exit code 5 instead of growing",
+     0},
+    {"batch", OPTION_BATCH, "N", 0, "samples a micro-batch (default: the model's); auto: the most that fit the budget",
+     1},
+    {"seed", OPTION_SEED, "N", 0, "seed of weights, order and dropout (default: the model's)", 1},
+    {"threads", 'j', "N", 0, "threads to compute with (default: all cores); the bits do not depend on it", 1},
+    {"kernels", OPTION_KERNELS, "NAME", 0, "fast (default) or reference", 1},
+    {"save", OPTION_SAVE, "FILE", 0, "write weights and state there at the end, after Ctrl-C as well", 2},
+    {"weights-only", OPTION_WEIGHTS_ONLY, NULL, 0, "leave the optimizer's state out of what is saved", 2},
+    {"resume", OPTION_RESUME, "FILE", 0, "go on where the saved training stopped, with the same bits", 2},
+    {"weights", OPTION_WEIGHTS, "FILE", 0, "start with these weights", 2},
+    {"log", OPTION_LOG, "FILE", 0, "write a line of JSON for every step", 3},
+    {"trace", OPTION_TRACE, "FILE", 0, "write every action of the run to FILE, JSON for Perfetto or chrome://tracing",
+     3},
+    {"json", OPTION_JSON, NULL, 0, "print the closing figures as JSON", 3},
+    {"quiet", 'q', NULL, 0, "no progress", 3},
+    {0}};
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    train_command *command = state->input;
+    switch (key) {
+    case 'b': command->options.budget_bytes = command_size(state, command->context, argument); break;
+    case 'j': command->options.threads = command_threads(state, command->context, argument); break;
+    case 'q': command->quiet = true; break;
+    case OPTION_STRATEGY: command->options.strategy = argument; break;
+    case OPTION_PLAN: command->options.plan_path = argument; break;
+    case OPTION_PROFILE: command->options.profile_path = argument; break;
+    case OPTION_KERNELS: command->options.kernels = argument; break;
+    case OPTION_STEPS: command->options.steps = command_count(state, command->context, argument); break;
+    case OPTION_BATCH:
+        command->largest = strcmp(argument, "auto") == 0;
+        command->options.batch_size = command->largest ? 0 : command_count(state, command->context, argument);
+        if (!command->largest && command->options.batch_size == 0)
+            argp_error(state, "--batch takes a number from 1 on, or auto");
+        break;
+    case OPTION_MEMORY_LIMIT:
+        if (strcmp(argument, "hard") != 0)
+            argp_error(state, "--memory-limit takes 'hard', not '%s'", argument);
+        command->hard = true;
+        break;
+    case OPTION_SEED: command->options.seed = command_count(state, command->context, argument); break;
+    case OPTION_SAVE: command->save = argument; break;
+    case OPTION_RESUME: command->resume = argument; break;
+    case OPTION_WEIGHTS: command->weights = argument; break;
+    case OPTION_WEIGHTS_ONLY: command->weights_only = true; break;
+    case OPTION_TRACE: command->trace = argument; break;
+    case OPTION_LOG: command->log = argument; break;
+    case OPTION_JSON: command->json = true; break;
+    case ARGP_KEY_ARG:
+        if (command->file)
+            argp_error(state, "one MODEL.ini is enough; '%s' is a second", argument);
+        command->file = argument;
+        break;
+    case ARGP_KEY_END:
+        if (!command->file)
+            argp_error(state, "MODEL.ini is missing");
+        if (command->resume && command->weights)
+            argp_error(state, "--resume brings its own weights: leave out --weights");
+        break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static const struct argp argp = {
+    options,
+    parse,
+    "MODEL.ini",
+    "Train a model within a budget of bytes. What is kept and what is recomputed is decided "
+    "before the first step, and so is the memory; results do not depend on it.\v"
+    "Example:\n  remat train gpt.ini --budget 64MiB --steps 200 --save gpt.safetensors",
+    NULL,
+    NULL,
+    NULL};
+
+/* Ctrl-C: the running step ends, the weights are saved. A second one ends at once. */
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal_number)
+{
+    (void)signal_number;
+    interrupted = 1;
+    signal(SIGINT, SIG_DFL);
+}
+
+static bool on_step(void *user, const remat_step_result *result)
+{
+    train_command *command = user;
+    progress_step(&command->progress, result);
+    return !interrupted;
+}
+
+static void on_validation(void *user, uint64_t step, const remat_validation_result *result)
+{
+    train_command *command = user;
+    progress_validation(&command->progress, step, result);
+}
+
+/* What is going to happen, before it does. */
+static void print_plan(const remat_trainer_figures *figures, bool timed)
+{
+    char total[REMAT_SIZE_TEXT], weights[REMAT_SIZE_TEXT], moments[REMAT_SIZE_TEXT], arena[REMAT_SIZE_TEXT],
+        scratch[REMAT_SIZE_TEXT];
+    run_text_title(stderr, figures);
+    fprintf(stderr, ", %u threads, %s kernels\n", figures->threads, figures->kernels);
+    fprintf(stderr, "memory %s: weights %s, optimizer %s, arena %s, scratch %s\n",
+            remat_size_print(figures->total_bytes, total), remat_size_print(figures->weight_bytes, weights),
+            remat_size_print(figures->optimizer_bytes + figures->gradient_bytes, moments),
+            remat_size_print(figures->arena_bytes, arena), remat_size_print(figures->scratch_bytes, scratch));
+    run_text_plan(stderr, figures, timed);
+}
+
+static void print_json(const remat_trainer_figures *figures, const remat_run_result *result, bool timed)
+{
+    printf("{\n  \"format\": \"remat-train\", \"version\": 1,\n  ");
+    run_text_json_text(stdout, "", "strategy", figures->strategy);
+    run_text_json_text(stdout, ", ", "kernels", figures->kernels);
+    printf(", \"threads\": %u,\n  \"steps\": %llu", figures->threads, (unsigned long long)result->steps);
+    run_text_json_number(stdout, ", ", "last_loss", result->last_loss);
+    run_text_json_number(stdout, ", ", "best_validation_loss", result->best_validation_loss);
+    run_text_json_number(stdout, ",\n  ", "step_seconds", result->mean_step_seconds);
+    run_text_json_number(stdout, ", ", "predicted_step_seconds", timed ? 1e-9 * (double)figures->cost : NAN);
+    printf(",\n  \"allocated_bytes\": %llu, \"peak_resident_bytes\": %llu, \"forwards_run\": %llu,\n  ",
+           (unsigned long long)result->allocated_bytes, (unsigned long long)result->peak_resident_bytes,
+           (unsigned long long)result->forwards);
+    run_text_json(stdout, figures, timed);
+    printf(",\n  \"stopped\": %s, \"stopped_early\": %s\n}\n", result->stopped ? "true" : "false",
+           result->stopped_early ? "true" : "false");
+}
+
+static void print_end(const remat_trainer_figures *figures, const remat_run_result *result, bool timed)
+{
+    fprintf(stderr, "%llu steps%s, loss %.6f\n\n", (unsigned long long)result->steps,
+            result->stopped         ? " (interrupted)"
+            : result->stopped_early ? " (stopped early: validation no longer improves)"
+                                    : "",
+            result->last_loss);
+    run_text_truth(stderr, figures, result, timed);
+}
+
+static remat_status train(train_command *command, remat_trainer *trainer)
+{
+    if (command->weights)
+        if (remat_trainer_load(trainer, command->weights) != REMAT_OK)
+            return remat_context_error(command->context)->status;
+    uint64_t first = 0;
+    if (command->resume) {
+        remat_status status = remat_trainer_resume(trainer, command->resume);
+        if (status != REMAT_OK)
+            return status;
+        first = remat_trainer_steps_taken(trainer);
+    }
+    remat_trainer_figures figures;
+    bool timed = command->options.profile_path != NULL;
+    remat_trainer_get_figures(trainer, &figures);
+    if (!command->quiet)
+        print_plan(&figures, timed);
+    progress_start(&command->progress, trainer, first, command->quiet);
+    signal(SIGINT, on_interrupt);
+    remat_run_hooks hooks;
+    remat_run_hooks_init(&hooks);
+    hooks.on_step = on_step;
+    hooks.on_validation = on_validation;
+    hooks.user = command;
+    hooks.log_path = command->log;
+    remat_run_result result;
+    trace *watched = NULL;
+    remat_status status = command->trace ? trace_start(trainer, command->trace, &watched) : REMAT_OK;
+    if (status == REMAT_OK)
+        status = remat_trainer_run(trainer, &hooks, &result);
+    remat_status traced = trace_end(watched);
+    progress_end(&command->progress);
+    if (status == REMAT_OK)
+        status = traced;
+    if (status != REMAT_OK)
+        return status;
+    if (command->save)
+        status = remat_trainer_save(trainer, command->save, !command->weights_only);
+    if (status != REMAT_OK)
+        return status;
+    if (!command->quiet)
+        print_end(&figures, &result, timed);
+    if (command->json)
+        print_json(&figures, &result, timed);
+    return REMAT_OK;
+}
+
+/* Planned once before, so that what planning takes is there already and the budget is for the tensors. */
+static remat_status limit_memory(const train_command *command, remat_model *model)
+{
+    remat_trainer *planned;
+    remat_trainer_figures figures;
+    remat_status status = model_file_plan(model, &command->options, &planned);
+    if (status != REMAT_OK)
+        return command_fail(command->context, status), status;
+    remat_trainer_get_figures(planned, &figures);
+    status = REMAT_INVALID;
+    if (figures.budget_bytes == REMAT_NO_BUDGET)
+        fprintf(stderr, "remat: --memory-limit hard needs a budget: give --budget, or set it in the model\n");
+    else
+        status = memory_limit_set(figures.budget_bytes, figures.threads) ? REMAT_OK : REMAT_IO;
+    remat_trainer_destroy(planned);
+    return status;
+}
+
+static remat_status prepare(train_command *command, remat_model *model)
+{
+    if (command->largest) {
+        remat_status status = remat_train_largest_batch(model, &command->options, &command->options.batch_size);
+        if (status != REMAT_OK)
+            return command_fail(command->context, status), status;
+    }
+    return command->hard ? limit_memory(command, model) : REMAT_OK;
+}
+
+int command_train(remat_context *context, int argc, char **argv)
+{
+    train_command command = {.context = context};
+    remat_train_options_init(&command.options);
+    command_parse(&argp, argc, argv, &command);
+    remat_model *model;
+    remat_status status = remat_model_load(context, command.file, &model);
+    if (status != REMAT_OK)
+        return command_fail(context, status);
+    remat_trainer *trainer = NULL;
+    status = prepare(&command, model);
+    if (status == REMAT_OK) {
+        status = remat_trainer_create(model, &command.options, &trainer);
+        if (status == REMAT_OK)
+            status = train(&command, trainer);
+        if (status != REMAT_OK)
+            command_fail(context, status);
+    }
+    remat_trainer_destroy(trainer);
+    remat_model_destroy(model);
+    return (int)status;
+}

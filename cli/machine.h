@@ -1,0 +1,31 @@
+/* What the machine says of itself, for `remat doctor`. Functions with a text fill it and return false where the
+ * machine does not say. */
+#ifndef REMAT_CLI_MACHINE_H
+#define REMAT_CLI_MACHINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MACHINE_NO_LIMIT UINT64_MAX
+
+bool machine_processor(char *text, size_t room);
+void machine_features(char *text, size_t room); /* that the kernels can use, with spaces between */
+bool machine_libraries(char *text, size_t room);
+bool machine_huge_pages(char *text, size_t room);
+
+long machine_cores_online(void);
+long machine_cores_usable(void); /* by this process */
+double machine_core_limit(void); /* of its control group, in cores; 0 where there is none */
+int machine_threads(void);       /* that OpenMP would start */
+
+/* Bytes; MACHINE_NO_LIMIT where there is none. */
+typedef struct machine_memory {
+    uint64_t total, available, swap_total, swap_used;
+    uint64_t group; /* the least limit of the control groups that this process is in */
+    uint64_t address_space, data, locked, stack;
+    uint64_t page;
+} machine_memory;
+void machine_read_memory(machine_memory *memory);
+
+#endif

@@ -1,0 +1,24 @@
+/* Files that may be a profile or a model: told apart by what they contain. */
+#ifndef REMAT_CLI_MODEL_FILE_H
+#define REMAT_CLI_MODEL_FILE_H
+
+#include "command.h"
+
+/* Reads one or the other: exactly one of *profile and *model is set. "-" is standard input. Says on stderr what is
+ * wrong. */
+remat_status model_file_read(remat_context *context, const char *path, remat_profile **profile, remat_model **model);
+
+/* The same for commands that take models only. */
+remat_status model_file_read_model(remat_context *context, const char *path, remat_model **model);
+
+/* Another batch size for the model; 0 leaves it as it is. */
+remat_status model_file_set_batch(remat_model *model, uint64_t batch);
+
+/* Plans a training step without training. `options` as for training; plan_only is set here. */
+remat_status model_file_plan(remat_model *model, const remat_train_options *options, remat_trainer **trainer);
+
+/* The same with as much memory as it may want, whatever budget the options or the model have: it tells the least that
+ * would do. */
+remat_status model_file_plan_freely(remat_model *model, const remat_train_options *options, remat_trainer **trainer);
+
+#endif

@@ -1,0 +1,148 @@
+#include "model_sweep.h"
+#include "model_file.h"
+#include "plot.h"
+#include "run_text.h"
+
+#include <stdlib.h>
+
+enum { ROWS_SHOWN = 24 };
+
+typedef struct curve {
+    const remat_train_point *points;
+    size_t count, knee;
+    remat_trainer_figures figures; /* of the cheapest plan */
+    uint64_t keep_all_bytes;       /* in all, with nothing recomputed */
+    bool timed, all;
+} curve;
+
+static double percent(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 100.0;
+}
+
+static double overhead(const curve *shown, const remat_train_point *point)
+{
+    return percent(point->cost, shown->figures.keep_all_cost) - 100;
+}
+
+/* The point farthest below the line between the two ends, as for profiles. */
+static size_t find_knee(const remat_train_point *points, size_t count)
+{
+    size_t knee = 0;
+    double deepest = 0;
+    if (count < 2)
+        return 0;
+    double width = (double)(points[count - 1].total_bytes - points[0].total_bytes);
+    double height = (double)points[0].cost - (double)points[count - 1].cost;
+    for (size_t i = 0; i < count && width > 0 && height > 0; i++) {
+        double right = (double)(points[i].total_bytes - points[0].total_bytes) / width;
+        double depth = ((double)points[0].cost - (double)points[i].cost) / height - right;
+        if (depth > deepest) {
+            deepest = depth;
+            knee = i;
+        }
+    }
+    return knee;
+}
+
+/* Rows of the table: both ends, the knee, and what lies evenly between. */
+static bool is_shown(const curve *shown, size_t i)
+{
+    size_t last = shown->count - 1;
+    if (shown->all || shown->count <= ROWS_SHOWN || i == 0 || i == shown->knee || i == last)
+        return true;
+    return i * (ROWS_SHOWN - 1) / last != (i + 1) * (ROWS_SHOWN - 1) / last;
+}
+
+static void print_table(const curve *shown)
+{
+    size_t rows = 0;
+    run_text_title(stdout, &shown->figures);
+    printf(", %zu plans, costs %s\n\n", shown->count, shown->timed ? "measured" : "modelled");
+    printf("%16s %11s %11s %9s %12s %9s %7s\n", "total bytes", "", "arena", "of all", "step", "more", "again");
+    for (size_t i = 0; i < shown->count; i++) {
+        if (!is_shown(shown, i))
+            continue;
+        rows++;
+        const remat_train_point *point = &shown->points[i];
+        char bytes[REMAT_COUNT_TEXT], size[REMAT_SIZE_TEXT], arena[REMAT_SIZE_TEXT];
+        printf("%16s %11s %11s %8.1f%% %9.2f ms %8.2f%% %7llu%s\n", remat_count_print(point->total_bytes, bytes),
+               remat_size_print(point->total_bytes, size), remat_size_print(point->arena_bytes, arena),
+               percent(point->arena_bytes, shown->figures.keep_all_arena_bytes), 1e-6 * (double)point->cost,
+               overhead(shown, point), (unsigned long long)point->recomputed, i == shown->knee ? "  knee" : "");
+    }
+    if (rows < shown->count)
+        printf("\n%zu more plans lie between these; --all shows them", shown->count - rows);
+    printf("\nEach row is a plan: --budget with its total makes it. 'again' counts layers that run forward again.\n");
+    if (!shown->timed)
+        printf("Without --profile the times are modelled: only their proportions mean something.\n");
+}
+
+static void print_json(const curve *shown)
+{
+    printf("{\"format\": \"remat-sweep\", \"version\": 1, ");
+    run_text_json_text(stdout, "", "model", shown->figures.model);
+    printf(", \"batch\": %llu, \"cost_measured\": %s,\n \"base_cost\": %llu, \"base_total_bytes\": %llu, "
+           "\"base_arena_bytes\": %llu, \"knee\": %zu,\n \"points\": [",
+           (unsigned long long)shown->figures.batch_size, shown->timed ? "true" : "false",
+           (unsigned long long)shown->figures.keep_all_cost, (unsigned long long)shown->keep_all_bytes,
+           (unsigned long long)shown->figures.keep_all_arena_bytes, shown->knee);
+    for (size_t i = 0; i < shown->count; i++) {
+        const remat_train_point *point = &shown->points[i];
+        printf("%s\n  {\"total_bytes\": %llu, \"arena_bytes\": %llu, \"total_cost\": %llu, \"recomputed\": %llu}",
+               i ? "," : "", (unsigned long long)point->total_bytes, (unsigned long long)point->arena_bytes,
+               (unsigned long long)point->cost, (unsigned long long)point->recomputed);
+    }
+    printf("]}\n");
+}
+
+static void print_csv(const curve *shown)
+{
+    printf("total_bytes,arena_bytes,total_cost,overhead_percent,recomputed,knee\n");
+    for (size_t i = 0; i < shown->count; i++) {
+        const remat_train_point *point = &shown->points[i];
+        printf("%llu,%llu,%llu,%.4f,%llu,%d\n", (unsigned long long)point->total_bytes,
+               (unsigned long long)point->arena_bytes, (unsigned long long)point->cost, overhead(shown, point),
+               (unsigned long long)point->recomputed, i == shown->knee);
+    }
+}
+
+static void draw(const curve *shown)
+{
+    remat_sweep_point *points = malloc(shown->count * sizeof *points);
+    for (size_t i = 0; points && i < shown->count; i++)
+        points[i] = (remat_sweep_point){shown->points[i].total_bytes, shown->points[i].cost};
+    if (points)
+        plot_curve(points, shown->count, shown->knee, shown->figures.keep_all_cost);
+    free(points);
+}
+
+int model_sweep_show(remat_context *context, remat_model *model, const remat_train_options *options,
+                     sweep_format format, sweep_extent extent)
+{
+    remat_train_options wanted = *options;
+    wanted.strategy = "optimal";
+    remat_trainer *trainer;
+    curve shown = {.timed = options->profile_path != NULL, .all = extent.all};
+    remat_status status = model_file_plan_freely(model, &wanted, &trainer);
+    if (status == REMAT_OK)
+        status = remat_trainer_curve(trainer, &shown.points, &shown.count);
+    if (status == REMAT_OK) {
+        remat_trainer_get_figures(trainer, &shown.figures);
+        shown.knee = find_knee(shown.points, shown.count);
+        shown.keep_all_bytes =
+            shown.figures.total_bytes - shown.figures.arena_bytes + shown.figures.keep_all_arena_bytes;
+        if (format == SWEEP_JSON)
+            print_json(&shown);
+        else if (format == SWEEP_CSV)
+            print_csv(&shown);
+        else
+            print_table(&shown);
+        if (extent.plot)
+            draw(&shown);
+    } else {
+        command_fail(context, status);
+    }
+    remat_trainer_destroy(trainer);
+    return (int)status;
+}

@@ -1,0 +1,25 @@
+/* What a training comes to, in words and in JSON: the same figures whether it is planned, asked about or over. */
+#ifndef REMAT_CLI_RUN_TEXT_H
+#define REMAT_CLI_RUN_TEXT_H
+
+#include "command.h"
+
+/* "transformer, 18,914,304 parameters, batch 4 x 2" without the end of the line. */
+void run_text_title(FILE *to, const remat_trainer_figures *figures);
+
+/* The table of where the bytes go; the sum is total_bytes. */
+void run_text_memory(FILE *to, const remat_trainer_figures *figures);
+
+/* How many layers are recomputed, what that saves and what it costs; why nothing, where that is so. `timed`: costs were
+ * measured, so that they are times. */
+void run_text_plan(FILE *to, const remat_trainer_figures *figures, bool timed);
+
+/* The end of a training: what was predicted against what was measured. */
+void run_text_truth(FILE *to, const remat_trainer_figures *figures, const remat_run_result *result, bool timed);
+
+/* The figures as JSON members, with commas between but none behind the last. */
+void run_text_json(FILE *to, const remat_trainer_figures *figures, bool timed);
+void run_text_json_number(FILE *to, const char *before, const char *key, double value); /* null where not finite */
+void run_text_json_text(FILE *to, const char *before, const char *key, const char *text);
+
+#endif

@@ -1,0 +1,100 @@
+#include "trace.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Rows of the picture. */
+enum { ROW_STEP = 1, ROW_AGAIN = 2 };
+
+struct trace {
+    remat_trainer *trainer;
+    const char *path;
+    FILE *stream;
+    uint64_t start; /* of the first action: traces begin at 0 */
+    bool begun;
+};
+
+static void put_quoted(FILE *to, const char *text)
+{
+    putc('"', to);
+    for (const char *at = text; *at; at++) {
+        unsigned char byte = (unsigned char)*at;
+        if (byte == '"' || byte == '\\')
+            fprintf(to, "\\%c", byte);
+        else if (byte < 0x20)
+            fprintf(to, "\\u%04x", byte);
+        else
+            putc(byte, to);
+    }
+    putc('"', to);
+}
+
+static void put_row(FILE *to, const char *event, int row, const char *name)
+{
+    fprintf(to, "{\"ph\": \"M\", \"pid\": 1, \"tid\": %d, \"name\": \"%s\", \"args\": {\"name\": \"%s\"}}", row, event,
+            name);
+}
+
+/* Times are microseconds in the file, with the nanoseconds as decimals. */
+static void put_time(FILE *to, const char *key, uint64_t nanoseconds)
+{
+    fprintf(to, ", \"%s\": %llu.%03llu", key, (unsigned long long)(nanoseconds / 1000),
+            (unsigned long long)(nanoseconds % 1000));
+}
+
+static void note_action(void *user, const remat_action *action)
+{
+    trace *made = user;
+    FILE *to = made->stream;
+    bool again = strcmp(action->what, "recompute") == 0;
+    if (!made->begun)
+        made->start = action->began;
+    made->begun = true;
+    fprintf(to, ",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"name\": ", again ? ROW_AGAIN : ROW_STEP);
+    put_quoted(to, action->layer);
+    fprintf(to, ", \"cat\": \"%s\"", action->what);
+    put_time(to, "ts", action->began - made->start);
+    put_time(to, "dur", action->ended - action->began);
+    fprintf(to, ", \"args\": {\"what\": \"%s\", \"flops\": %llu, \"bytes\": %llu}}", action->what,
+            (unsigned long long)action->flops, (unsigned long long)action->bytes);
+    fprintf(to, ",\n{\"ph\": \"C\", \"pid\": 1, \"name\": \"arena\"");
+    put_time(to, "ts", action->began - made->start);
+    fprintf(to, ", \"args\": {\"bytes\": %llu}}", (unsigned long long)action->live_bytes);
+}
+
+remat_status trace_start(remat_trainer *trainer, const char *path, trace **made)
+{
+    *made = calloc(1, sizeof **made);
+    if (!*made)
+        return REMAT_NO_MEMORY;
+    **made = (trace){.trainer = trainer, .path = path, .stream = fopen(path, "w")};
+    if (!(*made)->stream) {
+        fprintf(stderr, "remat: %s: cannot be opened: %s\n", path, strerror(errno));
+        free(*made);
+        *made = NULL;
+        return REMAT_IO;
+    }
+    FILE *to = (*made)->stream;
+    fputs("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n", to);
+    put_row(to, "process_name", ROW_STEP, "remat train");
+    fputs(",\n", to);
+    put_row(to, "thread_name", ROW_STEP, "training");
+    fputs(",\n", to);
+    put_row(to, "thread_name", ROW_AGAIN, "recomputed");
+    return remat_trainer_on_action(trainer, note_action, *made);
+}
+
+remat_status trace_end(trace *made)
+{
+    if (!made)
+        return REMAT_OK;
+    remat_trainer_on_action(made->trainer, NULL, NULL);
+    fputs("\n]}\n", made->stream);
+    bool failed = ferror(made->stream) != 0;
+    failed |= fclose(made->stream) != 0;
+    if (failed)
+        fprintf(stderr, "remat: %s: writing failed\n", made->path);
+    free(made);
+    return failed ? REMAT_IO : REMAT_OK;
+}

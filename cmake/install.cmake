@@ -1,0 +1,37 @@
+# What `make install` puts where: the tool, the libraries and headers, how to find them, manual pages and completions.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+install(TARGETS remat_cli)
+install(TARGETS remat_static remat_shared EXPORT remat)
+install(DIRECTORY include/remat DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+# find_package(remat): remat::remat is the shared library, remat::static the other.
+set_target_properties(remat_shared PROPERTIES EXPORT_NAME remat)
+set_target_properties(remat_static PROPERTIES EXPORT_NAME static)
+set(REMAT_CMAKE_FOLDER ${CMAKE_INSTALL_LIBDIR}/cmake/remat)
+install(EXPORT remat NAMESPACE remat:: FILE remat-targets.cmake DESTINATION ${REMAT_CMAKE_FOLDER})
+configure_package_config_file(cmake/remat-config.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/remat-config.cmake
+                              INSTALL_DESTINATION ${REMAT_CMAKE_FOLDER})
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/remat-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/remat-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/remat-config-version.cmake
+        DESTINATION ${REMAT_CMAKE_FOLDER})
+
+configure_file(cmake/remat.pc.in ${CMAKE_CURRENT_BINARY_DIR}/remat.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/remat.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# Manual pages and completions are written by the program that was just built: they cannot disagree with it.
+set(REMAT_GENERATED ${CMAKE_CURRENT_BINARY_DIR}/generated)
+file(GLOB REMAT_MANUAL CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/man/*)
+add_custom_command(OUTPUT ${REMAT_GENERATED}/man/remat.1 ${REMAT_GENERATED}/completions/_remat
+  COMMAND ${CMAKE_COMMAND} -E rm -rf ${REMAT_GENERATED}
+  COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/scripts/manual.sh $<TARGET_FILE:remat_cli> ${REMAT_GENERATED}/man
+  COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/scripts/completions.sh $<TARGET_FILE:remat_cli> ${REMAT_GENERATED}/completions
+  DEPENDS remat_cli scripts/manual.sh scripts/manual.awk scripts/completions.sh ${REMAT_MANUAL})
+if(NOT REMAT_SANITIZE)
+  add_custom_target(remat_manual ALL DEPENDS ${REMAT_GENERATED}/man/remat.1 ${REMAT_GENERATED}/completions/_remat)
+endif()
+install(DIRECTORY ${REMAT_GENERATED}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${REMAT_GENERATED}/completions/remat.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+        RENAME remat)
+install(FILES ${REMAT_GENERATED}/completions/_remat DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(FILES LICENSE web/chart.licence.txt DESTINATION ${CMAKE_INSTALL_DOCDIR})

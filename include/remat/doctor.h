@@ -1,0 +1,24 @@
+/* Remat: what this build found on this machine. */
+#ifndef REMAT_DOCTOR_H
+#define REMAT_DOCTOR_H
+
+#include <remat/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The instruction set that the kernels use here, such as "avx2". */
+const char *remat_kernels_name(void);
+
+/* The compiler that built the library, and the OpenMP it was built for (such as 201511). */
+const char *remat_compiler_name(void);
+int remat_openmp_version(void);
+
+/* The chart library inside the pages that remat_report_write makes, such as "Chart.js v3.9.1". */
+const char *remat_chart_name(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

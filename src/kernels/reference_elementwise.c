@@ -1,0 +1,29 @@
+#include "kernels/reference.h"
+
+void reference_add(const kernel_run *run, size_t count, const real *a, const real *b, real *y)
+{
+#pragma omp parallel for num_threads(run->threads)
+    for (size_t i = 0; i < count; i++)
+        y[i] = a[i] + b[i];
+}
+
+void reference_multiply(const kernel_run *run, size_t count, const real *a, const real *b, real *y, bool accumulate)
+{
+#pragma omp parallel for num_threads(run->threads)
+    for (size_t i = 0; i < count; i++)
+        y[i] = accumulate ? y[i] + a[i] * b[i] : a[i] * b[i];
+}
+
+void reference_accumulate(const kernel_run *run, size_t count, const real *x, real *y)
+{
+#pragma omp parallel for num_threads(run->threads)
+    for (size_t i = 0; i < count; i++)
+        y[i] += x[i];
+}
+
+void reference_scale(const kernel_run *run, size_t count, real factor, real *y)
+{
+#pragma omp parallel for num_threads(run->threads)
+    for (size_t i = 0; i < count; i++)
+        y[i] *= factor;
+}

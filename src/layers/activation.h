@@ -1,0 +1,12 @@
+/* The names of the activations, for every type that has one. */
+#ifndef REMAT_LAYERS_ACTIVATION_H
+#define REMAT_LAYERS_ACTIVATION_H
+
+#include "layers/layer.h"
+
+/* Those of the kernels, and softmax, which is not pointwise. */
+enum { ACTIVATION_NONE = KERNEL_NONE, ACTIVATION_SOFTMAX = KERNEL_SWISH + 1 };
+
+extern const char *const activation_names[]; /* in the order of kernel_activation, then softmax; ends with NULL */
+
+#endif

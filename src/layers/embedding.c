@@ -1,0 +1,84 @@
+/* embedding: a row of the table for every token; with positions=N also a learned row for every place in the sequence,
+ * which is the layer NAME.positions. */
+#include "layers/layer_options.h"
+#include "layers/layer_resolve.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+typedef struct embedding_options {
+    uint64_t in_dim, out_dim, positions;
+    double init_scale;
+} embedding_options;
+
+static const layer_property properties[] = {
+    {"in_dim", LAYER_COUNT, offsetof(embedding_options, in_dim), NULL, 1, 2147483647, NULL,
+     "how many different tokens there are"},
+    {"out_dim", LAYER_COUNT, offsetof(embedding_options, out_dim), NULL, 1, 0, NULL, "the width of a row"},
+    {"positions", LAYER_COUNT, offsetof(embedding_options, positions), "0", 0, 0, NULL,
+     "how many learned positions are added; 0: none"},
+    {"init_scale", LAYER_NUMBER, offsetof(embedding_options, init_scale), "0.02", 0, 0, NULL,
+     "the deviation of the table at the start"},
+    {0},
+};
+
+static remat_status expand(remat_context *context, const layer_node *layer, layer_parts *parts)
+{
+    (void)context;
+    const embedding_options *options = layer->options;
+    if (options->positions == 0)
+        return REMAT_OK;
+    char in[40], out[40], positions[40], scale[64];
+    snprintf(in, sizeof in, "in_dim=%" PRIu64, options->in_dim);
+    snprintf(out, sizeof out, "out_dim=%" PRIu64, options->out_dim);
+    snprintf(positions, sizeof positions, "positions=%" PRIu64, options->positions);
+    layer_number_write("init_scale", options->init_scale, scale, sizeof scale);
+    const char *tokens[] = {in, out, scale}, *places[] = {positions, scale};
+    REMAT_TRY(parts->add(parts, "embedding", NULL, (int[]){-1}, 1, tokens, 3));
+    return parts->add(parts, "position_embedding", "positions", (int[]){0}, 1, places, 2);
+}
+
+static remat_status resolve(remat_context *context, layer_node *layer)
+{
+    const embedding_options *options = layer->options;
+    layer_shape in = layer->inputs[0];
+    if (in.c != 1 || in.h != 1)
+        return remat_fail(context, REMAT_INVALID, NULL,
+                          "embedding: the input must be a row of tokens 1:1:steps, but is %s",
+                          layer_shape_write(in).text);
+    REMAT_TRY(layer_set_output(context, layer, (layer_shape){1, in.w, options->out_dim}));
+    REMAT_TRY(layer_add_parameter(context, layer, "weight", (uint64_t[4]){options->in_dim, options->out_dim},
+                                  LAYER_NORMAL, options->init_scale));
+    layer->integer_inputs = 1;
+    layer->gradient_needs = LAYER_NEEDS_INPUT(0);
+    layer_set_pointwise_flops(layer, 1, 0);
+    layer->gradient_flops = layer->forward_flops;
+    return REMAT_OK;
+}
+
+static void forward(const layer_node *layer, const layer_call *call)
+{
+    call->kernels->gather(call->run, layer_input_values(layer, 0), layer->output.w, call->inputs[0],
+                          call->parameters[0], call->output);
+}
+
+static void gradient(const layer_node *layer, const layer_call *call)
+{
+    const embedding_options *options = layer->options;
+    call->kernels->gather_backward(call->run, layer_input_values(layer, 0), layer->output.w, options->in_dim,
+                                   call->inputs[0], call->d_output, call->gradients[0], call->accumulate_gradients[0]);
+}
+
+const layer_type layer_type_embedding = {
+    .name = "embedding",
+    .summary = "a row of a table for every token",
+    .hint = REMAT_EMBEDDING,
+    .options_bytes = sizeof(embedding_options),
+    .properties = properties,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .expand = expand,
+    .resolve = resolve,
+    .forward = forward,
+    .gradient = gradient,
+};

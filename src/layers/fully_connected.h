@@ -1,0 +1,27 @@
+/* What fully_connected shares with projection_cross_entropy, which stands in for it in front of a loss: the options are
+ * the same struct. */
+#ifndef REMAT_LAYERS_FULLY_CONNECTED_H
+#define REMAT_LAYERS_FULLY_CONNECTED_H
+
+#include "layers/initializer.h"
+
+typedef struct fully_connected_options {
+    uint64_t unit, multiple;
+    bool bias;
+    const char *shared_from;
+    uint32_t activation;
+    initializer start;
+} fully_connected_options;
+
+extern const layer_property fully_connected_properties[];
+
+/* The units that the options and the input ask for; appends weight [units, width] and bias. */
+remat_status fully_connected_resolve_units(remat_context *context, layer_node *layer, uint64_t *units);
+
+/* The three products, over `rows` rows. */
+void fully_connected_forward(const layer_call *call, size_t rows, size_t in, size_t units, const real *x, real *y);
+void fully_connected_gradient(const layer_call *call, size_t rows, size_t in, size_t units, const real *x,
+                              const real *dy, bool more);
+void fully_connected_derivative(const layer_call *call, size_t rows, size_t in, size_t units, const real *dy, real *dx);
+
+#endif

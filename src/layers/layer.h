@@ -1,0 +1,177 @@
+/* A layer type is one file: what it is called, which properties it takes, which shapes, parameters and saved tensors
+ * follow from them, and how it runs forward and backward in terms of kernels. layer_table.c lists the types; nothing else
+ * has to know a new one. docs/adding-a-layer.md walks through an example.
+ *
+ * A layer never allocates and never decides where anything lives: it says what it needs, and gets pointers. It never
+ * remembers anything between calls either: a forward that runs again does the same with the same inputs. */
+#ifndef REMAT_LAYERS_LAYER_H
+#define REMAT_LAYERS_LAYER_H
+
+#include <remat/context.h>
+#include <remat/profile.h>
+
+#include "kernels/kernels.h"
+
+enum { LAYER_MAX_INPUTS = 16, LAYER_MAX_PARAMETERS = 4, LAYER_MAX_SAVED = 2 };
+
+/* The shape of one sample: channels, height, width; missing leading ones are 1. A vector is 1:1:w, a sequence of h rows
+ * 1:h:w, an image c:h:w. A tensor holds `batch` samples one after the other. */
+typedef struct layer_shape {
+    uint64_t c, h, w;
+} layer_shape;
+
+typedef enum layer_fill { LAYER_ZEROS, LAYER_ONES, LAYER_NORMAL, LAYER_UNIFORM } layer_fill;
+
+typedef struct layer_parameter {
+    const char *name; /* "weight" */
+    uint32_t rank;
+    uint64_t dims[4];
+    layer_fill fill;
+    double fill_scale; /* the deviation of LAYER_NORMAL, the bound of LAYER_UNIFORM */
+    bool decay;        /* weight decay applies: true for matrices, false for biases and gains */
+    bool statistic;    /* not trained, changed by the forward itself: running means */
+} layer_parameter;
+
+typedef struct layer_saved {
+    const char *name;
+    uint64_t bytes;
+} layer_saved;
+
+/* What gradient and derivative read besides the gradient of the output: bit i is input i. */
+#define LAYER_NEEDS_INPUT(i) (1u << (i))
+#define LAYER_NEEDS_OUTPUT   (1u << 30)
+#define LAYER_NEEDS_SAVED    (1u << 31)
+
+typedef struct layer_type layer_type;
+
+typedef struct layer_node {
+    const layer_type *type;
+    const char *name;
+    void *options; /* of the type's own struct, filled from its properties */
+
+    /* Set by the model before resolve(). */
+    uint64_t batch;
+    uint32_t input_count;
+    layer_shape inputs[LAYER_MAX_INPUTS];
+    uint32_t sole_reader; /* bit i: nobody else reads input i, so that accumulate_inputs[i] is never set; 0 is safe */
+
+    /* Set by resolve(). Everything starts at zero. */
+    layer_shape output;
+    uint32_t parameter_count;
+    layer_parameter parameters[LAYER_MAX_PARAMETERS];
+    uint32_t saved_count;
+    layer_saved saved[LAYER_MAX_SAVED];
+    uint32_t gradient_needs, derivative_needs;
+    uint32_t integer_inputs;  /* bit i: input i holds int32 numbers, such as tokens or labels */
+    bool view;                /* the output is input 0 in another shape: no work, no memory */
+    bool passes_gradient;     /* the gradient of every input is the gradient of the output as it is: a sum */
+    bool loss;                /* adds to the loss and starts the backward pass: there is no gradient of its output */
+    bool forward_in_place;    /* the output may take the bytes of input 0 */
+    bool derivative_in_place; /* the gradient of input 0 may take the bytes of the gradient of the output */
+    uint64_t forward_workspace, gradient_workspace, derivative_workspace; /* bytes */
+    uint64_t forward_flops, gradient_flops, derivative_flops;
+} layer_node;
+
+/* What a call gets. Pointers that do not apply are NULL. The same struct serves forward, gradient and derivative. */
+typedef struct layer_call {
+    const kernel_table *kernels;
+    const kernel_run *run;
+    const void *inputs[LAYER_MAX_INPUTS]; /* real, or int32_t where integer_inputs says so */
+    real *output;
+    void *saved[LAYER_MAX_SAVED];
+    real *parameters[LAYER_MAX_PARAMETERS];
+    real *gradients[LAYER_MAX_PARAMETERS]; /* of the parameters; NULL for statistics */
+    bool accumulate_gradients[LAYER_MAX_PARAMETERS];
+    const real *d_output;
+    real *d_inputs[LAYER_MAX_INPUTS]; /* NULL where nobody wants it */
+    bool accumulate_inputs[LAYER_MAX_INPUTS];
+    void *workspace;
+    remat_random random; /* of this layer and step: a forward that runs again draws the same numbers */
+    bool training;       /* false: evaluation, where dropout passes through and batch statistics are the running ones */
+    bool again;          /* this forward ran before in this step: statistics have been counted */
+    double *loss;        /* losses add their mean over the batch */
+    uint64_t *correct;   /* evaluation: losses over classes count the rows whose largest logit is the label's */
+    double loss_share;   /* 1 / micro-batches: multiplies loss gradients, not the loss */
+} layer_call;
+
+/* How a property's text becomes a field of the type's options. */
+typedef enum layer_property_kind {
+    LAYER_COUNT,  /* uint64_t, min..max */
+    LAYER_NUMBER, /* double, min..max */
+    LAYER_FLAG,   /* bool: true, false */
+    LAYER_CHOICE, /* uint32_t: position in choices */
+    LAYER_PAIR,   /* uint64_t[2]: "3" or "3,5" */
+    LAYER_DIMS,   /* layer_shape: "w", "h:w" or "c:h:w" */
+    LAYER_TEXT,   /* const char *, owned by the model */
+} layer_property_kind;
+
+typedef struct layer_property {
+    const char *key;
+    layer_property_kind kind;
+    size_t offset;
+    const char *standard; /* the text it has where nothing is said; NULL: it must be said; "" of LAYER_TEXT: NULL */
+    double min, max;      /* max 0: no upper limit */
+    const char *const *choices; /* ends with NULL */
+    const char *help;
+} layer_property;
+
+/* For composite types: stand-ins made of other layers. The output of the last one added is the whole's: who reads NAME
+ * reads it. A part without a suffix (NULL or "") is called NAME itself, so that its parameters are NAME.weight and so on;
+ * others are called NAME.SUFFIX. Inputs are numbers: -1-i is input i of the composite, 0 and up the layers added so far.
+ * Properties are written "key=text"; the strings are copied. */
+typedef struct layer_parts layer_parts;
+struct layer_parts {
+    remat_status (*add)(layer_parts *parts, const char *type, const char *suffix, const int *inputs, size_t input_count,
+                        const char *const *properties, size_t property_count);
+};
+
+/* Of losses: what the model hands in as input 1. */
+typedef enum layer_labels {
+    LAYER_NO_LABELS,      /* the type is no loss */
+    LAYER_LABELS_LIKE_IT, /* real numbers in the shape of input 0 */
+    LAYER_LABELS_CLASSES, /* a whole number for every row of input 0: c*h of a sample */
+} layer_labels;
+
+struct layer_type {
+    const char *name;
+    const char *summary;
+    remat_layer_type hint;
+    size_t options_bytes;
+    const layer_property *properties; /* ends with key NULL */
+    uint32_t min_inputs, max_inputs;
+    layer_labels labels;
+    /* Composite types have only expand(): it adds the parts. It may also say with REMAT_OK and no part that the type
+     * stands for itself, as fully_connected does without an activation. */
+    remat_status (*expand)(remat_context *context, const layer_node *layer, layer_parts *parts);
+    /* Checks the inputs and sets everything under "Set by resolve()". A failure names what is wrong and what would be
+     * right; the model adds the layer's name and line. */
+    remat_status (*resolve)(remat_context *context, layer_node *layer);
+    void (*forward)(const layer_node *layer, const layer_call *call);
+    void (*gradient)(const layer_node *layer,
+                     const layer_call *call); /* of parameters; NULL: derivative makes them as well */
+    void (*derivative)(const layer_node *layer, const layer_call *call); /* NULL: none, or passes_gradient */
+};
+
+/* All types, for building models and for help; NULL past the end. */
+const layer_type *layer_type_find(const char *name);
+const layer_type *layer_type_list(size_t position);
+
+/* Fills `options` (zeroed, type->options_bytes) with the standard values, and sets one property from text. `text` must
+ * live as long as the options where the kind is LAYER_TEXT. The message of a failure names the property, what it may be
+ * and, for an unknown key, the keys there are. */
+remat_status layer_options_init(remat_context *context, const layer_type *type, void *options);
+remat_status layer_options_set(remat_context *context, const layer_type *type, void *options, const char *key,
+                               const char *text);
+/* The first property that must be said and was not, given the keys that were set; NULL where none. */
+const char *layer_options_missing(const layer_type *type, const char *const *keys_set, size_t count);
+
+/* The values of a sample and of a batch; resolve() has checked that they do not pass 2^63 bytes. */
+static inline uint64_t layer_values(layer_shape shape)
+{
+    return shape.c * shape.h * shape.w;
+}
+
+/* Whether c*h*w*batch*sizeof(real) stays below 2^63; fails with a message otherwise. */
+remat_status layer_check_size(remat_context *context, layer_shape shape, uint64_t batch);
+
+#endif

@@ -1,0 +1,41 @@
+/* What the resolve() of most types needs: checked sizes, parameters and saved tensors in one call each, messages. */
+#ifndef REMAT_LAYERS_LAYER_RESOLVE_H
+#define REMAT_LAYERS_LAYER_RESOLVE_H
+
+#include "base/error.h"
+#include "layers/layer.h"
+
+/* A shape as a property says it, "3:32:32", for messages. */
+typedef struct layer_shape_text {
+    char text[64];
+} layer_shape_text;
+layer_shape_text layer_shape_write(layer_shape shape);
+bool layer_shapes_equal(layer_shape a, layer_shape b);
+/* Fails unless all inputs have the shape of the first. */
+remat_status layer_require_equal_shapes(remat_context *context, const layer_node *layer);
+
+/* The values of input i in the whole batch, and its rows: all dimensions but the last. */
+uint64_t layer_input_values(const layer_node *layer, uint32_t i);
+uint64_t layer_input_rows(const layer_node *layer, uint32_t i);
+
+/* a * b * c operations, at most 2^63 - 1: a cost may be wrong by then, but does not wrap around. */
+uint64_t layer_flops(uint64_t a, uint64_t b, uint64_t c);
+/* Sets the costs of pointwise work: so many operations for each value of the output. */
+void layer_set_pointwise_flops(layer_node *layer, uint64_t forward, uint64_t backward);
+
+/* Checks the size of the shape and makes it the output. */
+remat_status layer_set_output(remat_context *context, layer_node *layer, layer_shape shape);
+
+/* Appends a parameter, decayed where it has two dimensions or more; dims that are not used are 0. */
+remat_status layer_add_parameter(remat_context *context, layer_node *layer, const char *name, const uint64_t dims[4],
+                                 layer_fill fill, double fill_scale);
+/* Appends a tensor of `count` values of `size` bytes that forward saves for the backward. */
+remat_status layer_add_saved(remat_context *context, layer_node *layer, const char *name, uint64_t count, size_t size);
+/* *bytes = values * sizeof(real), or a failure. */
+remat_status layer_set_workspace(remat_context *context, const layer_node *layer, uint64_t values, uint64_t *bytes);
+
+/* Copies rows of `width` values; the rows of each side are `*_row` values apart. Adds where `accumulate`. */
+void layer_copy_rows(const kernel_run *run, uint64_t rows, uint64_t width, const real *from, uint64_t from_row,
+                     real *to, uint64_t to_row, bool accumulate);
+
+#endif

@@ -1,0 +1,109 @@
+/* pooling2d: the largest or the mean value of every window of an image, or of each whole channel. */
+#include "layers/layer_resolve.h"
+#include "layers/window_shape.h"
+
+#include <inttypes.h>
+
+static const char *const poolings[] = {"max", "average", "global_max", "global_average", NULL};
+enum { POOL_MAX, POOL_AVERAGE, POOL_GLOBAL_MAX, POOL_GLOBAL_AVERAGE };
+
+typedef struct pooling2d_options {
+    uint32_t pooling;
+    uint64_t size[2], stride[2];
+    const char *padding;
+    kernel_window window; /* made by resolve() */
+} pooling2d_options;
+
+static const layer_property properties[] = {
+    {"pooling", LAYER_CHOICE, offsetof(pooling2d_options, pooling), "max", 0, 0, poolings,
+     "what is taken from a window; global: the window is the image"},
+    {"pool_size", LAYER_PAIR, offsetof(pooling2d_options, size), "2", 1, WINDOW_LARGEST, NULL,
+     "height and width of a window"},
+    {"stride", LAYER_PAIR, offsetof(pooling2d_options, stride), "0", 0, WINDOW_LARGEST, NULL,
+     "how far a window moves down and right; 0: by its own size"},
+    {"padding", LAYER_TEXT, offsetof(pooling2d_options, padding), "valid", 0, 0, NULL,
+     "how far windows reach over the edge: same, valid (not), or how far above and left"},
+    {0},
+};
+
+static bool is_max(const layer_node *layer)
+{
+    const pooling2d_options *options = layer->options;
+    return options->pooling == POOL_MAX || options->pooling == POOL_GLOBAL_MAX;
+}
+
+static remat_status resolve_window(remat_context *context, layer_node *layer)
+{
+    pooling2d_options *options = layer->options;
+    layer_shape in = layer->inputs[0];
+    kernel_window *window = &options->window;
+    if (options->pooling == POOL_GLOBAL_MAX || options->pooling == POOL_GLOBAL_AVERAGE)
+        return window_resolve(context, layer, (uint64_t[2]){in.h, in.w}, (uint64_t[2]){1, 1}, "valid", in.c, window);
+    uint64_t stride[2];
+    for (int i = 0; i < 2; i++)
+        stride[i] = options->stride[i] ? options->stride[i] : options->size[i];
+    REMAT_TRY(window_resolve(context, layer, options->size, stride, options->padding ? options->padding : "valid", in.c,
+                             window));
+    /* A window wholly over the edge would have nothing to choose from. */
+    if (2 * window->pad_h > window->kernel_h || 2 * window->pad_w > window->kernel_w)
+        return remat_fail(context, REMAT_INVALID, NULL,
+                          "pooling2d: padding %zu,%zu is more than half of pool_size %zu,%zu", window->pad_h,
+                          window->pad_w, window->kernel_h, window->kernel_w);
+    return REMAT_OK;
+}
+
+static remat_status resolve(remat_context *context, layer_node *layer)
+{
+    pooling2d_options *options = layer->options;
+    REMAT_TRY(resolve_window(context, layer));
+    const kernel_window *window = &options->window;
+    layer_shape in = layer->inputs[0];
+    REMAT_TRY(layer_set_output(context, layer, (layer_shape){in.c, window->out_h, window->out_w}));
+    if (is_max(layer)) {
+        if (layer_flops(in.h, in.w, 1) > INT32_MAX)
+            return remat_fail(context, REMAT_INVALID, NULL,
+                              "pooling2d: an image of %" PRIu64 " x %" PRIu64 " is too large; it has over 2^31 places",
+                              in.h, in.w);
+        REMAT_TRY(
+            layer_add_saved(context, layer, "chosen", layer->batch * layer_values(layer->output), sizeof(int32_t)));
+        layer->derivative_needs = LAYER_NEEDS_SAVED;
+    }
+    uint64_t taps = layer_flops(window->kernel_h, window->kernel_w, 1);
+    layer_set_pointwise_flops(layer, taps, is_max(layer) ? 1 : taps);
+    return REMAT_OK;
+}
+
+static void forward(const layer_node *layer, const layer_call *call)
+{
+    const pooling2d_options *options = layer->options;
+    if (is_max(layer))
+        call->kernels->pool_max(call->run, &options->window, call->inputs[0], call->output, call->saved[0]);
+    else
+        call->kernels->pool_average(call->run, &options->window, call->inputs[0], call->output);
+}
+
+static void derivative(const layer_node *layer, const layer_call *call)
+{
+    const pooling2d_options *options = layer->options;
+    if (!call->d_inputs[0])
+        return;
+    if (is_max(layer))
+        call->kernels->pool_max_backward(call->run, &options->window, call->saved[0], call->d_output, call->d_inputs[0],
+                                         call->accumulate_inputs[0]);
+    else
+        call->kernels->pool_average_backward(call->run, &options->window, call->d_output, call->d_inputs[0],
+                                             call->accumulate_inputs[0]);
+}
+
+const layer_type layer_type_pooling2d = {
+    .name = "pooling2d",
+    .summary = "the largest or the mean value of every window of an image",
+    .hint = REMAT_OTHER,
+    .options_bytes = sizeof(pooling2d_options),
+    .properties = properties,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .resolve = resolve,
+    .forward = forward,
+    .derivative = derivative,
+};

@@ -1,0 +1,268 @@
+/* The description of a model: everything is checked and copied when it is said. */
+#include "model/model_object.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "layers/layer_names.h"
+
+#include <string.h>
+
+remat_status remat_model_create(remat_context *context, remat_model **model)
+{
+    *model = NULL;
+    remat_model *made = remat_alloc_zeroed(context, 1, sizeof *made);
+    if (!made)
+        return REMAT_NO_MEMORY;
+    made->context = context;
+    model_pool_begin(&made->pool, context);
+    model_names_begin(&made->layer_names, context);
+    model_names_begin(&made->block_names, context);
+    made->order = model_pool_take(&made->pool, 1, sizeof *made->order);
+    remat_status status = made->order ? model_settings_begin(made) : REMAT_NO_MEMORY;
+    if (status == REMAT_OK)
+        *model = made;
+    else
+        remat_model_destroy(made);
+    return status;
+}
+
+void remat_model_destroy(remat_model *model)
+{
+    if (!model)
+        return;
+    remat_context *context = model->context;
+    network_destroy(model->network);
+    if (model->order)
+        remat_release(context, model->order->layers, model->order->count, sizeof *model->order->layers);
+    remat_release(context, model->layers, model->layer_capacity, sizeof *model->layers);
+    remat_release(context, model->blocks, model->block_capacity, sizeof *model->blocks);
+    model_names_end(&model->layer_names);
+    model_names_end(&model->block_names);
+    model_pool_end(&model->pool);
+    remat_release(context, model, 1, sizeof *model);
+}
+
+remat_context *model_context(const remat_model *model)
+{
+    return model->context;
+}
+
+remat_status model_blame(const remat_model *model, const char *layer, uint64_t line, remat_status status)
+{
+    if (status != REMAT_INVALID && status != REMAT_BAD_INPUT)
+        return status;
+    remat_place place = REMAT_PLACE_NOWHERE;
+    bool in_file = model->file && line != REMAT_NOWHERE;
+    if (in_file) {
+        place.file = model->file;
+        place.line = line;
+    }
+    status = in_file ? REMAT_BAD_INPUT : REMAT_INVALID;
+    const char *message = remat_context_message(model->context);
+    if (layer)
+        return remat_fail(model->context, status, &place, "layer '%.80s': %s", layer, message);
+    return remat_fail(model->context, status, &place, "%s", message);
+}
+
+/* ---- layers ---- */
+
+/* What the model itself knows of a layer, taken out of its properties. */
+typedef struct layer_words {
+    const ini_entry *name, *inputs, *block;
+} layer_words;
+
+static remat_status check_twice(const remat_model *model, const ini_entry *entries, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (layer_names_equal(entries[i].key, entries[j].key))
+                return remat_fail(model->context, REMAT_INVALID, NULL, "%s: said twice", entries[i].key);
+    return REMAT_OK;
+}
+
+static remat_status find_type(const remat_model *model, const char *name, const layer_type **type)
+{
+    *type = layer_type_find(name);
+    if (*type && strcmp((*type)->name, "projection_cross_entropy") == 0)
+        return remat_fail(model->context, REMAT_INVALID, NULL,
+                          "projection_cross_entropy is made of a fully_connected in front of a cross_entropy; "
+                          "write those two");
+    if (*type)
+        return REMAT_OK;
+    const char *nearest = NULL;
+    size_t most = strlen(name) / 3 + 1;
+    for (size_t i = 0; layer_type_list(i); i++) {
+        size_t distance = model_name_distance(layer_type_list(i)->name, name, most);
+        if (distance > most)
+            continue;
+        nearest = layer_type_list(i)->name;
+        most = distance ? distance - 1 : 0;
+    }
+    if (nearest)
+        return remat_fail(model->context, REMAT_INVALID, NULL, "there is no layer type '%.60s'; did you mean '%s'?",
+                          name, nearest);
+    char list[512] = "";
+    size_t used = 0;
+    for (size_t i = 0; layer_type_list(i) && used < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", layer_type_list(i)->name);
+    return remat_fail(model->context, REMAT_INVALID, NULL, "there is no layer type '%.60s'; there are %s", name, list);
+}
+
+/* Copies the properties that belong to the type, and finds those that belong to the model. */
+static remat_status take_properties(remat_model *model, described_layer *layer, const ini_entry *entries, size_t count,
+                                    layer_words *words)
+{
+    ini_entry *kept = model_pool_take(&model->pool, count, sizeof *kept);
+    if (!kept)
+        return REMAT_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        const ini_entry *entry = &entries[i];
+        if (strcmp(entry->key, "name") == 0) {
+            words->name = entry;
+        } else if (strcmp(entry->key, "input_layers") == 0) {
+            words->inputs = entry;
+        } else if (strcmp(entry->key, "block") == 0) {
+            words->block = entry;
+        } else {
+            ini_entry copy = {model_pool_text(&model->pool, entry->key), model_pool_text(&model->pool, entry->value),
+                              entry->line};
+            if (!copy.key || !copy.value)
+                return REMAT_NO_MEMORY;
+            kept[layer->property_count++] = copy;
+        }
+    }
+    layer->properties = kept;
+    return REMAT_OK;
+}
+
+/* layer_options_set(), which knows the keys of the type but not those that every layer has. */
+static remat_status set_property(remat_context *context, const layer_type *type, void *options, const ini_entry *entry)
+{
+    remat_status status = layer_options_set(context, type, options, entry->key, entry->value);
+    if (status != REMAT_INVALID)
+        return status;
+    for (const layer_property *property = type->properties; property && property->key; property++)
+        if (layer_names_equal(property->key, entry->key))
+            return status;
+    return remat_fail(context, status, NULL, "%s; every layer has input_layers and block",
+                      remat_context_message(context));
+}
+
+/* Parses the properties once for their errors; network_build() does it again for their values. */
+static remat_status check_properties(const remat_model *model, const described_layer *layer)
+{
+    const layer_type *type = layer->type;
+    void *options = remat_alloc_zeroed(model->context, 1, type->options_bytes);
+    const char **keys = remat_alloc(model->context, layer->property_count, sizeof *keys);
+    remat_status status = options && keys ? layer_options_init(model->context, type, options) : REMAT_NO_MEMORY;
+    uint64_t line = layer->line;
+    for (size_t i = 0; i < layer->property_count && status == REMAT_OK; i++) {
+        line = layer->properties[i].line;
+        keys[i] = layer->properties[i].key;
+        status = set_property(model->context, type, options, &layer->properties[i]);
+    }
+    if (status == REMAT_OK) {
+        const char *missing = layer_options_missing(type, keys, layer->property_count);
+        line = layer->line;
+        if (missing)
+            status = remat_fail(model->context, REMAT_INVALID, NULL, "%s needs '%s'", type->name, missing);
+    }
+    remat_release(model->context, options, 1, type->options_bytes);
+    remat_release(model->context, keys, layer->property_count, sizeof *keys);
+    return model_blame(model, layer->name, line, status);
+}
+
+/* A name from the type and the first number that is free, from the layer's position on. */
+static remat_status make_name(remat_model *model, described_layer *layer)
+{
+    char number[24];
+    for (size_t i = model->layer_count;; i++) {
+        snprintf(number, sizeof number, "%zu", i);
+        layer->name = model_pool_join(&model->pool, (const char *const[]){layer->type->name, number, NULL});
+        if (!layer->name)
+            return REMAT_NO_MEMORY;
+        if (model_names_find(&model->layer_names, layer->name) == MODEL_NAME_NONE)
+            return REMAT_OK;
+    }
+}
+
+static remat_status check_name(const remat_model *model, const char *name)
+{
+    REMAT_TRY(model_name_check(model->context, "layer", name));
+    uint32_t other = model_names_find(&model->layer_names, name);
+    if (other == MODEL_NAME_NONE)
+        return REMAT_OK;
+    uint64_t line = model->layers[other].line;
+    if (line == REMAT_NOWHERE)
+        return remat_fail(model->context, REMAT_INVALID, NULL, "there is a layer '%s' already", name);
+    return remat_fail(model->context, REMAT_INVALID, NULL, "there is a layer '%s' already, in line %llu", name,
+                      (unsigned long long)line);
+}
+
+/* Whatever can fail comes first, so that a layer is in its block and in the list, or in neither. */
+static remat_status append_layer(remat_model *model, described_layer *layer, const ini_entry *block)
+{
+    void *layers = model->layers;
+    REMAT_TRY(remat_grow(model->context, &layers, &model->layer_capacity, model->layer_count + 1, sizeof *layer));
+    model->layers = layers;
+    REMAT_TRY(model_names_reserve(&model->layer_names));
+    if (block)
+        REMAT_TRY(model_join_block(model, layer, block->value, block->line));
+    model_names_add(&model->layer_names, layer->name, (uint32_t)model->layer_count);
+    model->layers[model->layer_count++] = *layer;
+    return REMAT_OK;
+}
+
+remat_status model_add_layer(remat_model *model, const char *type, const char *name, const ini_entry *entries,
+                             size_t count, uint64_t line)
+{
+    remat_context *context = model->context;
+    if (model->network)
+        return remat_fail(context, REMAT_INVALID, NULL, "a layer cannot be added to a compiled model");
+    if (model->layer_count == MODEL_MOST_LAYERS)
+        return model_blame(model, NULL, line,
+                           remat_fail(context, REMAT_INVALID, NULL, "more than %d layers", MODEL_MOST_LAYERS));
+    described_layer layer = {.block = NETWORK_NONE, .line = line};
+    layer_words words = {0};
+    if (!name)
+        for (size_t i = 0; i < count; i++)
+            name = strcmp(entries[i].key, "name") == 0 ? entries[i].value : name;
+    const char *called = name ? name : type;
+    REMAT_TRY(model_blame(model, called, line, check_twice(model, entries, count)));
+    REMAT_TRY(model_blame(model, called, line, find_type(model, type, &layer.type)));
+    REMAT_TRY(take_properties(model, &layer, entries, count, &words));
+    if (name)
+        REMAT_TRY(model_blame(model, NULL, line, check_name(model, name)));
+    if (name && !(layer.name = model_pool_text(&model->pool, name)))
+        return REMAT_NO_MEMORY;
+    if (!name)
+        REMAT_TRY(make_name(model, &layer));
+    if (words.inputs) {
+        layer.inputs_line = words.inputs->line;
+        REMAT_TRY(model_split_list(&model->pool, words.inputs->value, &layer.inputs, &layer.input_count));
+    }
+    REMAT_TRY(check_properties(model, &layer));
+    return append_layer(model, &layer, words.block);
+}
+
+remat_status model_split_list(model_pool *pool, const char *text, const char *const **items, size_t *count)
+{
+    size_t commas = 0;
+    for (const char *at = text; *at; at++)
+        commas += *at == ',';
+    const char **made = model_pool_take(pool, commas + 1, sizeof *made);
+    if (!made)
+        return REMAT_NO_MEMORY;
+    for (*count = 0; *count <= commas; ++*count) {
+        size_t length = strcspn(text, ","), skip = strspn(text, " \t"), end = length;
+        skip = skip < length ? skip : length;
+        while (end > skip && (text[end - 1] == ' ' || text[end - 1] == '\t'))
+            end--;
+        made[*count] = model_pool_part(pool, text + skip, end - skip);
+        if (!made[*count])
+            return REMAT_NO_MEMORY;
+        text += length + (text[length] == ',');
+    }
+    *items = made;
+    return REMAT_OK;
+}

@@ -1,0 +1,84 @@
+/* What a model is before it is made flat: described layers with their properties as text, blocks, settings. All texts
+ * lie in the pool. network.h is the flat form. */
+#ifndef REMAT_MODEL_MODEL_OBJECT_H
+#define REMAT_MODEL_MODEL_OBJECT_H
+
+#include "model/ini_reader.h"
+#include "model/model_names.h"
+#include "model/model_order.h"
+#include "model/network.h"
+
+enum { MODEL_MOST_LAYERS = 1000000, MODEL_MOST_COPIES = 100000 };
+
+typedef struct described_layer {
+    const char *name;
+    const layer_type *type;
+    const ini_entry *properties; /* of the type: without name, input_layers and block */
+    size_t property_count;
+    const char *const *inputs; /* NULL: the layer before */
+    size_t input_count;
+    uint64_t inputs_line;
+    uint32_t block; /* NETWORK_NONE or a position in blocks */
+    uint64_t line;  /* REMAT_NOWHERE where it came from no file */
+} described_layer;
+
+/* Layers first .. last of the description. */
+typedef struct described_block {
+    const char *name;
+    uint32_t first, last;
+    uint64_t line;
+} described_block;
+
+/* The execution order of all layers, found when somebody asks for the first time. */
+typedef struct model_order_cache {
+    layer_order *layers; /* NULL: nobody has asked */
+    size_t count;
+} model_order_cache;
+
+struct remat_model {
+    remat_context *context;
+    model_pool pool;
+    const char *file; /* as the caller named it; NULL: built by calls */
+    described_layer *layers;
+    size_t layer_count, layer_capacity;
+    model_names layer_names;
+    described_block *blocks;
+    size_t block_count, block_capacity;
+    model_names block_names;
+    model_settings settings;
+    optimizer_settings optimizer;
+    dataset_settings dataset;
+    remat_network *network; /* of a compiled model, for training where it has a loss; NULL before */
+    model_order_cache *order;
+};
+
+/* ---- describing (model.c, model_blocks.c, settings.c): what the public calls and the reader share ---- */
+
+/* `name` NULL: one of the entries says it, or it is made from the type. */
+remat_status model_add_layer(remat_model *model, const char *type, const char *name, const ini_entry *entries,
+                             size_t count, uint64_t line);
+
+/* A block of the layers named, which must be there, one directly behind the other. `name` NULL: made up. */
+remat_status model_add_block(remat_model *model, const char *name, const char *const *layers, size_t count,
+                             uint64_t line);
+/* A block of all layers from one to another. */
+remat_status model_add_range(remat_model *model, const char *name, const char *first, const char *last, uint64_t line);
+/* Puts a layer that is about to be added into the block that it names itself. */
+remat_status model_join_block(remat_model *model, described_layer *layer, const char *name, uint64_t line);
+
+remat_status model_set(remat_model *model, const ini_entry *entries, size_t count);
+remat_status model_set_optimizer(remat_model *model, const char *type, const ini_entry *entries, size_t count,
+                                 uint64_t line);
+remat_status model_set_dataset(remat_model *model, const char *type, const ini_entry *entries, size_t count,
+                               uint64_t line);
+/* The standard values of all settings. */
+remat_status model_settings_begin(remat_model *model);
+
+/* Puts file, line and layer in front of the failure on the context. Returns its status, with REMAT_BAD_INPUT in place of
+ * REMAT_INVALID where a line is known; `layer` may be NULL. */
+remat_status model_blame(const remat_model *model, const char *layer, uint64_t line, remat_status status);
+
+/* Takes a list "a, b, c" apart into the pool. */
+remat_status model_split_list(model_pool *pool, const char *text, const char *const **items, size_t *count);
+
+#endif

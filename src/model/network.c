@@ -1,0 +1,195 @@
+#include "model/network_builder.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <string.h>
+
+/* A network with the memory of its names and options. */
+typedef struct network_whole {
+    remat_network network; /* first, so that a remat_network is a network_whole */
+    model_pool pool;
+    size_t layer_capacity;
+} network_whole;
+
+void network_destroy(remat_network *network)
+{
+    if (!network)
+        return;
+    network_whole *whole = (network_whole *)network;
+    remat_context *context = network->context;
+    remat_release(context, network->layers, whole->layer_capacity, sizeof *network->layers);
+    remat_release(context, network->parameters, network->parameter_count, sizeof *network->parameters);
+    model_pool_end(&whole->pool);
+    remat_release(context, whole, 1, sizeof *whole);
+}
+
+remat_status network_blame(const network_builder *builder, const network_layer *layer, remat_status status)
+{
+    return model_blame(builder->model, layer->node.name, builder->model->layers[layer->described].line, status);
+}
+
+#define layer_fail(builder, layer, ...) \
+    network_blame(builder, layer, remat_fail((builder)->context, REMAT_INVALID, NULL, __VA_ARGS__))
+
+/* ---- who reads what ---- */
+
+void network_count_readers(network_builder *builder)
+{
+    const remat_network *network = builder->network;
+    memset(builder->readers, 0, network->layer_count * sizeof *builder->readers);
+    for (size_t i = 0; i < network->layer_count; i++)
+        for (uint32_t j = 0; j < network->layers[i].node.input_count; j++)
+            if (network->layers[i].inputs[j] != NETWORK_LABELS)
+                builder->readers[network->layers[i].inputs[j]]++;
+}
+
+/* What is computed and read by nobody would be trained in vain. */
+static remat_status check_read(const network_builder *builder)
+{
+    const remat_network *network = builder->network;
+    for (size_t i = 0; i < network->layer_count; i++)
+        if (!builder->readers[i] && !network->layers[i].node.loss)
+            return layer_fail(builder, &network->layers[i],
+                              "no layer reads it; only the loss may stand at the end of a model that is trained");
+    return REMAT_OK;
+}
+
+/* Whole numbers, such as tokens, come straight from the data; nothing else may read the same input as reals. */
+static remat_status check_integers(const network_builder *builder)
+{
+    const remat_network *network = builder->network;
+    enum { REAL = 1, WHOLE = 2 };
+    unsigned char *uses = remat_alloc_zeroed(builder->context, network->layer_count, 1);
+    remat_status status = uses ? REMAT_OK : REMAT_NO_MEMORY;
+    for (size_t i = 0; i < network->layer_count && status == REMAT_OK; i++) {
+        const network_layer *layer = &network->layers[i];
+        for (uint32_t j = 0; j < layer->node.input_count && status == REMAT_OK; j++) {
+            uint32_t from = layer->inputs[j];
+            bool whole = layer->node.integer_inputs >> j & 1;
+            if (from == NETWORK_LABELS)
+                continue;
+            const layer_node *source = &network->layers[from].node;
+            uses[from] |= whole ? WHOLE : REAL;
+            if (whole && source->input_count)
+                status =
+                    layer_fail(builder, layer, "it reads whole numbers, which only a layer of type input has, not '%s'",
+                               source->name);
+            else if (uses[from] == (REAL | WHOLE))
+                status = layer_fail(builder, layer, "'%s' is read as whole numbers and as others; make it two inputs",
+                                    source->name);
+        }
+    }
+    remat_release(builder->context, uses, network->layer_count, 1);
+    return status;
+}
+
+/* Whether nobody else reads the values of this layer's output; a view shares those of its input. */
+static bool has_one_reader(const network_builder *builder, uint32_t layer)
+{
+    for (;;) {
+        const network_layer *at = &builder->network->layers[layer];
+        if (builder->readers[layer] != 1)
+            return false;
+        if (!at->node.view)
+            return true;
+        layer = at->inputs[0];
+    }
+}
+
+/* Once the readers are final, layers may use that they are the only one. */
+static remat_status resolve_again(network_builder *builder)
+{
+    remat_network *network = builder->network;
+    for (size_t i = 0; i < network->layer_count; i++) {
+        network_layer *layer = &network->layers[i];
+        layer->node.sole_reader = 0;
+        for (uint32_t j = 0; j < layer->node.input_count; j++)
+            if (layer->inputs[j] != NETWORK_LABELS && has_one_reader(builder, layer->inputs[j]))
+                layer->node.sole_reader |= 1u << j;
+        REMAT_TRY(network_blame(builder, layer, network_resolve(builder, &layer->node)));
+    }
+    return REMAT_OK;
+}
+
+/* ---- blocks ---- */
+
+/* Numbers the blocks that have layers in the order of the network. Merging may have emptied one. */
+static remat_status number_blocks(network_builder *builder)
+{
+    const remat_model *model = builder->model;
+    remat_network *network = builder->network;
+    const char **names = model_pool_take(builder->pool, model->block_count, sizeof *names);
+    if (!names)
+        return REMAT_NO_MEMORY;
+    uint32_t before = NETWORK_NONE; /* the described block of the layer before */
+    for (size_t i = 0; i < network->layer_count; i++) {
+        uint32_t block = network->layers[i].block;
+        if (block != NETWORK_NONE && block != before)
+            names[network->block_count++] = model->blocks[block].name;
+        before = block;
+        network->layers[i].block = block == NETWORK_NONE ? NETWORK_NONE : network->block_count - 1;
+    }
+    network->block_names = names;
+    return REMAT_OK;
+}
+
+/* ---- all of it ---- */
+
+static remat_status no_loss(const network_builder *builder)
+{
+    remat_place place = REMAT_PLACE_NOWHERE;
+    place.file = builder->model->file;
+    return remat_fail(builder->context, place.file ? REMAT_BAD_INPUT : REMAT_INVALID, &place,
+                      "the model has no loss; add a layer of type mse or cross_entropy to train it");
+}
+
+static remat_status build(network_builder *builder)
+{
+    remat_network *network = builder->network;
+    const remat_model *model = builder->model;
+    for (uint32_t i = 0; i < model->layer_count; i++)
+        REMAT_TRY(network_add_described(builder, i));
+    builder->reader_count = network->layer_count;
+    builder->readers = remat_alloc(builder->context, builder->reader_count, sizeof *builder->readers);
+    if (!builder->readers)
+        return REMAT_NO_MEMORY;
+    network_count_readers(builder);
+    if (network->purpose == NETWORK_TRAINING && !network->has_labels)
+        return no_loss(builder);
+    if (network->purpose == NETWORK_TRAINING)
+        REMAT_TRY(check_read(builder));
+    if (network->purpose == NETWORK_TRAINING)
+        REMAT_TRY(network_fuse(builder));
+    REMAT_TRY(resolve_again(builder));
+    REMAT_TRY(check_integers(builder));
+    REMAT_TRY(number_blocks(builder));
+    return network_number_parameters(builder);
+}
+
+remat_status network_build(const remat_model *model, uint64_t batch, network_purpose purpose, remat_network **made)
+{
+    remat_context *context = model->context;
+    *made = NULL;
+    if (batch == 0)
+        return remat_fail(context, REMAT_INVALID, NULL, "a batch has at least one sample");
+    if (model->layer_count == 0)
+        return model_blame(model, NULL, 1, remat_fail(context, REMAT_INVALID, NULL, "the model has no layers"));
+    network_whole *whole = remat_alloc_zeroed(context, 1, sizeof *whole);
+    if (!whole)
+        return REMAT_NO_MEMORY;
+    whole->network = (remat_network){.context = context, .purpose = purpose, .batch = batch};
+    model_pool_begin(&whole->pool, context);
+    network_builder builder = {.model = model, .context = context, .network = &whole->network, .pool = &whole->pool};
+    builder.outputs = remat_alloc(context, model->layer_count, sizeof *builder.outputs);
+    remat_status status = builder.outputs ? build(&builder) : REMAT_NO_MEMORY;
+    whole->layer_capacity = builder.layer_capacity;
+    remat_release(context, builder.outputs, model->layer_count, sizeof *builder.outputs);
+    remat_release(context, builder.drafts, builder.draft_capacity, sizeof *builder.drafts);
+    remat_release(context, builder.readers, builder.reader_count, sizeof *builder.readers);
+    if (status == REMAT_OK)
+        *made = &whole->network;
+    else
+        network_destroy(&whole->network);
+    return status;
+}

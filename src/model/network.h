@@ -1,0 +1,59 @@
+/* A model made flat for one batch size: composite layers replaced by their parts, every shape known, parameters
+ * numbered, layers that share parameters pointing at the same number. */
+#ifndef REMAT_MODEL_NETWORK_H
+#define REMAT_MODEL_NETWORK_H
+
+#include <remat/model.h>
+
+#include "layers/layer.h"
+#include "model/settings.h"
+
+#define NETWORK_NONE   UINT32_MAX
+#define NETWORK_LABELS (UINT32_MAX - 1) /* an input that is the label tensor instead of a layer's output */
+
+typedef struct network_layer {
+    layer_node node; /* resolved; node.name and node.options belong to the network */
+    uint32_t inputs[LAYER_MAX_INPUTS];
+    uint32_t parameters[LAYER_MAX_PARAMETERS]; /* numbers of network_parameters */
+    uint32_t block;                            /* NETWORK_NONE or the number of its block */
+    uint32_t described;                        /* the described layer it came from, for messages */
+} network_layer;
+
+typedef struct network_parameter {
+    const char *name; /* "fc1.weight"; belongs to the network */
+    layer_parameter about;
+    uint64_t values;
+    uint32_t layer; /* the first that has it */
+} network_parameter;
+
+typedef enum network_purpose {
+    NETWORK_TRAINING,  /* with losses; a fully_connected read only by cross_entropy becomes projection_cross_entropy */
+    NETWORK_INFERENCE, /* without losses: the outputs are those of the layers that nobody reads */
+} network_purpose;
+
+typedef struct remat_network {
+    remat_context *context;
+    network_purpose purpose;
+    uint64_t batch;
+    network_layer *layers;
+    size_t layer_count;
+    network_parameter *parameters;
+    size_t parameter_count;
+    uint32_t block_count;
+    const char **block_names;
+    bool has_labels, integer_labels;
+    layer_shape labels; /* of one sample */
+} remat_network;
+
+/* Builds it for `batch` samples. The model must outlive it. Failures name the layer, and the line where the model came
+ * from a file. */
+remat_status network_build(const remat_model *model, uint64_t batch, network_purpose purpose, remat_network **made);
+void network_destroy(remat_network *network);
+
+/* Settings of a compiled model. */
+const model_settings *model_get_settings(const remat_model *model);
+const optimizer_settings *model_get_optimizer(const remat_model *model);
+const dataset_settings *model_get_dataset(const remat_model *model);
+remat_context *model_context(const remat_model *model);
+
+#endif

@@ -1,0 +1,54 @@
+/* Building a network, shared by the files that do it:
+ *   network_expand.c      described layers to network layers, composites to their parts
+ *   network_fuse.c        what is merged for training
+ *   network_parameters.c  numbers for parameters, shared ones
+ *   network.c             the order of it all, readers, blocks */
+#ifndef REMAT_MODEL_NETWORK_BUILDER_H
+#define REMAT_MODEL_NETWORK_BUILDER_H
+
+#include "model/model_object.h"
+
+/* Where a layer of the network came from: needed only while it is built. */
+typedef struct network_draft {
+    const ini_entry *properties;
+    size_t property_count;
+} network_draft;
+
+typedef struct network_builder {
+    const remat_model *model;
+    remat_context *context;
+    remat_network *network;
+    model_pool *pool; /* the network's */
+    size_t layer_capacity;
+    network_draft *drafts; /* beside network->layers */
+    size_t draft_capacity;
+    uint32_t *outputs; /* for each described layer the network layer whose output is its; NETWORK_NONE of losses */
+    uint32_t *readers; /* for each network layer how often it is read */
+    size_t reader_count;
+    uint32_t described; /* the layer that is being built, */
+    uint32_t depth;     /* and how deep in composites of composites */
+} network_builder;
+
+/* Appends what the described layer stands for, and remembers its output. */
+remat_status network_add_described(network_builder *builder, uint32_t described);
+
+/* Sets options from properties; they belong to the network. */
+remat_status network_make_options(network_builder *builder, const layer_type *type, const ini_entry *properties,
+                                  size_t count, void **options);
+
+/* Everything that resolve() sets, from what the model sets. */
+remat_status network_resolve(network_builder *builder, layer_node *node);
+
+/* Counts the readers anew. */
+void network_count_readers(network_builder *builder);
+
+/* fully_connected + cross_entropy. */
+remat_status network_fuse(network_builder *builder);
+
+/* Numbers the parameters. */
+remat_status network_number_parameters(network_builder *builder);
+
+/* A failure of the layer: with its name and line. */
+remat_status network_blame(const network_builder *builder, const network_layer *layer, remat_status status);
+
+#endif

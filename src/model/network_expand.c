@@ -1,0 +1,296 @@
+/* From described layers to the layers of a network: inputs by name become numbers, composite types their parts. */
+#include "model/network_builder.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/error.h"
+
+#include <string.h>
+
+enum { DEEPEST = 8, MOST_PARTS = 64 };
+
+/* A layer to be made. */
+typedef struct wanted_layer {
+    const layer_type *type;
+    const char *name;
+    const ini_entry *properties;
+    size_t property_count;
+    const uint32_t *inputs; /* network layers */
+    size_t input_count;
+} wanted_layer;
+
+static remat_status add_layer(network_builder *builder, const wanted_layer *wanted, uint32_t *output);
+
+/* ---- one layer ---- */
+
+remat_status network_make_options(network_builder *builder, const layer_type *type, const ini_entry *properties,
+                                  size_t count, void **options)
+{
+    *options = model_pool_take(builder->pool, 1, type->options_bytes);
+    if (!*options)
+        return REMAT_NO_MEMORY;
+    REMAT_TRY(layer_options_init(builder->context, type, *options));
+    for (size_t i = 0; i < count; i++)
+        REMAT_TRY(layer_options_set(builder->context, type, *options, properties[i].key, properties[i].value));
+    return REMAT_OK;
+}
+
+remat_status network_resolve(network_builder *builder, layer_node *node)
+{
+    layer_node fresh = {.type = node->type,
+                        .name = node->name,
+                        .options = node->options,
+                        .batch = node->batch,
+                        .input_count = node->input_count,
+                        .sole_reader = node->sole_reader};
+    memcpy(fresh.inputs, node->inputs, sizeof fresh.inputs);
+    *node = fresh;
+    REMAT_TRY(node->type->resolve(builder->context, node));
+    return layer_check_size(builder->context, node->output, node->batch);
+}
+
+/* The labels as input 1 of a loss. */
+static remat_status add_labels(network_builder *builder, network_layer *layer, layer_labels kind)
+{
+    remat_network *network = builder->network;
+    if (network->has_labels)
+        return remat_fail(builder->context, REMAT_INVALID, NULL, "a model that is trained has exactly one loss");
+    layer_shape prediction = layer->node.inputs[0], labels = prediction;
+    if (kind == LAYER_LABELS_CLASSES) {
+        labels = (layer_shape){1, 1, 0};
+        if (!remat_multiply(prediction.c, prediction.h, &labels.w))
+            return remat_fail(builder->context, REMAT_INVALID, NULL, "too many labels");
+    }
+    layer->inputs[1] = NETWORK_LABELS;
+    layer->node.inputs[1] = labels;
+    layer->node.input_count = 2;
+    network->has_labels = true;
+    network->integer_labels = kind == LAYER_LABELS_CLASSES;
+    network->labels = labels;
+    return REMAT_OK;
+}
+
+static remat_status append(network_builder *builder, const network_layer *layer, const wanted_layer *wanted)
+{
+    remat_network *network = builder->network;
+    void *layers = network->layers, *drafts = builder->drafts;
+    if (network->layer_count == 16 * (size_t)MODEL_MOST_LAYERS)
+        return remat_fail(builder->context, REMAT_INVALID, NULL, "too many layers");
+    REMAT_TRY(remat_grow(builder->context, &layers, &builder->layer_capacity, network->layer_count + 1, sizeof *layer));
+    network->layers = layers;
+    REMAT_TRY(remat_grow(builder->context, &drafts, &builder->draft_capacity, network->layer_count + 1,
+                         sizeof *builder->drafts));
+    builder->drafts = drafts;
+    builder->drafts[network->layer_count] = (network_draft){wanted->properties, wanted->property_count};
+    network->layers[network->layer_count++] = *layer;
+    return REMAT_OK;
+}
+
+static remat_status check_input_count(const network_builder *builder, const wanted_layer *wanted)
+{
+    /* The labels of a loss are no input that a model can name. */
+    bool loss = wanted->type->labels != LAYER_NO_LABELS;
+    size_t least = loss ? 1 : wanted->type->min_inputs, most = loss ? 1 : wanted->type->max_inputs;
+    if (most > LAYER_MAX_INPUTS)
+        most = LAYER_MAX_INPUTS;
+    if (wanted->input_count >= least && wanted->input_count <= most)
+        return REMAT_OK;
+    if (least == most)
+        return remat_fail(builder->context, REMAT_INVALID, NULL, "%s reads exactly %zu layer%s, not %zu",
+                          wanted->type->name, least, least == 1 ? "" : "s", wanted->input_count);
+    return remat_fail(builder->context, REMAT_INVALID, NULL, "%s reads %zu to %zu layers, not %zu", wanted->type->name,
+                      least, most, wanted->input_count);
+}
+
+/* ---- parts of a composite ---- */
+
+typedef struct part_list {
+    layer_parts calls; /* first, so that a layer_parts is a part_list */
+    network_builder *builder;
+    const wanted_layer *whole;
+    uint32_t outputs[MOST_PARTS];
+    int count;
+} part_list;
+
+static remat_status split_part_properties(network_builder *builder, const char *const *properties, size_t count,
+                                          ini_entry *entries)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *equals = strchr(properties[i], '=');
+        if (!equals)
+            return remat_fail(builder->context, REMAT_INTERNAL, NULL, "'%s' is no property of a part", properties[i]);
+        entries[i] = (ini_entry){model_pool_part(builder->pool, properties[i], (size_t)(equals - properties[i])),
+                                 model_pool_text(builder->pool, equals + 1), REMAT_NOWHERE};
+        if (!entries[i].key || !entries[i].value)
+            return REMAT_NO_MEMORY;
+    }
+    return REMAT_OK;
+}
+
+static remat_status name_part(const part_list *list, const char *suffix, const char **name)
+{
+    network_builder *builder = list->builder;
+    *name = list->whole->name;
+    if (!suffix || !*suffix)
+        return REMAT_OK;
+    *name = model_pool_join(builder->pool, (const char *const[]){list->whole->name, ".", suffix, NULL});
+    if (!*name)
+        return REMAT_NO_MEMORY;
+    if (model_names_find(&builder->model->layer_names, *name) != MODEL_NAME_NONE)
+        return remat_fail(builder->context, REMAT_INVALID, NULL,
+                          "its part '%s' has the name of another layer; rename that one", *name);
+    return REMAT_OK;
+}
+
+static remat_status add_part(layer_parts *parts, const char *type, const char *suffix, const int *inputs,
+                             size_t input_count, const char *const *properties, size_t property_count)
+{
+    part_list *list = (part_list *)parts;
+    network_builder *builder = list->builder;
+    uint32_t numbers[LAYER_MAX_INPUTS];
+    const wanted_layer *whole = list->whole;
+    wanted_layer part = {.type = layer_type_find(type), .property_count = property_count, .inputs = numbers};
+    ini_entry *entries = model_pool_take(builder->pool, property_count, sizeof *entries);
+    if (!entries)
+        return REMAT_NO_MEMORY;
+    if (!part.type || list->count == MOST_PARTS || input_count > LAYER_MAX_INPUTS)
+        return remat_fail(builder->context, REMAT_INTERNAL, NULL, "%s cannot be made of a '%s'", whole->type->name,
+                          type);
+    for (size_t i = 0; i < input_count; i++) {
+        int from = inputs[i];
+        if (from >= list->count || (from < 0 && (size_t)(-1 - from) >= whole->input_count))
+            return remat_fail(builder->context, REMAT_INTERNAL, NULL, "a part of %s reads what is not there",
+                              whole->type->name);
+        numbers[i] = from < 0 ? whole->inputs[-1 - from] : list->outputs[from];
+    }
+    part.input_count = input_count;
+    part.properties = entries;
+    REMAT_TRY(split_part_properties(builder, properties, property_count, entries));
+    REMAT_TRY(name_part(list, suffix, &part.name));
+    remat_status status = add_layer(builder, &part, &list->outputs[list->count]);
+    if (status == REMAT_INVALID && part.name != whole->name)
+        return remat_fail(builder->context, status, NULL, "part '%s': %s", part.name,
+                          remat_context_message(builder->context));
+    list->count++;
+    return status;
+}
+
+/* *output stays NETWORK_NONE where the type stands for itself. */
+static remat_status expand(network_builder *builder, const wanted_layer *wanted, const layer_node *node,
+                           uint32_t *output)
+{
+    *output = NETWORK_NONE;
+    if (!wanted->type->expand)
+        return REMAT_OK;
+    if (builder->depth == DEEPEST)
+        return remat_fail(builder->context, REMAT_INTERNAL, NULL, "%s is made of itself", wanted->type->name);
+    part_list list = {.calls = {add_part}, .builder = builder, .whole = wanted};
+    builder->depth++;
+    remat_status status = wanted->type->expand(builder->context, node, &list.calls);
+    builder->depth--;
+    if (status == REMAT_OK && list.count)
+        *output = list.outputs[list.count - 1];
+    return status;
+}
+
+static remat_status add_layer(network_builder *builder, const wanted_layer *wanted, uint32_t *output)
+{
+    remat_network *network = builder->network;
+    const layer_type *type = wanted->type;
+    REMAT_TRY(check_input_count(builder, wanted));
+    network_layer layer = {.block = builder->model->layers[builder->described].block, .described = builder->described};
+    layer.node = (layer_node){.type = type, .name = wanted->name, .batch = network->batch};
+    layer.node.input_count = (uint32_t)wanted->input_count;
+    for (size_t i = 0; i < wanted->input_count; i++) {
+        layer.inputs[i] = wanted->inputs[i];
+        layer.node.inputs[i] = network->layers[wanted->inputs[i]].node.output;
+    }
+    REMAT_TRY(network_make_options(builder, type, wanted->properties, wanted->property_count, &layer.node.options));
+    REMAT_TRY(expand(builder, wanted, &layer.node, output));
+    if (*output != NETWORK_NONE)
+        return REMAT_OK;
+    if (!type->resolve)
+        return remat_fail(builder->context, REMAT_INTERNAL, NULL, "%s stands for nothing", type->name);
+    layer_labels labels = type->labels;
+    if (labels != LAYER_NO_LABELS)
+        REMAT_TRY(add_labels(builder, &layer, labels));
+    REMAT_TRY(network_resolve(builder, &layer.node));
+    *output = (uint32_t)network->layer_count;
+    return append(builder, &layer, wanted);
+}
+
+/* ---- described layers ---- */
+
+static remat_status find_input(const network_builder *builder, const char *name, uint32_t *number)
+{
+    const remat_model *model = builder->model;
+    remat_context *context = builder->context;
+    uint32_t described = model_names_find(&model->layer_names, name);
+    if (described == MODEL_NAME_NONE) {
+        const char *nearest = model_names_nearest(&model->layer_names, name);
+        if (!*name)
+            return remat_fail(context, REMAT_INVALID, NULL, "input_layers: a name is missing between the commas");
+        return remat_fail(context, REMAT_INVALID, NULL, "input_layers: there is no layer '%.80s'%s%s%s", name,
+                          nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+    }
+    if (described == builder->described)
+        return remat_fail(context, REMAT_INVALID, NULL, "input_layers: it reads itself");
+    if (described > builder->described)
+        return remat_fail(context, REMAT_INVALID, NULL,
+                          "input_layers: '%s' is defined later; a layer reads only layers that stand before it", name);
+    if (model->layers[described].type->labels != LAYER_NO_LABELS)
+        return remat_fail(context, REMAT_INVALID, NULL, "input_layers: '%s' is a loss, which nobody can read", name);
+    *number = builder->outputs[described];
+    return REMAT_OK;
+}
+
+/* The inputs that the layer names, or the layer before. */
+static remat_status find_inputs(const network_builder *builder, const described_layer *layer,
+                                uint32_t numbers[LAYER_MAX_INPUTS], size_t *count)
+{
+    *count = 0;
+    if (layer->input_count > LAYER_MAX_INPUTS)
+        return remat_fail(builder->context, REMAT_INVALID, NULL, "input_layers: %zu layers; %d is the most",
+                          layer->input_count, LAYER_MAX_INPUTS);
+    for (; *count < layer->input_count; ++*count)
+        REMAT_TRY(find_input(builder, layer->inputs[*count], &numbers[*count]));
+    if (layer->inputs || layer->type->max_inputs == 0)
+        return REMAT_OK;
+    if (builder->described == 0)
+        return remat_fail(builder->context, REMAT_INVALID, NULL,
+                          "it is the first layer and has nothing to read; begin with a layer of type input");
+    const described_layer *before = layer - 1;
+    if (before->type->labels != LAYER_NO_LABELS)
+        return remat_fail(builder->context, REMAT_INVALID, NULL,
+                          "the layer before, '%s', is a loss, which nobody can read; say input_layers", before->name);
+    numbers[(*count)++] = builder->outputs[builder->described - 1];
+    return REMAT_OK;
+}
+
+static remat_status add_described(network_builder *builder, const described_layer *layer, uint64_t *line)
+{
+    uint32_t numbers[LAYER_MAX_INPUTS];
+    wanted_layer wanted = {.type = layer->type,
+                           .name = layer->name,
+                           .properties = layer->properties,
+                           .property_count = layer->property_count,
+                           .inputs = numbers};
+    *line = layer->inputs ? layer->inputs_line : layer->line;
+    REMAT_TRY(find_inputs(builder, layer, numbers, &wanted.input_count));
+    REMAT_TRY(check_input_count(builder, &wanted));
+    *line = layer->line;
+    uint32_t *output = &builder->outputs[builder->described];
+    *output = NETWORK_NONE;
+    if (builder->network->purpose == NETWORK_INFERENCE && layer->type->labels != LAYER_NO_LABELS)
+        return REMAT_OK;
+    return add_layer(builder, &wanted, output);
+}
+
+remat_status network_add_described(network_builder *builder, uint32_t described)
+{
+    const described_layer *layer = &builder->model->layers[described];
+    uint64_t line;
+    builder->described = described;
+    remat_status status = add_described(builder, layer, &line);
+    return model_blame(builder->model, layer->name, line, status);
+}

@@ -1,0 +1,145 @@
+#include "model/program.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/error.h"
+#include "model/program_builder.h"
+
+uint64_t network_parameter_bytes(const remat_network *network)
+{
+    uint64_t bytes = 0;
+    for (size_t p = 0; p < network->parameter_count; p++)
+        bytes += (network->parameters[p].values * sizeof(real) + 63) & ~(uint64_t)63;
+    return bytes;
+}
+
+void program_destroy(remat_program *program)
+{
+    if (!program)
+        return;
+    remat_context *context = program->context;
+    graph_destroy(program->graph);
+    remat_release(context, program->bindings, program->binding_capacity, sizeof *program->bindings);
+    remat_release(context, program->outputs, program->network->layer_count, sizeof *program->outputs);
+    remat_release(context, program->gradients, program->network->parameter_count, sizeof *program->gradients);
+    remat_release(context, program->applied, program->network->parameter_count, sizeof *program->applied);
+    remat_release(context, program->names, program->names_bytes, 1);
+    remat_release(context, program, 1, sizeof *program);
+}
+
+/* Room for the names of all tensors at once, so that they never move: "LAYER.gradient" and the like. */
+static remat_status make_name_room(remat_program *program)
+{
+    size_t bytes = 16;
+    for (size_t n = 0; n < program->network->layer_count; n++)
+        bytes += (strlen(program->network->layers[n].node.name) + 40) * (LAYER_MAX_SAVED + 2);
+    for (size_t n = 0; n < program->network->layer_count; n++)
+        bytes += (strlen(program->network->layers[n].node.name) + 40) * program->network->layers[n].node.input_count;
+    for (size_t p = 0; p < program->network->parameter_count; p++)
+        bytes += strlen(program->network->parameters[p].name) + 40;
+    program->names_bytes = bytes;
+    program->names = remat_alloc(program->context, bytes, 1);
+    return program->names ? REMAT_OK : REMAT_NO_MEMORY;
+}
+
+static remat_status build(builder *b)
+{
+    remat_program *program = b->program;
+    REMAT_TRY(make_name_room(program));
+    REMAT_TRY(graph_create(program->context, &program->graph));
+    for (size_t n = 0; n < program->network->layer_count; n++) {
+        const layer_node *node = &program->network->layers[n].node;
+        const graph_layer layer = {node->name, node->type->hint, node->forward_flops};
+        REMAT_TRY(graph_add_layer(program->graph, &layer));
+    }
+    REMAT_TRY(builder_add_forward(b));
+    if (program->apply == PROGRAM_FORWARD_ONLY)
+        return builder_add_finish(b);
+    return builder_add_backward(b);
+}
+
+remat_status program_build(const remat_network *network, program_apply apply, remat_program **made)
+{
+    *made = NULL;
+    remat_context *context = network->context;
+    remat_program *program = remat_alloc_zeroed(context, 1, sizeof *program);
+    if (!program)
+        return REMAT_NO_MEMORY;
+    program->context = context;
+    program->network = network;
+    program->apply = apply;
+    program->labels = GRAPH_NONE;
+    program->outputs = remat_alloc(context, network->layer_count, sizeof *program->outputs);
+    program->gradients = remat_alloc(context, network->parameter_count, sizeof *program->gradients);
+    program->applied = remat_alloc(context, network->parameter_count, sizeof *program->applied);
+    builder b = {.program = program, .context = context, .network = network};
+    remat_status status = REMAT_NO_MEMORY;
+    if (program->outputs && program->gradients && program->applied) {
+        for (size_t p = 0; p < network->parameter_count; p++)
+            program->gradients[p] = program->applied[p] = GRAPH_NONE;
+        status = build(&b);
+    }
+    builder_release(&b);
+    if (status != REMAT_OK) {
+        program_destroy(program);
+        return status;
+    }
+    *made = program;
+    return REMAT_OK;
+}
+
+/* How long the action may take, in nanoseconds, where nothing was measured: matrix work at a modest rate, every byte
+ * touched once at the memory's, and the cost of starting threads. Only ratios matter to a plan. */
+uint64_t program_modelled_cost(uint64_t flops, uint64_t bytes)
+{
+    return flops / 150 + bytes / 15 + 2000;
+}
+
+/* Scales the actions of one kind of a layer so that they sum to the measured cost, in proportion to the model's. */
+static void spread(remat_graph *graph, uint32_t layer, bool forward, uint64_t measured)
+{
+    uint64_t modelled = 0, given = 0;
+    graph_action *last = NULL;
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t a = 0; a < graph->action_count; a++) {
+            graph_action *action = &graph->actions[a];
+            bool is_forward = action->kind == GRAPH_FORWARD;
+            bool is_backward =
+                action->kind == GRAPH_GRADIENT || action->kind == GRAPH_DERIVATIVE || action->kind == GRAPH_APPLY;
+            if (action->layer != layer || (forward ? !is_forward : !is_backward))
+                continue;
+            if (pass == 0) {
+                modelled += action->cost;
+                last = action;
+            } else if (action == last) {
+                action->cost = measured - given;
+            } else {
+                action->cost = (uint64_t)((double)measured * ((double)action->cost / (double)modelled));
+                given += action->cost;
+            }
+        }
+}
+
+remat_status program_set_costs(remat_program *program, const remat_profile *profile)
+{
+    remat_graph *graph = program->graph;
+    size_t found = 0;
+    for (size_t i = 0; i < remat_profile_layer_count(profile); i++) {
+        const remat_layer *measured = remat_profile_layer(profile, i);
+        for (size_t n = 0; n < graph->layer_count; n++)
+            if (strcmp(graph->layers[n].name, measured->name) == 0) {
+                spread(graph, (uint32_t)n, true, measured->modes[0].forward_cost);
+                spread(graph, (uint32_t)n, false, measured->modes[0].backward_cost);
+                found++;
+                break;
+            }
+    }
+    if (found == 0)
+        return remat_fail(
+            program->context, REMAT_BAD_INPUT, NULL,
+            "the profile names none of the model's layers; `remat profile` of this model writes one that does");
+    return REMAT_OK;
+}

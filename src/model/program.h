@@ -1,0 +1,61 @@
+/* A network as actions on tensors: the graph that the planner sees, and beside it what the executor needs to know of each
+ * action, namely which tensor stands for which argument of the layer.
+ *
+ * Gradients of tensors that several layers read are sums. The first layer in backward order writes the gradient, the
+ * others add to it. Where a sum passes its gradient on unchanged, no copy is made: its inputs share the gradient of its
+ * output until somebody wants to add to one of them while another still has to be read. Then, and only then, it is
+ * copied. */
+#ifndef REMAT_MODEL_PROGRAM_H
+#define REMAT_MODEL_PROGRAM_H
+
+#include "model/network.h"
+#include "profile/graph.h"
+
+/* When the optimizer changes the parameters. */
+typedef enum program_apply {
+    PROGRAM_APPLY_AT_ONCE, /* as soon as a layer's gradient is whole: it lives from there to here */
+    PROGRAM_APPLY_AT_END,  /* all together, after the global norm is known: gradients live until then */
+    PROGRAM_APPLY_OUTSIDE, /* gradients live in memory of their own over several runs: accumulation */
+    PROGRAM_FORWARD_ONLY,  /* no backward: evaluation and prediction */
+} program_apply;
+
+/* Tensors of one action; GRAPH_NONE where there is none. */
+typedef struct program_binding {
+    uint32_t inputs[LAYER_MAX_INPUTS];
+    uint32_t output;
+    uint32_t saved[LAYER_MAX_SAVED];
+    uint32_t d_output;
+    uint32_t d_inputs[LAYER_MAX_INPUTS];
+    uint32_t copied[LAYER_MAX_INPUTS]; /* d_inputs[i] starts as a copy of this gradient */
+    uint32_t gradients[LAYER_MAX_PARAMETERS];
+    uint32_t accumulate_inputs;    /* bit i */
+    uint32_t accumulate_gradients; /* bit i */
+} program_binding;
+
+typedef struct remat_program {
+    remat_context *context;
+    const remat_network *network;
+    program_apply apply;
+    remat_graph *graph;
+    program_binding *bindings; /* one for each action of the graph */
+    size_t binding_capacity;
+    uint32_t *outputs;   /* of each network layer: the tensor that holds its output */
+    uint32_t labels;     /* the tensor of the labels, GRAPH_NONE */
+    uint32_t *gradients; /* of each network parameter: the tensor of its gradient, GRAPH_NONE */
+    uint32_t *applied;   /* of each network parameter: the layer whose apply step changes it, NETWORK_NONE */
+    char *names;         /* of tensors */
+    size_t names_bytes;
+} remat_program;
+
+/* The network must outlive the program. */
+remat_status program_build(const remat_network *network, program_apply apply, remat_program **made);
+void program_destroy(remat_program *program);
+
+/* Replaces the modelled costs by measured ones: layers of the profile are found by name; those it does not name keep
+ * theirs, scaled like the others. REMAT_BAD_INPUT where no name fits. */
+remat_status program_set_costs(remat_program *program, const remat_profile *profile);
+
+/* Bytes of a tensor that is no part of the arena. */
+uint64_t network_parameter_bytes(const remat_network *network); /* trained and statistics, each rounded up to 64 */
+
+#endif

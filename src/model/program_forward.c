@@ -1,0 +1,192 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "model/program_builder.h"
+
+void builder_release(builder *b)
+{
+    size_t layers = b->network->layer_count;
+    remat_release(b->context, b->saved, layers * LAYER_MAX_SAVED, sizeof *b->saved);
+    remat_release(b->context, b->wanted, layers, sizeof *b->wanted);
+    remat_release(b->context, b->gradient, b->activation_count, sizeof *b->gradient);
+    remat_release(b->context, b->differentiable, b->activation_count, sizeof *b->differentiable);
+    remat_release(b->context, b->sharers, b->sharer_capacity, sizeof *b->sharers);
+}
+
+remat_status builder_add_tensor(builder *b, const char *owner, const char *what, uint64_t bytes, uint32_t *number)
+{
+    remat_program *program = b->program;
+    size_t length = strlen(owner) + strlen(what) + 1;
+    if (b->names_used + length > program->names_bytes)
+        return remat_fail(b->context, REMAT_INTERNAL, NULL, "no room for the name of tensor %s%s", owner, what);
+    char *name = program->names + b->names_used;
+    snprintf(name, program->names_bytes - b->names_used, "%s%s", owner, what);
+    b->names_used += length;
+    *number = (uint32_t)program->graph->tensor_count;
+    return graph_add_tensor(program->graph, name, bytes);
+}
+
+void link_list_add(link_list *list, uint32_t tensor)
+{
+    if (tensor == GRAPH_NONE)
+        return;
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i] == tensor)
+            return;
+    list->items[list->count++] = tensor;
+}
+
+action_draft action_draft_start(graph_kind kind, size_t layer)
+{
+    action_draft draft;
+    memset(&draft, 0, sizeof draft);
+    /* Every tensor of the binding starts as GRAPH_NONE, which is all ones. */
+    memset(&draft.binding, 0xff, sizeof draft.binding);
+    draft.binding.accumulate_inputs = draft.binding.accumulate_gradients = 0;
+    draft.action.kind = kind;
+    draft.action.layer = (uint32_t)layer;
+    draft.action.in_place_from = draft.action.in_place_to = GRAPH_NONE;
+    return draft;
+}
+
+static uint64_t link_bytes(const remat_graph *graph, const link_list *list)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < list->count; i++)
+        bytes += graph->tensors[list->items[i]].bytes;
+    return bytes;
+}
+
+remat_status builder_add_action(builder *b, action_draft *draft)
+{
+    remat_program *program = b->program;
+    remat_graph *graph = program->graph;
+    REMAT_TRY(remat_grow(b->context, (void **)&program->bindings, &program->binding_capacity, graph->action_count + 1,
+                         sizeof *program->bindings));
+    program->bindings[graph->action_count] = draft->binding;
+    uint64_t bytes = link_bytes(graph, &draft->reads) + link_bytes(graph, &draft->writes) +
+                     2 * link_bytes(graph, &draft->updates) + draft->action.workspace_bytes;
+    if (draft->action.kind != GRAPH_LOAD && draft->action.kind != GRAPH_FINISH)
+        draft->action.cost = program_modelled_cost(draft->flops, bytes);
+    const graph_links links = {draft->reads.items, draft->writes.items, draft->updates.items,
+                               draft->reads.count, draft->writes.count, draft->updates.count};
+    return graph_add_action(graph, &draft->action, &links);
+}
+
+static uint64_t value_bytes(const remat_network *network, uint32_t layer)
+{
+    /* Numbers of tokens and labels have 4 bytes each: in the build for double they just get more room. */
+    const layer_node *node = &network->layers[layer].node;
+    return layer_values(node->output) * node->batch * sizeof(real);
+}
+
+uint32_t program_input_tensor(const remat_program *program, uint32_t input)
+{
+    return input == NETWORK_LABELS ? program->labels : program->outputs[input];
+}
+
+static remat_status add_load(builder *b, size_t layer, const char *what, uint64_t bytes, uint32_t *tensor)
+{
+    action_draft draft = action_draft_start(GRAPH_LOAD, layer);
+    REMAT_TRY(builder_add_tensor(b, b->network->layers[layer].node.name, what, bytes, tensor));
+    draft.binding.output = *tensor;
+    link_list_add(&draft.writes, *tensor);
+    return builder_add_action(b, &draft);
+}
+
+static bool is_input(const layer_node *node)
+{
+    return node->input_count == 0;
+}
+
+static remat_status add_loads(builder *b)
+{
+    for (size_t n = 0; n < b->network->layer_count; n++)
+        if (is_input(&b->network->layers[n].node))
+            REMAT_TRY(add_load(b, n, "", value_bytes(b->network, (uint32_t)n), &b->program->outputs[n]));
+    if (!b->network->has_labels)
+        return REMAT_OK;
+    uint64_t bytes = layer_values(b->network->labels) * b->network->batch * sizeof(real);
+    return add_load(b, b->network->layer_count - 1, ".labels", bytes, &b->program->labels);
+}
+
+static remat_status add_outputs(builder *b, size_t n, action_draft *draft)
+{
+    const layer_node *node = &b->network->layers[n].node;
+    if (!node->loss) {
+        REMAT_TRY(builder_add_tensor(b, node->name, "", value_bytes(b->network, (uint32_t)n), &b->program->outputs[n]));
+        link_list_add(&draft->writes, b->program->outputs[n]);
+    }
+    draft->binding.output = b->program->outputs[n];
+    for (uint32_t s = 0; s < node->saved_count; s++) {
+        char what[64];
+        snprintf(what, sizeof what, ".%.38s", node->saved[s].name);
+        REMAT_TRY(builder_add_tensor(b, node->name, what, node->saved[s].bytes, &b->saved[n * LAYER_MAX_SAVED + s]));
+        draft->binding.saved[s] = b->saved[n * LAYER_MAX_SAVED + s];
+        link_list_add(&draft->writes, draft->binding.saved[s]);
+    }
+    return REMAT_OK;
+}
+
+static remat_status add_layer(builder *b, size_t n)
+{
+    const network_layer *layer = &b->network->layers[n];
+    const layer_node *node = &layer->node;
+    remat_program *program = b->program;
+    program->outputs[n] = GRAPH_NONE;
+    if (node->view) {
+        program->outputs[n] = program->outputs[layer->inputs[0]];
+        return REMAT_OK;
+    }
+    action_draft draft = action_draft_start(GRAPH_FORWARD, n);
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        draft.binding.inputs[i] = program_input_tensor(program, layer->inputs[i]);
+        link_list_add(&draft.reads, draft.binding.inputs[i]);
+    }
+    REMAT_TRY(add_outputs(b, n, &draft));
+    /* A loss without forward flops computes its loss in the backward pass; its forward is for evaluation. */
+    bool idle = node->loss && node->forward_flops == 0 && program->apply != PROGRAM_FORWARD_ONLY;
+    draft.action.workspace_bytes = idle ? 0 : node->forward_workspace;
+    draft.flops = node->forward_flops;
+    if (node->forward_in_place && !node->loss) {
+        draft.action.in_place_from = draft.binding.inputs[0];
+        draft.action.in_place_to = draft.binding.output;
+    }
+    return builder_add_action(b, &draft);
+}
+
+remat_status builder_add_forward(builder *b)
+{
+    size_t layers = b->network->layer_count;
+    b->saved = remat_alloc(b->context, layers * LAYER_MAX_SAVED, sizeof *b->saved);
+    b->wanted = remat_alloc_zeroed(b->context, layers, sizeof *b->wanted);
+    if (!b->saved || !b->wanted)
+        return REMAT_NO_MEMORY;
+    memset(b->saved, 0xff, layers * LAYER_MAX_SAVED * sizeof *b->saved);
+    REMAT_TRY(add_loads(b));
+    for (size_t n = 0; n < layers; n++)
+        if (!is_input(&b->network->layers[n].node))
+            REMAT_TRY(add_layer(b, n));
+    return REMAT_OK;
+}
+
+/* Outputs that nobody reads are the results: they live to the end. */
+remat_status builder_add_finish(builder *b)
+{
+    const remat_network *network = b->network;
+    bool *read = remat_alloc_zeroed(b->context, network->layer_count, sizeof *read);
+    if (!read)
+        return REMAT_NO_MEMORY;
+    for (size_t n = 0; n < network->layer_count; n++)
+        for (uint32_t i = 0; i < network->layers[n].node.input_count; i++)
+            if (network->layers[n].inputs[i] != NETWORK_LABELS)
+                read[network->layers[n].inputs[i]] = true;
+    action_draft draft = action_draft_start(GRAPH_FINISH, network->layer_count - 1);
+    for (size_t n = 0; n < network->layer_count && draft.reads.count < LAYER_MAX_INPUTS; n++)
+        if (!read[n] && b->program->outputs[n] != GRAPH_NONE)
+            link_list_add(&draft.reads, b->program->outputs[n]);
+    remat_release(b->context, read, network->layer_count, sizeof *read);
+    return builder_add_action(b, &draft);
+}

@@ -1,0 +1,239 @@
+/* [Model], [Optimizer] and [Dataset]: the tables of their keys, and filling them. */
+#include "model/model_object.h"
+
+#include "base/error.h"
+
+#include <remat/units.h>
+
+#include <string.h>
+
+static const char *const optimizer_types[] = {"sgd", "adam", "adamw", NULL};
+static const char *const rate_schedules[] = {"constant", "step", "cosine", "linear", NULL};
+static const char *const dataset_types[] = {"none", "npy", "csv", "text", "random", NULL};
+
+#define AT(field) offsetof(model_settings, field)
+static const layer_property model_properties[] = {
+    {"name", LAYER_TEXT, AT(name), "", 0, 0, NULL, "for messages and tables"},
+    {"batch_size", LAYER_COUNT, AT(batch_size), "1", 1, 1e9, NULL, "samples that go through at once"},
+    {"epochs", LAYER_COUNT, AT(epochs), "1", 1, 1e9, NULL, "how often the data is gone through"},
+    {"seed", LAYER_COUNT, AT(seed), "0", 0, 0, NULL, "of weights, shuffling and dropout"},
+    {"accumulate", LAYER_COUNT, AT(accumulate), "1", 1, 1e9, NULL, "batches whose gradients make one step"},
+    {"clip_norm", LAYER_NUMBER, AT(clip_norm), "0", 0, 0, NULL, "longest gradient of all weights together; 0: any"},
+    {"budget", LAYER_TEXT, AT(budget), "", 0, 0, NULL, "bytes that training may take, such as 300MiB"},
+    {"strategy", LAYER_TEXT, AT(strategy), "", 0, 0, NULL, "what to keep and what to recompute"},
+    {"early_stopping", LAYER_COUNT, AT(early_stopping), "0", 0, 1e9, NULL,
+     "validations without improvement before training stops; 0: never"},
+    {0},
+};
+#undef AT
+
+#define AT(field) offsetof(optimizer_settings, field)
+static const layer_property optimizer_properties[] = {
+    {"learning_rate", LAYER_NUMBER, AT(learning_rate), "0.001", 0, 0, NULL, "the rate, or the highest of a schedule"},
+    {"momentum", LAYER_NUMBER, AT(momentum), "0", 0, 1, NULL, "of sgd"},
+    {"nesterov", LAYER_FLAG, AT(nesterov), "false", 0, 0, NULL, "of sgd: Nesterov's momentum"},
+    {"beta1", LAYER_NUMBER, AT(beta1), "0.9", 0, 0.9999999, NULL, "of adam and adamw"},
+    {"beta2", LAYER_NUMBER, AT(beta2), "0.999", 0, 0.9999999, NULL, "of adam and adamw"},
+    {"epsilon", LAYER_NUMBER, AT(epsilon), "1e-8", 0, 1, NULL, "of adam and adamw"},
+    {"weight_decay", LAYER_NUMBER, AT(weight_decay), "0", 0, 0, NULL, "of matrices; biases and gains do not decay"},
+    {"schedule", LAYER_CHOICE, AT(schedule), "constant", 0, 0, rate_schedules, "how the rate changes"},
+    {"warmup_steps", LAYER_COUNT, AT(warmup_steps), "0", 0, 0, NULL, "steps over which the rate rises from 0"},
+    {"decay_steps", LAYER_COUNT, AT(decay_steps), "0", 0, 0, NULL,
+     "of cosine and linear: the step that reaches min_rate; 0: the last"},
+    {"min_rate", LAYER_NUMBER, AT(min_rate), "0", 0, 0, NULL, "of cosine and linear: the rate at the end"},
+    {"step_size", LAYER_COUNT, AT(step_size), "0", 0, 0, NULL, "of step: steps between two changes of the rate"},
+    {"gamma", LAYER_NUMBER, AT(gamma), "0.1", 0, 1, NULL, "of step: what the rate is multiplied by"},
+    {0},
+};
+#undef AT
+
+#define AT(field) offsetof(dataset_settings, field)
+static const layer_property dataset_properties[] = {
+    {"inputs", LAYER_TEXT, AT(inputs), "", 0, 0, NULL, "files, relative to the model file"},
+    {"labels", LAYER_TEXT, AT(labels), "", 0, 0, NULL, "npy: a file; csv: the number of label columns"},
+    {"validation_inputs", LAYER_TEXT, AT(validation_inputs), "", 0, 0, NULL, "as inputs, for validation"},
+    {"validation_labels", LAYER_TEXT, AT(validation_labels), "", 0, 0, NULL, "as labels, for validation"},
+    {"validation_split", LAYER_NUMBER, AT(validation_split), "0", 0, 0.999999, NULL,
+     "share of the samples at the end that is validated on"},
+    {"validation_every", LAYER_COUNT, AT(validation_every), "0", 0, 0, NULL,
+     "steps between validations; 0: at the end of every epoch"},
+    {"shuffle", LAYER_FLAG, AT(shuffle), "true", 0, 0, NULL, "another order in every epoch"},
+    {"samples", LAYER_COUNT, AT(samples), "1024", 1, 0, NULL, "of random: how many are made"},
+    {0},
+};
+#undef AT
+
+const layer_property *model_settings_properties(void)
+{
+    return model_properties;
+}
+
+const layer_property *optimizer_settings_properties(void)
+{
+    return optimizer_properties;
+}
+
+const layer_property *dataset_settings_properties(void)
+{
+    return dataset_properties;
+}
+
+/* The parser of layer properties wants a type: these stand for the sections. */
+static const layer_type model_section = {.name = "[Model]", .properties = model_properties};
+static const layer_type optimizer_section = {.name = "[Optimizer]", .properties = optimizer_properties};
+static const layer_type dataset_section = {.name = "[Dataset]", .properties = dataset_properties};
+
+remat_status model_settings_begin(remat_model *model)
+{
+    remat_context *context = model->context;
+    model->optimizer.type = OPTIMIZER_SGD;
+    REMAT_TRY(layer_options_init(context, &model_section, &model->settings));
+    REMAT_TRY(layer_options_init(context, &optimizer_section, &model->optimizer));
+    return layer_options_init(context, &dataset_section, &model->dataset);
+}
+
+const model_settings *model_get_settings(const remat_model *model)
+{
+    return &model->settings;
+}
+
+const optimizer_settings *model_get_optimizer(const remat_model *model)
+{
+    return &model->optimizer;
+}
+
+const dataset_settings *model_get_dataset(const remat_model *model)
+{
+    return &model->dataset;
+}
+
+/* ---- filling ---- */
+
+/* What a key is good for; a setting that would do nothing is an error, not a silence. */
+typedef struct key_rule {
+    const char *key;
+    uint32_t types; /* bit t: it belongs to type t */
+    const char *whose;
+} key_rule;
+
+static remat_status fill(remat_model *model, const layer_type *section, void *options, const ini_entry *entries,
+                         size_t count, const key_rule *rules, uint32_t type)
+{
+    for (size_t i = 0; i < count; i++) {
+        const ini_entry *entry = &entries[i];
+        remat_status status = layer_options_set(model->context, section, options, entry->key, entry->value);
+        for (size_t j = 0; j < i && status == REMAT_OK; j++)
+            if (strcmp(entry->key, entries[j].key) == 0)
+                status = remat_fail(model->context, REMAT_INVALID, NULL, "%s: said twice", entry->key);
+        for (const key_rule *rule = rules; rule && rule->key && status == REMAT_OK; rule++)
+            if (strcmp(rule->key, entry->key) == 0 && !(rule->types >> type & 1))
+                status = remat_fail(model->context, REMAT_INVALID, NULL,
+                                    "%s: it would do nothing here; it belongs to %s", entry->key, rule->whose);
+        REMAT_TRY(model_blame(model, NULL, entry->line, status));
+    }
+    return REMAT_OK;
+}
+
+static uint64_t line_of(const ini_entry *entries, size_t count, const char *key)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(entries[i].key, key) == 0)
+            return entries[i].line;
+    return REMAT_NOWHERE;
+}
+
+static remat_status find_choice(const remat_model *model, const char *what, const char *name,
+                                const char *const *choices, uint32_t *choice)
+{
+    layer_property property = {"type", LAYER_CHOICE, 0, NULL, 0, 0, choices, NULL};
+    layer_property table[] = {property, {0}};
+    layer_type type = {.name = what, .properties = table};
+    return layer_options_set(model->context, &type, choice, "type", name);
+}
+
+remat_status model_set(remat_model *model, const ini_entry *entries, size_t count)
+{
+    model_settings settings = model->settings;
+    uint64_t bytes;
+    REMAT_TRY(fill(model, &model_section, &settings, entries, count, NULL, 0));
+    uint64_t line = line_of(entries, count, "budget");
+    if (settings.budget && remat_size_parse(model->context, settings.budget, &bytes) != REMAT_OK)
+        return model_blame(
+            model, NULL, line,
+            remat_fail(model->context, REMAT_INVALID, NULL, "budget: %s", remat_context_message(model->context)));
+    model->settings = settings;
+    return REMAT_OK;
+}
+
+/* ---- [Optimizer] ---- */
+
+#define ADAMS (1u << OPTIMIZER_ADAM | 1u << OPTIMIZER_ADAMW)
+static const key_rule optimizer_rules[] = {
+    {"momentum", 1u << OPTIMIZER_SGD, "sgd"}, {"nesterov", 1u << OPTIMIZER_SGD, "sgd"},
+    {"beta1", ADAMS, "adam and adamw"},       {"beta2", ADAMS, "adam and adamw"},
+    {"epsilon", ADAMS, "adam and adamw"},     {0},
+};
+static const key_rule schedule_rules[] = {
+    {"decay_steps", 1u << RATE_COSINE | 1u << RATE_LINEAR, "the schedules cosine and linear"},
+    {"min_rate", 1u << RATE_COSINE | 1u << RATE_LINEAR, "the schedules cosine and linear"},
+    {"step_size", 1u << RATE_STEP, "the schedule step"},
+    {"gamma", 1u << RATE_STEP, "the schedule step"},
+    {0},
+};
+
+remat_status model_set_optimizer(remat_model *model, const char *type, const ini_entry *entries, size_t count,
+                                 uint64_t line)
+{
+    remat_context *context = model->context;
+    optimizer_settings settings = {0};
+    REMAT_TRY(model_blame(model, NULL, line, find_choice(model, "[Optimizer]", type, optimizer_types, &settings.type)));
+    REMAT_TRY(layer_options_init(context, &optimizer_section, &settings));
+    REMAT_TRY(fill(model, &optimizer_section, &settings, entries, count, optimizer_rules, settings.type));
+    optimizer_settings again = settings; /* now the schedule is known, which may stand behind its own keys */
+    REMAT_TRY(fill(model, &optimizer_section, &again, entries, count, schedule_rules, settings.schedule));
+    if (settings.nesterov && settings.momentum == 0)
+        return model_blame(model, NULL, line_of(entries, count, "nesterov"),
+                           remat_fail(context, REMAT_INVALID, NULL, "nesterov: it needs a momentum above 0"));
+    if (settings.schedule == RATE_STEP && settings.step_size == 0)
+        return model_blame(
+            model, NULL, line_of(entries, count, "schedule"),
+            remat_fail(context, REMAT_INVALID, NULL, "the schedule step needs a step_size of at least 1"));
+    if (settings.min_rate > settings.learning_rate)
+        return model_blame(model, NULL, line_of(entries, count, "min_rate"),
+                           remat_fail(context, REMAT_INVALID, NULL, "min_rate: it is above the learning rate, %g",
+                                      settings.learning_rate));
+    model->optimizer = settings;
+    return REMAT_OK;
+}
+
+/* ---- [Dataset] ---- */
+
+#define FILES (1u << DATASET_NPY | 1u << DATASET_CSV | 1u << DATASET_TEXT)
+static const key_rule dataset_rules[] = {
+    {"inputs", FILES, "npy, csv and text"},
+    {"labels", 1u << DATASET_NPY | 1u << DATASET_CSV, "npy and csv"},
+    {"validation_inputs", FILES, "npy, csv and text"},
+    {"validation_labels", 1u << DATASET_NPY | 1u << DATASET_CSV, "npy and csv"},
+    {"samples", 1u << DATASET_RANDOM, "random"},
+    {0},
+};
+
+remat_status model_set_dataset(remat_model *model, const char *type, const ini_entry *entries, size_t count,
+                               uint64_t line)
+{
+    remat_context *context = model->context;
+    dataset_settings settings = {.folder = model->dataset.folder};
+    REMAT_TRY(model_blame(model, NULL, line, find_choice(model, "[Dataset]", type, dataset_types, &settings.type)));
+    REMAT_TRY(layer_options_init(context, &dataset_section, &settings));
+    REMAT_TRY(fill(model, &dataset_section, &settings, entries, count, dataset_rules, settings.type));
+    if ((FILES >> settings.type & 1) && !settings.inputs)
+        return model_blame(model, NULL, line,
+                           remat_fail(context, REMAT_INVALID, NULL, "[Dataset] of type %s needs 'inputs'",
+                                      dataset_types[settings.type]));
+    if (settings.validation_inputs && settings.validation_split > 0)
+        return model_blame(model, NULL, line_of(entries, count, "validation_split"),
+                           remat_fail(context, REMAT_INVALID, NULL,
+                                      "validation_split: the validation has its own files; say one of the two"));
+    model->dataset = settings;
+    return REMAT_OK;
+}

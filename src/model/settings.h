@@ -1,0 +1,56 @@
+/* What a model file says besides its layers. Every field is filled from text by the same parser as the properties of
+ * layers (layers/layer.h): settings.c has a table for each struct. */
+#ifndef REMAT_MODEL_SETTINGS_H
+#define REMAT_MODEL_SETTINGS_H
+
+#include "layers/layer.h"
+
+typedef struct model_settings {
+    const char *name;        /* NULL: none */
+    uint64_t batch_size;     /* samples a micro-batch; 1 */
+    uint64_t epochs;         /* 1 */
+    uint64_t seed;           /* 0 */
+    uint64_t accumulate;     /* micro-batches a step; 1 */
+    double clip_norm;        /* 0: no clipping by global norm */
+    const char *budget;      /* a size as text, NULL: none */
+    const char *strategy;    /* NULL: none */
+    uint64_t early_stopping; /* validations without improvement before it stops; 0: never */
+} model_settings;
+
+enum { OPTIMIZER_SGD, OPTIMIZER_ADAM, OPTIMIZER_ADAMW };
+enum { RATE_CONSTANT, RATE_STEP, RATE_COSINE, RATE_LINEAR };
+
+typedef struct optimizer_settings {
+    uint32_t type; /* OPTIMIZER_SGD */
+    double learning_rate;
+    double momentum;
+    bool nesterov;
+    double beta1, beta2, epsilon, weight_decay;
+    uint32_t schedule;     /* RATE_CONSTANT */
+    uint64_t warmup_steps; /* the rate rises in a straight line from 0 over these steps, with every schedule */
+    uint64_t decay_steps;  /* cosine and linear reach min_rate here; 0: at the end of the training */
+    double min_rate;
+    uint64_t step_size; /* of RATE_STEP: every step_size steps the rate is multiplied by gamma */
+    double gamma;
+} optimizer_settings;
+
+enum { DATASET_NONE, DATASET_NPY, DATASET_CSV, DATASET_TEXT, DATASET_RANDOM };
+
+typedef struct dataset_settings {
+    uint32_t type;
+    const char *inputs; /* npy: files, comma-separated, one an input layer; csv: one file; text: files; paths are
+                           relative to the folder of the model file */
+    const char *labels; /* npy: one file; csv: number of label columns, the last ones, as text (default 1) */
+    const char *validation_inputs, *validation_labels; /* the same for validation; NULL: use the split */
+    double validation_split;                           /* share of the samples at the end that is never trained on; 0 */
+    uint64_t validation_every;                         /* steps; 0: at the end of every epoch */
+    bool shuffle;                                      /* true */
+    uint64_t samples;                                  /* of DATASET_RANDOM: made from the seed, for benchmarks; 1024 */
+    const char *folder; /* of the model file: where relative paths start; set by the reader, no property */
+} dataset_settings;
+
+const layer_property *model_settings_properties(void);
+const layer_property *optimizer_settings_properties(void); /* without `type` */
+const layer_property *dataset_settings_properties(void);   /* without `type` */
+
+#endif

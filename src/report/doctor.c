@@ -1,0 +1,31 @@
+#include <remat/doctor.h>
+
+#include "kernels/kernels.h"
+
+const char *remat_kernels_name(void)
+{
+    return kernels_fast()->name;
+}
+
+const char *remat_compiler_name(void)
+{
+#if defined(__clang__)
+    return "clang " __clang_version__;
+#else
+    return "gcc " __VERSION__;
+#endif
+}
+
+int remat_openmp_version(void)
+{
+#ifdef _OPENMP
+    return _OPENMP;
+#else
+    return 0;
+#endif
+}
+
+const char *remat_chart_name(void)
+{
+    return REMAT_CHART_NAME;
+}

@@ -1,0 +1,64 @@
+#include <remat/report.h>
+
+#include "base/json_fields.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* The value of the key `format` decides, wherever it stands. */
+static remat_status tell_json(json_reader *reader, remat_file_kind *kind)
+{
+    static const struct {
+        const char *format;
+        remat_file_kind kind;
+    } formats[] = {
+        {"remat-profile", REMAT_FILE_PROFILE}, {"remat-plan", REMAT_FILE_PLAN}, {"remat-run", REMAT_FILE_RUN}};
+    *kind = REMAT_FILE_OTHER;
+    REMAT_TRY(json_read_open(reader, REMAT_NOWHERE, NULL, JSON_OBJECT));
+    for (;;) {
+        json_token key;
+        REMAT_TRY(json_next(reader, &key));
+        if (key.kind == JSON_OBJECT_END)
+            return REMAT_OK;
+        if (strcmp(key.text, "format") != 0) {
+            REMAT_TRY(json_skip(reader));
+            continue;
+        }
+        const char *format = "";
+        REMAT_TRY(json_read_text(reader, REMAT_NOWHERE, "format", &format));
+        for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
+            if (strcmp(formats[i].format, format) == 0)
+                *kind = formats[i].kind;
+        return REMAT_OK;
+    }
+}
+
+/* The first line of a CSV names its columns: only lifetimes have one called `lower`. */
+static remat_file_kind tell_csv(FILE *stream)
+{
+    char line[4096], *rest;
+    if (!fgets(line, sizeof line, stream))
+        return REMAT_FILE_PROFILE;
+    for (char *cell = strtok_r(line, ",\" \t\r\n", &rest); cell; cell = strtok_r(NULL, ",\" \t\r\n", &rest))
+        if (strcmp(cell, "lower") == 0)
+            return REMAT_FILE_LIFETIMES;
+    return REMAT_FILE_PROFILE;
+}
+
+remat_status remat_file_kind_tell(remat_context *context, FILE *stream, const char *name, remat_file_kind *kind)
+{
+    int byte;
+    do
+        byte = getc(stream);
+    while (byte != EOF && (isspace(byte) || byte == 0xef || byte == 0xbb || byte == 0xbf)); /* or a byte order mark */
+    ungetc(byte, stream);
+    if (byte == '{') {
+        json_reader *reader;
+        REMAT_TRY(json_reader_create(context, stream, name, &reader));
+        remat_status status = tell_json(reader, kind);
+        json_reader_destroy(reader);
+        return status;
+    }
+    *kind = byte == '[' || byte == '#' || byte == ';' ? REMAT_FILE_MODEL : tell_csv(stream);
+    return REMAT_OK;
+}

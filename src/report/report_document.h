@@ -1,0 +1,56 @@
+/* The document inside a page, and how its parts are written. Whoever has something to show (a plan, a model, a run)
+ * writes one file of the document:
+ *
+ *     report_document *to = report_begin_file(report, "run", "run.log", "gpt-24");
+ *     document_open(to, "loss", '{');
+ *     ...
+ *     document_close(to, '}');
+ *     return report_end_file(report);
+ *
+ * Commas are put by the document itself. The first failure sticks; report_end_file hands it back and takes the whole
+ * file out again. docs/formats.md ("Report") says what the page understands; it shows the sections that are there. */
+#ifndef REMAT_REPORT_DOCUMENT_H
+#define REMAT_REPORT_DOCUMENT_H
+
+#include <stdbool.h>
+
+#include <remat/report.h>
+
+#include "base/error.h"
+
+typedef struct report_document {
+    remat_context *context;
+    char *bytes;
+    size_t used, capacity;
+    bool comma; /* before the next value */
+    remat_status status;
+} report_document;
+
+void document_clear(report_document *document);
+
+/* '{' or '['; `key` NULL inside an array. */
+void document_open(report_document *document, const char *key, char bracket);
+void document_close(report_document *document, char bracket);
+void document_number(report_document *document, const char *key, uint64_t number);
+void document_real(report_document *document, const char *key, double number); /* null where it is not finite */
+void document_text(report_document *document, const char *key, const char *text);
+void document_bool(report_document *document, const char *key, bool value);
+/* A text of plain ASCII letters, added to one at a time: begin, letters, end. */
+void document_letters_begin(report_document *document, const char *key);
+void document_letter(report_document *document, char letter);
+void document_letters_end(report_document *document);
+
+remat_context *report_context(const remat_report *report);
+
+/* One file of the report; `kind` is profile, plan, model or run. */
+report_document *report_begin_file(remat_report *report, const char *kind, const char *label, const char *name);
+remat_status report_end_file(remat_report *report);
+
+/* "holds": what memory is made of. */
+typedef struct report_hold {
+    const char *what;
+    uint64_t bytes;
+} report_hold;
+void report_write_holds(report_document *to, const report_hold *rows, size_t count);
+
+#endif

@@ -1,0 +1,123 @@
+#include "report/report_sections.h"
+
+#include "base/alloc.h"
+#include "plan/plan_object.h"
+
+#include <remat/arena.h>
+
+/* Beyond this many tensors nobody can tell rectangles apart, and placing them takes long. */
+enum { TENSORS_PLACED = 20000, ARENA_EFFORT = 20000 };
+
+/* ---- the columns of steps and tensors ---- */
+
+static void write_steps(report_document *to, const memory_walk *walk)
+{
+    document_letters_begin(to, "op");
+    for (size_t i = 0; i < walk->step_count; i++)
+        document_letter(to, walk->steps[i].op);
+    document_letters_end(to);
+    document_open(to, "layer", '[');
+    for (size_t i = 0; i < walk->step_count; i++)
+        document_number(to, NULL, walk->steps[i].layer);
+    document_close(to, ']');
+    document_open(to, "cost", '[');
+    for (size_t i = 0; i < walk->step_count; i++)
+        document_number(to, NULL, walk->steps[i].cost);
+    document_close(to, ']');
+}
+
+static void write_tensors(report_document *to, const memory_walk *walk, const remat_lifetime *places)
+{
+    document_open(to, "tensors", '{');
+    document_letters_begin(to, "kind");
+    for (size_t i = 0; i < walk->tensor_count; i++)
+        document_letter(to, memory_kind_letters[walk->tensors[i].kind]);
+    document_letters_end(to);
+#define COLUMN(key, value)                          \
+    document_open(to, key, '[');                    \
+    for (size_t i = 0; i < walk->tensor_count; i++) \
+        document_number(to, NULL, value);           \
+    document_close(to, ']')
+    COLUMN("layer", walk->tensors[i].layer);
+    COLUMN("bytes", walk->tensors[i].bytes);
+    COLUMN("born", walk->tensors[i].born);
+    COLUMN("ends", walk->tensors[i].ends);
+    if (places) {
+        COLUMN("offset", places[i].offset);
+    }
+#undef COLUMN
+    document_close(to, '}');
+}
+
+static void write_columns(report_document *to, const memory_walk *walk)
+{
+    document_open(to, "columns", '{');
+    document_open(to, "step", '[');
+    for (size_t i = 0; i < walk->column_count; i++)
+        document_number(to, NULL, walk->columns[i].step);
+    document_close(to, ']');
+    for (int kind = 0; kind < KIND_COUNT; kind++) {
+        char key[2] = {memory_kind_letters[kind], '\0'};
+        document_open(to, key, '[');
+        for (size_t i = 0; i < walk->column_count; i++)
+            document_number(to, NULL, walk->columns[i].bytes[kind]);
+        document_close(to, ']');
+    }
+    document_close(to, '}');
+}
+
+/* ---- places in one piece of memory ---- */
+
+static remat_status place(remat_context *context, const memory_walk *walk, remat_lifetime *places,
+                          remat_arena_result *result)
+{
+    remat_arena_options options;
+    remat_arena_options_init(&options);
+    options.effort = ARENA_EFFORT;
+    for (size_t i = 0; i < walk->tensor_count; i++)
+        places[i] = (remat_lifetime){walk->tensors[i].born, walk->tensors[i].ends, walk->tensors[i].bytes, 0};
+    return remat_arena_place(context, places, walk->tensor_count, &options, result);
+}
+
+static void write_memory(report_document *to, const remat_plan *plan, const memory_walk *walk,
+                         const remat_lifetime *places)
+{
+    document_open(to, "memory", '{');
+    document_number(to, "steps", walk->step_count);
+    if (plan->figures.schedule.peak_step != REMAT_NOWHERE)
+        document_number(to, "peak_step", plan->figures.schedule.peak_step);
+    if (walk->columns) {
+        write_columns(to, walk);
+    } else {
+        write_steps(to, walk);
+        write_tensors(to, walk, places);
+    }
+    document_close(to, '}');
+}
+
+remat_status section_memory(report_document *to, const remat_plan *plan, const remat_report_options *options)
+{
+    remat_context *context = to->context;
+    memory_walk walk;
+    remat_lifetime *places = NULL;
+    remat_arena_result result = {0};
+    REMAT_TRY(memory_walk_plan(plan, MEMORY_STEPS_SHOWN, MEMORY_COLUMNS, &walk));
+    remat_status status = REMAT_OK;
+    bool placed = options->arena && walk.tensor_count > 0 && walk.tensor_count <= TENSORS_PLACED;
+    if (placed) {
+        places = remat_alloc(context, walk.tensor_count, sizeof *places);
+        status = places ? place(context, &walk, places, &result) : REMAT_NO_MEMORY;
+    }
+    if (status == REMAT_OK) {
+        write_memory(to, plan, &walk, places);
+        if (placed) {
+            document_open(to, "arena", '{');
+            document_number(to, "bytes", result.height);
+            document_number(to, "lower_bound_bytes", result.lower_bound);
+            document_close(to, '}');
+        }
+    }
+    remat_release(context, places, walk.tensor_count, sizeof *places);
+    memory_walk_clear(&walk);
+    return status;
+}

@@ -1,0 +1,90 @@
+/* The weights a training starts with. Value i of a parameter takes 32-bit number i of the parameter's own random stream,
+ * so that any cut over threads gives the same bits.
+ *
+ * A normal number is the quantile of a uniform one. The quantile function is a table with straight lines between its
+ * entries, which is a hundred times faster than logarithms and cosines; the outermost cells, where it bends to
+ * infinity, are computed. */
+#include "train/first_weights.h"
+
+#include <math.h>
+
+#include "base/alloc.h"
+
+/* Streams for first weights stay apart from those of layers, which are numbered from 0. */
+#define PARAMETER_STREAM 0x40000000u
+
+enum { CELL_BITS = 12, CELLS = 1 << CELL_BITS };
+
+/* The x with Phi(x) = p: Newton's method from the middle outwards. Phi by erfc keeps its digits in the tail. */
+static double quantile(double p)
+{
+    if (p > 0.5)
+        return -quantile(1 - p);
+    double x = 0;
+    for (int i = 0; i < 60; i++) {
+        double value = 0.5 * erfc(-x * M_SQRT1_2), slope = exp(-0.5 * x * x) * (0.5 * M_2_SQRTPI * M_SQRT1_2);
+        double move = (value - p) / slope;
+        if (move > 0.5)
+            move = 0.5; /* far out the first steps would overshoot */
+        x -= move;
+        if (fabs(move) < 1e-14)
+            break;
+    }
+    return x;
+}
+
+typedef struct normal_table {
+    float at[CELLS + 1];
+} normal_table;
+
+static void make_table(normal_table *table)
+{
+    for (int i = 1; i < CELLS; i++)
+        table->at[i] = (float)quantile((double)i / CELLS);
+    table->at[0] = table->at[1]; /* never used: computed instead */
+    table->at[CELLS] = table->at[CELLS - 1];
+}
+
+static float normal(const normal_table *table, uint32_t bits)
+{
+    uint32_t cell = bits >> (32 - CELL_BITS);
+    if (cell == 0 || cell == CELLS - 1)
+        return (float)quantile(((double)bits + 0.5) * 0x1p-32);
+    float share = (float)(bits & ((1u << (32 - CELL_BITS)) - 1)) * 0x1p-20f;
+    return table->at[cell] + (table->at[cell + 1] - table->at[cell]) * share;
+}
+
+static void fill_random(const network_parameter *parameter, const normal_table *table, remat_random stream, int threads,
+                        real *values)
+{
+    const float scale = (float)parameter->about.fill_scale;
+    const bool is_normal = parameter->about.fill == LAYER_NORMAL;
+    uint64_t count = parameter->values, blocks = (count + 3) / 4;
+#pragma omp parallel for num_threads(threads) if (count > 10000)
+    for (uint64_t b = 0; b < blocks; b++) {
+        uint32_t bits[4];
+        remat_random_block(&stream, b, bits);
+        for (uint64_t i = 0; i < 4 && 4 * b + i < count; i++)
+            values[4 * b + i] = is_normal ? (real)(scale * normal(table, bits[i]))
+                                          : (real)(scale * ((float)(bits[i] >> 8) * 0x1p-23f - 1.0f));
+    }
+}
+
+remat_status parameters_fill(const remat_network *network, real *const *values, uint64_t seed, int threads)
+{
+    normal_table *table = remat_alloc(network->context, 1, sizeof *table);
+    if (!table)
+        return REMAT_NO_MEMORY;
+    make_table(table);
+    for (size_t p = 0; p < network->parameter_count; p++) {
+        const network_parameter *parameter = &network->parameters[p];
+        if (parameter->about.fill == LAYER_ZEROS || parameter->about.fill == LAYER_ONES) {
+            for (uint64_t i = 0; i < parameter->values; i++)
+                values[p][i] = parameter->about.fill == LAYER_ONES;
+            continue;
+        }
+        fill_random(parameter, table, remat_random_stream(seed, PARAMETER_STREAM + (uint32_t)p, 0), threads, values[p]);
+    }
+    remat_release(network->context, table, 1, sizeof *table);
+    return REMAT_OK;
+}

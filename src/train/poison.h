@@ -1,0 +1,50 @@
+/* Under AddressSanitizer the arena is poisoned wherever no tensor lives, so that reading a dead tensor or a gap is caught
+ * at once. In other builds all of this is nothing. */
+#ifndef REMAT_TRAIN_POISON_H
+#define REMAT_TRAIN_POISON_H
+
+#include "schedule/graph_walk.h"
+
+typedef struct poison_map poison_map;
+
+#if defined(__SANITIZE_ADDRESS__)
+#define REMAT_POISON 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define REMAT_POISON 1
+#endif
+#endif
+
+#ifdef REMAT_POISON
+remat_status poison_map_create(remat_context *context, const graph_lives *lives, const uint64_t *offsets,
+                               size_t positions, char *arena, uint64_t arena_bytes, poison_map **made);
+void poison_map_destroy(poison_map *map);
+void poison_map_enter(poison_map *map, size_t position); /* what lives at the position may be touched, nothing else */
+void poison_map_leave(poison_map *map, size_t position);
+void poison_map_open(poison_map *map); /* between runs everything may be touched: data comes in */
+#else
+static inline remat_status poison_map_create(remat_context *context, const graph_lives *lives, const uint64_t *offsets,
+                                             size_t positions, char *arena, uint64_t arena_bytes, poison_map **made)
+{
+    (void)context, (void)lives, (void)offsets, (void)positions, (void)arena, (void)arena_bytes;
+    *made = NULL;
+    return REMAT_OK;
+}
+static inline void poison_map_destroy(poison_map *map)
+{
+    (void)map;
+}
+static inline void poison_map_enter(poison_map *map, size_t position)
+{
+    (void)map, (void)position;
+}
+static inline void poison_map_leave(poison_map *map, size_t position)
+{
+    (void)map, (void)position;
+}
+static inline void poison_map_open(poison_map *map)
+{
+    (void)map;
+}
+#endif
+#endif

@@ -1,0 +1,217 @@
+/* A model that only runs forward: its own weights, its own arena, no gradients. */
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/options.h"
+#include "train/data_needs.h"
+#include "train/data_set.h"
+#include "train/predictor_object.h"
+#include "train/trainer_files.h"
+
+static remat_status allocate_area(remat_predictor *predictor, trainer_area *area, uint64_t bytes)
+{
+    if (bytes == 0)
+        return REMAT_OK;
+    area->memory = remat_alloc_aligned(predictor->context, bytes, 64);
+    if (!area->memory)
+        return REMAT_NO_MEMORY;
+    area->bytes = bytes;
+    return REMAT_OK;
+}
+
+static remat_status allocate(remat_predictor *predictor)
+{
+    const remat_network *network = predictor->network;
+    REMAT_TRY(allocate_area(predictor, &predictor->weights, network_parameter_bytes(network)));
+    REMAT_TRY(allocate_area(predictor, &predictor->scratch,
+                            (uint64_t)predictor->run.threads * predictor->kernels->scratch_bytes));
+    REMAT_TRY(allocate_area(predictor, &predictor->arena, predictor->plan.arena_bytes));
+    predictor->run.scratch = predictor->scratch.memory;
+    predictor->values = remat_alloc(predictor->context, network->parameter_count, sizeof *predictor->values);
+    predictor->input_pointers =
+        remat_alloc_zeroed(predictor->context, network->layer_count, sizeof *predictor->input_pointers);
+    if (!predictor->values || !predictor->input_pointers)
+        return REMAT_NO_MEMORY;
+    uint64_t offset = 0;
+    for (size_t p = 0; p < network->parameter_count; p++) {
+        predictor->values[p] = (real *)(void *)(predictor->weights.memory + offset);
+        offset += (network->parameters[p].values * sizeof(real) + 63) & ~(uint64_t)63;
+    }
+    return REMAT_OK;
+}
+
+static remat_status load_weights(remat_predictor *predictor, const char *path)
+{
+    safetensors *file;
+    REMAT_TRY(safetensors_open(predictor->context, path, &file));
+    remat_status status = weights_load(predictor->context, path, file, predictor->network, predictor->values);
+    safetensors_close(file);
+    return status;
+}
+
+static remat_status create(remat_predictor *predictor, const char *weights_path, const remat_train_options *options)
+{
+    remat_context *context = predictor->context;
+    remat_train_options_init(&predictor->options);
+    if (options)
+        REMAT_TRY(remat_options_copy(context, &predictor->options, sizeof predictor->options, options,
+                                     "remat_train_options_init"));
+    uint64_t batch = predictor->options.batch_size;
+    if (batch == 0)
+        batch = model_get_settings(predictor->model)->batch_size;
+    predictor->run.threads = predictor->options.threads ? (int)predictor->options.threads : omp_get_num_procs();
+    REMAT_TRY(kernels_by_name(context, predictor->options.kernels, &predictor->kernels));
+    REMAT_TRY(network_build(predictor->model, batch, NETWORK_INFERENCE, &predictor->network));
+    REMAT_TRY(program_build(predictor->network, PROGRAM_FORWARD_ONLY, &predictor->program));
+    graph_sequence sequence = {0};
+    REMAT_TRY(graph_sequence_plain(predictor->program->graph, &sequence));
+    REMAT_TRY(graph_place(predictor->program->graph, &sequence, false, &predictor->plan));
+    REMAT_TRY(allocate(predictor));
+    REMAT_TRY(load_weights(predictor, weights_path));
+    const executor_memory memory = {predictor->arena.memory, predictor->arena.bytes, predictor->plan.offsets,
+                                    predictor->values, NULL};
+    REMAT_TRY(executor_create(predictor->program, &predictor->plan.sequence, &predictor->plan.lives, &memory,
+                              predictor->kernels, &predictor->run, &predictor->executor));
+    for (uint32_t n = 0; n < predictor->network->layer_count; n++)
+        if (predictor->network->layers[n].node.input_count == 0)
+            predictor->input_pointers[predictor->input_count++] = executor_input(predictor->executor, n);
+    return REMAT_OK;
+}
+
+remat_status remat_predictor_create(remat_model *model, const char *weights_path, const remat_train_options *options,
+                                    remat_predictor **predictor)
+{
+    *predictor = NULL;
+    remat_context *context = model_context(model);
+    remat_predictor *made = remat_alloc_zeroed(context, 1, sizeof *made);
+    if (!made)
+        return REMAT_NO_MEMORY;
+    made->context = context;
+    made->model = model;
+    remat_status status = create(made, weights_path, options);
+    if (status != REMAT_OK) {
+        remat_predictor_destroy(made);
+        return status;
+    }
+    *predictor = made;
+    return REMAT_OK;
+}
+
+void remat_predictor_destroy(remat_predictor *predictor)
+{
+    if (!predictor)
+        return;
+    remat_context *context = predictor->context;
+    executor_destroy(predictor->executor);
+    data_source_close(predictor->data);
+    placed_graph_release(&predictor->plan);
+    program_destroy(predictor->program);
+    const remat_network *network = predictor->network;
+    if (network) {
+        remat_release(context, predictor->values, network->parameter_count, sizeof *predictor->values);
+        remat_release(context, predictor->input_pointers, network->layer_count, sizeof *predictor->input_pointers);
+    }
+    remat_release(context, predictor->weights.memory, predictor->weights.bytes, 1);
+    remat_release(context, predictor->scratch.memory, predictor->scratch.bytes, 1);
+    remat_release(context, predictor->arena.memory, predictor->arena.bytes, 1);
+    network_destroy(predictor->network);
+    remat_release(context, predictor, 1, sizeof *predictor);
+}
+
+/* ---- running ---- */
+
+static void run(remat_predictor *predictor, remat_prediction *prediction)
+{
+    const executor_turn turn = {0, 0, false, 1.0};
+    const executor_hooks hooks = {0};
+    executor_run(predictor->executor, &turn, &hooks);
+    uint32_t layer = 0;
+    const real *values = executor_result(predictor->executor, 0, &layer);
+    const layer_node *node = &predictor->network->layers[layer].node;
+    *prediction = (remat_prediction){.layer = node->name,
+                                     .batch = node->batch,
+                                     .shape = {node->output.c, node->output.h, node->output.w},
+                                     .values = (const float *)values};
+}
+
+/* Numbers of tokens come from outside: one that is too large would be read from behind the table. */
+static remat_status check_tokens(const remat_predictor *predictor, const void *const *inputs)
+{
+    data_wants wants = network_data_wants(predictor->network);
+    for (size_t i = 0; i < wants.input_count; i++) {
+        const data_field *field = &wants.inputs[i];
+        size_t count = (size_t)(field->values * predictor->network->batch);
+        size_t bad = field->integer ? data_first_bad_id(field, inputs[i], count) : count;
+        char what[64];
+        snprintf(what, sizeof what, "value %zu of input %zu", bad, i);
+        if (bad < count)
+            return data_fail_id(predictor->context, NULL, field, what, ((const int32_t *)inputs[i])[bad]);
+    }
+    return REMAT_OK;
+}
+
+remat_status remat_predictor_run(remat_predictor *predictor, const void *const *inputs, remat_prediction *prediction)
+{
+    size_t next = 0;
+    REMAT_TRY(check_tokens(predictor, inputs));
+    for (uint32_t n = 0; n < predictor->network->layer_count; n++) {
+        const layer_node *node = &predictor->network->layers[n].node;
+        if (node->input_count != 0)
+            continue;
+        memcpy(predictor->input_pointers[next], inputs[next], layer_values(node->output) * node->batch * sizeof(real));
+        next++;
+    }
+    run(predictor, prediction);
+    return REMAT_OK;
+}
+
+static remat_status open_data(remat_predictor *predictor)
+{
+    if (predictor->data)
+        return REMAT_OK;
+    const remat_train_options *options = &predictor->options;
+    const data_generator generator = {options->sample, options->sample_user,
+                                      options->samples + options->validation_samples};
+    const model_settings *settings = model_get_settings(predictor->model);
+    dataset_settings dataset = *model_get_dataset(predictor->model);
+    dataset.validation_split = 0;
+    dataset.validation_inputs = dataset.validation_labels = NULL;
+    const data_options open = {&dataset, options->sample ? &generator : NULL, network_data_wants(predictor->network),
+                               predictor->network->batch,
+                               options->seed == REMAT_DEFAULT ? settings->seed : options->seed};
+    return data_source_open(predictor->context, &open, &predictor->data);
+}
+
+uint64_t remat_predictor_samples(remat_predictor *predictor)
+{
+    return open_data(predictor) == REMAT_OK ? data_source_samples(predictor->data, DATA_TRAINING) : 0;
+}
+
+remat_status remat_predictor_run_samples(remat_predictor *predictor, uint64_t first, remat_prediction *prediction)
+{
+    REMAT_TRY(open_data(predictor));
+    uint64_t samples = data_source_samples(predictor->data, DATA_TRAINING), batch = predictor->network->batch;
+    if (first >= samples || samples - first < batch)
+        return remat_fail(predictor->context, REMAT_INVALID, NULL,
+                          "samples %llu to %llu are past the end: there are %llu", (unsigned long long)first,
+                          (unsigned long long)(first + batch - 1), (unsigned long long)samples);
+    for (uint64_t i = 0; i < batch; i++) {
+        void *inputs[LAYER_MAX_INPUTS];
+        size_t next = 0;
+        for (uint32_t n = 0; n < predictor->network->layer_count; n++) {
+            const layer_node *node = &predictor->network->layers[n].node;
+            if (node->input_count == 0) {
+                inputs[next] = (char *)predictor->input_pointers[next] + i * layer_values(node->output) * sizeof(real);
+                next++;
+            }
+        }
+        uint64_t sample = first + i;
+        REMAT_TRY(data_source_fill_list(predictor->data, DATA_TRAINING, &sample, 1, inputs, NULL));
+    }
+    run(predictor, prediction);
+    return REMAT_OK;
+}

@@ -1,0 +1,197 @@
+#include "train/run_log.h"
+
+#include "base/alloc.h"
+#include "base/output.h"
+#include "train/data_number.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct run_log {
+    remat_context *context;
+    char *path;
+    FILE *stream;
+    output out;
+};
+
+void run_log_header_init(run_log_header *header)
+{
+    *header = (run_log_header){.budget_bytes = REMAT_NOWHERE};
+#define X(name) header->name = NAN;
+    RUN_LOG_REALS(X)
+#undef X
+}
+
+/* ---- fields ---- */
+
+static void put_real(output *out, const char *before, const char *key, double value)
+{
+    char text[NUMBER_TEXT];
+    number_print(value, text);
+    output_text(out, before);
+    output_quoted(out, key);
+    output_text(out, ": ");
+    output_text(out, text);
+}
+
+static void put_known_real(output *out, const char *key, double value)
+{
+    if (isfinite(value))
+        put_real(out, ", ", key, value);
+}
+
+static void put_text(output *out, const char *key, const char *text)
+{
+    if (text && *text)
+        output_text_field(out, ", ", key, text);
+}
+
+static void put_count(output *out, const char *key, uint64_t count)
+{
+    if (count != REMAT_NOWHERE)
+        output_field(out, ", ", key, count);
+}
+
+/* Hands the line on at once. */
+static remat_status end_line(run_log *log)
+{
+    output_text(&log->out, "}\n");
+    if (output_end(&log->out) != REMAT_OK)
+        return remat_fail_in_file(log->context, log->path, REMAT_NOWHERE);
+    return REMAT_OK;
+}
+
+/* ---- lines ---- */
+
+static remat_status put_header(run_log *log, const run_log_header *header)
+{
+    output *out = &log->out;
+    output_text(out, "{\"format\": \"remat-run\", \"version\": 1");
+#define X(name) put_text(out, #name, header->name);
+    RUN_LOG_TEXTS(X)
+#undef X
+#define X(name) put_count(out, #name, header->name);
+    RUN_LOG_COUNTS(X)
+#undef X
+#define X(name) put_known_real(out, #name, header->name);
+    RUN_LOG_REALS(X)
+#undef X
+    return end_line(log);
+}
+
+remat_status run_log_step(run_log *log, const remat_step_result *result)
+{
+    output_field(&log->out, "{", "step", result->step);
+    output_field(&log->out, ", ", "epoch", result->epoch);
+    put_real(&log->out, ", ", "loss", result->loss);
+    put_known_real(&log->out, "rate", result->rate);
+    put_known_real(&log->out, "seconds", result->seconds);
+    put_known_real(&log->out, "norm", result->gradient_norm);
+    return end_line(log);
+}
+
+remat_status run_log_validation(run_log *log, uint64_t step, const remat_validation_result *result)
+{
+    output_field(&log->out, "{", "step", step);
+    put_real(&log->out, ", ", "validation_loss", result->loss);
+    put_known_real(&log->out, "accuracy", result->accuracy);
+    output_field(&log->out, ", ", "samples", result->samples);
+    return end_line(log);
+}
+
+static remat_status put_end(run_log *log, const remat_run_result *result)
+{
+    output *out = &log->out;
+    output_text(out, "{\"end\": true");
+    output_field(out, ", ", "steps", result->steps);
+    output_text(out, result->stopped ? ", \"stopped\": true" : ", \"stopped\": false");
+    output_text(out, result->stopped_early ? ", \"stopped_early\": true" : ", \"stopped_early\": false");
+    put_known_real(out, "last_loss", result->last_loss);
+    put_known_real(out, "mean_step_seconds", result->mean_step_seconds);
+    put_known_real(out, "best_validation_loss", result->best_validation_loss);
+    output_field(out, ", ", "peak_resident_bytes", result->peak_resident_bytes);
+    output_field(out, ", ", "allocated_bytes", result->allocated_bytes);
+    return end_line(log);
+}
+
+/* ---- opening and closing ---- */
+
+/* A run that was killed may have left half a line: what is behind the last end of line goes. False with errno. */
+static bool cut_half_line(int descriptor)
+{
+    struct stat info;
+    if (fstat(descriptor, &info) != 0)
+        return false;
+    if (!S_ISREG(info.st_mode))
+        return true;
+    char part[4096];
+    off_t end = info.st_size;
+    while (end > 0) {
+        size_t count = end < (off_t)sizeof part ? (size_t)end : sizeof part;
+        if (pread(descriptor, part, count, end - (off_t)count) != (ssize_t)count)
+            return false;
+        const char *found = memrchr(part, '\n', count);
+        if (found) {
+            end -= (off_t)count - (found - part) - 1;
+            break;
+        }
+        end -= (off_t)count;
+    }
+    return end == info.st_size || ftruncate(descriptor, end) == 0;
+}
+
+static remat_status open_stream(run_log *log, bool append)
+{
+    remat_place place = REMAT_PLACE_NOWHERE;
+    place.file = log->path;
+    int descriptor = open(log->path, O_CREAT | O_CLOEXEC | O_APPEND | (append ? O_RDWR : O_WRONLY | O_TRUNC), 0666);
+    if (descriptor >= 0 && (!append || cut_half_line(descriptor)))
+        log->stream = fdopen(descriptor, "a");
+    if (log->stream)
+        return REMAT_OK;
+    remat_status status = remat_fail(log->context, REMAT_IO, &place, "cannot be opened: %s", strerror(errno));
+    if (descriptor >= 0)
+        close(descriptor);
+    return status;
+}
+
+remat_status run_log_create(remat_context *context, const char *path, bool append, const run_log_header *header,
+                            run_log **log)
+{
+    *log = NULL;
+    run_log *made = remat_alloc(context, 1, sizeof *made);
+    if (!made)
+        return REMAT_NO_MEMORY;
+    made->context = context;
+    made->stream = NULL;
+    made->path = remat_text_copy(context, path);
+    remat_status status = made->path ? open_stream(made, append) : REMAT_NO_MEMORY;
+    if (status == REMAT_OK) {
+        output_begin(&made->out, context, made->stream);
+        status = put_header(made, header);
+    }
+    if (status == REMAT_OK)
+        *log = made;
+    else
+        run_log_close(made, NULL);
+    return status;
+}
+
+remat_status run_log_close(run_log *log, const remat_run_result *result)
+{
+    if (!log)
+        return REMAT_OK;
+    remat_status status = result ? put_end(log, result) : REMAT_OK;
+    if (log->stream && fclose(log->stream) != 0 && status == REMAT_OK && result) {
+        remat_place place = REMAT_PLACE_NOWHERE;
+        place.file = log->path;
+        status = remat_fail(log->context, REMAT_IO, &place, "writing failed: %s", strerror(errno));
+    }
+    remat_text_release(log->context, log->path);
+    remat_release(log->context, log, 1, sizeof *log);
+    return status;
+}

@@ -1,0 +1,141 @@
+/* Steps until the end: validation, early stopping, the log, and what the run came to. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/options.h"
+#include "train/run_log.h"
+#include "train/trainer_object.h"
+
+void remat_run_hooks_init(remat_run_hooks *hooks)
+{
+    *hooks = (remat_run_hooks){.struct_size = sizeof *hooks};
+}
+
+/* The last few hundred step times: enough for a median, of a fixed size. */
+enum { TIMES = 512 };
+
+typedef struct training_run {
+    remat_trainer *trainer;
+    remat_run_hooks hooks;
+    remat_run_result result;
+    run_log *log;
+    double times[TIMES];
+    size_t time_count;
+    bool stop;
+} training_run;
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median_time(training_run *run)
+{
+    size_t count = run->time_count < TIMES ? run->time_count : TIMES;
+    if (count == 0)
+        return 0;
+    qsort(run->times, count, sizeof run->times[0], compare_doubles);
+    return run->times[count / 2];
+}
+
+static uint64_t peak_resident(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (uint64_t)usage.ru_maxrss * 1024;
+}
+
+/* `counts`: a validation at its regular time. The one at the end of a run is only shown, so that a training that is
+ * resumed from there has the same history as one that went on. */
+static remat_status validate(training_run *run, bool counts)
+{
+    remat_trainer *trainer = run->trainer;
+    remat_validation_result result;
+    REMAT_TRY(remat_trainer_validate(trainer, &result));
+    if (run->log)
+        REMAT_TRY(run_log_validation(run->log, trainer->step, &result));
+    if (run->hooks.on_validation)
+        run->hooks.on_validation(run->hooks.user, trainer->step, &result);
+    if (!counts)
+        return REMAT_OK;
+    if (!(result.loss >= trainer->best_validation)) {
+        trainer->best_validation = result.loss;
+        trainer->stale_validations = 0;
+    } else {
+        trainer->stale_validations++;
+    }
+    if (trainer->settings.early_stopping && trainer->stale_validations >= trainer->settings.early_stopping)
+        run->result.stopped_early = run->stop = true;
+    return REMAT_OK;
+}
+
+static remat_status validate_where_due(training_run *run)
+{
+    const remat_trainer *trainer = run->trainer;
+    if (data_source_samples(trainer->data, DATA_VALIDATION) < trainer->network->batch)
+        return REMAT_OK;
+    uint64_t every = model_get_dataset(trainer->model)->validation_every;
+    if (every == 0)
+        every = trainer->steps_per_epoch;
+    bool regular = trainer->step % every == 0;
+    return regular || trainer->step == trainer->total_steps ? validate(run, regular) : REMAT_OK;
+}
+
+static remat_status take_steps(training_run *run)
+{
+    remat_trainer *trainer = run->trainer;
+    while (trainer->step < trainer->total_steps && !run->stop) {
+        remat_step_result result;
+        REMAT_TRY(remat_trainer_step(trainer, &result));
+        run->result.steps++;
+        run->result.last_loss = result.loss;
+        if (run->result.steps > 1) /* the first touches all memory for the first time */
+            run->times[run->time_count++ % TIMES] = result.seconds;
+        if (run->log)
+            REMAT_TRY(run_log_step(run->log, &result));
+        if (run->hooks.on_step && !run->hooks.on_step(run->hooks.user, &result))
+            run->result.stopped = run->stop = true;
+        REMAT_TRY(validate_where_due(run));
+        if (!isfinite(result.loss))
+            return remat_fail(trainer->context, REMAT_INVALID, NULL,
+                              "the loss of step %llu is not finite: a smaller learning rate or clip_norm may help",
+                              (unsigned long long)result.step);
+    }
+    return REMAT_OK;
+}
+
+remat_status remat_trainer_run(remat_trainer *trainer, const remat_run_hooks *hooks, remat_run_result *result)
+{
+    training_run *run = remat_alloc_zeroed(trainer->context, 1, sizeof *run);
+    if (!run)
+        return REMAT_NO_MEMORY;
+    remat_run_hooks_init(&run->hooks);
+    run->trainer = trainer;
+    run->result.last_loss = NAN;
+    remat_status status = REMAT_OK;
+    if (hooks)
+        status = remat_options_copy(trainer->context, &run->hooks, sizeof run->hooks, hooks, "remat_run_hooks_init");
+    if (status == REMAT_OK && run->hooks.log_path)
+        status = run_log_open(trainer, run->hooks.log_path, trainer->resumed, &run->log);
+    if (status == REMAT_OK)
+        status = take_steps(run);
+    run->result.mean_step_seconds = median_time(run);
+    run->result.best_validation_loss = isinf(trainer->best_validation) ? NAN : trainer->best_validation;
+    run->result.peak_resident_bytes = peak_resident();
+    run->result.allocated_bytes = trainer->allocated;
+    run->result.forwards = executor_forwards(trainer->executor);
+    if (run->log) {
+        remat_status closed = run_log_close(run->log, &run->result);
+        if (status == REMAT_OK)
+            status = closed;
+    }
+    if (result)
+        *result = run->result;
+    remat_release(trainer->context, run, 1, sizeof *run);
+    return status;
+}

@@ -1,0 +1,215 @@
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include <remat/units.h>
+
+#include "base/options.h"
+#include "train/data_needs.h"
+#include "train/first_weights.h"
+#include "train/optimizer.h"
+#include "train/trainer_object.h"
+
+void remat_train_options_init(remat_train_options *options)
+{
+    *options = (remat_train_options){
+        .struct_size = sizeof *options, .budget_bytes = REMAT_NO_BUDGET, .seed = REMAT_DEFAULT, .steps = REMAT_DEFAULT};
+}
+
+/* ---- settings ---- */
+
+remat_status kernels_by_name(remat_context *context, const char *name, const kernel_table **table)
+{
+    if (!name || strcmp(name, "fast") == 0)
+        *table = kernels_fast();
+    else if (strcmp(name, "reference") == 0)
+        *table = kernels_reference();
+    else
+        return remat_fail(context, REMAT_INVALID, NULL, "there are no kernels '%s'; there are fast and reference",
+                          name);
+    return REMAT_OK;
+}
+
+static remat_status take_settings(remat_trainer *trainer, const remat_train_options *options)
+{
+    remat_context *context = trainer->context;
+    remat_train_options_init(&trainer->options);
+    if (options)
+        REMAT_TRY(remat_options_copy(context, &trainer->options, sizeof trainer->options, options,
+                                     "remat_train_options_init"));
+    trainer->settings = *model_get_settings(trainer->model);
+    trainer->optimizer = *model_get_optimizer(trainer->model);
+    if (trainer->options.budget_bytes == REMAT_NO_BUDGET && trainer->settings.budget)
+        REMAT_TRY(remat_size_parse(context, trainer->settings.budget, &trainer->options.budget_bytes));
+    if (!trainer->options.strategy && !trainer->options.plan_path)
+        trainer->options.strategy = trainer->settings.strategy;
+    if (trainer->options.batch_size)
+        trainer->settings.batch_size = trainer->options.batch_size;
+    trainer->seed = trainer->options.seed == REMAT_DEFAULT ? trainer->settings.seed : trainer->options.seed;
+    trainer->run.threads = trainer->options.threads ? (int)trainer->options.threads : omp_get_num_procs();
+    trainer->best_validation = INFINITY;
+    return kernels_by_name(context, trainer->options.kernels, &trainer->kernels);
+}
+
+/* ---- from model to memory ---- */
+
+static program_apply when_to_apply(const remat_trainer *trainer)
+{
+    if (trainer->settings.accumulate > 1)
+        return PROGRAM_APPLY_OUTSIDE;
+    return trainer->settings.clip_norm > 0 ? PROGRAM_APPLY_AT_END : PROGRAM_APPLY_AT_ONCE;
+}
+
+static remat_status build_programs(remat_trainer *trainer)
+{
+    REMAT_TRY(network_build(trainer->model, trainer->settings.batch_size, NETWORK_TRAINING, &trainer->network));
+    if (!trainer->network->has_labels)
+        return remat_fail(trainer->context, REMAT_INVALID, NULL,
+                          "the model has no loss, so there is nothing to train; add an mse or cross_entropy layer");
+    REMAT_TRY(program_build(trainer->network, when_to_apply(trainer), &trainer->program));
+    REMAT_TRY(program_build(trainer->network, PROGRAM_FORWARD_ONLY, &trainer->evaluation));
+    if (!trainer->options.profile_path)
+        return REMAT_OK;
+    remat_profile *profile;
+    REMAT_TRY(remat_profile_load(trainer->context, trainer->options.profile_path, &profile));
+    remat_status status = program_set_costs(trainer->program, profile);
+    remat_profile_destroy(profile);
+    return status;
+}
+
+remat_status trainer_open_data(const remat_trainer *trainer, uint64_t seed, data_source **data)
+{
+    const remat_train_options *options = &trainer->options;
+    dataset_settings dataset = *model_get_dataset(trainer->model);
+    const data_generator generator = {options->sample, options->sample_user,
+                                      options->samples + options->validation_samples};
+    if (options->sample)
+        dataset.validation_split =
+            generator.samples ? (double)options->validation_samples / (double)generator.samples : 0;
+    const data_options open = {&dataset, options->sample ? &generator : NULL, network_data_wants(trainer->network),
+                               trainer->network->batch, seed};
+    return data_source_open(trainer->context, &open, data);
+}
+
+static remat_status open_data(remat_trainer *trainer)
+{
+    const remat_train_options *options = &trainer->options;
+    REMAT_TRY(trainer_open_data(trainer, trainer->seed, &trainer->data));
+    trainer->input_count = network_data_wants(trainer->network).input_count;
+    trainer->input_pointers =
+        remat_alloc_zeroed(trainer->context, trainer->input_count, sizeof *trainer->input_pointers);
+    if (!trainer->input_pointers)
+        return REMAT_NO_MEMORY;
+    uint64_t per_step = trainer->network->batch * trainer->settings.accumulate;
+    trainer->steps_per_epoch = data_source_samples(trainer->data, DATA_TRAINING) / per_step;
+    if (trainer->steps_per_epoch == 0)
+        return remat_fail(trainer->context, REMAT_INVALID, NULL,
+                          "a step takes %llu samples (batch_size %llu x accumulate %llu) and there are only %llu",
+                          (unsigned long long)per_step, (unsigned long long)trainer->network->batch,
+                          (unsigned long long)trainer->settings.accumulate,
+                          (unsigned long long)data_source_samples(trainer->data, DATA_TRAINING));
+    if (trainer->settings.early_stopping && data_source_samples(trainer->data, DATA_VALIDATION) == 0)
+        return remat_fail(trainer->context, REMAT_INVALID, NULL,
+                          "early_stopping = %llu, but there is no validation data to stop by; set validation_split or "
+                          "validation_inputs in [Dataset]",
+                          (unsigned long long)trainer->settings.early_stopping);
+    trainer->total_steps =
+        options->steps != REMAT_DEFAULT ? options->steps : trainer->settings.epochs * trainer->steps_per_epoch;
+    return REMAT_OK;
+}
+
+static remat_status make_executors(remat_trainer *trainer)
+{
+    const executor_memory training = {trainer->arena.memory, trainer->arena.bytes, trainer->plan->offsets,
+                                      trainer->parameter_values,
+                                      trainer->gradients.memory ? trainer->gradient_values : NULL};
+    REMAT_TRY(executor_create(trainer->program, &trainer->plan->sequence, &trainer->plan->lives, &training,
+                              trainer->kernels, &trainer->run, &trainer->executor));
+    const executor_memory evaluation = {trainer->arena.memory, trainer->arena.bytes, trainer->evaluation_plan.offsets,
+                                        trainer->parameter_values, NULL};
+    return executor_create(trainer->evaluation, &trainer->evaluation_plan.sequence, &trainer->evaluation_plan.lives,
+                           &evaluation, trainer->kernels, &trainer->run, &trainer->evaluator);
+}
+
+static remat_status create(remat_trainer *trainer, const remat_train_options *options)
+{
+    REMAT_TRY(take_settings(trainer, options));
+    REMAT_TRY(build_programs(trainer));
+    if (trainer->options.plan_only)
+        return trainer_plan(trainer);
+    REMAT_TRY(open_data(trainer));
+    REMAT_TRY(trainer_plan(trainer));
+    REMAT_TRY(trainer_allocate(trainer));
+    REMAT_TRY(parameters_fill(trainer->network, trainer->parameter_values, trainer->seed, trainer->run.threads));
+    return make_executors(trainer);
+}
+
+remat_status remat_trainer_create(remat_model *model, const remat_train_options *options, remat_trainer **trainer)
+{
+    *trainer = NULL;
+    remat_context *context = model_context(model);
+    remat_trainer *made = remat_alloc_zeroed(context, 1, sizeof *made);
+    if (!made)
+        return REMAT_NO_MEMORY;
+    made->context = context;
+    made->model = model;
+    remat_status status = create(made, options);
+    if (status != REMAT_OK) {
+        remat_trainer_destroy(made);
+        return status;
+    }
+    *trainer = made;
+    return REMAT_OK;
+}
+
+void remat_trainer_destroy(remat_trainer *trainer)
+{
+    if (!trainer)
+        return;
+    remat_trainer_on_action(trainer, NULL, NULL);
+    executor_destroy(trainer->executor);
+    executor_destroy(trainer->evaluator);
+    data_source_close(trainer->data);
+    remat_release(trainer->context, trainer->input_pointers, trainer->input_count, sizeof *trainer->input_pointers);
+    trainer_release(trainer);
+    graph_plan_destroy(trainer->plan);
+    remat_release(trainer->context, trainer->points, trainer->point_capacity, sizeof *trainer->points);
+    placed_graph_release(&trainer->evaluation_plan);
+    program_destroy(trainer->program);
+    program_destroy(trainer->evaluation);
+    network_destroy(trainer->network);
+    remat_release(trainer->context, trainer, 1, sizeof *trainer);
+}
+
+/* ---- asking ---- */
+
+uint64_t remat_trainer_steps_taken(const remat_trainer *trainer)
+{
+    return trainer->step;
+}
+
+size_t remat_trainer_parameter_count(const remat_trainer *trainer)
+{
+    return trainer->network->parameter_count;
+}
+
+#ifndef REMAT_REAL_IS_DOUBLE
+remat_status remat_trainer_get_parameter(const remat_trainer *trainer, size_t position, remat_parameter *parameter)
+{
+    if (position >= trainer->network->parameter_count)
+        return remat_fail(trainer->context, REMAT_INVALID, NULL, "there is no parameter %zu: the model has %zu",
+                          position, trainer->network->parameter_count);
+    const network_parameter *about = &trainer->network->parameters[position];
+    *parameter =
+        (remat_parameter){.name = about->name,
+                          .rank = about->about.rank,
+                          .count = about->values,
+                          .values = trainer->parameter_values[position],
+                          .moments = {trainer->moment_values[0][position], trainer->moment_values[1][position]},
+                          .trained = !about->about.statistic};
+    memcpy(parameter->dims, about->about.dims, sizeof parameter->dims);
+    return REMAT_OK;
+}
+#endif

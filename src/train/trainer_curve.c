@@ -1,0 +1,161 @@
+/* Questions before training: the plan, the curve of time over memory, and the largest batch for a budget. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/options.h"
+#include "base/output.h"
+#include "plan/plan_object.h"
+#include "train/data.h"
+#include "train/trainer_object.h"
+
+const remat_profile *remat_trainer_chain(const remat_trainer *trainer)
+{
+    return trainer->plan->pieces ? graph_pieces_profile(trainer->plan->pieces) : NULL;
+}
+
+const remat_plan *remat_trainer_plan(const remat_trainer *trainer)
+{
+    return trainer->plan->chain_plan;
+}
+
+uint32_t remat_trainer_forwards(const remat_trainer *trainer, size_t layer)
+{
+    return layer < trainer->network->layer_count ? trainer->plan->forwards[layer] : 0;
+}
+
+/* ---- the plan as a file ---- */
+
+typedef struct plan_file {
+    const remat_trainer *trainer;
+    bool with_schedule;
+} plan_file;
+
+static remat_status write_plan(const void *user, FILE *stream)
+{
+    const plan_file *file = user;
+    const remat_trainer *trainer = file->trainer;
+    uint64_t arena = trainer_arena_bytes(trainer);
+    const plan_placement placement = {arena, trainer_fixed_bytes(trainer) + arena, trainer->options.budget_bytes};
+    if (!trainer->plan->chain_plan)
+        return remat_fail(
+            trainer->context, REMAT_INVALID, NULL,
+            "the blocks of the model decide, and they are no plan of a chain; a strategy or a budget gives one");
+    return plan_write_placed(trainer->plan->chain_plan, &placement, stream, file->with_schedule);
+}
+
+remat_status remat_trainer_write_plan(const remat_trainer *trainer, FILE *stream, bool with_schedule)
+{
+    const plan_file file = {trainer, with_schedule};
+    return write_plan(&file, stream);
+}
+
+remat_status remat_trainer_save_plan(const remat_trainer *trainer, const char *path)
+{
+    const plan_file file = {trainer, true};
+    return output_save(trainer->context, path, write_plan, &file);
+}
+
+/* ---- the curve ---- */
+
+static remat_status take_points(remat_trainer *trainer, const graph_plan_curve *curve)
+{
+    remat_train_point *points = remat_alloc(trainer->context, curve->count, sizeof *points);
+    if (!points)
+        return REMAT_NO_MEMORY;
+    uint64_t fixed = trainer_fixed_bytes(trainer), evaluation = trainer->evaluation_plan.arena_bytes;
+    size_t first = 0; /* no arena is smaller than the evaluation's: of the points below, the cheapest is left */
+    while (first + 1 < curve->count && curve->points[first + 1].arena_bytes <= evaluation)
+        first++;
+    for (size_t i = first; i < curve->count; i++) {
+        const graph_plan_point *point = &curve->points[i];
+        uint64_t arena = point->arena_bytes > evaluation ? point->arena_bytes : evaluation;
+        points[i - first] = (remat_train_point){fixed + arena, arena, point->cost * trainer->settings.accumulate,
+                                                point->recomputed_actions};
+    }
+    remat_release(trainer->context, trainer->points, trainer->point_capacity, sizeof *points);
+    trainer->points = points;
+    trainer->point_capacity = curve->count;
+    trainer->point_count = curve->count - first;
+    return REMAT_OK;
+}
+
+remat_status remat_trainer_curve(remat_trainer *trainer, const remat_train_point **points, size_t *count)
+{
+    graph_plan_options options;
+    graph_plan_options_init(&options);
+    options.threads = trainer->options.threads;
+    graph_plan_curve curve;
+    REMAT_TRY(graph_plan_curve_create(trainer->program->graph, &options, 0, &curve));
+    remat_status status = take_points(trainer, &curve);
+    graph_plan_curve_release(&curve);
+    *points = trainer->points;
+    *count = trainer->point_count;
+    return status;
+}
+
+/* ---- the largest batch ---- */
+
+static remat_status try_batch(remat_model *model, const remat_train_options *options, uint64_t batch)
+{
+    remat_train_options trial = *options;
+    trial.batch_size = batch;
+    trial.plan_only = true;
+    remat_trainer *trainer;
+    remat_status status = remat_trainer_create(model, &trial, &trainer);
+    remat_trainer_destroy(trainer);
+    return status;
+}
+
+/* No batch can be larger than the data that it comes from: found by opening it for one sample. */
+static remat_status most_samples(remat_model *model, const remat_train_options *options, uint64_t *most)
+{
+    *most = (uint64_t)1 << 40;
+    if (options->plan_only)
+        return REMAT_OK;
+    remat_train_options single = *options;
+    single.batch_size = 1;
+    remat_trainer *trainer;
+    REMAT_TRY(remat_trainer_create(model, &single, &trainer));
+    uint64_t validation = data_source_samples(trainer->data, DATA_VALIDATION);
+    *most = trainer->steps_per_epoch;
+    if (validation && validation < *most)
+        *most = validation;
+    remat_trainer_destroy(trainer);
+    return REMAT_OK;
+}
+
+remat_status remat_train_largest_batch(remat_model *model, const remat_train_options *options, uint64_t *batch)
+{
+    remat_train_options wanted;
+    remat_train_options_init(&wanted);
+    REMAT_TRY(remat_options_copy(model_context(model), &wanted, sizeof wanted, options, "remat_train_options_init"));
+    *batch = 0;
+    if (wanted.budget_bytes == REMAT_NO_BUDGET && !model_get_settings(model)->budget)
+        return remat_fail(model_context(model), REMAT_INVALID, NULL,
+                          "the largest batch for which budget? There is none in the options or the model");
+    uint64_t most;
+    REMAT_TRY(most_samples(model, &wanted, &most));
+    REMAT_TRY(try_batch(model, &wanted, 1));
+    /* Memory grows with the batch: double until it no longer fits, then halve the gap. */
+    uint64_t fits = 1, fails = most + 1;
+    for (uint64_t next = 2; next < fails; next *= 2) {
+        remat_status status = try_batch(model, &wanted, next);
+        if (status == REMAT_INFEASIBLE)
+            fails = next;
+        else if (status == REMAT_OK)
+            fits = next;
+        else
+            return status;
+    }
+    while (fails - fits > 1) {
+        uint64_t middle = fits + (fails - fits) / 2;
+        remat_status status = try_batch(model, &wanted, middle);
+        if (status == REMAT_INFEASIBLE)
+            fails = middle;
+        else if (status == REMAT_OK)
+            fits = middle;
+        else
+            return status;
+    }
+    *batch = fits;
+    return REMAT_OK;
+}

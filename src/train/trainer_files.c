@@ -1,0 +1,225 @@
+/* Weights and state on disk. Parameters are called as the model calls them; moments have a prefix that no layer name can
+ * have, so that other readers of the file tell them apart at once:
+ *
+ *     fc1.weight, fc1.bias, ...                weights and running statistics
+ *     optimizer/0/fc1.weight, ...              moments
+ *     metadata: format, step, micro_step, ...  where the training stood
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <remat/units.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "model/model_names.h"
+#include "train/safetensors.h"
+#include "train/trainer_files.h"
+#include "train/trainer_object.h"
+
+static const char *const optimizer_names[] = {"sgd", "adam", "adamw"};
+
+/* ---- saving ---- */
+
+typedef struct entry_list {
+    safetensors_entry *entries;
+    size_t count, capacity;
+    char *names;
+    size_t names_bytes, names_used;
+} entry_list;
+
+static void add_entry(entry_list *list, const char *name, const network_parameter *parameter, const real *values)
+{
+    safetensors_entry *entry = &list->entries[list->count++];
+    *entry = (safetensors_entry){.name = name, .rank = parameter->about.rank, .data = (const float *)values};
+    for (uint32_t d = 0; d < parameter->about.rank; d++)
+        entry->dims[d] = parameter->about.dims[d];
+}
+
+static const char *moment_name(entry_list *list, unsigned moment, const char *name)
+{
+    char *made = list->names + list->names_used;
+    int length = snprintf(made, list->names_bytes - list->names_used, "optimizer/%u/%s", moment, name);
+    list->names_used += (size_t)length + 1;
+    return made;
+}
+
+static remat_status save(const remat_trainer *trainer, const char *path, bool with_state, entry_list *list)
+{
+    const remat_network *network = trainer->network;
+    for (size_t p = 0; p < network->parameter_count; p++)
+        add_entry(list, network->parameters[p].name, &network->parameters[p], trainer->parameter_values[p]);
+    for (unsigned m = 0; with_state && m < 2; m++)
+        for (size_t p = 0; p < network->parameter_count; p++)
+            if (trainer->moment_values[m][p] && !network->parameters[p].about.statistic)
+                add_entry(list, moment_name(list, m, network->parameters[p].name), &network->parameters[p],
+                          trainer->moment_values[m][p]);
+    char step[24], micro_step[24], seed[24], best[40], stale[24];
+    snprintf(step, sizeof step, "%" PRIu64, trainer->step);
+    snprintf(micro_step, sizeof micro_step, "%" PRIu64, trainer->micro_step);
+    snprintf(seed, sizeof seed, "%" PRIu64, trainer->seed);
+    snprintf(best, sizeof best, "%a", trainer->best_validation);
+    snprintf(stale, sizeof stale, "%" PRIu64, trainer->stale_validations);
+    const safetensors_text metadata[] = {{"format", "remat-weights"},
+                                         {"version", "1"},
+                                         {"optimizer", optimizer_names[trainer->optimizer.type]},
+                                         {"step", step},
+                                         {"micro_step", micro_step},
+                                         {"seed", seed},
+                                         {"best_validation", best},
+                                         {"stale_validations", stale}};
+    return safetensors_save(trainer->context, path, list->entries, list->count, metadata,
+                            with_state ? sizeof metadata / sizeof metadata[0] : 2);
+}
+
+remat_status remat_trainer_save(const remat_trainer *trainer, const char *path, bool with_state)
+{
+    const remat_network *network = trainer->network;
+    entry_list list = {.capacity = network->parameter_count * 3};
+    for (size_t p = 0; p < network->parameter_count; p++)
+        list.names_bytes += 2 * (strlen(network->parameters[p].name) + sizeof "optimizer/0/");
+    list.entries = remat_alloc(trainer->context, list.capacity, sizeof *list.entries);
+    list.names = remat_alloc(trainer->context, list.names_bytes, 1);
+    remat_status status = list.entries && list.names ? save(trainer, path, with_state, &list) : REMAT_NO_MEMORY;
+    remat_release(trainer->context, list.entries, list.capacity, sizeof *list.entries);
+    remat_release(trainer->context, list.names, list.names_bytes, 1);
+    return status;
+}
+
+/* ---- loading ---- */
+
+static bool same_shape(const safetensors_tensor *tensor, const layer_parameter *about)
+{
+    if (tensor->rank != about->rank)
+        return false;
+    for (uint32_t d = 0; d < about->rank; d++)
+        if (tensor->dims[d] != about->dims[d])
+            return false;
+    return true;
+}
+
+static void print_shape(char *text, size_t room, uint32_t rank, const uint64_t *dims)
+{
+    size_t used = 0;
+    text[0] = 0;
+    for (uint32_t d = 0; d < rank && used < room; d++)
+        used += (size_t)snprintf(text + used, room - used, d ? " x %" PRIu64 : "%" PRIu64, dims[d]);
+}
+
+/* `to` NULL: only looks whether it is there and fits. */
+static remat_status read_parameter(remat_context *context, const char *path, const safetensors *file, const char *name,
+                                   const network_parameter *parameter, real *to)
+{
+    const remat_place place = {path, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, name};
+    const safetensors_tensor *tensor = safetensors_find(file, name);
+    if (!tensor)
+        return remat_fail(context, REMAT_BAD_INPUT, &place, "the model has this tensor and the file does not");
+    if (!same_shape(tensor, &parameter->about)) {
+        char wanted[100], found[200];
+        print_shape(wanted, sizeof wanted, parameter->about.rank, parameter->about.dims);
+        print_shape(found, sizeof found, tensor->rank, tensor->dims);
+        return remat_fail(context, REMAT_BAD_INPUT, &place, "it is %s in the file and %s in the model", found, wanted);
+    }
+    return to ? safetensors_read(file, tensor, (float *)to, parameter->values) : REMAT_OK;
+}
+
+remat_status weights_load(remat_context *context, const char *path, const safetensors *file,
+                          const remat_network *network, real *const *values)
+{
+    for (int reading = 0; reading < 2; reading++)
+        for (size_t p = 0; p < network->parameter_count; p++)
+            REMAT_TRY(read_parameter(context, path, file, network->parameters[p].name, &network->parameters[p],
+                                     reading ? values[p] : NULL));
+    return REMAT_OK;
+}
+
+remat_status remat_trainer_load(remat_trainer *trainer, const char *path)
+{
+    safetensors *file;
+    REMAT_TRY(safetensors_open(trainer->context, path, &file));
+    remat_status status = weights_load(trainer->context, path, file, trainer->network, trainer->parameter_values);
+    safetensors_close(file);
+    return status;
+}
+
+static remat_status read_count(remat_trainer *trainer, const char *path, const safetensors *file, const char *key,
+                               uint64_t *value)
+{
+    const char *text = safetensors_metadata(file, key);
+    if (!text || remat_count_parse(trainer->context, text, value) != REMAT_OK)
+        return remat_fail(trainer->context, REMAT_BAD_INPUT,
+                          &(remat_place){path, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, key},
+                          "the file has no state of a training; --weights starts a new one from its weights");
+    return REMAT_OK;
+}
+
+/* `reading` false: only looks whether all are there and fit. */
+static remat_status read_moments(remat_trainer *trainer, const char *path, const safetensors *file, bool reading)
+{
+    for (unsigned m = 0; m < 2; m++)
+        for (size_t p = 0; p < trainer->network->parameter_count; p++) {
+            const network_parameter *parameter = &trainer->network->parameters[p];
+            char name[MODEL_NAME_LONGEST + 80]; /* with the parameter's own name behind the layer's */
+            if (!trainer->moment_values[m][p] || parameter->about.statistic)
+                continue;
+            snprintf(name, sizeof name, "optimizer/%u/%s", m, parameter->name);
+            REMAT_TRY(read_parameter(trainer->context, path, file, name, parameter,
+                                     reading ? trainer->moment_values[m][p] : NULL));
+        }
+    return REMAT_OK;
+}
+
+static remat_status read_state(remat_trainer *trainer, const char *path, const safetensors *file)
+{
+    uint64_t step, micro_step, seed, stale;
+    REMAT_TRY(read_count(trainer, path, file, "step", &step));
+    REMAT_TRY(read_count(trainer, path, file, "micro_step", &micro_step));
+    REMAT_TRY(read_count(trainer, path, file, "seed", &seed));
+    REMAT_TRY(read_count(trainer, path, file, "stale_validations", &stale));
+    const remat_place place = {path, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, "optimizer"};
+    const char *optimizer = safetensors_metadata(file, "optimizer"),
+               *best = safetensors_metadata(file, "best_validation");
+    if (!optimizer || strcmp(optimizer, optimizer_names[trainer->optimizer.type]) != 0)
+        return remat_fail(trainer->context, REMAT_BAD_INPUT, &place, "the training was done with %s, the model says %s",
+                          optimizer ? optimizer : "nothing", optimizer_names[trainer->optimizer.type]);
+    if (micro_step != step * trainer->settings.accumulate)
+        return remat_fail(trainer->context, REMAT_BAD_INPUT, &place,
+                          "the training took %" PRIu64 " micro-batches in %" PRIu64
+                          " steps; the model's accumulate is %" PRIu64,
+                          micro_step, step, trainer->settings.accumulate);
+    REMAT_TRY(read_moments(trainer, path, file, false));
+    data_source *data = NULL;
+    if (seed != trainer->seed)
+        REMAT_TRY(trainer_open_data(trainer, seed, &data));
+    remat_status status = weights_load(trainer->context, path, file, trainer->network, trainer->parameter_values);
+    if (status == REMAT_OK)
+        status = read_moments(trainer, path, file, true);
+    if (status != REMAT_OK) {
+        data_source_close(data);
+        return status;
+    }
+    if (data) {
+        data_source_close(trainer->data);
+        trainer->data = data;
+    }
+    trainer->step = step;
+    trainer->micro_step = micro_step;
+    trainer->seed = seed;
+    trainer->stale_validations = stale;
+    trainer->best_validation = best ? strtod(best, NULL) : INFINITY;
+    trainer->resumed = true;
+    return REMAT_OK;
+}
+
+remat_status remat_trainer_resume(remat_trainer *trainer, const char *path)
+{
+    safetensors *file;
+    REMAT_TRY(safetensors_open(trainer->context, path, &file));
+    remat_status status = read_state(trainer, path, file);
+    safetensors_close(file);
+    return status;
+}

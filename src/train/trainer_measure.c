@@ -1,0 +1,155 @@
+/* Measuring what every layer takes: some steps with the clock read around each action, medians per layer. Weights,
+ * moments and statistics change in those steps and are put back afterwards, so that measuring leaves no trace. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "train/trainer_object.h"
+
+typedef struct measurement {
+    remat_trainer *trainer;
+    uint64_t *forward, *backward; /* of each layer in the current step */
+    bool *ran_forward;
+} measurement;
+
+static void observe(void *user, size_t position, uint64_t began, uint64_t ended)
+{
+    measurement *m = user;
+    const graph_action *action = &m->trainer->program->graph->actions[m->trainer->plan->sequence.actions[position]];
+    if (action->kind == GRAPH_LOAD || action->kind == GRAPH_FINISH)
+        return;
+    if (action->kind != GRAPH_FORWARD) {
+        m->backward[action->layer] += ended - began;
+    } else if (!m->ran_forward[action->layer]) { /* a second run is the same work */
+        m->forward[action->layer] = ended - began;
+        m->ran_forward[action->layer] = true;
+    }
+}
+
+static int compare_counts(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static uint64_t median(uint64_t *values, size_t count)
+{
+    qsort(values, count, sizeof *values, compare_counts);
+    return values[count / 2];
+}
+
+/* Bytes that the layer's backward needs from its forward, as a chain would count them: the output and what is saved. */
+static remat_status add_layer(const remat_trainer *trainer, size_t n, uint64_t forward, uint64_t backward,
+                              remat_profile *profile)
+{
+    const layer_node *node = &trainer->network->layers[n].node;
+    remat_layer_options options;
+    remat_layer_options_init(&options);
+    uint32_t output = trainer->program->outputs[n];
+    options.name = node->name;
+    options.type = node->type->hint;
+    options.output_bytes = output == GRAPH_NONE ? 0 : trainer->program->graph->tensors[output].bytes;
+    options.activation_bytes = options.output_bytes;
+    for (uint32_t s = 0; s < node->saved_count; s++)
+        options.activation_bytes += (node->saved[s].bytes + 63) & ~(uint64_t)63;
+    options.recompute_flops = node->forward_flops;
+    options.forward_cost = forward;
+    options.backward_cost = backward;
+    options.forward_workspace_bytes = node->forward_workspace;
+    options.backward_workspace_bytes =
+        node->gradient_workspace > node->derivative_workspace ? node->gradient_workspace : node->derivative_workspace;
+    return remat_profile_add_layer(profile, &options);
+}
+
+static remat_status fill_profile(const remat_trainer *trainer, uint64_t *forward, uint64_t *backward, unsigned repeats,
+                                 remat_profile *profile)
+{
+    REMAT_TRY(remat_profile_set_cost_unit(profile, "ns"));
+    if (trainer->settings.name)
+        REMAT_TRY(remat_profile_set_name(profile, trainer->settings.name));
+    uint64_t input_bytes = 0;
+    for (size_t n = 0; n < trainer->network->layer_count; n++) {
+        const layer_node *node = &trainer->network->layers[n].node;
+        if (node->input_count == 0)
+            input_bytes += layer_values(node->output) * node->batch * sizeof(real);
+        else if (!node->view)
+            REMAT_TRY(add_layer(trainer, n, median(forward + n * repeats, repeats),
+                                median(backward + n * repeats, repeats), profile));
+    }
+    REMAT_TRY(remat_profile_set_input_bytes(profile, input_bytes));
+    return remat_profile_set_input_gradient_bytes(profile, 0);
+}
+
+/* The optimizer's step belongs to the layer's backward; it runs for real. */
+static void measured_apply(void *user, uint32_t parameter, const real *gradient)
+{
+    measurement *m = user;
+    trainer_apply(m->trainer, parameter, gradient);
+}
+
+static remat_status measure(remat_trainer *trainer, unsigned repeats, uint64_t *forward, uint64_t *backward,
+                            measurement *m)
+{
+    size_t layers = trainer->network->layer_count;
+    const executor_turn turn = {trainer->seed, 0, true, 1.0};
+    const executor_hooks warm = {NULL, measured_apply, NULL, m}, hooks = {NULL, measured_apply, observe, m};
+    REMAT_TRY(trainer_fill_first(trainer));
+    executor_run(trainer->executor, &turn, &warm);
+    for (unsigned r = 0; r < repeats; r++) {
+        memset(m->forward, 0, layers * sizeof *m->forward);
+        memset(m->backward, 0, layers * sizeof *m->backward);
+        memset(m->ran_forward, 0, layers * sizeof *m->ran_forward);
+        REMAT_TRY(trainer_fill_first(trainer));
+        executor_run(trainer->executor, &turn, &hooks);
+        for (size_t n = 0; n < layers; n++) {
+            forward[n * repeats + r] = m->forward[n];
+            backward[n * repeats + r] = m->backward[n];
+        }
+    }
+    return REMAT_OK;
+}
+
+remat_status remat_trainer_measure(remat_trainer *trainer, unsigned repeats, remat_profile **profile)
+{
+    *profile = NULL;
+    if (repeats == 0)
+        repeats = 5;
+    remat_context *context = trainer->context;
+    size_t layers = trainer->network->layer_count, room = layers * repeats;
+    uint64_t *forward = remat_alloc_zeroed(context, room, sizeof *forward);
+    uint64_t *backward = remat_alloc_zeroed(context, room, sizeof *backward);
+    trainer_area *const changed[] = {&trainer->weights, &trainer->moments[0], &trainer->moments[1]};
+    char *before[3];
+    bool copied = true;
+    for (int i = 0; i < 3; i++)
+        copied &= (before[i] = remat_alloc(context, changed[i]->bytes, 1)) != NULL;
+    measurement m = {trainer, remat_alloc(context, layers, sizeof(uint64_t)),
+                     remat_alloc(context, layers, sizeof(uint64_t)), remat_alloc(context, layers, sizeof(bool))};
+    remat_status status = REMAT_NO_MEMORY;
+    if (forward && backward && copied && m.forward && m.backward && m.ran_forward) {
+        for (int i = 0; i < 3; i++)
+            if (changed[i]->bytes)
+                memcpy(before[i], changed[i]->memory, changed[i]->bytes);
+        status = measure(trainer, repeats, forward, backward, &m);
+        for (int i = 0; i < 3; i++)
+            if (changed[i]->bytes)
+                memcpy(changed[i]->memory, before[i], changed[i]->bytes);
+    }
+    if (status == REMAT_OK)
+        status = remat_profile_create(context, profile);
+    if (status == REMAT_OK)
+        status = fill_profile(trainer, forward, backward, repeats, *profile);
+    if (status != REMAT_OK) {
+        remat_profile_destroy(*profile);
+        *profile = NULL;
+    }
+    remat_release(context, forward, room, sizeof *forward);
+    remat_release(context, backward, room, sizeof *backward);
+    for (int i = 0; i < 3; i++)
+        remat_release(context, before[i], changed[i]->bytes, 1);
+    remat_release(context, m.forward, layers, sizeof(uint64_t));
+    remat_release(context, m.backward, layers, sizeof(uint64_t));
+    remat_release(context, m.ran_forward, layers, sizeof(bool));
+    return status;
+}

@@ -1,0 +1,97 @@
+/* What a trainer consists of. Its memory, all of it allocated once:
+ *
+ *     weights    every parameter and running statistic, each aligned to 64 bytes
+ *     moments    the optimizer's, the same layout once or twice
+ *     gradients  only with accumulation over micro-batches, the same layout
+ *     scratch    of the kernels, one part a thread
+ *     arena      everything that lives and dies within a step
+ */
+#ifndef REMAT_TRAIN_TRAINER_OBJECT_H
+#define REMAT_TRAIN_TRAINER_OBJECT_H
+
+#include <remat/train.h>
+
+#include "model/graph_place.h"
+#include "model/graph_plan.h"
+#include "model/program.h"
+#include "train/data.h"
+#include "train/executor.h"
+
+/* One of those areas. */
+typedef struct trainer_area {
+    char *memory;
+    uint64_t bytes;
+} trainer_area;
+
+/* Bytes in the arena while its peak lasts. */
+typedef struct trainer_peak {
+    uint64_t activations, gradients, weight_gradients, workspace, data;
+} trainer_peak;
+
+struct remat_trainer {
+    remat_context *context;
+    remat_model *model;
+    remat_train_options options;
+    model_settings settings;
+    optimizer_settings optimizer;
+    uint64_t seed;
+
+    remat_network *network;
+    remat_program *program; /* a training step */
+    graph_plan *plan;       /* and how it runs */
+    trainer_peak peak;
+    remat_program *evaluation; /* forward only */
+    placed_graph evaluation_plan;
+    remat_train_point *points; /* the curve, where it was asked for */
+    size_t point_count, point_capacity;
+
+    const kernel_table *kernels;
+    kernel_run run;
+    trainer_area weights, moments[2], gradients, scratch, arena;
+    real **parameter_values, **moment_values[2], **gradient_values; /* of each network parameter */
+    uint64_t allocated;
+
+    remat_executor *executor, *evaluator;
+    data_source *data;
+    void **input_pointers; /* of each input layer, for the data; room for the largest executor */
+    size_t input_count;
+
+    uint64_t step, micro_step; /* taken so far */
+    uint64_t steps_per_epoch, total_steps;
+    double best_validation;
+    uint64_t stale_validations;
+    bool resumed;
+
+    /* While a step runs. */
+    double rate, clip_scale, gradient_norm;
+    remat_gradient_fn on_gradient;
+    void *on_gradient_user;
+    remat_action_fn on_action;
+    void *on_action_user;
+    uint64_t *live_bytes; /* by position of the sequence, where actions are watched */
+};
+
+/* trainer.c */
+remat_status kernels_by_name(remat_context *context, const char *name, const kernel_table **table);
+/* The training's data, in the order and, where it is made up, with the numbers of this seed. */
+remat_status trainer_open_data(const remat_trainer *trainer, uint64_t seed, data_source **data);
+/* trainer_plan.c: what is kept and where it lies, within the budget. */
+remat_status trainer_plan(remat_trainer *trainer);
+uint64_t trainer_arena_bytes(const remat_trainer *trainer); /* for training and evaluation */
+/* trainer_peak.c: fills `peak`. */
+remat_status trainer_find_peak(remat_trainer *trainer);
+
+/* trainer_memory.c: the areas. */
+remat_status trainer_allocate(remat_trainer *trainer);
+void trainer_release(remat_trainer *trainer);
+uint64_t trainer_fixed_bytes(const remat_trainer *trainer); /* all areas but the arena */
+
+/* trainer_trace.c: hands an action to on_action; for executor_hooks. */
+void trainer_observe(void *trainer, size_t position, uint64_t began, uint64_t ended);
+
+/* trainer_step.c: the optimizer's step on one parameter, at the trainer's rate and scale. */
+void trainer_apply(remat_trainer *trainer, uint32_t parameter, const real *gradient);
+/* The first batch of the training data into the arena, for measuring. */
+remat_status trainer_fill_first(remat_trainer *trainer);
+
+#endif

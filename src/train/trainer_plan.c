@@ -1,0 +1,148 @@
+/* From the trainer's options to a plan, and what it comes to. */
+#include <string.h>
+
+#include <remat/units.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "train/optimizer.h"
+#include "train/trainer_object.h"
+
+/* The evaluation keeps nothing: every forward once. */
+static remat_status place_evaluation(remat_trainer *trainer)
+{
+    graph_sequence sequence = {0};
+    REMAT_TRY(graph_sequence_plain(trainer->evaluation->graph, &sequence));
+    return graph_place(trainer->evaluation->graph, &sequence, false, &trainer->evaluation_plan);
+}
+
+static remat_status too_small(const remat_trainer *trainer, uint64_t fixed, uint64_t arena, const char *layer)
+{
+    char budget[REMAT_SIZE_TEXT], needed[REMAT_SIZE_TEXT], exact[REMAT_COUNT_TEXT];
+    remat_size_print(trainer->options.budget_bytes, budget);
+    return remat_fail(
+        trainer->context, REMAT_INFEASIBLE, NULL,
+        "the budget of %s is too small: this model needs at least %s bytes (%s), %llu of them for weights, "
+        "optimizer and scratch%s%s",
+        budget, remat_count_print(fixed + arena, exact), remat_size_print(fixed + arena, needed),
+        (unsigned long long)fixed, layer ? "; the peak of the rest is made by layer " : "", layer ? layer : "");
+}
+
+static remat_status plan_training(remat_trainer *trainer, const uint32_t *blocks)
+{
+    const remat_train_options *options = &trainer->options;
+    uint64_t fixed = trainer_fixed_bytes(trainer);
+    graph_plan_options wanted;
+    graph_plan_options_init(&wanted);
+    wanted.strategy = options->strategy;
+    wanted.plan_path = options->plan_path;
+    wanted.block_of_layer = blocks;
+    wanted.threads = options->threads;
+    if (options->budget_bytes != REMAT_NO_BUDGET)
+        wanted.budget_bytes = options->budget_bytes > fixed ? options->budget_bytes - fixed : 0;
+    remat_status status = graph_plan_create(trainer->program->graph, &wanted, &trainer->plan);
+    if (status != REMAT_INFEASIBLE)
+        return status;
+    const graph_plan *plan = trainer->plan;
+    const char *layer = plan->peak_layer == GRAPH_NONE ? NULL : trainer->program->graph->layers[plan->peak_layer].name;
+    return too_small(trainer, fixed, plan->min_budget_bytes, layer);
+}
+
+remat_status trainer_plan(remat_trainer *trainer)
+{
+    const remat_network *network = trainer->network;
+    REMAT_TRY(place_evaluation(trainer));
+    uint32_t *blocks = NULL;
+    if (network->block_count) {
+        blocks = remat_alloc(trainer->context, network->layer_count, sizeof *blocks);
+        if (!blocks)
+            return REMAT_NO_MEMORY;
+        for (size_t n = 0; n < network->layer_count; n++)
+            blocks[n] = network->layers[n].block == NETWORK_NONE ? GRAPH_NONE : network->layers[n].block;
+    }
+    remat_status status = plan_training(trainer, blocks);
+    remat_release(trainer->context, blocks, network->layer_count, sizeof *blocks);
+    REMAT_TRY(status);
+    uint64_t fixed = trainer_fixed_bytes(trainer), arena = trainer_arena_bytes(trainer);
+    if (trainer->options.budget_bytes != REMAT_NO_BUDGET && fixed + arena > trainer->options.budget_bytes)
+        return too_small(trainer, fixed, arena, NULL); /* an evaluation that needs more than a training step */
+    return trainer_find_peak(trainer);
+}
+
+/* One arena serves training and evaluation. */
+static uint64_t shared_arena(const remat_trainer *trainer, uint64_t training)
+{
+    uint64_t evaluation = trainer->evaluation_plan.arena_bytes;
+    return training > evaluation ? training : evaluation;
+}
+
+uint64_t trainer_arena_bytes(const remat_trainer *trainer)
+{
+    return shared_arena(trainer, trainer->plan->arena_bytes);
+}
+
+/* ---- figures ---- */
+
+static const char *strategy_in_use(const remat_trainer *trainer)
+{
+    const remat_train_options *options = &trainer->options;
+    if (options->plan_path)
+        return "plan file";
+    if (options->strategy)
+        return options->strategy;
+    if (options->budget_bytes != REMAT_NO_BUDGET)
+        return "optimal";
+    return trainer->network->block_count ? "blocks" : "none";
+}
+
+static void count_forwards(const remat_trainer *trainer, remat_trainer_figures *figures)
+{
+    for (size_t n = 0; n < trainer->network->layer_count; n++) {
+        const layer_node *node = &trainer->network->layers[n].node;
+        if (node->input_count == 0 || node->view)
+            continue;
+        figures->layers++;
+        figures->forwards += trainer->plan->forwards[n];
+        figures->recomputed_layers += trainer->plan->forwards[n] > 1;
+    }
+}
+
+void remat_trainer_get_figures(const remat_trainer *trainer, remat_trainer_figures *figures)
+{
+    const graph_plan *plan = trainer->plan;
+    uint64_t fixed = trainer_fixed_bytes(trainer);
+    *figures = (remat_trainer_figures){
+        .weight_bytes = network_parameter_bytes(trainer->network),
+        .optimizer_bytes = network_parameter_bytes(trainer->network) * optimizer_moments(&trainer->optimizer),
+        .gradient_bytes = trainer->settings.accumulate > 1 ? network_parameter_bytes(trainer->network) : 0,
+        .scratch_bytes = (uint64_t)trainer->run.threads * trainer->kernels->scratch_bytes,
+        .arena_bytes = trainer_arena_bytes(trainer),
+        .total_bytes = fixed + trainer_arena_bytes(trainer),
+        .peak_bytes = plan->peak_bytes,
+        .keep_all_arena_bytes = shared_arena(trainer, plan->base_arena_bytes),
+        .min_budget_bytes = fixed + shared_arena(trainer, plan->min_budget_bytes),
+        .peak_activation_bytes = trainer->peak.activations,
+        .peak_gradient_bytes = trainer->peak.gradients,
+        .peak_weight_gradient_bytes = trainer->peak.weight_gradients,
+        .peak_workspace_bytes = trainer->peak.workspace,
+        .peak_data_bytes = trainer->peak.data,
+        .budget_bytes = trainer->options.budget_bytes,
+        .cost = plan->cost * trainer->settings.accumulate,
+        .keep_all_cost = plan->base_cost * trainer->settings.accumulate,
+        .batch_size = trainer->network->batch,
+        .accumulate = trainer->settings.accumulate,
+        .clip_norm = trainer->settings.clip_norm,
+        .steps_per_epoch = trainer->steps_per_epoch,
+        .total_steps = trainer->total_steps,
+        .threads = (unsigned)trainer->run.threads,
+        .model = trainer->settings.name ? trainer->settings.name : "",
+        .strategy = strategy_in_use(trainer),
+        .peak_layer = plan->peak_layer == GRAPH_NONE ? NULL : trainer->program->graph->layers[plan->peak_layer].name,
+        .kernels = trainer->kernels->name,
+        .remark = plan->remark,
+    };
+    for (size_t p = 0; p < trainer->network->parameter_count; p++)
+        if (!trainer->network->parameters[p].about.statistic)
+            figures->parameters += trainer->network->parameters[p].values;
+    count_forwards(trainer, figures);
+}

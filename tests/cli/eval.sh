@@ -1,0 +1,27 @@
+#!/bin/sh
+# `remat eval`: the loss of saved weights.
+. tests/cli/support/expect.sh
+. tests/cli/support/models.sh
+spiral_model
+model=$work/spirals.ini
+expect 0 train "$model" --save "$work/w.st" --log "$work/log.jsonl" -q
+
+# The same loss as the training saw at its end.
+expect 0 eval "$model" --weights "$work/w.st"
+out "over 80 samples"
+out "accuracy"
+expect 0 eval "$model" -w "$work/w.st" --json
+json_lines "$work/out"
+loss=$(sed 's/.*"loss": \([^,]*\),.*/\1/' "$work/out")
+seen=$(grep validation "$work/log.jsonl" | tail -n 2 | sed -n 's/.*loss": \([0-9.e+-]*\).*/\1/p' | head -n 1)
+case $seen in "$(echo "$loss" | cut -c 1-7)"*) ;; *) complain "eval says $loss, the training said $seen" ;; esac
+expect 0 eval "$model" -w "$work/w.st" --kernels reference
+out "over 80 samples"
+
+expect 2 eval "$model"
+err "--weights FILE is missing"
+expect 6 eval "$model" -w "$work/none.st"
+sed '/validation_split/d' "$model" >"$work/no_validation.ini"
+expect 2 eval "$work/no_validation.ini" -w "$work/w.st"
+err "validation"
+finish

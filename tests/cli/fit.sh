@@ -1,0 +1,99 @@
+#!/bin/sh
+# `remat fit`: whether a model fits, and what would.
+. tests/cli/support/expect.sh
+model=examples/models/resnet.ini
+
+number() { grep -o "\"$1\": [0-9.e+-]*" "$work/out" | head -1 | sed 's/.*: //'; }
+
+expect 0 fit $model --budget 9MiB
+out "fits into 9 MiB"
+out "weights"
+out "smallest budget"
+out "nothing recomputed"
+out "clip_norm adds"
+out "accumulate adds"
+out "makes the smallest budget"
+awk '/^weights /,/^scratch /{ gsub(",", ""); for (i = 2; i <= NF; i++) if ($i ~ /^[0-9]+$/) { sum += $i; break } }
+     /^total /{ gsub(",", ""); if ($2 != sum) exit 1; found = 1 } END { exit !found }' "$work/out" ||
+  complain "the parts do not sum to the total"
+
+# Without a budget: as the model says.
+expect 0 fit $model
+out "without a budget"
+out "blocks:"
+
+# Both ends are true: the least fits and less does not; at the other nothing is recomputed, just below something is.
+expect 0 fit $model --json
+least=$(number min_budget_bytes) all=$(number keep_all_bytes)
+if command -v python3 >/dev/null 2>&1; then
+  python3 -c 'import json, sys
+answer = json.load(open(sys.argv[1]))
+plan = answer["plan"]
+fixed = sum(plan[k + "_bytes"] for k in ("weight", "optimizer", "gradient", "scratch"))
+assert plan["total_bytes"] == fixed + plan["arena_bytes"]
+parts = ("activation", "gradient", "weight_gradient", "workspace", "data")
+assert plan["peak_bytes"] == sum(plan["peak_" + k + "_bytes"] for k in parts)' "$work/out" || complain "the JSON is wrong"
+fi
+expect 0 fit $model --budget "$least" --json
+out '"fits": true'
+expect 4 fit $model --budget $((least - 64)) --json
+out '"fits": false'
+err "too small"
+expect 4 fit $model --budget $((least - 64))
+out "does not fit into"
+expect 0 fit $model --budget "$all" --json
+out '"recomputed_layers": 0,'
+expect 0 fit $model --budget $((all - 64)) --json
+if grep -q '"recomputed_layers": 0,' "$work/out"; then complain "nothing is recomputed below the budget that keeps all"; fi
+
+# The largest batch fits, and one more does not.
+expect 0 fit $model --budget 12MiB --batch auto --json
+batch=$(number largest_batch)
+[ "$batch" -gt 32 ] || complain "only $batch samples fit into 12 MiB"
+expect 0 fit $model --budget 12MiB --batch "$batch"
+expect 4 fit $model --budget 12MiB --batch $((batch + 1))
+expect 2 fit $model --batch auto
+err "the largest batch for which budget?"
+expect 4 fit $model --budget 1MiB --batch auto
+expect 2 fit $model --batch 0
+
+# What the settings add is what they take where they are in use.
+cat >"$work/small.ini" <<'INI'
+[Model]
+batch_size = 8
+[Optimizer]
+Type = adam
+[Dataset]
+Type = random
+[in]
+Type = input
+input_shape = 64
+[fc1]
+Type = fully_connected
+unit = 64
+activation = gelu
+[fc2]
+Type = fully_connected
+unit = 4
+[loss]
+Type = mse
+INI
+expect 0 fit "$work/small.ini" --json
+plain=$(number keep_all_bytes)
+clipping=$(grep -o '"clip_norm": {"used": false, "adds_bytes": [0-9]*' "$work/out" | sed 's/.*: //')
+accumulating=$(grep -o '"accumulation": {"used": false, "adds_bytes": [0-9]*' "$work/out" | sed 's/.*: //')
+[ "$accumulating" -gt 0 ] || complain "accumulation adds nothing"
+for setting in "clip_norm = 1 $clipping" "accumulate = 4 $accumulating"; do
+  more=${setting##* }
+  sed "s/^batch_size.*/&\\n${setting% *}/" "$work/small.ini" >"$work/more.ini"
+  expect 0 fit "$work/more.ini" --json
+  out '"used": true'
+  [ "$(number keep_all_bytes)" = $((plain + more)) ] || complain "${setting% *} does not add $more bytes"
+done
+
+expect_stdin 0 "$work/small.ini" fit - --budget 8MiB
+expect 2 fit
+expect 3 fit examples/transformer.json
+expect 6 fit "$work/missing.ini"
+expect 2 fit "$work/small.ini" --strategy nonsense
+finish

@@ -1,0 +1,87 @@
+#!/bin/sh
+# `remat plan` of a model: the plan is one of its chain, it checks, and training by it gives the same arena and bits.
+. tests/cli/support/expect.sh
+model=examples/models/resnet.ini
+
+number() { grep -o "\"$1\": [0-9.e+-]*" "$2" | head -1 | sed 's/.*: //'; }
+
+# For every way of planning: written, checked, run.
+expect 0 train $model --strategy none --steps 2 --json --quiet
+loss=$(number last_loss "$work/out")
+[ -n "$loss" ] || complain "no loss"
+for how in "--budget 9MiB" "--budget 8MB" "--strategy every-nth:2" "--strategy full:2" "--strategy none" \
+           "--strategy budget --budget 12MiB"; do
+  # shellcheck disable=SC2086 # two words each
+  expect 0 plan $model $how -o "$work/plan.json" --profile-out "$work/chain.json"
+  grep -q '"arena_bytes"' "$work/plan.json" || complain "$how: the plan states no arena"
+  expect 0 check "$work/plan.json" --profile "$work/chain.json"
+  expect 0 train $model --plan "$work/plan.json" --steps 2 --json --quiet
+  [ "$(number last_loss "$work/out")" = "$loss" ] || complain "$how: training by the plan gives another loss"
+  [ "$(number total_bytes "$work/out")" -le "$(number total_bytes "$work/plan.json")" ] ||
+    complain "$how: training takes more than planned"
+  [ "$(number allocated_bytes "$work/out")" = "$(number total_bytes "$work/out")" ] || complain "$how: not as predicted"
+done
+# A plan that does not belong to the model, or was changed, is refused.
+expect 7 train examples/models/convnet.ini --plan "$work/plan.json" --steps 1 --quiet
+sed 's/"total_cost": [0-9]*/"total_cost": 1/' "$work/plan.json" >"$work/changed.json"
+expect 7 train $model --plan "$work/changed.json" --steps 1 --quiet
+
+# For people: layers, the breakdown, what it comes to. Its parts sum to the total.
+expect 0 plan $model --budget 9MiB
+out "residual net, 19,034 parameters, batch 32, strategy optimal"
+out "recompute"
+out "saved ("
+awk '/^weights /,/^scratch /{ gsub(",", ""); for (i = 2; i <= NF; i++) if ($i ~ /^[0-9]+$/) { sum += $i; break } }
+     /^total /{ gsub(",", ""); if ($2 != sum) exit 1; found = 1 } END { exit !found }' "$work/out" ||
+  complain "the parts do not sum to the total"
+expect 0 plan $model --budget 9MiB --plot
+out "memory over time"
+expect 0 plan examples/models/transformer.ini --budget 300MiB
+out "more layers; --all-layers shows them"
+expect 0 plan examples/models/transformer.ini --budget 300MiB --all-layers
+out "input"
+
+# From standard input; another batch.
+expect_stdin 0 $model plan - --budget 9MiB --json --no-schedule
+out '"total_budget_bytes": 9437184'
+if grep -q '"schedule"' "$work/out"; then complain "a schedule in spite of --no-schedule"; fi
+expect 0 plan $model --strategy none --batch 8
+out "batch 8"
+
+# Blocks decide: figures, but no plan of a chain.
+expect 0 plan $model
+out "the blocks of the model decide"
+expect 0 plan $model --json
+out '"strategy": "blocks", "feasible": true'
+if grep -q '"schedule"' "$work/out"; then complain "blocks have no schedule"; fi
+expect 2 plan $model --profile-out "$work/none.json"
+err "--strategy or --budget"
+expect 2 plan $model -o "$work/none.json"
+
+# Too small: what would do, and that does.
+expect 4 plan $model --budget 5MiB --json
+out '"feasible": false'
+err "the budget of 5 MiB is too small"
+least=$(number min_budget_bytes "$work/out")
+expect 0 plan $model --budget "$least" --json --no-schedule
+expect 4 plan $model --budget $((least - 64))
+out "feasible  false"
+expect 4 plan $model --strategy none --budget 9MiB --json
+out '"strategy": "none", "feasible": false'
+
+# What goes with profiles only, and with models only.
+expect 2 plan $model --compare
+expect 2 plan $model --method intervals
+expect 2 plan examples/transformer.json --profile-out "$work/none.json"
+expect 2 plan examples/transformer.json --batch 3
+expect 2 plan $model --batch 0
+expect 3 plan $model --profile examples/transformer.json
+
+# Measured costs: the same names, other figures, and a plan that runs with the same profile.
+expect 0 profile $model --repeats 1 -o "$work/costs.json"
+expect 0 plan $model --profile "$work/costs.json" --budget 9MiB -o "$work/plan.json" --profile-out "$work/chain.json"
+expect 0 check "$work/plan.json" --profile "$work/chain.json"
+expect 0 train $model --plan "$work/plan.json" --profile "$work/costs.json" --steps 2 --json --quiet
+out '"cost_measured": true'
+[ "$(number last_loss "$work/out")" = "$loss" ] || complain "another loss with measured costs"
+finish

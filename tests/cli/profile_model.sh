@@ -1,0 +1,27 @@
+#!/bin/sh
+# `remat profile`: measured costs of a model's layers, which training can plan with.
+. tests/cli/support/expect.sh
+. tests/cli/support/models.sh
+byte_model
+model=$work/bytes.ini
+
+expect 0 profile "$model" --repeats 3 -o "$work/profile.json"
+silent out
+grep -q '"cost_unit": "ns"' "$work/profile.json" || complain "the costs have no unit"
+grep -q '"name": "attention.core"' "$work/profile.json" || complain "the attention is not there"
+# It is a profile like any other.
+expect 0 plan "$work/profile.json" --strategy full
+expect 0 profile "$model" --repeats 1 --kernels reference
+out '"format": "remat-profile"'
+
+# Planning with it changes what is recomputed, never the bits.
+expect 0 train "$model" --steps 20 --save "$work/a.st" -q
+expect 0 train "$model" --steps 20 --save "$work/b.st" -q --profile "$work/profile.json" --strategy every-nth:2
+cmp "$work/a.st" "$work/b.st" || complain "a profile changes the bits"
+spiral_model
+expect 3 train "$work/spirals.ini" --profile "$work/profile.json"
+err "none of the model's layers"
+expect 6 train "$model" --profile "$work/none.json"
+expect 2 profile
+expect 2 profile "$model" --repeats 0
+finish

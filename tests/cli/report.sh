@@ -1,0 +1,79 @@
+#!/bin/sh
+# remat report: which files it takes, what it refuses, and that the page is whole.
+. tests/cli/support/expect.sh
+
+expect 0 plan examples/transformer.json --budget 6KiB -o "$work/plan.json"
+expect 0 report "$work/plan.json" --profile examples/transformer.json -o "$work/page.html"
+silent out
+silent err
+grep -q '"peak_bytes":6144' "$work/page.html" || complain "the page does not have the plan's peak"
+grep -q 'Permission is hereby granted' "$work/page.html" || complain "the page lacks the chart library's licence"
+tail -1 "$work/page.html" | grep -q '</html>' || complain "the page is cut off"
+if grep -n 'src="http\|href="http\|@import\|url(http' "$work/page.html"; then complain "the page refers to other pages"; fi
+
+# A profile among the files is the profile of the plans; the page goes to standard output where that is no terminal.
+expect 0 report examples/transformer.json "$work/plan.json" --json
+out '"label":"transformer.json"'
+out '"label":"plan.json"'
+out '"memory":'
+out '"curve":'
+expect 0 report examples/transformer.json
+out '<!doctype html>'
+expect_stdin 0 "$work/plan.json" report - --json --profile examples/transformer.json
+out "\\u003cstdin>"
+expect 0 report examples/transformer.json --no-curve --no-arena --json
+if grep -q '"curve"\|"arena"' "$work/out"; then complain "what was left out is there"; fi
+
+# A plan alone has its figures and decisions.
+expect 0 report "$work/plan.json" --json
+out '"decision":["recompute"'
+if grep -q '"memory"' "$work/out"; then complain "memory without a profile"; fi
+
+# CSV is a profile too. Another profile than the plan's is refused, and so is what is neither.
+printf 'index,type,activation_bytes,recompute_flops\n0,ffn,10,5\n' >"$work/small.csv"
+expect 0 report "$work/small.csv" -o "$work/small.html"
+expect 7 report "$work/plan.json" --profile "$work/small.csv" -o "$work/no.html"
+[ ! -e "$work/no.html" ] || complain "a page was written all the same"
+printf '{"format": "remat-arena", "version": 1}' >"$work/arena.json"
+expect 3 report "$work/arena.json"
+err "not a profile, a plan, a model or the log of a run"
+printf '{"format": ' >"$work/broken.json"
+expect 3 report "$work/broken.json"
+err "broken.json"
+expect 6 report "$work/nowhere.json"
+expect 6 report examples/transformer.json -o "$work/no/such/folder/page.html"
+expect 2 report
+err "FILE is missing"
+[ "$("$REMAT" report examples/transformer.json >/dev/full 2>"$work/err"; echo $?)" = 6 ] || complain "a full disk is not noticed"
+
+# A model, planned as training would; a budget that is too small says what would do.
+expect 0 report examples/models/mlp.ini --strategy full -o "$work/model.html"
+silent err
+expect 0 report examples/models/mlp.ini --json --no-curve
+out '"kind":"model"'
+out '"kinds":{"x":"data"'
+expect 4 report examples/models/mlp.ini --budget 1KiB -o "$work/small.html"
+err "needs at least"
+
+# The log of a run, also of one that was killed in the middle of a line.
+cat >"$work/run.log" <<'END'
+{"format": "remat-run", "version": 1, "model": "gpt", "strategy": "optimal", "kernels": "avx2", "first_step": 0, "total_steps": 3, "layers": 10, "recomputed_layers": 4, "budget_bytes": 6000, "min_budget_bytes": 4000, "total_bytes": 5000, "weight_bytes": 1000, "optimizer_bytes": 2000, "gradient_bytes": 1000, "scratch_bytes": 100, "arena_bytes": 900, "peak_bytes": 896, "keep_all_arena_bytes": 1900, "predicted_step_seconds": 0.2}
+{"step": 1, "epoch": 0, "loss": 4.5, "rate": 0.0001, "seconds": 0.183}
+{"step": 2, "epoch": 0, "loss": null, "rate": 0.0002, "seconds": 0.171}
+{"step": 2, "validation_loss": 4.25, "samples": 64}
+{"step": 3, "epoch": 0, "loss": 4, "rate": 0.0002, "seconds": 0.171}
+{"end": true, "steps": 3, "stopped": false, "stopped_early": false, "last_loss": 4, "mean_step_seconds": 0.25, "peak_resident_bytes": 90000, "allocated_bytes": 5000}
+END
+expect 0 report "$work/run.log" --json
+out '"value":[4.5,null,4]'
+out '"predicted":5000,"measured":5000'
+out '"keep_all_bytes":6000'
+out '"predicted":200000000,"measured":250000000'
+head -c 700 "$work/run.log" >"$work/cut.log"
+expect 0 report "$work/cut.log" -o "$work/cut.html"
+expect_stdin 2 "$work/run.log" report - --json
+
+# The same files give the same page.
+expect 0 report "$work/plan.json" --profile examples/transformer.json -o "$work/again.html"
+cmp "$work/page.html" "$work/again.html" || complain "the page is not the same twice"
+finish

@@ -1,0 +1,93 @@
+#!/bin/sh
+# `remat train` within a budget: never more than that, the same bits, and the truth at the end.
+. tests/cli/support/expect.sh
+model=examples/models/resnet.ini
+
+number() { grep -o "\"$1\": [0-9.e+-]*" "$work/out" | head -1 | sed 's/.*: //'; }
+
+expect 0 train $model --strategy none --steps 3 --json --quiet
+loss=$(number last_loss)
+silent err
+[ "$(number forwards_run)" = "$(number forwards)" ] || complain "forwards are not as predicted"
+for budget in 7700000 8MiB 9MiB 10MB 20MiB; do
+  expect 0 train $model --budget $budget --steps 3 --json --quiet
+  [ "$(number last_loss)" = "$loss" ] || complain "another loss at $budget"
+  [ "$(number allocated_bytes)" -le "$(number total_budget_bytes)" ] || complain "$budget is exceeded"
+  [ "$(number allocated_bytes)" = "$(number total_bytes)" ] || complain "not as predicted at $budget"
+  [ "$(number forwards_run)" = "$(number forwards)" ] || complain "forwards are not as predicted at $budget"
+done
+if command -v python3 >/dev/null 2>&1; then
+  python3 -m json.tool "$work/out" >/dev/null || complain "the JSON is wrong"
+fi
+expect 4 train $model --budget 5MiB
+err "too small: this model needs at least"
+
+# The closing lines.
+expect 0 train $model --budget 9MiB --steps 3
+err "predicted        measured"
+err "bytes for tensors"
+err "of it the program itself"
+err "no profile: predicted times are relative"
+err "layers run forward for a batch"
+err "saved ("
+expect 0 train $model --budget 1GiB --steps 1
+err "note: everything is kept, nothing is recomputed"
+expect 0 profile $model --repeats 1 -o "$work/costs.json"
+expect 0 train $model --budget 9MiB --profile "$work/costs.json" --steps 3
+grep -q '^step time .* ms .* ms  [+-]' "$work/err" || complain "no predicted step time: $(cat "$work/err")"
+
+# About twenty lines of progress however long it is.
+expect 0 train examples/models/mlp.ini --steps 90 --batch 1 --threads 1
+lines=$(grep -c '^step [0-9]*/90' "$work/err")
+[ "$lines" -ge 15 ] && [ "$lines" -le 22 ] || complain "$lines lines of progress"
+
+# The largest batch for a budget; no larger than the data.
+expect 0 train $model --budget 9MiB --batch auto --steps 1 --json --quiet
+batch=$(number batch)
+[ "$(number allocated_bytes)" -le 9437184 ] || complain "the largest batch is too large"
+expect 4 train $model --budget 9MiB --batch $((batch + 1)) --steps 1 --quiet
+expect 0 train examples/models/mlp.ini --budget 1GiB --batch auto --steps 1 --json --quiet
+[ "$(number batch)" = 1024 ] || complain "a batch of $(number batch) from 1024 samples"
+expect 2 train $model --batch auto
+expect 2 train $model --batch some
+
+# Early stopping needs something to stop by.
+sed 's/^validation_split.*//; s/^epochs.*/&\nearly_stopping = 2/' $model >"$work/early.ini"
+expect 2 train "$work/early.ini"
+err "early_stopping = 2, but there is no validation data"
+
+# A hard limit: training goes on within it, and what would pass it is refused.
+expect 2 train $model --memory-limit hard --steps 1
+err "needs a budget"
+expect 2 train $model --memory-limit soft
+if [ -r /proc/self/status ] && [ "${REMAT_SANITIZE:-}" != ON ]; then
+  expect 0 train $model --budget 9MiB --memory-limit hard --steps 2 --json --quiet
+  awk 'BEGIN { for (i = 0; i < 60000; i++) { for (j = 0; j < 64; j++) printf "1,"; print 0 } }' >"$work/data.csv"
+  cat >"$work/data.ini" <<'INI'
+[Model]
+batch_size = 4
+budget = 4MiB
+[Dataset]
+Type = csv
+inputs = data.csv
+[in]
+Type = input
+input_shape = 64
+[fc]
+Type = fully_connected
+unit = 2
+[loss]
+Type = cross_entropy
+INI
+  expect 0 train "$work/data.ini" --steps 1 --threads 1 --quiet
+  expect 5 train "$work/data.ini" --steps 1 --threads 1 --quiet --memory-limit hard
+  err "out of memory"
+  # Under a limit of the system in which keeping all fails, a budget trains.
+  limited() { (ulimit -d 60000 && exec "$REMAT" train examples/models/gpt.ini --steps 1 --threads 1 --quiet "$@") 2>"$work/err"; }
+  if (ulimit -d 60000) 2>/dev/null; then
+    code=0; limited --strategy none || code=$?
+    [ $code = 5 ] || complain "keeping all under 60 MB: exit code $code"
+    limited --budget 30MiB || complain "30 MiB under 60 MB: exit code $?"
+  fi
+fi
+finish

@@ -1,0 +1,246 @@
+#include <math.h>
+
+#include "support/fixture.h"
+#include "support/kernel_compare.h"
+
+/* An attention with its memory: q, k and v side by side in one matrix, their gradients in another. */
+typedef struct attention_case {
+    kernel_attention a;
+    float *qkv, *dqkv, *out, *dout, *sums;
+    size_t qkv_count, out_count, sums_count;
+} attention_case;
+
+static attention_case case_open(test_random *random, size_t batch, size_t heads, size_t steps, size_t size, bool causal,
+                                double largest)
+{
+    attention_case of = {.a = {.batch = batch, .heads = heads, .steps = steps, .size = size, .causal = causal}};
+    kernel_attention *a = &of.a;
+    size_t width = heads * size, padding = test_random_below(random, 3);
+    a->row = 3 * width + padding;
+    a->out_row = width + 2 * padding;
+    of.qkv_count = (batch * steps - 1) * a->row + 3 * width;
+    of.out_count = (batch * steps - 1) * a->out_row + width;
+    of.sums_count = batch * heads * steps;
+    of.qkv = values_random(random, of.qkv_count, -largest, largest);
+    of.dqkv = values_random(random, of.qkv_count, -1, 1);
+    of.out = values_random(random, of.out_count, -1, 1);
+    of.dout = values_random(random, of.out_count, -1, 1);
+    of.sums = values_random(random, of.sums_count, -1, 1);
+    a->q = of.qkv;
+    a->k = of.qkv + width;
+    a->v = of.qkv + 2 * width;
+    a->out = of.out;
+    a->sums = of.sums;
+    a->dout = of.dout;
+    a->dq = of.dqkv;
+    a->dk = of.dqkv + width;
+    a->dv = of.dqkv + 2 * width;
+    return of;
+}
+
+static void case_close(attention_case *of)
+{
+    free(of->qkv);
+    free(of->dqkv);
+    free(of->out);
+    free(of->dout);
+    free(of->sums);
+}
+
+static void call_forward(const kernel_table *table, const kernel_run *run, void *task)
+{
+    const kernel_attention *a = task;
+    kernel_attention forward = {.batch = a->batch,
+                                .heads = a->heads,
+                                .steps = a->steps,
+                                .size = a->size,
+                                .causal = a->causal,
+                                .q = a->q,
+                                .k = a->k,
+                                .v = a->v,
+                                .row = a->row,
+                                .out = a->out,
+                                .out_row = a->out_row,
+                                .sums = a->sums};
+    table->attention(run, &forward);
+}
+
+static void call_backward(const kernel_table *table, const kernel_run *run, void *task)
+{
+    table->attention_backward(run, task);
+}
+
+static void judge(test_random *random, size_t batch, size_t heads, size_t steps, size_t size)
+{
+    attention_case of = case_open(random, batch, heads, steps, size, test_random_below(random, 2), 2);
+    kernel_trial trial = {.task = &of.a, .absolute = 2e-5, .relative = 1e-5};
+    trial.call = call_forward;
+    trial.outputs[0].values = of.out;
+    trial.outputs[0].count = of.out_count;
+    trial.outputs[1].values = of.sums;
+    trial.outputs[1].count = of.sums_count;
+    expect_agreement(&trial);
+    kernel_run run = {1, NULL};
+    kernels_reference()->attention(&run, &of.a);
+    kernel_trial backward = {.task = &of.a, .call = call_backward, .absolute = 1e-4, .relative = 1e-4};
+    backward.outputs[0].values = of.dqkv;
+    backward.outputs[0].count = of.qkv_count;
+    expect_agreement(&backward);
+    case_close(&of);
+}
+
+static void fast_agrees_with_the_reference(void **state)
+{
+    (void)state;
+    static const size_t steps[] = {1, 2, 7, 8, 9, 16, 23, 24, 25, 31, 32, 33, 47, 65, 70};
+    static const size_t sizes[] = {1, 2, 3, 5, 8, 12, 15, 16, 17, 31, 33, 48, 64, 65};
+    test_random random = random_open();
+    for (int i = 0; i < LESS_WHEN_SANITIZED(80, 25); i++)
+        judge(&random, 1 + test_random_below(&random, 2), 1 + test_random_below(&random, 3),
+              steps[test_random_below(&random, 15)], sizes[test_random_below(&random, 14)]);
+    judge(&random, 2, 4, 40, 8); /* enough heads for larger work items */
+}
+
+/* More keys than one block holds; heads so wide that blocks are short; wider than the fast kernels take. */
+static void several_blocks_agree(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    for (int i = 0; i < 2; i++) {
+        judge(&random, 1, 1, 300, 5);
+        judge(&random, 1, 1, 521, 3);
+        judge(&random, 4, 2, 270, 2);
+        judge(&random, 1, 1, 41, 1000);
+        judge(&random, 1, 1, 67, 700);
+    }
+    judge(&random, 1, 1, 3, 1030);
+}
+
+static void nothing_to_attend_to(void **state)
+{
+    (void)state;
+    const kernel_attention empty[] = {{.batch = 0, .heads = 2, .steps = 3, .size = 4, .row = 24, .out_row = 8},
+                                      {.batch = 1, .heads = 0, .steps = 3, .size = 4},
+                                      {.batch = 1, .heads = 2, .steps = 0, .size = 4, .row = 24, .out_row = 8}};
+    for (const kernel_table *const *table = kernel_tables(); *table; table++) {
+        kernel_run run = kernel_run_open(*table, 2);
+        for (size_t i = 0; i < 3; i++) {
+            (*table)->attention(&run, &empty[i]);
+            (*table)->attention_backward(&run, &empty[i]);
+        }
+        kernel_run_close(&run);
+    }
+}
+
+/* Scores in the thousands, of which exponentials must not be taken. */
+static void large_scores_do_not_overflow(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    attention_case of = case_open(&random, 1, 2, 300, 16, true, 60);
+    for (const kernel_table *const *table = kernel_tables(); *table; table++) {
+        kernel_run run = kernel_run_open(*table, 1);
+        (*table)->attention(&run, &of.a);
+        (*table)->attention_backward(&run, &of.a);
+        for (size_t i = 0; i < of.sums_count; i++)
+            assert_true(isfinite(of.sums[i]));
+        for (size_t i = 0; i < of.out_count; i++)
+            assert_true(fabsf(of.out[i]) <= 60.01f);
+        for (size_t i = 0; i < of.qkv_count; i++)
+            assert_true(isfinite(of.dqkv[i]));
+        kernel_run_close(&run);
+    }
+    case_close(&of);
+}
+
+/* ---- the reference against the formula, in double ---- */
+
+static double naive_score(const kernel_attention *a, const double *qkv, size_t q_row, size_t k_row, size_t head)
+{
+    size_t width = a->heads * a->size;
+    double sum = 0;
+    for (size_t c = 0; c < a->size; c++)
+        sum += qkv[q_row * a->row + head * a->size + c] * qkv[k_row * a->row + width + head * a->size + c];
+    return sum / sqrt((double)a->size);
+}
+
+/* The sum of dout * out; `out` and `log_sums` are filled where they are not NULL. */
+static double naive_attention(const attention_case *of, const double *qkv, double *out, double *log_sums)
+{
+    const kernel_attention *a = &of->a;
+    size_t width = a->heads * a->size;
+    double loss = 0, weights[64];
+    for (size_t line = 0; line < a->batch * a->heads * a->steps; line++) {
+        size_t i = line % a->steps, head = line / a->steps % a->heads, first = line / a->steps / a->heads * a->steps;
+        size_t seen = a->causal ? i + 1 : a->steps;
+        double sum = 0;
+        for (size_t j = 0; j < seen; j++)
+            sum += weights[j] = exp(naive_score(a, qkv, first + i, first + j, head));
+        if (log_sums)
+            log_sums[line] = log(sum);
+        for (size_t c = 0; c < a->size; c++) {
+            size_t at = (first + i) * a->out_row + head * a->size + c;
+            double value = 0;
+            for (size_t j = 0; j < seen; j++)
+                value += weights[j] / sum * qkv[(first + j) * a->row + 2 * width + head * a->size + c];
+            if (out)
+                out[at] = value;
+            loss += value * (double)of->dout[at];
+        }
+    }
+    return loss;
+}
+
+static void judge_reference(test_random *random, size_t batch, size_t heads, size_t steps, size_t size, bool causal)
+{
+    attention_case of = case_open(random, batch, heads, steps, size, causal, 1.5);
+    kernel_run run = {1, NULL};
+    double *qkv = malloc(of.qkv_count * sizeof *qkv), *out = malloc(of.out_count * sizeof *out);
+    double *log_sums = malloc(of.sums_count * sizeof *log_sums);
+    for (size_t i = 0; i < of.qkv_count; i++)
+        qkv[i] = (double)of.qkv[i];
+    for (size_t i = 0; i < of.out_count; i++)
+        out[i] = (double)of.out[i];
+    kernels_reference()->attention(&run, &of.a);
+    kernels_reference()->attention_backward(&run, &of.a);
+    naive_attention(&of, qkv, out, log_sums);
+    for (size_t i = 0; i < of.out_count; i++)
+        expect_near(of.out[i], out[i], 1e-5);
+    for (size_t i = 0; i < of.sums_count; i++)
+        expect_near(of.sums[i], log_sums[i], 1e-5);
+    for (size_t i = 0; i < of.qkv_count; i++) {
+        if (i % of.a.row >= 3 * heads * size)
+            continue; /* between the rows */
+        double value = qkv[i], step = 1e-5;
+        qkv[i] = value + step;
+        double above = naive_attention(&of, qkv, NULL, NULL);
+        qkv[i] = value - step;
+        double below = naive_attention(&of, qkv, NULL, NULL);
+        qkv[i] = value;
+        expect_near(of.dqkv[i], (above - below) / (2 * step), 2e-5);
+    }
+    free(qkv);
+    free(out);
+    free(log_sums);
+    case_close(&of);
+}
+
+static void the_reference_is_the_formula(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    judge_reference(&random, 1, 1, 1, 1, true);
+    judge_reference(&random, 2, 2, 5, 3, true);
+    judge_reference(&random, 1, 3, 7, 4, false);
+    judge_reference(&random, 2, 1, 12, 5, true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_reference_is_the_formula), cmocka_unit_test(fast_agrees_with_the_reference),
+        cmocka_unit_test(several_blocks_agree),         cmocka_unit_test(nothing_to_attend_to),
+        cmocka_unit_test(large_scores_do_not_overflow),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,243 @@
+/* Batch normalisation: the fast tables against the reference, the reference against sums written here anew. */
+#include "support/kernel_compare.h"
+
+#include <math.h>
+
+typedef struct problem {
+    size_t batch, channels, area;
+    float *x, *y, *dy, *dx, *gain, *shift;
+    float *means, *scales, *running_mean, *running_variance, *dgain, *dshift;
+    bool accumulate;
+} problem;
+
+static size_t size_of(const problem *p)
+{
+    return p->batch * p->channels * p->area;
+}
+
+static problem problem_open(size_t batch, size_t channels, size_t area, double centre, test_random *random)
+{
+    problem p = {.batch = batch, .channels = channels, .area = area};
+    float **images[] = {&p.y, &p.dy, &p.dx};
+    float **vectors[] = {&p.gain,  &p.shift, &p.means, &p.scales, &p.running_mean, &p.running_variance,
+                         &p.dgain, &p.dshift};
+    p.x = values_random(random, size_of(&p), centre - 1, centre + 1);
+    for (size_t i = 0; i < sizeof images / sizeof images[0]; i++)
+        *images[i] = values_random(random, size_of(&p), -1, 1);
+    for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++)
+        *vectors[i] = values_random(random, channels, 0.5, 1.5);
+    return p;
+}
+
+static void problem_close(problem *p)
+{
+    float *all[] = {p->x,     p->y,     p->dy,     p->dx,           p->gain,
+                    p->shift, p->means, p->scales, p->running_mean, p->running_variance,
+                    p->dgain, p->dshift};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        free(all[i]);
+}
+
+static void statistics(const kernel_table *table, const kernel_run *run, void *task)
+{
+    problem *p = task;
+    table->batch_statistics(run, p->batch, p->channels, p->area, 1e-5f, p->x, p->means, p->scales, 0.1f,
+                            p->accumulate ? p->running_mean : NULL, p->accumulate ? p->running_variance : NULL);
+}
+
+static void normalize(const kernel_table *table, const kernel_run *run, void *task)
+{
+    problem *p = task;
+    table->batch_normalize(run, p->batch, p->channels, p->area, p->x, p->means, p->scales, p->gain, p->shift, p->y);
+}
+
+static void backward(const kernel_table *table, const kernel_run *run, void *task)
+{
+    problem *p = task;
+    table->batch_normalize_backward(run, p->batch, p->channels, p->area, p->x, p->means, p->scales, p->gain, p->dy,
+                                    p->dx, p->accumulate, p->dgain, p->dshift, p->accumulate);
+}
+
+static void compare(size_t batch, size_t channels, size_t area, double centre, test_random *random)
+{
+    problem p = problem_open(batch, channels, area, centre, random);
+    size_t size = size_of(&p);
+    for (int accumulate = 0; accumulate < 2; accumulate++) {
+        p.accumulate = accumulate;
+        kernel_trial trial = {.call = statistics,
+                              .task = &p,
+                              .outputs = {{p.means, channels},
+                                          {p.scales, channels},
+                                          {p.running_mean, channels},
+                                          {p.running_variance, channels}},
+                              .absolute = 1e-5,
+                              .relative = 1e-5};
+        if (batch * area > 1) /* the deviation of a single value is epsilon's alone */
+            expect_agreement(&trial);
+        const kernel_run run = {1, NULL};
+        statistics(kernels_reference(), &run, &p);
+        kernel_trial forward = {
+            .call = normalize, .task = &p, .outputs = {{p.y, size}}, .absolute = 1e-5, .relative = 1e-5};
+        expect_agreement(&forward);
+        kernel_trial back = {.call = backward,
+                             .task = &p,
+                             .outputs = {{p.dx, size}, {p.dgain, channels}, {p.dshift, channels}},
+                             .absolute = 1e-4,
+                             .relative = 1e-5};
+        expect_agreement(&back);
+    }
+    problem_close(&p);
+}
+
+static void tables_agree(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    static const size_t areas[] = {1, 2, 7, 15, 16, 17, 49, 64, 100, 784};
+    for (size_t i = 0; i < sizeof areas / sizeof areas[0]; i++)
+        for (size_t batch = 2; batch < 40; batch = batch * 3 - 1)
+            compare(batch, 1 + batch % 7, areas[i], 0, &random);
+    compare(2, 3, 10000, 0, &random); /* more than a block */
+    compare(1, 5, 64, 0, &random);    /* one image */
+    compare(64, 40, 1, 0, &random);   /* behind a dense layer */
+    compare(300, 100, 1, 2, &random);
+    compare(16, 8, 196, 50, &random); /* far from 0: squares without a mean taken off would be lost */
+}
+
+/* All in double, from the formulas. */
+static void against_formulas(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    const kernel_run run = {1, NULL};
+    problem p = problem_open(3, 2, 5, 1, &random);
+    float *mean_before = values_copy(p.running_mean, p.channels);
+    float *variance_before = values_copy(p.running_variance, p.channels);
+    p.accumulate = true;
+    statistics(kernels_reference(), &run, &p);
+    normalize(kernels_reference(), &run, &p);
+    for (size_t c = 0; c < p.channels; c++) {
+        double mean = 0, variance = 0, n = (double)(p.batch * p.area);
+        for (size_t i = 0; i < size_of(&p); i++)
+            mean += i / p.area % p.channels == c ? (double)p.x[i] / n : 0;
+        for (size_t i = 0; i < size_of(&p); i++)
+            variance += i / p.area % p.channels == c ? pow((double)p.x[i] - mean, 2) / n : 0;
+        expect_near(p.means[c], mean, 1e-6);
+        expect_near(p.scales[c], 1 / sqrt(variance + 1e-5), 1e-5);
+        expect_near(p.running_mean[c], 0.9 * (double)mean_before[c] + 0.1 * mean, 1e-6);
+        expect_near(p.running_variance[c], 0.9 * (double)variance_before[c] + 0.1 * variance * n / (n - 1), 1e-6);
+        for (size_t i = 0; i < size_of(&p); i++)
+            if (i / p.area % p.channels == c)
+                expect_near(p.y[i],
+                            ((double)p.x[i] - mean) / sqrt(variance + 1e-5) * (double)p.gain[c] + (double)p.shift[c],
+                            1e-5);
+    }
+    free(mean_before);
+    free(variance_before);
+    problem_close(&p);
+}
+
+/* The sum of dy * y in training, in double. */
+static double loss(const problem *p, const double *x, const double *gain, const double *shift)
+{
+    double total = 0, n = (double)(p->batch * p->area);
+    for (size_t c = 0; c < p->channels; c++) {
+        double mean = 0, variance = 0;
+        for (size_t b = 0; b < p->batch; b++)
+            for (size_t i = 0; i < p->area; i++)
+                mean += x[(b * p->channels + c) * p->area + i] / n;
+        for (size_t b = 0; b < p->batch; b++)
+            for (size_t i = 0; i < p->area; i++)
+                variance += pow(x[(b * p->channels + c) * p->area + i] - mean, 2) / n;
+        for (size_t b = 0; b < p->batch; b++)
+            for (size_t i = 0; i < p->area; i++) {
+                size_t at = (b * p->channels + c) * p->area + i;
+                total += ((x[at] - mean) / sqrt(variance + 1e-5) * gain[c] + shift[c]) * (double)p->dy[at];
+            }
+    }
+    return total;
+}
+
+static double *widen(const float *from, size_t count)
+{
+    double *values = malloc(count * sizeof *values);
+    assert_non_null(values);
+    for (size_t i = 0; i < count; i++)
+        values[i] = (double)from[i];
+    return values;
+}
+
+static void expect_slopes(const problem *p, const double *x, const double *gain, const double *shift, double *along,
+                          size_t count, const float *gradient)
+{
+    const double step = 1e-4;
+    for (size_t i = 0; i < count; i++) {
+        double here = along[i];
+        along[i] = here + step;
+        double up = loss(p, x, gain, shift);
+        along[i] = here - step;
+        double down = loss(p, x, gain, shift);
+        along[i] = here;
+        expect_near(gradient[i], (up - down) / (2 * step), 2e-5 * (1 + fabs((double)gradient[i])));
+    }
+}
+
+static void reference_has_the_right_gradients(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    const kernel_run run = {1, NULL};
+    for (size_t area = 1; area < 6; area += 2) {
+        problem p = problem_open(4, 3, area, 0, &random);
+        statistics(kernels_reference(), &run, &p);
+        backward(kernels_reference(), &run, &p);
+        double *x = widen(p.x, size_of(&p)), *gain = widen(p.gain, p.channels), *shift = widen(p.shift, p.channels);
+        expect_slopes(&p, x, gain, shift, gain, p.channels, p.dgain);
+        expect_slopes(&p, x, gain, shift, shift, p.channels, p.dshift);
+        bool steep = false; /* values that happen to lie close together have slopes too steep for differences */
+        for (size_t c = 0; c < p.channels; c++)
+            steep |= p.scales[c] > 5;
+        if (!steep)
+            expect_slopes(&p, x, gain, shift, x, size_of(&p), p.dx);
+        free(x);
+        free(gain);
+        free(shift);
+        problem_close(&p);
+    }
+}
+
+/* Results over their inputs: y over x, dx over dy. */
+static void in_place(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    for (const kernel_table *const *table = kernel_tables(); *table; table++) {
+        kernel_run run = kernel_run_open(*table, 2);
+        problem p = problem_open(9, 4, 100, 0, &random);
+        size_t size = size_of(&p);
+        statistics(*table, &run, &p);
+        normalize(*table, &run, &p);
+        backward(*table, &run, &p);
+        float *x = values_copy(p.x, size), *dy = values_copy(p.dy, size);
+        (*table)->batch_normalize(&run, p.batch, p.channels, p.area, x, p.means, p.scales, p.gain, p.shift, x);
+        expect_same_bits(x, p.y, size);
+        (*table)->batch_normalize_backward(&run, p.batch, p.channels, p.area, p.x, p.means, p.scales, p.gain, dy, dy,
+                                           false, p.dgain, p.dshift, false);
+        expect_same_bits(dy, p.dx, size);
+        free(x);
+        free(dy);
+        problem_close(&p);
+        kernel_run_close(&run);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tables_agree),
+        cmocka_unit_test(against_formulas),
+        cmocka_unit_test(reference_has_the_right_gradients),
+        cmocka_unit_test(in_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

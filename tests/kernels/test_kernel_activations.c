@@ -1,0 +1,158 @@
+#include <math.h>
+
+#include "support/kernel_compare.h"
+
+static const char *const NAMES[] = {"none", "relu", "leaky_relu", "gelu_tanh", "gelu_erf", "sigmoid", "tanh", "swish"};
+enum { KINDS = 8 };
+
+typedef struct activation_task {
+    kernel_activation kind;
+    size_t count;
+    const float *x, *dy;
+    float *y, *dx;
+    bool accumulate;
+} activation_task;
+
+static void call_activate(const kernel_table *table, const kernel_run *run, void *task)
+{
+    const activation_task *t = task;
+    table->activate(run, t->kind, t->count, t->x, t->y);
+}
+
+static void call_backward(const kernel_table *table, const kernel_run *run, void *task)
+{
+    const activation_task *t = task;
+    bool of_output = kernel_activation_reads_output(t->kind);
+    table->activate_backward(run, t->kind, t->count, of_output ? NULL : t->x, of_output ? t->y : NULL, t->dy, t->dx,
+                             t->accumulate);
+}
+
+static void fast_agrees_with_the_reference(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    for (const size_t *size = KERNEL_SIZES; *size; size++)
+        for (int kind = 0; kind < KINDS; kind++) {
+            float *x = values_random(&random, *size, -8, 8), *y = values_random(&random, *size, 0, 1);
+            float *dy = values_random(&random, *size, -2, 2), *dx = values_random(&random, *size, -1, 1);
+            activation_task task = {(kernel_activation)kind, *size, x, dy, y, dx, false};
+            expect_agreement(&((kernel_trial){
+                .call = call_activate, .task = &task, .outputs = {{y, *size}}, .absolute = 1e-6, .relative = 1e-6}));
+            kernel_run run = {1, NULL};
+            kernels_reference()->activate(&run, task.kind, *size, x, y);
+            for (int accumulate = 0; accumulate < 2; accumulate++) {
+                task.accumulate = accumulate;
+                expect_agreement(&((kernel_trial){.call = call_backward,
+                                                  .task = &task,
+                                                  .outputs = {{dx, *size}},
+                                                  .absolute = 4e-6,
+                                                  .relative = 1e-6}));
+            }
+            /* In place. */
+            task.y = x;
+            expect_agreement(&((kernel_trial){
+                .call = call_activate, .task = &task, .outputs = {{x, *size}}, .absolute = 1e-6, .relative = 1e-6}));
+            task = (activation_task){(kernel_activation)kind, *size, x, dy, y, dy, false};
+            expect_agreement(&((kernel_trial){
+                .call = call_backward, .task = &task, .outputs = {{dy, *size}}, .absolute = 4e-6, .relative = 1e-6}));
+            free(x);
+            free(y);
+            free(dy);
+            free(dx);
+        }
+}
+
+static double exact(kernel_activation kind, double x)
+{
+    switch (kind) {
+    case KERNEL_NONE: return x;
+    case KERNEL_RELU: return x > 0 ? x : 0;
+    case KERNEL_LEAKY_RELU: return x > 0 ? x : 0.01 * x;
+    case KERNEL_GELU_TANH: return x * 0.5 * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case KERNEL_GELU_ERF: return x * 0.5 * erfc(-x / sqrt(2));
+    case KERNEL_SIGMOID: return 1 / (1 + exp(-x));
+    case KERNEL_TANH: return tanh(x);
+    case KERNEL_SWISH: return x / (1 + exp(-x));
+    }
+    return x;
+}
+
+/* Of every instruction set, against the formulas in double: close in the last places where values are not tiny. */
+static void values_are_exact_to_a_few_ulp(void **state)
+{
+    (void)state;
+    enum { COUNT = 40000 };
+    float *x = malloc(COUNT * sizeof *x), *y = malloc(COUNT * sizeof *y);
+    assert_true(x && y);
+    for (int i = 0; i < COUNT; i++)
+        x[i] = -1.0f + 0.0003f * (float)i;
+    for (const kernel_table *const *table = kernel_tables(); *table; table++)
+        for (int kind = 0; kind < KINDS; kind++) {
+            kernel_run run = kernel_run_open(*table, 2);
+            (*table)->activate(&run, (kernel_activation)kind, COUNT, x, y);
+            kernel_run_close(&run);
+            for (int i = 0; i < COUNT; i++)
+                if (ulps_from(y[i], exact((kernel_activation)kind, (double)x[i])) > 3.5)
+                    fail_msg("%s: %s(%.9g) is %.9g, exact is %.9g", (*table)->name, NAMES[kind], (double)x[i],
+                             (double)y[i], exact((kernel_activation)kind, (double)x[i]));
+        }
+    free(x);
+    free(y);
+}
+
+/* The derivative of both tables against central differences of the formulas. */
+static void derivatives_match_differences(void **state)
+{
+    (void)state;
+    enum { COUNT = 400 };
+    float x[COUNT], y[COUNT], ones[COUNT], dx[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        x[i] = -9.975f + 0.05f * (float)i; /* never 0, where relu has a corner */
+        ones[i] = 1;
+    }
+    for (int kind = 0; kind < KINDS; kind++)
+        for (int fast = 0; fast < 2; fast++) {
+            const kernel_table *table = fast ? kernels_fast() : kernels_reference();
+            kernel_run run = kernel_run_open(table, 1);
+            table->activate(&run, (kernel_activation)kind, COUNT, x, y);
+            table->activate_backward(&run, (kernel_activation)kind, COUNT, x, y, ones, dx, false);
+            kernel_run_close(&run);
+            for (int i = 0; i < COUNT; i++) {
+                double h = 1e-5, at = (double)x[i];
+                double slope =
+                    (exact((kernel_activation)kind, at + h) - exact((kernel_activation)kind, at - h)) / (2 * h);
+                expect_near(dx[i], slope, 3e-6);
+            }
+        }
+}
+
+/* A value has the same bits wherever it stands. */
+static void position_does_not_matter(void **state)
+{
+    (void)state;
+    enum { COUNT = 67 };
+    float x[COUNT], y[COUNT], alone;
+    for (const kernel_table *const *table = kernel_tables(); *table; table++)
+        for (int kind = 0; kind < KINDS; kind++)
+            for (float value = -5; value < 5; value += 0.37f) {
+                for (int i = 0; i < COUNT; i++)
+                    x[i] = value;
+                kernel_run run = kernel_run_open(*table, 1);
+                (*table)->activate(&run, (kernel_activation)kind, COUNT, x, y);
+                (*table)->activate(&run, (kernel_activation)kind, 1, x, &alone);
+                kernel_run_close(&run);
+                for (int i = 0; i < COUNT; i++)
+                    expect_same_bits(&y[i], &alone, 1);
+            }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fast_agrees_with_the_reference),
+        cmocka_unit_test(values_are_exact_to_a_few_ulp),
+        cmocka_unit_test(derivatives_match_differences),
+        cmocka_unit_test(position_does_not_matter),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

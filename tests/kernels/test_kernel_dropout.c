@@ -1,0 +1,78 @@
+#include <math.h>
+
+#include "support/kernel_compare.h"
+
+typedef struct dropout_task {
+    size_t count;
+    remat_random stream;
+    float keep;
+    const float *x;
+    float *y;
+    bool accumulate;
+} dropout_task;
+
+static void call_dropout(const kernel_table *table, const kernel_run *run, void *task)
+{
+    const dropout_task *t = task;
+    table->dropout(run, t->count, &t->stream, t->keep, t->x, t->y, t->accumulate);
+}
+
+/* To the bit, in every instruction set. */
+static void fast_has_the_bits_of_the_reference(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    static const float KEEPS[] = {0, 0.1f, 0.5f, 0.9f, 1};
+    for (const size_t *size = KERNEL_SIZES; *size; size++)
+        for (size_t k = 0; k < sizeof KEEPS / sizeof KEEPS[0]; k++)
+            for (int accumulate = 0; accumulate < 2; accumulate++) {
+                float *x = values_random(&random, *size, -2, 2), *y = values_random(&random, *size, -2, 2);
+                dropout_task task = {
+                    *size, remat_random_stream(test_random_next(&random), (uint32_t)k, 77), KEEPS[k], x, y, accumulate};
+                expect_agreement(&((kernel_trial){.call = call_dropout, .task = &task, .outputs = {{y, *size}}}));
+                task.y = x;
+                expect_agreement(&((kernel_trial){.call = call_dropout, .task = &task, .outputs = {{x, *size}}}));
+                free(x);
+                free(y);
+            }
+}
+
+/* What the numbers of the stream say, and as often as the chance says. */
+static void values_are_kept_by_the_stream(void **state)
+{
+    (void)state;
+    enum { COUNT = 40000 };
+    float *x = malloc(COUNT * sizeof *x), *y = malloc(COUNT * sizeof *y);
+    assert_true(x && y);
+    for (int i = 0; i < COUNT; i++)
+        x[i] = 1;
+    remat_random stream = remat_random_stream(5, 6, 7);
+    kernel_run run = {2, NULL};
+    kernels_fast()->dropout(&run, COUNT, &stream, 0.8f, x, y, false);
+    size_t kept = 0;
+    for (size_t i = 0; i < COUNT; i++) {
+        uint32_t block[4];
+        remat_random_block(&stream, i / 4, block);
+        bool keeps = (double)(block[i % 4] >> 8) * 0x1p-24 < (double)0.8f;
+        assert_true(y[i] == (keeps ? 1 / 0.8f : 0.0f));
+        kept += keeps;
+    }
+    assert_true(fabs((double)kept / COUNT - 0.8) < 0.01);
+    /* Nothing leaks from what is dropped, not even NaN. */
+    for (int i = 0; i < COUNT; i++)
+        x[i] = NAN;
+    kernels_fast()->dropout(&run, COUNT, &stream, 0, x, y, false);
+    for (int i = 0; i < COUNT; i++)
+        assert_true(y[i] == 0.0f);
+    free(x);
+    free(y);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fast_has_the_bits_of_the_reference),
+        cmocka_unit_test(values_are_kept_by_the_stream),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

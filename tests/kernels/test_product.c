@@ -1,0 +1,225 @@
+#include <math.h>
+
+#include "support/fixture.h"
+#include "support/kernel_compare.h"
+
+/* A product with its memory: every matrix ends where its last value does. */
+typedef struct product_case {
+    kernel_product p;
+    float *a, *b, *c, *activated, *bias;
+    size_t a_count, b_count, c_count;
+} product_case;
+
+static size_t matrix_count(size_t rows, size_t columns, size_t stride)
+{
+    return rows && columns ? (rows - 1) * stride + columns : 0;
+}
+
+/* `shape` bits: 1 transpose_a, 2 transpose_b, 4 accumulate, 8 bias, 16 activated apart, 32 activated in place. */
+static product_case case_open(test_random *random, size_t m, size_t n, size_t k, unsigned shape, size_t padding)
+{
+    product_case of = {.p = {.m = m, .n = n, .k = k}};
+    kernel_product *p = &of.p;
+    p->transpose_a = shape & 1;
+    p->transpose_b = shape & 2;
+    p->accumulate = shape & 4;
+    p->lda = (p->transpose_a ? m : k) + padding;
+    p->ldb = (p->transpose_b ? k : n) + 2 * padding;
+    p->ldc = n + 3 * padding;
+    of.a_count = matrix_count(p->transpose_a ? k : m, p->transpose_a ? m : k, p->lda);
+    of.b_count = matrix_count(p->transpose_b ? n : k, p->transpose_b ? k : n, p->ldb);
+    of.c_count = matrix_count(m, n, p->ldc);
+    p->a = of.a = values_random(random, of.a_count, -1, 1);
+    p->b = of.b = values_random(random, of.b_count, -1, 1);
+    p->c = of.c = values_random(random, of.c_count, -1, 1);
+    of.bias = values_random(random, n, -1, 1);
+    of.activated = values_random(random, of.c_count, -1, 1);
+    p->bias = shape & 8 ? of.bias : NULL;
+    p->activated = shape & 32 ? of.c : shape & 16 ? of.activated : NULL;
+    p->activation = p->activated ? (kernel_activation)test_random_below(random, KERNEL_SWISH + 1) : KERNEL_NONE;
+    return of;
+}
+
+static void case_close(product_case *of)
+{
+    free(of->a);
+    free(of->b);
+    free(of->c);
+    free(of->bias);
+    free(of->activated);
+}
+
+static void call_product(const kernel_table *table, const kernel_run *run, void *task)
+{
+    table->product(run, task);
+}
+
+static void judge(test_random *random, size_t m, size_t n, size_t k, unsigned shape, size_t padding)
+{
+    product_case of = case_open(random, m, n, k, shape, padding);
+    kernel_trial trial = {.call = call_product,
+                          .task = &of.p,
+                          .outputs = {{of.c, of.c_count}, {of.activated, of.c_count}},
+                          .absolute = 2e-6 + 2e-7 * (double)k,
+                          .relative = 1e-5};
+    expect_agreement(&trial);
+    case_close(&of);
+}
+
+static void fast_agrees_with_the_reference(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 23, 24, 31, 33, 47, 48, 49, 64, 65, 80, 100};
+    test_random random = random_open();
+    for (int i = 0; i < LESS_WHEN_SANITIZED(400, 60); i++) {
+        size_t m = sizes[test_random_below(&random, 23)], n = sizes[test_random_below(&random, 23)];
+        size_t k = sizes[test_random_below(&random, 23)];
+        judge(&random, m, n, k, (unsigned)test_random_below(&random, 64), test_random_below(&random, 3));
+    }
+}
+
+/* Larger than the blocks that are packed at a time, each way, and worth several threads. */
+static void large_ones_agree(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    for (unsigned shape = 0; shape < 4; shape += LESS_WHEN_SANITIZED(1, 3)) {
+        unsigned rest = (unsigned)test_random_below(&random, 16) * 4;
+        judge(&random, 421, 21, LESS_WHEN_SANITIZED(800, 390), shape | rest, 0);
+        judge(&random, 5, 1601, LESS_WHEN_SANITIZED(790, 400), shape | rest, 1);
+        judge(&random, 213, 795, 21, shape | rest, 0);
+        judge(&random, 96, 96, 2 * KERNEL_K_BLOCK, shape | rest, 0);
+    }
+}
+
+static void empty_ones_do_nothing(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    for (unsigned shape = 0; shape < 64; shape += LESS_WHEN_SANITIZED(1, 5)) {
+        judge(&random, 0, 5, 7, shape, 1);
+        judge(&random, 5, 0, 7, shape, 1);
+        judge(&random, 11, 19, 0, shape, 1); /* 0 or what was there, and the bias */
+    }
+}
+
+static void the_reference_is_a_product(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    kernel_run run = {1, NULL};
+    for (unsigned shape = 0; shape < 16; shape++) {
+        product_case of = case_open(&random, 6, 11, KERNEL_K_BLOCK + 9, shape, 2);
+        const kernel_product *p = &of.p;
+        float *before = values_copy(of.c, of.c_count);
+        kernels_reference()->product(&run, p);
+        for (size_t i = 0; i < p->m; i++) {
+            for (size_t j = 0; j < p->n; j++) {
+                double sum = p->accumulate ? (double)before[i * p->ldc + j] : 0;
+                for (size_t l = 0; l < p->k; l++)
+                    sum += (double)of.a[p->transpose_a ? l * p->lda + i : i * p->lda + l] *
+                           (double)of.b[p->transpose_b ? j * p->ldb + l : l * p->ldb + j];
+                expect_near(of.c[i * p->ldc + j], sum + (p->bias ? (double)of.bias[j] : 0), 1e-4);
+            }
+        }
+        free(before);
+        case_close(&of);
+    }
+}
+
+/* ---- bits ---- */
+
+typedef struct piece {
+    size_t row, rows, column, columns, step, steps;
+} piece;
+
+static void multiply_piece(const kernel_table *table, const kernel_run *run, const kernel_product *whole, piece at)
+{
+    kernel_product p = *whole;
+    p.m = at.rows;
+    p.n = at.columns;
+    p.k = at.steps;
+    p.a += p.transpose_a ? at.step * p.lda + at.row : at.row * p.lda + at.step;
+    p.b += p.transpose_b ? at.column * p.ldb + at.step : at.step * p.ldb + at.column;
+    p.c += at.row * p.ldc + at.column;
+    p.accumulate = whole->accumulate || at.step > 0;
+    bool last = at.step + at.steps == whole->k;
+    p.bias = whole->bias && last ? whole->bias + at.column : NULL;
+    p.activated = whole->activated && last ? whole->activated + at.row * p.ldc + at.column : NULL;
+    table->product(run, &p);
+}
+
+static void judge_cuts(const kernel_table *table, int threads, product_case *of, test_random *random)
+{
+    const kernel_product *p = &of->p;
+    kernel_run run = kernel_run_open(table, threads);
+    float *start = values_copy(of->c, of->c_count), *wanted, *wanted_activated;
+    table->product(&run, p);
+    wanted = values_copy(of->c, of->c_count);
+    wanted_activated = values_copy(of->activated, of->c_count);
+    memcpy(of->c, start, of->c_count * sizeof(float));
+    for (size_t row = 0, rows; row < p->m; row += rows) {
+        rows = 1 + test_random_below(random, p->m - row);
+        for (size_t column = 0, columns; column < p->n; column += columns) {
+            columns = 1 + test_random_below(random, p->n - column);
+            for (size_t step = 0, steps; step < p->k; step += steps) {
+                steps = p->k - step < KERNEL_K_BLOCK ? p->k - step : KERNEL_K_BLOCK;
+                multiply_piece(table, &run, p, (piece){row, rows, column, columns, step, steps});
+            }
+        }
+    }
+    expect_same_bits(of->c, wanted, of->c_count);
+    expect_same_bits(of->activated, wanted_activated, of->c_count);
+    free(start);
+    free(wanted);
+    free(wanted_activated);
+    kernel_run_close(&run);
+}
+
+static void cuts_keep_the_bits(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    for (unsigned shape = 0; shape < 32; shape += LESS_WHEN_SANITIZED(1, 3)) {
+        size_t m = 1 + test_random_below(&random, 60), n = 1 + test_random_below(&random, 150);
+        size_t k = 1 + test_random_below(&random, 2 * KERNEL_K_BLOCK + 50);
+        for (const kernel_table *const *table = kernel_tables(); *table; table++) {
+            product_case of = case_open(&random, m, n, k, shape, 1);
+            judge_cuts(*table, 1 + (int)test_random_below(&random, 3), &of, &random);
+            case_close(&of);
+        }
+        if (shape % 4 == 0) {
+            product_case of = case_open(&random, m, n, k, shape, 1);
+            judge_cuts(kernels_reference(), 1, &of, &random);
+            case_close(&of);
+        }
+    }
+}
+
+static void activated_is_the_activation_of_c(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    for (int kind = KERNEL_NONE; kind <= KERNEL_SWISH; kind++) {
+        for (const kernel_table *const *table = kernel_tables(); *table; table++) {
+            product_case of = case_open(&random, 19, 77, 30, 8 | 16, 0);
+            of.p.activation = (kernel_activation)kind;
+            kernel_run run = kernel_run_open(*table, 1);
+            (*table)->product(&run, &of.p);
+            (*table)->activate(&run, of.p.activation, of.c_count, of.c, of.c);
+            expect_same_bits(of.c, of.activated, of.c_count);
+            kernel_run_close(&run);
+            case_close(&of);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_reference_is_a_product), cmocka_unit_test(fast_agrees_with_the_reference),
+        cmocka_unit_test(large_ones_agree),           cmocka_unit_test(empty_ones_do_nothing),
+        cmocka_unit_test(cuts_keep_the_bits),         cmocka_unit_test(activated_is_the_activation_of_c),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,345 @@
+/* Convolution and pooling: the fast tables against the reference, the reference against sums written here anew. */
+#include "support/kernel_compare.h"
+
+#include <math.h>
+
+/* batch; channels, height, width; channels; kernel; stride; padding. The output's size follows. */
+typedef struct layer {
+    size_t batch, in_channels, in_h, in_w, out_channels, kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
+} layer;
+
+static const layer layers[] = {
+    {4, 1, 28, 28, 6, 3, 3, 1, 1, 1, 1},       /* a net's first layer */
+    {4, 1, 12, 12, 1, 5, 5, 1, 1, 0, 0},       /* no padding */
+    {3, 3, 11, 17, 9, 3, 5, 1, 1, 1, 2},       /* nothing square */
+    {20, 2, 7, 7, 17, 3, 3, 1, 1, 1, 1},       /* many small images */
+    {33, 5, 4, 4, 6, 3, 3, 1, 1, 1, 1},        /* smaller than a vector */
+    {40, 3, 1, 1, 5, 1, 1, 1, 1, 0, 0},        /* a pixel an image */
+    {2, 16, 32, 32, 24, 3, 3, 1, 1, 1, 1},     /* worth several threads */
+    {3, 4, 16, 16, 7, 1, 1, 1, 1, 0, 0},       /* a plain product */
+    {3, 4, 15, 16, 7, 1, 1, 2, 2, 0, 0},       /* strides past the kernel */
+    {3, 4, 16, 17, 7, 1, 2, 3, 3, 0, 0},       /* past it by more */
+    {5, 3, 16, 16, 8, 3, 3, 2, 2, 1, 1},       /* the usual stride */
+    {2, 3, 17, 23, 4, 3, 4, 2, 3, 1, 2},       /* a stride each way */
+    {2, 3, 30, 30, 5, 7, 7, 2, 2, 3, 3},       /* large kernels with a stride */
+    {1, 2, 9, 9, 3, 3, 3, 5, 4, 0, 0},         /* strides that skip */
+    {2, 2, 5, 6, 3, 2, 2, 1, 1, 1, 1},         /* even kernels */
+    {2, 2, 5, 6, 3, 1, 1, 1, 1, 2, 2},         /* padding larger than the kernel */
+    {2, 2, 3, 4, 3, 3, 4, 1, 1, 0, 0},         /* one output */
+    {2, 2, 3, 3, 3, 5, 5, 1, 1, 1, 1},         /* a kernel larger than the image */
+    {1, 3, 1, 3000, 4, 1, 5, 1, 1, 0, 2},      /* a row longer than a piece */
+    {1, 2, 1, 9001, 3, 1, 9, 2, 2, 0, 4},      /* and with a stride */
+    {1, 2, 120, 90, 3, 3, 3, 1, 1, 1, 1},      /* more rows than a piece */
+    {2, 120, 30, 40, 2, 3, 3, 1, 1, 1, 1},     /* more channels than fit at once */
+    {1, 40, 130, 20, 2, 5, 5, 1, 1, 2, 2},     /* more of both */
+    {1, 1, 400, 410, 2, 400, 400, 1, 1, 0, 0}, /* a kernel that does not fit */
+    {0, 3, 8, 8, 4, 3, 3, 1, 1, 1, 1},         /* no images */
+};
+
+static size_t outputs(size_t in, size_t kernel, size_t stride, size_t pad)
+{
+    return (in + 2 * pad - kernel) / stride + 1;
+}
+
+static kernel_window window_of(layer l)
+{
+    return (kernel_window){l.batch,
+                           l.in_channels,
+                           l.in_h,
+                           l.in_w,
+                           l.out_channels,
+                           outputs(l.in_h, l.kernel_h, l.stride_h, l.pad_h),
+                           outputs(l.in_w, l.kernel_w, l.stride_w, l.pad_w),
+                           l.kernel_h,
+                           l.kernel_w,
+                           l.stride_h,
+                           l.stride_w,
+                           l.pad_h,
+                           l.pad_w};
+}
+
+static layer random_layer(test_random *random)
+{
+    layer l = {1 + test_random_below(random, 12), 1 + test_random_below(random, 6),  1 + test_random_below(random, 20),
+               1 + test_random_below(random, 40), 1 + test_random_below(random, 20), 1 + test_random_below(random, 4),
+               1 + test_random_below(random, 6),  1 + test_random_below(random, 3),  1 + test_random_below(random, 4),
+               test_random_below(random, 3),      test_random_below(random, 4)};
+    if (l.kernel_h > l.in_h + 2 * l.pad_h)
+        l.kernel_h = l.in_h;
+    if (l.kernel_w > l.in_w + 2 * l.pad_w)
+        l.kernel_w = l.in_w;
+    return l;
+}
+
+/* All inputs and results of one layer. `accumulate` is tried together with no bias. */
+typedef struct problem {
+    kernel_window w;
+    size_t in, out, weights;
+    float *x, *dy, *weight, *bias;
+    float *y, *dweight, *dbias, *dx;
+    float *chosen; /* of pooling: positions as values */
+    bool accumulate;
+} problem;
+
+static problem problem_open(kernel_window w, test_random *random)
+{
+    problem p = {.w = w};
+    p.in = w.batch * w.in_channels * w.in_h * w.in_w;
+    p.out = w.batch * w.out_channels * w.out_h * w.out_w;
+    p.weights = w.out_channels * w.in_channels * w.kernel_h * w.kernel_w;
+    p.x = values_random(random, p.in, -1, 1);
+    p.dy = values_random(random, p.out, -1, 1);
+    p.weight = values_random(random, p.weights, -1, 1);
+    p.bias = values_random(random, w.out_channels, -1, 1);
+    p.y = values_random(random, p.out, -1, 1);
+    p.dweight = values_random(random, p.weights, -1, 1);
+    p.dbias = values_random(random, w.out_channels, -1, 1);
+    p.dx = values_random(random, p.in, -1, 1);
+    p.chosen = values_random(random, p.out, -1, 1);
+    return p;
+}
+
+static void problem_close(problem *p)
+{
+    float *all[] = {p->x, p->dy, p->weight, p->bias, p->y, p->dweight, p->dbias, p->dx, p->chosen};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        free(all[i]);
+}
+
+/* The workspace is full of NaN before every call: none may read what it has not written. */
+static void forget(float *workspace, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        workspace[i] = NAN;
+}
+
+static void convolve_all(const kernel_table *table, const kernel_run *run, void *task)
+{
+    problem *p = task;
+    size_t count = window_workspace(&p->w);
+    float *workspace = malloc(count ? count * sizeof *workspace : 1);
+    assert_non_null(workspace);
+    forget(workspace, count);
+    table->convolve(run, &p->w, p->x, p->weight, p->accumulate ? NULL : p->bias, p->y, workspace);
+    forget(workspace, count);
+    table->convolve_backward_weight(run, &p->w, p->x, p->dy, p->dweight, p->dbias, p->accumulate, workspace);
+    forget(workspace, count);
+    table->convolve_backward_input(run, &p->w, p->weight, p->dy, p->dx, p->accumulate, workspace);
+    free(workspace);
+}
+
+static void compare_convolutions(kernel_window w, test_random *random)
+{
+    problem p = problem_open(w, random);
+    kernel_trial trial = {.call = convolve_all,
+                          .task = &p,
+                          .outputs = {{p.y, p.out}, {p.dweight, p.weights}, {p.dbias, w.out_channels}, {p.dx, p.in}},
+                          .absolute = 1e-4,
+                          .relative = 1e-4};
+    expect_agreement(&trial);
+    p.accumulate = true;
+    expect_agreement(&trial);
+    problem_close(&p);
+}
+
+static void print_layer(const char *what, layer l)
+{
+    print_message("%s: %zu x %zu x %zu x %zu to %zu, kernel %zu x %zu, stride %zu x %zu, padding %zu x %zu\n", what,
+                  l.batch, l.in_channels, l.in_h, l.in_w, l.out_channels, l.kernel_h, l.kernel_w, l.stride_h,
+                  l.stride_w, l.pad_h, l.pad_w);
+}
+
+static void convolutions_agree(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    for (size_t i = 0; i < sizeof layers / sizeof layers[0]; i++)
+        compare_convolutions(window_of(layers[i]), &random);
+}
+
+static void random_convolutions_agree(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    for (int i = 0; i < 30; i++) {
+        layer l = random_layer(&random);
+        print_layer("layer", l);
+        compare_convolutions(window_of(l), &random);
+    }
+}
+
+/* ---- the reference against its definition ---- */
+
+/* The sum of dy * y, y by gathering from a padded image, all in double. */
+static double loss(const kernel_window *w, const double *x, const double *weight, const double *bias, const float *dy)
+{
+    size_t high = w->in_h + 2 * w->pad_h, wide = w->in_w + 2 * w->pad_w;
+    double *padded = calloc(w->in_channels * high * wide, sizeof *padded), total = 0;
+    assert_non_null(padded);
+    for (size_t b = 0; b < w->batch; b++) {
+        for (size_t c = 0; c < w->in_channels; c++)
+            for (size_t i = 0; i < w->in_h; i++)
+                for (size_t j = 0; j < w->in_w; j++)
+                    padded[(c * high + i + w->pad_h) * wide + j + w->pad_w] =
+                        x[((b * w->in_channels + c) * w->in_h + i) * w->in_w + j];
+        for (size_t m = 0; m < w->out_channels; m++)
+            for (size_t i = 0; i < w->out_h; i++)
+                for (size_t j = 0; j < w->out_w; j++) {
+                    double y = bias[m];
+                    for (size_t k = 0; k < w->in_channels * w->kernel_h * w->kernel_w; k++) {
+                        size_t c = k / w->kernel_w / w->kernel_h, ky = k / w->kernel_w % w->kernel_h;
+                        y += weight[m * w->in_channels * w->kernel_h * w->kernel_w + k] *
+                             padded[(c * high + i * w->stride_h + ky) * wide + j * w->stride_w + k % w->kernel_w];
+                    }
+                    total += y * dy[((b * w->out_channels + m) * w->out_h + i) * w->out_w + j];
+                }
+    }
+    free(padded);
+    return total;
+}
+
+static double *widen(const float *from, size_t count)
+{
+    double *values = malloc(count * sizeof *values);
+    assert_non_null(values);
+    for (size_t i = 0; i < count; i++)
+        values[i] = from[i];
+    return values;
+}
+
+/* Central differences of the loss along every value of `along`, one of the three. */
+static void expect_slopes(const char *what, const problem *p, double *x, double *weight, double *bias, double *along,
+                          size_t count, const float *gradient)
+{
+    const double step = 1e-3;
+    for (size_t i = 0; i < count; i++) {
+        double here = along[i];
+        along[i] = here + step;
+        double up = loss(&p->w, x, weight, bias, p->dy);
+        along[i] = here - step;
+        double down = loss(&p->w, x, weight, bias, p->dy);
+        along[i] = here;
+        if (!(fabs((up - down) / (2 * step) - gradient[i]) < 1e-5 * (1 + fabs((double)gradient[i]))))
+            fail_msg("%s %zu: slope %.9g, gradient %.9g", what, i, (up - down) / (2 * step), (double)gradient[i]);
+    }
+}
+
+static void reference_has_the_right_gradients(void **state)
+{
+    (void)state;
+    static const layer tiny[] = {{2, 2, 4, 5, 3, 3, 2, 1, 1, 1, 0},
+                                 {2, 2, 5, 4, 2, 3, 3, 2, 2, 1, 1},
+                                 {1, 3, 4, 4, 2, 1, 1, 2, 1, 0, 0},
+                                 {1, 1, 3, 3, 2, 2, 4, 1, 3, 2, 1}};
+    test_random random = random_open();
+    kernel_run run = {1, NULL};
+    for (size_t i = 0; i < sizeof tiny / sizeof tiny[0]; i++) {
+        problem p = problem_open(window_of(tiny[i]), &random);
+        convolve_all(kernels_reference(), &run, &p);
+        double *x = widen(p.x, p.in), *weight = widen(p.weight, p.weights), *bias = widen(p.bias, p.w.out_channels);
+        double forward = 0;
+        for (size_t o = 0; o < p.out; o++)
+            forward += (double)p.y[o] * (double)p.dy[o];
+        expect_near(forward, loss(&p.w, x, weight, bias, p.dy), 1e-4);
+        expect_slopes("dx", &p, x, weight, bias, x, p.in, p.dx);
+        expect_slopes("dweight", &p, x, weight, bias, weight, p.weights, p.dweight);
+        expect_slopes("dbias", &p, x, weight, bias, bias, p.w.out_channels, p.dbias);
+        free(x);
+        free(weight);
+        free(bias);
+        problem_close(&p);
+    }
+}
+
+/* ---- pooling ---- */
+
+static void pool_max_all(const kernel_table *table, const kernel_run *run, void *task)
+{
+    problem *p = task;
+    int32_t *chosen = malloc(p->out * sizeof *chosen);
+    assert_non_null(chosen);
+    table->pool_max(run, &p->w, p->x, p->y, chosen);
+    table->pool_max_backward(run, &p->w, chosen, p->dy, p->dx, p->accumulate);
+    for (size_t i = 0; i < p->out; i++)
+        p->chosen[i] = (float)chosen[i];
+    free(chosen);
+}
+
+static void pool_average_all(const kernel_table *table, const kernel_run *run, void *task)
+{
+    problem *p = task;
+    table->pool_average(run, &p->w, p->x, p->y);
+    table->pool_average_backward(run, &p->w, p->dy, p->dx, p->accumulate);
+}
+
+static void compare_pooling(problem *p)
+{
+    for (int accumulate = 0; accumulate < 2; accumulate++) {
+        p->accumulate = accumulate;
+        kernel_trial largest = {
+            .call = pool_max_all, .task = p, .outputs = {{p->y, p->out}, {p->dx, p->in}, {p->chosen, p->out}}};
+        expect_agreement(&largest);
+        kernel_trial average = {.call = pool_average_all,
+                                .task = p,
+                                .outputs = {{p->y, p->out}, {p->dx, p->in}},
+                                .absolute = 1e-6,
+                                .relative = 1e-6};
+        expect_agreement(&average);
+    }
+}
+
+static void pooling_agrees(void **state)
+{
+    (void)state;
+    static const layer pools[] = {
+        {4, 5, 28, 28, 5, 2, 2, 2, 2, 0, 0}, {3, 2, 15, 13, 2, 2, 2, 2, 2, 0, 0}, {3, 2, 9, 41, 2, 3, 3, 2, 2, 1, 1},
+        {2, 3, 8, 8, 3, 8, 8, 8, 8, 0, 0},   {2, 3, 7, 5, 3, 3, 2, 1, 3, 1, 1},   {2, 1, 4, 4, 1, 2, 2, 2, 2, 1, 1},
+        {2, 1, 3, 3, 1, 1, 1, 1, 1, 1, 1}, /* windows in the padding altogether */
+        {9, 8, 20, 20, 8, 2, 2, 2, 2, 0, 0}, {1, 1, 6, 6, 1, 2, 2, 3, 3, 0, 0},
+    };
+    test_random random = random_open();
+    for (size_t i = 0; i < sizeof pools / sizeof pools[0]; i++) {
+        problem p = problem_open(window_of(pools[i]), &random);
+        compare_pooling(&p);
+        for (size_t j = 0; j < p.in; j++) /* many equals: the first counts */
+            p.x[j] = (float)test_random_below(&random, 3);
+        compare_pooling(&p);
+        problem_close(&p);
+    }
+}
+
+static void pooling_by_hand(void **state)
+{
+    (void)state;
+    kernel_window w = window_of((layer){1, 1, 2, 4, 1, 2, 2, 2, 2, 0, 0});
+    float x[8] = {1, 5, -2, -1, 5, 0, -1, -3}, y[2], dx[8], dy[2] = {10, 20};
+    int32_t chosen[2];
+    const kernel_table *table = kernels_reference();
+    kernel_run run = {1, NULL};
+    table->pool_max(&run, &w, x, y, chosen);
+    assert_true(y[0] == 5 && y[1] == -1 && chosen[0] == 1 && chosen[1] == 3);
+    table->pool_max_backward(&run, &w, chosen, dy, dx, false);
+    assert_true(dx[1] == 10 && dx[3] == 20 && dx[0] + dx[2] + dx[4] + dx[5] + dx[6] + dx[7] == 0);
+    table->pool_average(&run, &w, x, y);
+    assert_true(y[0] == 2.75f && y[1] == -1.75f);
+    x[4] = NAN;
+    table->pool_max(&run, &w, x, y, chosen);
+    assert_true(y[0] != y[0] && chosen[0] == 4);
+
+    /* Padding does not count: the corner has one value, the middle of an edge two. */
+    kernel_window padded = window_of((layer){1, 1, 1, 2, 1, 1, 2, 1, 1, 0, 1});
+    float row[2] = {3, 5}, means[3], back[2], ones[3] = {1, 1, 1};
+    table->pool_average(&run, &padded, row, means);
+    assert_true(means[0] == 3 && means[1] == 4 && means[2] == 5);
+    table->pool_average_backward(&run, &padded, ones, back, false);
+    assert_true(back[0] == 1.5f && back[1] == 1.5f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(convolutions_agree),
+                                       cmocka_unit_test(random_convolutions_agree),
+                                       cmocka_unit_test(reference_has_the_right_gradients),
+                                       cmocka_unit_test(pooling_agrees), cmocka_unit_test(pooling_by_hand)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

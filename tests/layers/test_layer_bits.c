@@ -1,0 +1,238 @@
+/* In single precision: the bits of a layer do not depend on threads, on running again or on doing it in place, and the
+ * fast kernels agree with the reference. */
+#include "layers/layer_rig.h"
+#include "support/fixture.h"
+
+/* Large enough that the fast kernels cut them into several parts. */
+static const layer_case large_cases[] = {
+    {"fully_connected", 4, {{1, 130, 257}}, {"unit=300"}, 0},
+    {"activation", 4, {{1, 130, 257}}, {"activation=gelu"}, 0},
+    {"activation", 4, {{1, 130, 257}}, {"activation=softmax"}, 0},
+    {"layer_normalization", 4, {{1, 130, 257}}, {0}, 0},
+    {"rms_normalization", 4, {{1, 130, 257}}, {0}, 0},
+    {"batch_normalization", 4, {{17, 41, 43}}, {0}, 0},
+    {"attention_core", 2, {{1, 150, 288}}, {"num_heads=3", "causal=true"}, 0},
+    {"attention_core", 2, {{1, 150, 99}}, {"num_heads=3"}, 0},
+    {"embedding", 4, {{1, 1, 300}}, {"in_dim=100", "out_dim=129"}, 100},
+    {"position_embedding", 4, {{1, 100, 129}}, {"positions=150"}, 0},
+    {"dropout", 4, {{1, 130, 257}}, {"rate=0.1"}, 0},
+    {"addition", 4, {{1, 130, 257}, {1, 130, 257}}, {0}, 0},
+    {"multiply", 4, {{1, 130, 257}, {1, 130, 257}}, {0}, 0},
+    {"concat", 4, {{1, 130, 257}, {1, 130, 31}}, {0}, 0},
+    {"conv2d", 4, {{9, 31, 33}}, {"filters=21", "kernel_size=3", "padding=same"}, 0},
+    {"conv2d", 4, {{9, 31, 33}}, {"filters=21", "kernel_size=5,3", "padding=2", "stride=2"}, 0},
+    {"pooling2d", 4, {{9, 31, 33}}, {"pooling=max", "pool_size=3", "stride=2"}, 0},
+    {"pooling2d", 4, {{9, 31, 33}}, {"pooling=average", "padding=same"}, 0},
+    {"mse", 4, {{1, 130, 257}, {1, 130, 257}}, {0}, 0},
+    {"cross_entropy", 4, {{1, 130, 257}, {1, 1, 130}}, {0}, 257},
+    {"projection_cross_entropy", 4, {{1, 150, 65}, {1, 1, 150}}, {"unit=257"}, 257},
+};
+enum { LARGE_COUNT = sizeof large_cases / sizeof large_cases[0], ALL_COUNT = LAYER_CASE_COUNT + LARGE_COUNT };
+
+static const layer_case *case_of(size_t number)
+{
+    return number < LAYER_CASE_COUNT ? &layer_cases[number] : &large_cases[number - LAYER_CASE_COUNT];
+}
+
+/* ---- one run from fresh tensors ---- */
+
+typedef struct manner {
+    const kernel_table *kernels;
+    int threads;
+    bool again;    /* the forward runs a second time, over poisoned results, before the backward */
+    bool in_place; /* forward and derivative, where the layer allows it */
+} manner;
+
+static void forward(layer_rig *rig, const manner *how)
+{
+    const layer_node *node = &rig->node;
+    layer_call call = rig->call;
+    if (how->in_place && node->forward_in_place) {
+        memcpy(call.output, call.inputs[0], rig_output_values(rig) * sizeof(real));
+        call.inputs[0] = call.output;
+    }
+    rig_forward(rig, &call);
+    if (!how->again)
+        return;
+    if (!node->loss)
+        memset(call.output, 0xff, rig_output_values(rig) * sizeof(real));
+    for (uint32_t s = 0; s < node->saved_count; s++)
+        memset(call.saved[s], 0xff, node->saved[s].bytes);
+    call.again = true;
+    rig_forward(rig, &call);
+}
+
+static void backward(layer_rig *rig, const manner *how)
+{
+    const layer_node *node = &rig->node;
+    layer_call call = rig->call;
+    bool in_place = how->in_place && node->derivative_in_place;
+    real *place = call.d_inputs[0];
+    if (in_place && node->loss) {
+        memcpy(place, call.inputs[0], rig_input_values(rig, 0) * sizeof(real));
+        call.inputs[0] = place;
+    } else if (in_place) {
+        memcpy(place, rig->d_output, rig_output_values(rig) * sizeof(real));
+        call.d_output = place;
+    }
+    rig_backward(rig, &call);
+}
+
+static void run(layer_rig *rig, fixture *f, size_t number, const manner *how)
+{
+    test_random random = {number + 1};
+    rig_open(rig, f->context, case_of(number), how->kernels, &random);
+    rig->run.threads = how->threads;
+    forward(rig, how);
+    backward(rig, how);
+}
+
+/* ---- comparing two runs ---- */
+
+typedef void compare_fn(const layer_rig *rig, const char *what, uint32_t i, const real *a, const real *b,
+                        uint64_t count);
+
+static void compare_bits(const layer_rig *rig, const char *what, uint32_t i, const real *a, const real *b,
+                         uint64_t count)
+{
+    if (memcmp(a, b, count * sizeof(real)) != 0)
+        fail_msg("%s: the bits of %s %u differ", rig->node.type->name, what, i);
+}
+
+static void compare_values(const layer_rig *rig, const char *what, uint32_t i, const real *a, const real *b,
+                           uint64_t count)
+{
+    double largest = 1e-6, error = 0;
+    for (uint64_t k = 0; k < count; k++) {
+        largest = fmax(largest, fabs((double)a[k]));
+        error = isnan(a[k]) || isnan(b[k]) ? HUGE_VAL : fmax(error, fabs((double)a[k] - (double)b[k]));
+    }
+    if (!(error <= 2e-5 * largest))
+        fail_msg("%s: %s %u differs by %.2e where the largest is %.2e", rig->node.type->name, what, i, error, largest);
+}
+
+static void compare_runs(const layer_rig *a, const layer_rig *b, compare_fn *compare)
+{
+    const layer_node *node = &a->node;
+    if (!node->loss)
+        compare(a, "output", 0, a->call.output, b->call.output, rig_output_values(a));
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (a->call.d_inputs[i])
+            compare(a, "the gradient of input", i, a->call.d_inputs[i], b->call.d_inputs[i], rig_input_values(a, i));
+    for (uint32_t p = 0; p < node->parameter_count; p++) {
+        if (a->call.gradients[p])
+            compare(a, "the gradient of parameter", p, a->call.gradients[p], b->call.gradients[p],
+                    rig_parameter_values(a, p));
+        compare(a, "parameter", p, a->call.parameters[p], b->call.parameters[p], rig_parameter_values(a, p));
+    }
+    bool bits = compare == compare_bits;
+    for (uint32_t s = 0; s < node->saved_count && bits; s++)
+        if (memcmp(a->call.saved[s], b->call.saved[s], node->saved[s].bytes) != 0)
+            fail_msg("%s: the bits of saved %s differ", node->type->name, node->saved[s].name);
+    if (bits ? memcmp(&a->loss, &b->loss, sizeof a->loss) != 0 : fabs(a->loss - b->loss) > 1e-5 * fabs(a->loss))
+        fail_msg("%s: the loss is %.17g and %.17g", node->type->name, a->loss, b->loss);
+}
+
+static void expect_same(fixture *f, const manner *first, const manner *second, compare_fn *compare)
+{
+    for (size_t number = 0; number < ALL_COUNT; number++) {
+        layer_rig a, b;
+        run(&a, f, number, first);
+        run(&b, f, number, second);
+        compare_runs(&a, &b, compare);
+        rig_close(&a);
+        rig_close(&b);
+    }
+}
+
+static void test_fast_agrees_with_reference(void **state)
+{
+    expect_same(*state, &(manner){.kernels = kernels_reference(), .threads = 1},
+                &(manner){.kernels = kernels_fast(), .threads = 1}, compare_values);
+}
+
+static void expect_same_in_both(fixture *f, manner first, manner second)
+{
+    const kernel_table *tables[] = {kernels_reference(), kernels_fast()};
+    for (int t = 0; t < 2; t++) {
+        first.kernels = second.kernels = tables[t];
+        expect_same(f, &first, &second, compare_bits);
+    }
+}
+
+static void test_twice(void **state)
+{
+    expect_same_in_both(*state, (manner){.threads = 1}, (manner){.threads = 1});
+}
+
+static void test_again(void **state)
+{
+    expect_same_in_both(*state, (manner){.threads = 1}, (manner){.threads = 1, .again = true});
+}
+
+static void test_threads(void **state)
+{
+    expect_same_in_both(*state, (manner){.threads = 1}, (manner){.threads = 2});
+    expect_same_in_both(*state, (manner){.threads = 1}, (manner){.threads = 8});
+}
+
+static void test_in_place(void **state)
+{
+    expect_same_in_both(*state, (manner){.threads = 1}, (manner){.threads = 2, .in_place = true});
+}
+
+/* ---- a projection and its loss, as one layer and as two ---- */
+
+static void compare_fused(fixture *f, const kernel_table *kernels, uint64_t rows)
+{
+    const layer_case fused_case = {"projection_cross_entropy", 1, {{1, rows, 33}, {1, 1, rows}}, {"unit=71"}, 71};
+    const layer_case linear_case = {"fully_connected", 1, {{1, rows, 33}}, {"unit=71"}, 0};
+    const layer_case loss_case = {"cross_entropy", 1, {{1, rows, 71}, {1, 1, rows}}, {0}, 71};
+    layer_rig fused, linear, loss;
+    rig_open(&fused, f->context, &fused_case, kernels, &(test_random){5});
+    rig_open(&linear, f->context, &linear_case, kernels, &(test_random){6});
+    rig_open(&loss, f->context, &loss_case, kernels, &(test_random){7});
+    rig_backward(&fused, &fused.call);
+
+    layer_call first = linear.call, second = loss.call;
+    first.inputs[0] = fused.call.inputs[0];
+    first.parameters[0] = fused.call.parameters[0];
+    first.parameters[1] = fused.call.parameters[1];
+    second.inputs[0] = first.output;
+    second.inputs[1] = fused.call.inputs[1];
+    rig_forward(&linear, &first);
+    rig_forward(&loss, &second);
+    rig_backward(&loss, &second);
+    first.d_output = second.d_inputs[0];
+    rig_backward(&linear, &first);
+
+    compare_bits(&fused, "the gradient of input", 0, fused.call.d_inputs[0], first.d_inputs[0], rows * 33);
+    compare_bits(&fused, "the gradient of parameter", 0, fused.call.gradients[0], first.gradients[0], 71 * 33);
+    compare_values(&fused, "the gradient of parameter", 1, fused.call.gradients[1], first.gradients[1], 71);
+    assert_true(fabs(fused.loss - loss.loss) <= 1e-12 * loss.loss);
+    rig_close(&fused);
+    rig_close(&linear);
+    rig_close(&loss);
+}
+
+static void test_fused_projection(void **state)
+{
+    const uint64_t rows[] = {1, KERNEL_K_BLOCK - 1, KERNEL_K_BLOCK, KERNEL_K_BLOCK + 1, 2 * KERNEL_K_BLOCK + 88};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        compare_fused(*state, kernels_reference(), rows[i]);
+        compare_fused(*state, kernels_fast(), rows[i]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FIXTURE_TEST(test_fast_agrees_with_reference),
+        FIXTURE_TEST(test_twice),
+        FIXTURE_TEST(test_again),
+        FIXTURE_TEST(test_threads),
+        FIXTURE_TEST(test_in_place),
+        FIXTURE_TEST(test_fused_projection),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,200 @@
+/* What differs between training, evaluation and a forward that runs again: batch statistics, dropout, losses; and layers
+ * whose input wants no gradient. */
+#include "layers/layer_rig.h"
+#include "support/fixture.h"
+
+static void open_rig(layer_rig *rig, fixture *f, layer_case from)
+{
+    rig_open(rig, f->context, &from, kernels_reference(), &(test_random){3});
+}
+
+static void test_running_statistics(void **state)
+{
+    layer_rig rig;
+    open_rig(&rig, *state, (layer_case){"batch_normalization", 4, {{1, 1, 2}}, {"momentum=0.25"}, 0});
+    real *mean = rig.call.parameters[2], *variance = rig.call.parameters[3];
+    static const real x[] = {1, 10, 2, 10, 3, 10, 6, 14}; /* of channel 0: mean 3, unbiased variance 14/3 */
+    memcpy((void *)rig.call.inputs[0], x, sizeof x);
+    mean[0] = 1;
+    variance[0] = 2;
+    rig_forward(&rig, &rig.call);
+    assert_true(fabsf(mean[0] - 1.5f) < 1e-6f);
+    assert_true(fabsf(variance[0] - (2 + 0.25f * (14.0f / 3 - 2))) < 1e-6f);
+
+    /* Again: the same output, and the batch is not counted twice. */
+    real first[8], kept[2] = {mean[0], variance[0]};
+    memcpy(first, rig.call.output, sizeof first);
+    rig.call.again = true;
+    rig_forward(&rig, &rig.call);
+    assert_memory_equal(rig.call.output, first, sizeof first);
+    assert_true(mean[0] == kept[0] && variance[0] == kept[1]);
+
+    /* Evaluation: by the running statistics, which stay as they are. */
+    rig.call.training = rig.call.again = false;
+    rig_forward(&rig, &rig.call);
+    real gain = rig.call.parameters[0][0], shift = rig.call.parameters[1][0];
+    assert_true(fabsf(rig.call.output[2] - ((2 - kept[0]) / sqrtf(kept[1] + 1e-5f) * gain + shift)) < 1e-5f);
+    assert_true(mean[0] == kept[0] && variance[0] == kept[1]);
+    rig_close(&rig);
+}
+
+/* An image has a mean for each channel, a vector one for each value. */
+static void test_channels(void **state)
+{
+    fixture *f = *state;
+    static const struct {
+        layer_shape in;
+        uint64_t channels;
+    } shapes[] = {{{3, 5, 7}, 3}, {{1, 5, 7}, 1}, {{1, 1, 7}, 7}, {{3, 1, 1}, 3}};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        layer_rig rig;
+        expect_ok(f, rig_resolve(&rig, f->context, &(layer_case){"batch_normalization", 2, {shapes[i].in}, {0}, 0}));
+        assert_int_equal(rig.node.parameters[0].dims[0], shapes[i].channels);
+        assert_true(!rig.node.parameters[1].statistic && rig.node.parameters[2].statistic);
+        free(rig.node.options);
+    }
+}
+
+static void test_dropout_modes(void **state)
+{
+    layer_rig rig;
+    open_rig(&rig, *state, (layer_case){"dropout", 5, {{1, 10, 100}}, {"rate=0.2"}, 0});
+    const real *x = rig.call.inputs[0];
+    rig_forward(&rig, &rig.call);
+    int dropped = 0;
+    for (int i = 0; i < 5000; i++) {
+        dropped += rig.call.output[i] == 0;
+        assert_true(rig.call.output[i] == 0 || fabsf(rig.call.output[i] - x[i] / 0.8f) < 1e-6f);
+    }
+    assert_in_range(dropped, 850, 1150);
+    rig.call.training = false;
+    rig_forward(&rig, &rig.call);
+    assert_memory_equal(rig.call.output, x, 5000 * sizeof(real));
+    rig_close(&rig);
+}
+
+/* Losses are means over the batch, counted once, and not multiplied by the share of a micro-batch. */
+static void test_losses(void **state)
+{
+    layer_rig rig;
+    open_rig(&rig, *state, (layer_case){"mse", 2, {{1, 1, 2}, {1, 1, 2}}, {0}, 0});
+    memcpy((void *)rig.call.inputs[0], (real[]){1, 2, 3, 4}, 4 * sizeof(real));
+    memcpy((void *)rig.call.inputs[1], (real[]){1, 1, 1, 1}, 4 * sizeof(real));
+    rig_forward(&rig, &rig.call);
+    rig.call.again = true;
+    rig_forward(&rig, &rig.call);
+    assert_true(rig.loss == (0 + 1 + 4 + 9) / 4.0);
+    rig_backward(&rig, &rig.call);
+    assert_true(rig.call.d_inputs[0][3] == 2 * 3 * 0.25f / 4);
+    rig_close(&rig);
+
+    open_rig(&rig, *state, (layer_case){"cross_entropy", 3, {{1, 1, 4}, {1, 1, 1}}, {0}, 4});
+    memset((void *)rig.call.inputs[0], 0, 12 * sizeof(real));
+    rig_forward(&rig, &rig.call);
+    rig.call.again = true;
+    rig_forward(&rig, &rig.call);
+    assert_true(fabs(rig.loss - log(4)) < 1e-6);
+    rig_close(&rig);
+}
+
+/* A forward in training of the layer that holds no logits does nothing: its derivative counts the loss. */
+static void test_projection_counts_once(void **state)
+{
+    layer_rig rig;
+    open_rig(&rig, *state, (layer_case){"projection_cross_entropy", 2, {{1, 3, 4}, {1, 1, 3}}, {"unit=5"}, 5});
+    assert_int_equal(rig.node.forward_flops, 0);
+    rig_forward(&rig, &rig.call);
+    assert_true(rig.loss == 0);
+    rig_backward(&rig, &rig.call);
+    double trained = rig.loss;
+    rig.loss = 0;
+    rig.call.training = false;
+    rig_forward(&rig, &rig.call);
+    assert_true(trained > 0 && fabs(rig.loss - trained) < 1e-12);
+    rig_close(&rig);
+}
+
+/* The first trained layer of a model has an input that nobody wants the gradient of; its parameters get theirs all the
+ * same. */
+static void test_unwanted_gradients(void **state)
+{
+    fixture *f = *state;
+    const kernel_table *tables[] = {kernels_reference(), kernels_fast()};
+    for (size_t number = 0; number < 2 * LAYER_CASE_COUNT; number++) {
+        const layer_case *from = &layer_cases[number / 2];
+        layer_rig wanted, unwanted;
+        rig_open(&wanted, f->context, from, tables[number % 2], &(test_random){number});
+        rig_open(&unwanted, f->context, from, tables[number % 2], &(test_random){number});
+        rig_forward(&wanted, &wanted.call);
+        rig_forward(&unwanted, &unwanted.call);
+        rig_backward(&wanted, &wanted.call);
+        layer_call call = unwanted.call;
+        memset(call.d_inputs, 0, sizeof call.d_inputs);
+        if (!unwanted.node.passes_gradient)
+            rig_backward(&unwanted, &call);
+        for (uint32_t p = 0; p < wanted.node.parameter_count && !unwanted.node.passes_gradient; p++)
+            if (wanted.call.gradients[p])
+                assert_memory_equal(call.gradients[p], wanted.call.gradients[p],
+                                    rig_parameter_values(&wanted, p) * sizeof(real));
+        rig_close(&wanted);
+        rig_close(&unwanted);
+    }
+}
+
+/* Where nobody else reads the input, no memory is set aside for adding to its gradient. */
+static void test_sole_reader(void **state)
+{
+    fixture *f = *state;
+    const layer_case attention = {"attention_core", 2, {{1, 5, 12}}, {"num_heads=2"}, 0};
+    layer_rig shared, alone;
+    expect_ok(f, rig_resolve(&shared, f->context, &attention));
+    expect_ok(f, rig_resolve(&alone, f->context, &attention));
+    layer_node node = {.type = alone.node.type, .options = alone.node.options, .batch = 2, .input_count = 1};
+    node.inputs[0] = alone.node.inputs[0];
+    node.sole_reader = 1;
+    expect_ok(f, node.type->resolve(f->context, &node));
+    assert_int_equal(shared.node.derivative_workspace - node.derivative_workspace, 5 * 12 * sizeof(real));
+    free(shared.node.options);
+    free(alone.node.options);
+}
+
+/* Padding goes above and left; what "same" has left over goes below and right. */
+static void test_padding(void **state)
+{
+    layer_rig rig;
+    open_rig(&rig, *state,
+             (layer_case){"conv2d", 1, {{1, 2, 3}}, {"filters=1", "kernel_size=1", "padding=2,1", "bias=false"}, 0});
+    const real *x = rig.call.inputs[0];
+    rig_forward(&rig, &rig.call);
+    assert_true(rig.node.output.h == 6 && rig.node.output.w == 5);
+    for (int row = 0; row < 6; row++)
+        for (int column = 0; column < 5; column++) {
+            bool inside = row >= 2 && row < 4 && column >= 1 && column < 4;
+            real expected = inside ? x[(row - 2) * 3 + column - 1] * rig.call.parameters[0][0] : 0;
+            assert_true(rig.call.output[row * 5 + column] == expected);
+        }
+    rig_close(&rig);
+
+    open_rig(&rig, *state,
+             (layer_case){"conv2d", 1, {{1, 1, 3}}, {"filters=1", "kernel_size=1,2", "padding=same", "bias=false"}, 0});
+    x = rig.call.inputs[0];
+    rig_forward(&rig, &rig.call);
+    assert_true(rig.node.output.h == 1 && rig.node.output.w == 3);
+    assert_true(rig.call.output[2] == x[2] * rig.call.parameters[0][0]);
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FIXTURE_TEST(test_running_statistics),
+        FIXTURE_TEST(test_channels),
+        FIXTURE_TEST(test_dropout_modes),
+        FIXTURE_TEST(test_losses),
+        FIXTURE_TEST(test_projection_counts_once),
+        FIXTURE_TEST(test_unwanted_gradients),
+        FIXTURE_TEST(test_sole_reader),
+        FIXTURE_TEST(test_padding),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,216 @@
+/* Random graphs as chains of pieces: whatever plan the chain gets, the graph can run it, within the chain's peak. */
+#include "plan/graph_curve.h"
+#include "support/random_graph.h"
+
+static const graph_traits small = {1, 12, false}, repeated = {8, 24, true};
+
+typedef struct tally {
+    size_t graphs, pieces, kinds, plans, exact; /* exact: the walk's peak is the chain's */
+} tally;
+
+static graph_lives expect_walk(fixture *f, const remat_graph *graph, const graph_sequence *sequence)
+{
+    graph_lives lives;
+    expect_ok(f, graph_walk(graph, sequence, &lives));
+    return lives;
+}
+
+/* Within the chain's peak, no dearer than the chain, and no cheaper than running everything once. */
+static void expect_plan_runs(fixture *f, const remat_graph *graph, const graph_pieces *pieces, const remat_plan *plan,
+                             tally *t)
+{
+    graph_sequence sequence = {0};
+    expect_ok(f, graph_pieces_expand(pieces, plan, &sequence));
+    graph_lives lives = expect_walk(f, graph, &sequence);
+    const remat_plan_figures *figures = remat_plan_get_figures(plan);
+    uint64_t promised = figures->schedule.peak_bytes + graph_pieces_constant_bytes(pieces);
+    if (lives.peak_bytes > promised) {
+        graph_print(graph);
+        print_message("%zu pieces: peak %llu at %llu of %zu, promised %llu, constant %llu, strategy %s\n",
+                      graph_pieces_count(pieces), (unsigned long long)lives.peak_bytes,
+                      (unsigned long long)lives.peak_position, sequence.count, (unsigned long long)promised,
+                      (unsigned long long)graph_pieces_constant_bytes(pieces), remat_plan_strategy(plan));
+        for (size_t i = 0; i < sequence.count; i++)
+            print_message("%u ", sequence.actions[i]);
+    }
+    assert_true(lives.peak_bytes <= promised);
+    assert_true(lives.cost <= figures->schedule.total_cost);
+    assert_true(lives.cost >= figures->base_cost);
+    t->plans++;
+    t->exact += lives.peak_bytes == promised;
+    graph_lives_release(f->context, &lives);
+    graph_sequence_release(f->context, &sequence);
+}
+
+static void try_strategies(fixture *f, const remat_graph *graph, const graph_pieces *pieces, tally *t)
+{
+    static const char *const strategies[] = {"none",           "full",     "full:2", "selective:0.5", "every-nth:2",
+                                             "attention-only", "ffn-only", "sqrt",   "largest:2",     "revolve:2"};
+    for (size_t i = 0; i < sizeof strategies / sizeof strategies[0]; i++) {
+        remat_plan *plan;
+        expect_ok(f,
+                  make_plan(f, graph_pieces_profile(pieces), strategies[i], REMAT_NO_BUDGET, REMAT_COUNT_PEAK, &plan));
+        expect_plan_runs(f, graph, pieces, plan, t);
+        remat_plan_destroy(plan);
+    }
+}
+
+static void try_budgets(fixture *f, const remat_graph *graph, const graph_pieces *pieces, tally *t)
+{
+    remat_plan *plan;
+    remat_status status = make_plan(f, graph_pieces_profile(pieces), "optimal", 0, REMAT_COUNT_PEAK, &plan);
+    assert_true(status == REMAT_OK || status == REMAT_INFEASIBLE);
+    uint64_t least = remat_plan_get_figures(plan)->min_budget_bytes,
+             most = remat_plan_get_figures(plan)->base_peak_bytes;
+    remat_plan_destroy(plan);
+    for (uint64_t i = 0; i <= 4; i++) {
+        uint64_t budget = most > least ? least + (most - least) * i / 4 : least;
+        expect_ok(f, make_plan(f, graph_pieces_profile(pieces), "optimal", budget, REMAT_COUNT_PEAK, &plan));
+        expect_plan_runs(f, graph, pieces, plan, t);
+        remat_plan_destroy(plan);
+    }
+}
+
+/* The graph planner's own schedules, as plans of the chain. */
+static void try_curve(fixture *f, const remat_graph *graph, const graph_pieces *pieces, tally *t)
+{
+    graph_curve curve;
+    graph_curve_begin(graph, &curve);
+    expect_ok(f, graph_curve_add(&curve, pieces, 1));
+    assert_true(curve.count > 0);
+    for (size_t i = 0; i < curve.count; i += 1 + curve.count / 5) {
+        const graph_point *point = &curve.points[i];
+        remat_plan *plan;
+        graph_sequence sequence = {0};
+        expect_ok(f, graph_pieces_plan(pieces, "optimal", point->steps, point->count, &plan));
+        expect_plan_runs(f, graph, pieces, plan, t);
+        remat_plan_destroy(plan);
+        expect_ok(f, graph_point_expand(&curve, point, &sequence));
+        graph_lives lives = expect_walk(f, graph, &sequence);
+        assert_int_equal(lives.peak_bytes, point->peak_bytes);
+        assert_int_equal(lives.cost, point->cost);
+        assert_true(i == 0 || (point->cost > curve.points[0].cost && point->peak_bytes < curve.points[0].peak_bytes));
+        graph_lives_release(f->context, &lives);
+        graph_sequence_release(f->context, &sequence);
+    }
+    graph_curve_release(&curve);
+}
+
+static void try_graph(fixture *f, const remat_graph *graph, const graph_pieces_options *options, bool budgets, tally *t)
+{
+    graph_pieces *pieces;
+    expect_ok(f, graph_pieces_create(graph, options, &pieces));
+    t->graphs++;
+    t->pieces += graph_pieces_count(pieces);
+    t->kinds += graph_pieces_kinds(pieces);
+    for (uint32_t i = 0; i < graph->action_count; i++)
+        assert_true(graph_pieces_of_action(pieces, i) < graph_pieces_count(pieces));
+    try_strategies(f, graph, pieces, t);
+    if (budgets) /* which takes longer */
+        try_budgets(f, graph, pieces, t);
+    try_curve(f, graph, pieces, t);
+    graph_pieces_destroy(pieces);
+}
+
+static void walk_stays_within_the_chain(void **state)
+{
+    fixture *f = *state;
+    test_random random = {test_seed()};
+    tally t = {0};
+    for (int i = 0; i < LESS_WHEN_SANITIZED(1000, 60); i++) {
+        remat_graph *graph = random_graph(f, &random, i % 4 == 3 ? &repeated : &small);
+        graph_pieces_options options = {.whole = i % 5 == 4, .most_modes = 1 + (size_t)i % 6};
+        try_graph(f, graph, &options, i % 10 == 0, &t);
+        graph_destroy(graph);
+    }
+    print_message("%zu graphs, %zu pieces of %zu kinds, %zu plans, %zu of them with exactly the chain's peak\n",
+                  t.graphs, t.pieces, t.kinds, t.plans, t.exact);
+    assert_true(t.kinds < t.pieces);
+}
+
+static void transformer_is_cut_and_solved_once(void **state)
+{
+    fixture *f = *state;
+    remat_graph *graph = transformer_graph(f, 6, 4096);
+    graph_pieces *pieces;
+    double before = cpu_seconds();
+    expect_ok(f, graph_pieces_create(graph, &(graph_pieces_options){.most_modes = 8}, &pieces));
+    print_message("6 blocks: %zu pieces, %zu kinds, %.3f s, constant %llu\n", graph_pieces_count(pieces),
+                  graph_pieces_kinds(pieces), cpu_seconds() - before,
+                  (unsigned long long)graph_pieces_constant_bytes(pieces));
+    assert_int_equal(graph_pieces_count(pieces), 14);
+    assert_int_equal(graph_pieces_kinds(pieces), 4);
+    assert_int_equal(graph_pieces_constant_bytes(pieces), 0);
+    assert_int_equal(remat_profile_layer(graph_pieces_profile(pieces), 1)->type, REMAT_ATTENTION);
+    assert_string_equal(remat_profile_layer(graph_pieces_profile(pieces), 1)->name, "norm..project");
+    assert_int_equal(remat_profile_layer(graph_pieces_profile(pieces), 2)->type, REMAT_FFN);
+    tally t = {0};
+    try_strategies(f, graph, pieces, &t);
+    try_budgets(f, graph, pieces, &t);
+    graph_pieces_destroy(pieces);
+    graph_destroy(graph);
+}
+
+/* Nothing at all, and a graph that only goes forward. */
+static void graphs_without_a_backward(void **state)
+{
+    fixture *f = *state;
+    for (int i = 0; i < 2; i++) {
+        remat_graph *graph;
+        tally t = {0};
+        expect_ok(f, graph_create(f->context, &graph));
+        uint32_t x = 0, y = 1;
+        expect_ok(f, graph_add_tensor(graph, "x", 100));
+        expect_ok(f, graph_add_tensor(graph, "y", 100));
+        expect_ok(f, graph_add_layer(graph, &(graph_layer){"layer", REMAT_OTHER, 1}));
+        graph_action action = {.kind = GRAPH_LOAD, .cost = 1, .in_place_from = GRAPH_NONE, .in_place_to = GRAPH_NONE};
+        if (i) {
+            expect_ok(f, graph_add_action(graph, &action, &(graph_links){.writes = &x, .write_count = 1}));
+            action.kind = GRAPH_FORWARD;
+            expect_ok(f,
+                      graph_add_action(graph, &action,
+                                       &(graph_links){.reads = &x, .read_count = 1, .writes = &y, .write_count = 1}));
+        }
+        try_graph(f, graph, &(graph_pieces_options){.most_modes = 4}, true, &t);
+        graph_destroy(graph);
+    }
+}
+
+static void expect_invalid(fixture *f, remat_graph *graph, const graph_action *action, const graph_links *links)
+{
+    graph_pieces *pieces;
+    expect_ok(f, graph_add_action(graph, action, links));
+    expect_status(f, graph_pieces_create(graph, &(graph_pieces_options){.most_modes = 4}, &pieces), REMAT_INVALID);
+    assert_null(pieces);
+    expect_message(f, "tensor x");
+    graph_destroy(graph);
+}
+
+/* What could not run again is refused by name. */
+static void what_cannot_run_again_is_refused(void **state)
+{
+    fixture *f = *state;
+    const uint32_t x = 0;
+    for (int i = 0; i < 3; i++) {
+        remat_graph *graph;
+        graph_action action = {.kind = GRAPH_FORWARD, .in_place_from = GRAPH_NONE, .in_place_to = GRAPH_NONE};
+        graph_links writes = {.writes = &x, .write_count = 1}, updates = {.updates = &x, .update_count = 1};
+        expect_ok(f, graph_create(f->context, &graph));
+        expect_ok(f, graph_add_tensor(graph, "x", 100));
+        expect_ok(f, graph_add_layer(graph, &(graph_layer){"layer", REMAT_OTHER, 1}));
+        expect_ok(f, graph_add_action(graph, &action, &writes));
+        action.kind = i == 2 ? GRAPH_DERIVATIVE : GRAPH_FORWARD;
+        expect_invalid(f, graph, &action, i == 1 ? &updates : &writes);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FIXTURE_TEST(walk_stays_within_the_chain),
+        FIXTURE_TEST(transformer_is_cut_and_solved_once),
+        FIXTURE_TEST(graphs_without_a_backward),
+        FIXTURE_TEST(what_cannot_run_again_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,24 @@
+/* Random models as graphs: chains with residual links, several inputs, saved extras, work in place, sums of gradients.
+ * */
+#ifndef TESTS_RANDOM_GRAPH_H
+#define TESTS_RANDOM_GRAPH_H
+
+#include "profile/graph.h"
+#include "support/fixture.h"
+
+typedef struct graph_traits {
+    size_t least_layers, most_layers; /* besides data and loss */
+    bool repeats;                     /* one block of layers over and over */
+} graph_traits;
+
+/* A graph that draws its own character: sizes equal or mixed, links far or near, weights applied at once or at the end.
+ * */
+remat_graph *random_graph(fixture *f, test_random *random, const graph_traits *traits);
+
+/* A transformer: embedding, `blocks` times attention and feed-forward with residuals and norms, a loss; `unit` bytes is
+ * one residual tensor. */
+remat_graph *transformer_graph(fixture *f, size_t blocks, uint64_t unit);
+
+void graph_print(const remat_graph *graph);
+
+#endif

@@ -1,0 +1,179 @@
+#include "support/cases.h"
+
+#include "train/optimizer.h"
+
+#include <math.h>
+
+static void expect_near(double got, double wanted, double tolerance, int line)
+{
+    if (fabs(got - wanted) <= tolerance)
+        return;
+    print_error("line %d: %.17g, not %.17g\n", line, got, wanted);
+    fail();
+}
+#define EXPECT_RATE(settings, step, total, wanted) \
+    expect_near(optimizer_rate(settings, step, total), wanted, 1e-15, __LINE__)
+
+/* ---- rates, worked out by hand ---- */
+
+static void constant_rates(void **state)
+{
+    (void)state;
+    optimizer_settings s = {.learning_rate = 0.4};
+    EXPECT_RATE(&s, 0, 10, 0.4);
+    EXPECT_RATE(&s, 1000, 10, 0.4);
+    s.warmup_steps = 4;
+    EXPECT_RATE(&s, 0, 10, 0.1);
+    EXPECT_RATE(&s, 1, 10, 0.2);
+    EXPECT_RATE(&s, 3, 10, 0.4);
+    EXPECT_RATE(&s, 4, 10, 0.4);
+}
+
+static void rates_in_steps(void **state)
+{
+    (void)state;
+    optimizer_settings s = {.learning_rate = 0.8, .schedule = RATE_STEP, .step_size = 3, .gamma = 0.5};
+    EXPECT_RATE(&s, 0, 100, 0.8);
+    EXPECT_RATE(&s, 2, 100, 0.8);
+    EXPECT_RATE(&s, 3, 100, 0.4);
+    EXPECT_RATE(&s, 6, 100, 0.2);
+    s.min_rate = 0.3;
+    EXPECT_RATE(&s, 6, 100, 0.3);
+    s.warmup_steps = 2;
+    EXPECT_RATE(&s, 0, 100, 0.4);
+    EXPECT_RATE(&s, 4, 100, 0.8);
+    EXPECT_RATE(&s, 5, 100, 0.4);
+    s.step_size = 0;
+    EXPECT_RATE(&s, 50, 100, 0.8);
+}
+
+static void linear_rates(void **state)
+{
+    (void)state;
+    optimizer_settings s = {.learning_rate = 1, .schedule = RATE_LINEAR};
+    EXPECT_RATE(&s, 0, 10, 1);
+    EXPECT_RATE(&s, 5, 10, 0.5);
+    EXPECT_RATE(&s, 9, 10, 0.1);
+    EXPECT_RATE(&s, 10, 10, 0);
+    EXPECT_RATE(&s, 99, 10, 0);
+    s.min_rate = 0.2;
+    s.warmup_steps = 2;
+    s.decay_steps = 6;
+    EXPECT_RATE(&s, 0, 10, 0.5);
+    EXPECT_RATE(&s, 2, 10, 1);
+    EXPECT_RATE(&s, 4, 10, 0.6);
+    EXPECT_RATE(&s, 6, 10, 0.2);
+}
+
+static void cosine_rates(void **state)
+{
+    (void)state;
+    optimizer_settings s = {.learning_rate = 1, .min_rate = 0.1, .schedule = RATE_COSINE};
+    EXPECT_RATE(&s, 0, 12, 1);
+    EXPECT_RATE(&s, 4, 12, 0.1 + 0.9 * 0.75); /* cos(60 degrees) = 1/2 */
+    EXPECT_RATE(&s, 6, 12, 0.55);
+    EXPECT_RATE(&s, 8, 12, 0.1 + 0.9 * 0.25);
+    EXPECT_RATE(&s, 12, 12, 0.1);
+    s.warmup_steps = 12; /* nothing is left for the decay */
+    EXPECT_RATE(&s, 11, 12, 1);
+    EXPECT_RATE(&s, 12, 12, 0.1);
+}
+
+/* ---- updates against plain loops in double ---- */
+
+typedef struct plain_state {
+    double weight, first, second;
+} plain_state;
+
+/* torch.optim.SGD, Adam and AdamW, after their documentation. `t` is from 1. */
+static void plain_update(const optimizer_settings *s, int t, double rate, double scale, bool decays, double gradient,
+                         plain_state *at)
+{
+    double g = gradient * scale, decay = decays ? s->weight_decay : 0;
+    if (s->type == OPTIMIZER_SGD) {
+        g += decay * at->weight;
+        if (s->momentum != 0) {
+            at->first = t == 1 ? g : s->momentum * at->first + g;
+            g = s->nesterov ? g + s->momentum * at->first : at->first;
+        }
+        at->weight -= rate * g;
+        return;
+    }
+    if (s->type == OPTIMIZER_ADAMW)
+        at->weight -= rate * decay * at->weight;
+    else
+        g += decay * at->weight;
+    at->first = s->beta1 * at->first + (1 - s->beta1) * g;
+    at->second = s->beta2 * at->second + (1 - s->beta2) * g * g;
+    double first = at->first / (1 - pow(s->beta1, t)), second = at->second / (1 - pow(s->beta2, t));
+    at->weight -= rate * first / (sqrt(second) + s->epsilon);
+}
+
+static void compare(const optimizer_settings *s, bool decays, uint32_t moment_count)
+{
+    enum { COUNT = 37, STEPS = 50 };
+    test_random random = {test_seed()};
+    real weight[COUNT], gradient[COUNT], first[COUNT] = {0}, second[COUNT] = {0};
+    plain_state plain[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        plain[i] = (plain_state){.weight = weight[i] = (real)((double)test_random_below(&random, 2001) / 1000 - 1)};
+    assert_int_equal(optimizer_moments(s), moment_count);
+    real *const moments[2] = {moment_count > 0 ? first : NULL, moment_count > 1 ? second : NULL};
+    kernel_run run = {.threads = 2};
+    for (int t = 1; t <= STEPS; t++) {
+        double rate = 0.01 / t, scale = t % 2 ? 1 : 0.5;
+        for (int i = 0; i < COUNT; i++) {
+            gradient[i] = (real)((double)test_random_below(&random, 2001) / 1000 - 1);
+            plain_update(s, t, rate, scale, decays, (double)gradient[i], &plain[i]);
+        }
+        optimizer_apply(kernels_reference(), &run, s, (uint64_t)t, rate, scale, decays, COUNT, gradient, weight,
+                        moments);
+        for (int i = 0; i < COUNT; i++)
+            expect_near((double)weight[i], plain[i].weight, 2e-6, __LINE__);
+    }
+}
+
+static void updates_are_those_of_plain_loops(void **state)
+{
+    (void)state;
+    for (int decays = 0; decays < 2; decays++) {
+        optimizer_settings sgd = {.type = OPTIMIZER_SGD, .weight_decay = 0.1};
+        compare(&sgd, decays, 0);
+        sgd.momentum = 0.9;
+        compare(&sgd, decays, 1);
+        sgd.nesterov = true;
+        compare(&sgd, decays, 1);
+        optimizer_settings adam = {
+            .type = OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.1};
+        compare(&adam, decays, 2);
+        adam.type = OPTIMIZER_ADAMW;
+        compare(&adam, decays, 2);
+        adam.beta2 = 0.95;
+        compare(&adam, decays, 2);
+    }
+}
+
+/* The first step of adam is the rate, whatever the gradient is: roundings of the betas must cancel. */
+static void the_first_step_of_adam_is_the_rate(void **state)
+{
+    (void)state;
+    optimizer_settings adam = {.type = OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 0};
+    real weight = 0, gradient = (real)0.37, first = 0, second = 0;
+    kernel_run run = {.threads = 1};
+    optimizer_apply(kernels_reference(), &run, &adam, 1, 0.125, 1, false, 1, &gradient, &weight,
+                    (real *const[2]){&first, &second});
+    expect_near((double)weight, -0.125, 3e-8, __LINE__);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(constant_rates),
+        cmocka_unit_test(rates_in_steps),
+        cmocka_unit_test(linear_rates),
+        cmocka_unit_test(cosine_rates),
+        cmocka_unit_test(updates_are_those_of_plain_loops),
+        cmocka_unit_test(the_first_step_of_adam_is_the_rate),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,237 @@
+/* Saving and going on: the second half of a training is the same bits as if it had never stopped. */
+#include <math.h>
+
+#include "support/fixture.h"
+#include "support/random_model.h"
+#include "support/scratch_files.h"
+#include "support/small_models.h"
+
+/* ---- comparing two trainers ---- */
+
+static void expect_same_values(const char *name, const char *what, const float *a, const float *b, uint64_t count)
+{
+    if (a && b && memcmp(a, b, count * sizeof *a) != 0)
+        fail_msg("%s of %s differ", what, name);
+    assert_true(!a == !b);
+}
+
+static void expect_same_state(fixture *f, const remat_trainer *a, const remat_trainer *b)
+{
+    assert_int_equal(remat_trainer_steps_taken(a), remat_trainer_steps_taken(b));
+    for (size_t i = 0; i < remat_trainer_parameter_count(a); i++) {
+        remat_parameter one, two;
+        expect_ok(f, remat_trainer_get_parameter(a, i, &one));
+        expect_ok(f, remat_trainer_get_parameter(b, i, &two));
+        expect_same_values(one.name, "the values", one.values, two.values, one.count);
+        for (int m = 0; m < 2 && one.trained; m++)
+            expect_same_values(one.name, "the moments", one.moments[m], two.moments[m], one.count);
+    }
+}
+
+static remat_trainer *open_trainer(fixture *f, remat_model *model, const char *strategy, uint64_t seed)
+{
+    remat_train_options options;
+    remat_train_options_init(&options);
+    options.strategy = strategy;
+    options.threads = 1;
+    options.steps = 30; /* schedules of the rate need the same end */
+    options.seed = seed;
+    remat_trainer *trainer;
+    expect_ok(f, remat_trainer_create(model, &options, &trainer));
+    return trainer;
+}
+
+static void take_steps(fixture *f, remat_trainer *trainer, unsigned steps, double *losses)
+{
+    for (unsigned i = 0; i < steps; i++) {
+        remat_step_result result;
+        expect_ok(f, remat_trainer_step(trainer, &result));
+        if (losses)
+            losses[result.step - 1] = result.loss;
+    }
+}
+
+/* ---- going on ---- */
+
+/* `resume_seed` REMAT_DEFAULT: the caller does not repeat the seed. */
+static void expect_resumes(fixture *f, remat_model *model, unsigned first, unsigned second, uint64_t seed,
+                           uint64_t resume_seed)
+{
+    const char *path = scratch_path("state.safetensors");
+    double losses[64] = {0}, again[64] = {0};
+    remat_trainer *whole = open_trainer(f, model, "none", seed);
+    take_steps(f, whole, first + second, losses);
+    remat_trainer *start = open_trainer(f, model, "full", seed);
+    take_steps(f, start, first, again);
+    expect_ok(f, remat_trainer_save(start, path, true));
+    remat_trainer_destroy(start);
+    remat_trainer *rest = open_trainer(f, model, NULL, resume_seed);
+    expect_ok(f, remat_trainer_resume(rest, path));
+    assert_int_equal(remat_trainer_steps_taken(rest), first);
+    take_steps(f, rest, second, again);
+    for (unsigned i = 0; i < first + second; i++)
+        if (losses[i] != again[i])
+            fail_msg("the loss of step %u is %.17g after resuming, not %.17g", i + 1, again[i], losses[i]);
+    expect_same_state(f, whole, rest);
+    remat_trainer_destroy(whole);
+    remat_trainer_destroy(rest);
+}
+
+static void test_examples_resume(void **state)
+{
+    fixture *f = *state;
+    for (size_t i = 0; small_model_name(i); i++) {
+        remat_model *model;
+        expect_ok(f, small_model_load(f->context, small_model_name(i), &model));
+        expect_resumes(f, model, 7, 11, REMAT_DEFAULT, REMAT_DEFAULT);
+        remat_model_destroy(model);
+    }
+}
+
+static void test_random_models_resume(void **state)
+{
+    fixture *f = *state;
+    test_random random = {test_seed()};
+    for (int i = 0; i < LESS_WHEN_SANITIZED(15, 4); i++) {
+        random_model_options about = {.seed = test_random_next(&random), .layers = 10, .clip = -1, .block = 3};
+        remat_model *model;
+        expect_ok(f, random_model_make(f->context, &about, &model, NULL));
+        /* Somewhere inside an epoch, and past its end. */
+        expect_resumes(f, model, 1 + (unsigned)test_random_below(&random, 12), 6, REMAT_DEFAULT, REMAT_DEFAULT);
+        remat_model_destroy(model);
+    }
+}
+
+/* The seed is part of the state: order and dropout go on with it, whatever the trainer was made with. */
+static void test_seed_is_resumed(void **state)
+{
+    fixture *f = *state;
+    remat_model *model;
+    expect_ok(f, small_model_load(f->context, "resnet.ini", &model));
+    expect_resumes(f, model, 4, 5, 77, 77);
+    expect_resumes(f, model, 4, 5, 77, REMAT_DEFAULT);
+    remat_model_destroy(model);
+}
+
+/* ---- weights only ---- */
+
+static void test_weights_only(void **state)
+{
+    fixture *f = *state;
+    const char *path = scratch_path("weights.safetensors");
+    remat_model *model;
+    expect_ok(f, small_model_load(f->context, "resnet.ini", &model));
+    remat_trainer *trained = open_trainer(f, model, NULL, REMAT_DEFAULT);
+    take_steps(f, trained, 5, NULL);
+    expect_ok(f, remat_trainer_save(trained, path, false));
+    remat_trainer *other = open_trainer(f, model, NULL, REMAT_DEFAULT);
+    expect_status(f, remat_trainer_resume(other, path), REMAT_BAD_INPUT);
+    expect_message(f, "weights.safetensors");
+    expect_message(f, "no state");
+    assert_int_equal(remat_trainer_steps_taken(other), 0);
+    expect_ok(f, remat_trainer_load(other, path));
+    assert_int_equal(remat_trainer_steps_taken(other), 0);
+    remat_validation_result a, b;
+    expect_ok(f, remat_trainer_validate(trained, &a));
+    expect_ok(f, remat_trainer_validate(other, &b));
+    assert_true(a.loss == b.loss);
+    /* A file with state has weights as well. */
+    expect_ok(f, remat_trainer_save(trained, path, true));
+    expect_ok(f, remat_trainer_load(other, path));
+    remat_trainer_destroy(trained);
+    remat_trainer_destroy(other);
+    remat_model_destroy(model);
+}
+
+/* ---- files that do not fit ---- */
+
+static remat_model *dense_model(fixture *f, const char *unit, const char *name, const char *optimizer,
+                                const char *accumulate)
+{
+    remat_model *model;
+    expect_ok(f, remat_model_create(f->context, &model));
+    expect_ok(f, remat_model_add_layer(model, "input", REMAT_PROPERTIES("name=in", "input_shape=6")));
+    expect_ok(f, remat_model_add_layer(model, "fully_connected", REMAT_PROPERTIES("name=first", "unit=5")));
+    expect_ok(f, remat_model_add_layer(model, "fully_connected", REMAT_PROPERTIES(name, unit)));
+    expect_ok(f, remat_model_add_layer(model, "mse", REMAT_PROPERTIES("name=loss")));
+    expect_ok(f, remat_model_set(model, REMAT_PROPERTIES("batch_size=2", accumulate)));
+    expect_ok(f, remat_model_set_optimizer(model, optimizer, REMAT_PROPERTIES("learning_rate=0.01")));
+    expect_ok(f, remat_model_set_dataset(model, "random", REMAT_PROPERTIES("samples=20")));
+    expect_ok(f, remat_model_compile(model));
+    return model;
+}
+
+/* Refused with this message, and the trainer is what it was before. */
+static void refused(fixture *f, remat_model *model, const char *path, bool resume, const char *message)
+{
+    remat_trainer *before = open_trainer(f, model, NULL, REMAT_DEFAULT);
+    remat_trainer *trainer = open_trainer(f, model, NULL, REMAT_DEFAULT);
+    take_steps(f, before, 2, NULL);
+    take_steps(f, trainer, 2, NULL);
+    expect_status(f, resume ? remat_trainer_resume(trainer, path) : remat_trainer_load(trainer, path), REMAT_BAD_INPUT);
+    expect_message(f, message);
+    expect_same_state(f, before, trainer);
+    remat_trainer_destroy(before);
+    remat_trainer_destroy(trainer);
+}
+
+static void refused_by(fixture *f, const char *path, const char *unit, const char *name, const char *optimizer,
+                       const char *accumulate, const char *message)
+{
+    remat_model *model = dense_model(f, unit, name, optimizer, accumulate);
+    refused(f, model, path, true, message);
+    remat_model_destroy(model);
+}
+
+static void test_other_models(void **state)
+{
+    fixture *f = *state;
+    const char *path = scratch_path("dense.safetensors");
+    remat_model *model = dense_model(f, "unit=4", "name=second", "adam", "accumulate=1");
+    remat_trainer *trainer = open_trainer(f, model, NULL, 9);
+    take_steps(f, trainer, 3, NULL);
+    expect_ok(f, remat_trainer_save(trainer, path, true));
+    remat_trainer_destroy(trainer);
+    remat_model_destroy(model);
+    refused_by(f, path, "unit=3", "name=second", "adam", "accumulate=1",
+               "it is 4 x 5 in the file and 3 x 5 in the model");
+    refused_by(f, path, "unit=4", "name=third", "adam", "accumulate=1", "third");
+    refused_by(f, path, "unit=4", "name=second", "sgd", "accumulate=1", "adam");
+    refused_by(f, path, "unit=4", "name=second", "adamw", "accumulate=1", "adamw");
+    refused_by(f, path, "unit=4", "name=second", "adam", "accumulate=2", "accumulate");
+}
+
+static void test_damaged_files(void **state)
+{
+    fixture *f = *state;
+    const char *path = scratch_path("good.safetensors");
+    remat_model *model = dense_model(f, "unit=4", "name=second", "adam", "accumulate=1");
+    remat_trainer *trainer = open_trainer(f, model, NULL, 9);
+    take_steps(f, trainer, 3, NULL);
+    expect_ok(f, remat_trainer_save(trainer, path, true));
+    remat_trainer_destroy(trainer);
+    size_t length;
+    char *bytes = scratch_read(path, &length);
+    const size_t cuts[] = {0, 4, 8, 50, length / 2, length - 1};
+    for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
+        const char *cut = scratch_write("cut.safetensors", bytes, cuts[i]);
+        refused(f, model, cut, true, "cut.safetensors");
+        refused(f, model, cut, false, "cut.safetensors");
+    }
+    free(bytes);
+    trainer = open_trainer(f, model, NULL, 9);
+    expect_status(f, remat_trainer_resume(trainer, "there/is/no.safetensors"), REMAT_IO);
+    expect_message(f, "there/is/no.safetensors");
+    expect_status(f, remat_trainer_save(trainer, "there/is/no/folder.safetensors", true), REMAT_IO);
+    remat_trainer_destroy(trainer);
+    remat_model_destroy(model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FIXTURE_TEST(test_examples_resume), FIXTURE_TEST(test_random_models_resume), FIXTURE_TEST(test_seed_is_resumed),
+        FIXTURE_TEST(test_weights_only),    FIXTURE_TEST(test_other_models),         FIXTURE_TEST(test_damaged_files),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

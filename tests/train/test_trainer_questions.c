@@ -1,0 +1,234 @@
+/* Questions before training and what becomes of the answers: figures, plan files, the curve, the largest batch. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "support/small_models.h"
+#include "train/trainer_toy.h"
+
+static remat_trainer_figures figures_of(const remat_trainer *trainer)
+{
+    remat_trainer_figures figures;
+    remat_trainer_get_figures(trainer, &figures);
+    return figures;
+}
+
+static remat_train_options plain_options(void)
+{
+    remat_train_options options;
+    remat_train_options_init(&options);
+    options.threads = 1;
+    options.steps = 1;
+    return options;
+}
+
+/* What lives at the peak is all of it; and all of it runs as often as was said. */
+static void check_figures(fixture *f, remat_model *model, const remat_train_options *options)
+{
+    remat_trainer *trainer;
+    expect_ok(f, remat_trainer_create(model, options, &trainer));
+    remat_trainer_figures figures = figures_of(trainer);
+    assert_int_equal(figures.peak_bytes, figures.peak_activation_bytes + figures.peak_gradient_bytes +
+                                             figures.peak_weight_gradient_bytes + figures.peak_workspace_bytes +
+                                             figures.peak_data_bytes);
+    assert_non_null(figures.peak_layer);
+    assert_true(figures.total_bytes <= figures.budget_bytes);
+    remat_run_result result;
+    expect_ok(f, remat_trainer_run(trainer, NULL, &result));
+    assert_int_equal(result.forwards, figures.forwards);
+    remat_trainer_destroy(trainer);
+}
+
+/* Each point of the curve is what a budget of its bytes gives. */
+static void test_curve(void **state)
+{
+    fixture *f = *state;
+    for (size_t i = 0; small_model_name(i); i++) {
+        remat_model *model;
+        expect_ok(f, small_model_load(f->context, small_model_name(i), &model));
+        remat_train_options options = plain_options();
+        options.strategy = "optimal";
+        options.plan_only = true;
+        remat_trainer *trainer, *planned;
+        expect_ok(f, remat_trainer_create(model, &options, &trainer));
+        const remat_train_point *points;
+        size_t count;
+        expect_ok(f, remat_trainer_curve(trainer, &points, &count));
+        assert_true(count > 0);
+        assert_int_equal(points[0].total_bytes, figures_of(trainer).min_budget_bytes);
+        for (size_t p = 1; p < count; p++) {
+            assert_true(points[p].total_bytes > points[p - 1].total_bytes);
+            assert_true(points[p].cost < points[p - 1].cost);
+        }
+        for (size_t p = 0; p < count; p += 1 + count / LESS_WHEN_SANITIZED(8, 2)) {
+            options.budget_bytes = points[p].total_bytes;
+            expect_ok(f, remat_trainer_create(model, &options, &planned));
+            assert_int_equal(figures_of(planned).total_bytes, points[p].total_bytes);
+            assert_int_equal(figures_of(planned).cost, points[p].cost);
+            remat_trainer_destroy(planned);
+        }
+        options.budget_bytes = points[0].total_bytes - 1;
+        assert_int_equal(remat_trainer_create(model, &options, &planned), REMAT_INFEASIBLE);
+        options.plan_only = false;
+        for (size_t p = 0; p < count; p += 1 + count / LESS_WHEN_SANITIZED(4, 2)) {
+            options.budget_bytes = points[p].total_bytes;
+            check_figures(f, model, &options);
+        }
+        remat_trainer_destroy(trainer);
+        remat_model_destroy(model);
+    }
+}
+
+static double loss_after_a_step(fixture *f, remat_model *model, const remat_train_options *options, uint64_t most)
+{
+    remat_trainer *trainer;
+    expect_ok(f, remat_trainer_create(model, options, &trainer));
+    assert_true(figures_of(trainer).total_bytes <= most);
+    one_step(f, trainer);
+    double loss = one_step(f, trainer).loss; /* of the weights that the first made */
+    remat_trainer_destroy(trainer);
+    return loss;
+}
+
+/* A plan that was written is a legal plan of the chain, and trains to the same bits. */
+static void test_plan_files(void **state)
+{
+    fixture *f = *state;
+    char path[] = "/tmp/remat-plan-XXXXXX";
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    close(file);
+    for (size_t i = 0; small_model_name(i); i++)
+        for (int way = 0; way < 3; way++) {
+            remat_model *model;
+            expect_ok(f, small_model_load(f->context, small_model_name(i), &model));
+            remat_train_options options = plain_options();
+            options.strategy = way == 0 ? "none" : way == 1 ? "full:2" : "optimal";
+            options.plan_only = true;
+            remat_trainer *trainer;
+            expect_ok(f, remat_trainer_create(model, &options, &trainer));
+            if (way == 2) {
+                options.budget_bytes = figures_of(trainer).min_budget_bytes;
+                remat_trainer_destroy(trainer);
+                expect_ok(f, remat_trainer_create(model, &options, &trainer));
+            }
+            expect_ok(f, remat_trainer_save_plan(trainer, path));
+            FILE *stream = fopen(path, "r");
+            remat_figures replayed;
+            expect_ok(f, remat_plan_check(f->context, stream, path, remat_trainer_chain(trainer), &replayed));
+            fclose(stream);
+            uint64_t most = figures_of(trainer).total_bytes;
+            remat_trainer_destroy(trainer);
+            options.plan_only = false;
+            options.steps = 2;
+            double wanted = loss_after_a_step(f, model, &options, most);
+            options.strategy = NULL;
+            options.budget_bytes = REMAT_NO_BUDGET;
+            options.plan_path = path;
+            assert_true(loss_after_a_step(f, model, &options, most) == wanted);
+            remat_model_destroy(model);
+        }
+    unlink(path);
+}
+
+/* Blocks are no plan of a chain. */
+static void test_blocks_have_no_plan_file(void **state)
+{
+    fixture *f = *state;
+    remat_model *model;
+    expect_ok(f, remat_model_create(f->context, &model));
+    expect_ok(f, remat_model_add_layer(model, "input", REMAT_PROPERTIES("name=in", "input_shape=8")));
+    expect_ok(f, remat_model_add_layer(model, "fully_connected", REMAT_PROPERTIES("name=a", "unit=8")));
+    expect_ok(f, remat_model_add_layer(model, "activation", REMAT_PROPERTIES("name=b", "activation=gelu")));
+    expect_ok(f, remat_model_add_layer(model, "fully_connected", REMAT_PROPERTIES("name=c", "unit=1")));
+    expect_ok(f, remat_model_add_layer(model, "mse", REMAT_PROPERTIES("name=loss")));
+    expect_ok(f, remat_model_add_block(model, REMAT_PROPERTIES("a", "b")));
+    expect_ok(f, remat_model_compile(model));
+    remat_train_options options = plain_options();
+    options.plan_only = true;
+    remat_trainer *trainer;
+    expect_ok(f, remat_trainer_create(model, &options, &trainer));
+    assert_null(remat_trainer_plan(trainer));
+    assert_int_equal(remat_trainer_write_plan(trainer, stdout, true), REMAT_INVALID);
+    remat_trainer_destroy(trainer);
+    remat_model_destroy(model);
+}
+
+static void test_largest_batch(void **state)
+{
+    fixture *f = *state;
+    toy data = {.fail_at = UINT64_MAX, .scale = 1};
+    remat_model *model = toy_model(f, "sgd", REMAT_PROPERTIES("learning_rate=0.1"), REMAT_PROPERTIES("batch_size=4"));
+    remat_train_options options = toy_options(&data);
+    uint64_t batch = 0;
+    assert_int_equal(remat_train_largest_batch(model, &options, &batch), REMAT_INVALID); /* for which budget? */
+    options.budget_bytes = 64 << 20;
+    expect_ok(f, remat_train_largest_batch(model, &options, &batch));
+    assert_int_equal(batch, 32); /* of 96 samples to train with and 32 to validate with */
+    options.validation_samples = 0;
+    expect_ok(f, remat_train_largest_batch(model, &options, &batch));
+    assert_int_equal(batch, 96);
+    options.plan_only = true; /* as if there were any number of them */
+    for (uint64_t budget = 4 << 20; budget <= 64 << 20; budget *= 2) {
+        options.budget_bytes = budget;
+        expect_ok(f, remat_train_largest_batch(model, &options, &batch));
+        remat_trainer *trainer;
+        options.batch_size = batch;
+        expect_ok(f, remat_trainer_create(model, &options, &trainer));
+        remat_trainer_destroy(trainer);
+        options.batch_size = batch + 1;
+        assert_int_equal(remat_trainer_create(model, &options, &trainer), REMAT_INFEASIBLE);
+        options.batch_size = 0;
+    }
+    options.budget_bytes = 100;
+    assert_int_equal(remat_train_largest_batch(model, &options, &batch), REMAT_INFEASIBLE);
+    remat_model_destroy(model);
+}
+
+/* A step of several micro-batches costs as much as they do together. */
+static void test_accumulated_cost(void **state)
+{
+    fixture *f = *state;
+    uint64_t costs[2];
+    for (int i = 0; i < 2; i++) {
+        remat_model *model = toy_model(f, "sgd", REMAT_PROPERTIES("learning_rate=0.1"),
+                                       REMAT_PROPERTIES(i ? "accumulate=6" : "accumulate=2", "clip_norm=2"));
+        remat_train_options options = plain_options();
+        options.plan_only = true;
+        remat_trainer *trainer;
+        expect_ok(f, remat_trainer_create(model, &options, &trainer));
+        costs[i] = figures_of(trainer).cost;
+        assert_true(figures_of(trainer).clip_norm == 2);
+        remat_trainer_destroy(trainer);
+        remat_model_destroy(model);
+    }
+    assert_int_equal(costs[1], 3 * costs[0]);
+}
+
+static void test_early_stopping_needs_validation(void **state)
+{
+    fixture *f = *state;
+    toy data = {.fail_at = UINT64_MAX, .scale = 1};
+    remat_model *model = toy_model(f, "sgd", REMAT_PROPERTIES("learning_rate=0.1"),
+                                   REMAT_PROPERTIES("batch_size=4", "early_stopping=3"));
+    remat_train_options options = toy_options(&data);
+    remat_trainer *trainer;
+    expect_ok(f, remat_trainer_create(model, &options, &trainer));
+    remat_trainer_destroy(trainer);
+    options.validation_samples = 0;
+    assert_int_equal(remat_trainer_create(model, &options, &trainer), REMAT_INVALID);
+    assert_non_null(strstr(remat_context_message(f->context), "early_stopping"));
+    remat_model_destroy(model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FIXTURE_TEST(test_curve),
+        FIXTURE_TEST(test_plan_files),
+        FIXTURE_TEST(test_blocks_have_no_plan_file),
+        FIXTURE_TEST(test_largest_batch),
+        FIXTURE_TEST(test_accumulated_cost),
+        FIXTURE_TEST(test_early_stopping_needs_validation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

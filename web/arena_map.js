@@ -1,0 +1,167 @@
+/* The arena: address over time. Every tensor is a rectangle; what stays empty below the top is waste. */
+
+/* A canvas drawn by hand, as sharp as the screen, sharing the x axis of the chart above it. */
+function mapCanvas(canvas, view, chart, draw) {
+  const refresh = () => {
+    const box = canvas.parentElement.getBoundingClientRect(),
+      ratio = devicePixelRatio || 1;
+    canvas.width = Math.round(box.width * ratio);
+    canvas.height = Math.round(box.height * ratio);
+    canvas.style.height = `${box.height}px`;
+    const context = canvas.getContext("2d");
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const left = chart.chartArea.left,
+      right = chart.chartArea.right;
+    const place = {
+      left,
+      right,
+      top: 6,
+      bottom: box.height - 6,
+      width: right - left,
+      x: (value) => left + ((value - view.min) / (view.max - view.min)) * (right - left),
+      value: (x) => view.min + ((x - left) / (right - left)) * (view.max - view.min),
+    };
+    canvas.place = place;
+    context.clearRect(0, 0, box.width, box.height);
+    context.save();
+    context.beginPath();
+    context.rect(left, 0, right - left, box.height);
+    context.clip();
+    draw(context, place);
+    context.restore();
+  };
+  view.onRange.push(refresh);
+  themeListeners.push(refresh);
+  addEventListener("resize", () => requestAnimationFrame(refresh));
+  refresh();
+  followCursor(
+    view,
+    canvas.parentElement,
+    () => canvas.place,
+    (value) => canvas.place.x(value),
+  );
+  memoryMouse(
+    canvas,
+    view,
+    () => canvas.place,
+    (x) => canvas.place.value(x),
+  );
+}
+
+function arenaRectangle(view, made, place, scale, i) {
+  const tensors = made.source.tensors;
+  const x = place.x(view.position(made, tensors.born[i])),
+    end = place.x(view.position(made, Math.min(tensors.ends[i], made.count)));
+  const bottom = place.bottom - tensors.offset[i] * scale,
+    height = tensors.bytes[i] * scale;
+  return { x, y: bottom - height, width: Math.max(end - x, 0.6), height: Math.max(height, 0.6) };
+}
+
+function drawArena(context, place, view, made) {
+  const tensors = made.source.tensors,
+    bytes = made.file.arena.bytes,
+    scale = (place.bottom - place.top) / Math.max(bytes, 1);
+  context.fillStyle = colour("waste");
+  context.fillRect(place.left, place.top, place.width, place.bottom - place.top);
+  const inks = {},
+    edge = colour("page");
+  for (let i = 0; i < tensors.kind.length; i++) {
+    const kind = tensors.kind[i],
+      box = arenaRectangle(view, made, place, scale, i);
+    if (box.x > place.right || box.x + box.width < place.left) continue;
+    inks[kind] = inks[kind] || colour(kindVariable(kind));
+    context.fillStyle = inks[kind];
+    context.fillRect(box.x, box.y, box.width, box.height);
+    if (box.width > 4 && box.height > 4) {
+      context.strokeStyle = edge;
+      context.lineWidth = 0.8;
+      context.strokeRect(box.x + 0.5, box.y + 0.5, box.width - 1, box.height - 1);
+    }
+  }
+}
+
+function arenaSection(file, made, view, chart) {
+  const arena = file.arena,
+    tensors = made && made.source.tensors;
+  if (!arena || !tensors || !tensors.offset) return null;
+  const peak = made.total[made.peak],
+    waste = arena.bytes - peak;
+  const proof = arena.bytes === arena.lower_bound_bytes ? ", and no placement loses less" : "";
+  const lost = `${bytesText(waste)} (${percentText(waste / arena.bytes)}) more than the peak are lost to gaps${proof}.`;
+  const words =
+    `Every tensor in one piece of memory of ${bytesText(arena.bytes)}: address upwards, time to the right. ` +
+    (waste > 0 ? lost : "Nothing is lost to gaps: it is exactly the peak.");
+  const { box, canvas } = plotBox(260, "Map of the arena: address over time");
+  const readout = el("div", { class: "readout" }, el("p", {}, "Point at a rectangle to see whose it is."));
+  const section = el(
+    "div",
+    {},
+    el("h3", {}, "The arena"),
+    el("p", {}, words),
+    box,
+    legend([...made.kinds.map((kind) => [kind.variable, kind.name]), ["waste", "empty"]]),
+    readout,
+  );
+  const frame = el("div", { class: "chosen" });
+  box.append(frame);
+  const describe = (i) =>
+    `${tensorName(made, i)}: ${bytesText(tensors.bytes[i])} at ${countText(tensors.offset[i])}, ` +
+    `steps ${countText(tensors.born[i])} to ${countText(tensors.ends[i] - 1)}.`;
+  const start = () => {
+    mapCanvas(canvas, view, chart, (context, place) => drawArena(context, place, view, made));
+    view.onRange.push(() => {
+      frame.style.display = "none";
+    });
+    canvas.addEventListener("mousemove", (event) => {
+      const at = canvas.getBoundingClientRect(),
+        place = canvas.place;
+      const time = view.cursor,
+        address = ((place.bottom - (event.clientY - at.top)) / (place.bottom - place.top)) * arena.bytes;
+      let chosen = -1;
+      for (let i = 0; i < tensors.kind.length && chosen < 0; i++)
+        if (
+          tensors.born[i] <= time &&
+          time < tensors.ends[i] &&
+          tensors.offset[i] <= address &&
+          address < tensors.offset[i] + tensors.bytes[i]
+        )
+          chosen = i;
+      frame.style.display = chosen < 0 ? "none" : "block";
+      if (chosen >= 0) {
+        const shape = arenaRectangle(view, made, place, (place.bottom - place.top) / arena.bytes, chosen),
+          from = Math.max(shape.x, place.left);
+        Object.assign(frame.style, {
+          left: `${from}px`,
+          top: `${shape.y}px`,
+          width: `${Math.min(shape.x + shape.width, place.right) - from}px`,
+          height: `${shape.height}px`,
+        });
+      }
+      readout.firstChild.textContent = chosen < 0 ? `Empty at step ${countText(time)}.` : describe(chosen);
+    });
+  };
+  section.append(
+    tableDetails(
+      "The largest tensors as a table",
+      [
+        { name: "tensor" },
+        { name: "bytes", number: true },
+        { name: "offset", number: true },
+        { name: "first step", number: true },
+        { name: "last step", number: true },
+      ],
+      () =>
+        [...tensors.bytes.keys()]
+          .sort((a, b) => tensors.bytes[b] - tensors.bytes[a])
+          .slice(0, 200)
+          .map((i) => [
+            tensorName(made, i),
+            countText(tensors.bytes[i]),
+            countText(tensors.offset[i]),
+            tensors.born[i],
+            tensors.ends[i] - 1,
+          ]),
+    ),
+  );
+  return { section, start };
+}

@@ -1,0 +1,231 @@
+/* The layers: what each costs, what was decided, and why that helps. Long tables come in pages. */
+
+const ROWS_A_PAGE = 25;
+
+function decisionTag(decision) {
+  return el("span", { class: `tag ${decision === "recompute" || decision === "keep" ? decision : "mode"}` }, decision);
+}
+
+/* For each layer, whether its saved state is alive at the peak, and for how many steps any of it is held. */
+function stateFacts(made) {
+  const tensors = made && made.source.tensors,
+    facts = {};
+  if (!tensors) return facts;
+  const order = [...tensors.born.keys()]
+    .filter((i) => tensors.kind[i] === "s")
+    .sort((a, b) => tensors.born[a] - tensors.born[b]);
+  for (const i of order) {
+    const fact = (facts[tensors.layer[i]] = facts[tensors.layer[i]] || { atPeak: false, held: 0, until: 0 });
+    fact.held += Math.max(0, tensors.ends[i] - Math.max(tensors.born[i], fact.until));
+    fact.until = Math.max(fact.until, tensors.ends[i]);
+    fact.atPeak = fact.atPeak || (tensors.born[i] <= made.peak && made.peak < tensors.ends[i]);
+  }
+  return facts;
+}
+
+function reasonOf(file, made, facts, i) {
+  const layers = file.layers,
+    decision = layers.decision && layers.decision[i];
+  if (layers.reason) return layers.reason[i];
+  if (!decision || !layers.activation_bytes) return "";
+  const bytes = bytesText(layers.activation_bytes[i]),
+    unit = file.cost_unit;
+  const again = layers.forward_cost[i],
+    base = file.figures.base_cost;
+  const priced = (cost) => costText(cost, unit) + (base ? ` (${percentText(cost / base)} of one pass)` : "");
+  const fact = facts[i];
+  if (decision === "recompute") {
+    const times = layers.forwards[i] - 1;
+    return (
+      `its ${bytes} are held for ${fact ? fact.held : 0} of ${countText(made ? made.steps : 0)} steps only; ` +
+      `running it ${times > 1 ? `${times} times more` : "again"} costs ${priced(again * times)}`
+    );
+  }
+  if (!fact) return decision === "keep" ? "" : `kept as ${decision}`;
+  const how = decision === "keep" ? "" : `kept as ${decision}; `;
+  return (
+    how +
+    (fact.atPeak
+      ? `there is room for its ${bytes} even at the peak; recomputing would cost ${priced(again)}`
+      : `not alive at the peak: keeping its ${bytes} takes no room there`)
+  );
+}
+
+function layerColumns(files, mades) {
+  const file = files[0],
+    layers = file.layers,
+    columns = [];
+  const add = (name, number, value, show) =>
+    columns.push({ name, number, value, show: show || ((i) => String(value(i))) });
+  add("layer", true, (i) => i);
+  add("name", false, (i) => layers.name[i]);
+  if (layers.type) add("type", false, (i) => layers.type[i]);
+  if (layers.block) add("block", false, (i) => layers.block[i]);
+  if (layers.activation_bytes) {
+    add(
+      "activation",
+      true,
+      (i) => layers.activation_bytes[i],
+      (i) => bytesText(layers.activation_bytes[i]),
+    );
+    if (layers.output_bytes)
+      add(
+        "output",
+        true,
+        (i) => layers.output_bytes[i],
+        (i) => bytesText(layers.output_bytes[i]),
+      );
+    add(
+      "forward cost",
+      true,
+      (i) => layers.forward_cost[i],
+      (i) => costText(layers.forward_cost[i], file.cost_unit),
+    );
+    add(
+      "backward cost",
+      true,
+      (i) => layers.backward_cost[i],
+      (i) => costText(layers.backward_cost[i], file.cost_unit),
+    );
+  }
+  files.forEach((each, n) => {
+    if (!each.layers.decision) return;
+    const name = files.length > 1 ? each.label : "decision";
+    add(
+      name,
+      false,
+      (i) => each.layers.decision[i],
+      (i) => decisionTag(each.layers.decision[i]),
+    );
+    add(files.length > 1 ? `forwards ${n + 1}` : "forwards", true, (i) => each.layers.forwards[i]);
+  });
+  if (files.length === 1 && layers.decision && (layers.reason || layers.activation_bytes)) {
+    const facts = stateFacts(mades[0]);
+    add("why", false, (i) => reasonOf(file, mades[0], facts, i));
+  }
+  return columns;
+}
+
+/* One file's table, or several files' decisions beside each other where their layers have the same names. */
+function layerSection(files, mades) {
+  const first = files[0];
+  if (files.some((file) => !file.layers || file.layers.name.length === 0)) return null;
+  if (files.some((file) => file.layers.name.length !== first.layers.name.length)) return null;
+  const columns = layerColumns(files, mades),
+    count = first.layers.name.length;
+  const decided = files.filter((file) => file.layers.decision);
+  const differs = (i) =>
+    decided.length > 1 && decided.some((file) => file.layers.decision[i] !== decided[0].layers.decision[i]);
+  let order = [...Array(count).keys()],
+    sorted = { column: 0, down: false },
+    page = 0,
+    wanted = "",
+    only = "all";
+  const search = el("input", {
+    type: "search",
+    placeholder: "layer name",
+    "aria-label": "Show layers whose name contains",
+  });
+  const choices = [["all", "all layers"]];
+  if (decided.length) choices.push(["recompute", "recomputed"], ["kept", "kept"]);
+  if (decided.length > 1) choices.push(["differs", "decided differently"]);
+  const filter = el(
+    "select",
+    { "aria-label": "Which layers to show" },
+    ...choices.map(([value, text]) => el("option", { value }, text)),
+  );
+  const back = el("button", { type: "button" }, "Back"),
+    next = el("button", { type: "button" }, "Next"),
+    where = el("span", { class: "quiet", "aria-live": "polite" });
+  const heads = columns.map((column, c) =>
+    el(
+      "th",
+      { scope: "col", class: column.number ? "number" : null },
+      el(
+        "button",
+        {
+          type: "button",
+          onclick: () => {
+            sorted = { column: c, down: sorted.column === c && !sorted.down };
+            refresh();
+          },
+        },
+        column.name,
+      ),
+    ),
+  );
+  const body = el("tbody", {});
+  const refresh = () => {
+    const matches = (i) =>
+      first.layers.name[i].toLowerCase().includes(wanted) &&
+      (only === "all" ||
+        (only === "differs"
+          ? differs(i)
+          : decided.some((file) => (file.layers.decision[i] === "recompute") === (only === "recompute"))));
+    order = [...Array(count).keys()].filter(matches);
+    const value = columns[sorted.column].value,
+      sign = sorted.down ? -1 : 1;
+    if (sorted.column !== 0 || sorted.down)
+      order.sort((a, b) => {
+        const x = value(a),
+          y = value(b);
+        return x < y ? -sign : x > y ? sign : a - b;
+      });
+    page = Math.min(page, Math.max(0, Math.ceil(order.length / ROWS_A_PAGE) - 1));
+    heads.forEach((head, c) => {
+      if (c === sorted.column) head.setAttribute("aria-sort", sorted.down ? "descending" : "ascending");
+      else head.removeAttribute("aria-sort");
+    });
+    const shown = order.slice(page * ROWS_A_PAGE, (page + 1) * ROWS_A_PAGE);
+    body.replaceChildren(
+      ...shown.map((i) =>
+        el(
+          "tr",
+          { class: differs(i) ? "differs" : null },
+          ...columns.map((column) =>
+            el(
+              column.name === "name" ? "th" : "td",
+              { class: column.number ? "number" : null, scope: column.name === "name" ? "row" : null },
+              column.show(i),
+            ),
+          ),
+        ),
+      ),
+    );
+    where.textContent =
+      order.length === 0
+        ? "no layer"
+        : `${countText(page * ROWS_A_PAGE + 1)}–${countText(page * ROWS_A_PAGE + shown.length)} of ${countText(order.length)}`;
+    back.disabled = page === 0;
+    next.disabled = (page + 1) * ROWS_A_PAGE >= order.length;
+  };
+  search.addEventListener("input", () => {
+    wanted = search.value.toLowerCase();
+    page = 0;
+    refresh();
+  });
+  filter.addEventListener("change", () => {
+    only = filter.value;
+    page = 0;
+    refresh();
+  });
+  back.addEventListener("click", () => {
+    page--;
+    refresh();
+  });
+  next.addEventListener("click", () => {
+    page++;
+    refresh();
+  });
+  refresh();
+  const table = el("table", {}, el("thead", {}, el("tr", {}, ...heads)), body);
+  const title = files.length > 1 ? "The layers side by side" : "The layers";
+  const section = el(
+    "div",
+    {},
+    el("h3", {}, title),
+    el("div", { class: "tools" }, search, filter, back, next, where),
+    el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": title }, table),
+  );
+  return { section, start: () => null };
+}

@@ -1,0 +1,378 @@
+/* Memory over the steps: one file stacked by kind, or several files as lines on one axis.
+ * A view is the part of the axis that is shown; all pictures of a file share one and move together. */
+
+function makeView(mades) {
+  const lead = mades.reduce((longest, made) => (made.steps > longest.steps ? made : longest));
+  const view = { mades, lead, axis: "step", cursor: null, onRange: [], onCursor: [], min: 0, max: 1 };
+  view.position = (made, i) => {
+    if (view.axis === "cost") return made.begin[i];
+    return i >= made.count ? made.steps : made.stepOf(i);
+  };
+  /* The step (or column) that covers an axis value. */
+  view.indexAt = (made, x) => {
+    let low = 0,
+      high = made.count;
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if (view.position(made, middle) <= x) low = middle;
+      else high = middle;
+    }
+    return low;
+  };
+  view.end = () => Math.max(...mades.map((made) => view.position(made, made.count)));
+  view.show = (min, max) => {
+    const end = view.end(),
+      least = Math.min(end, view.axis === "step" ? 4 : end / 1e5);
+    const width = Math.min(Math.max(max - min, least), end);
+    view.min = Math.min(Math.max(min, 0), end - width);
+    view.max = view.min + width;
+    for (const listener of [...view.onRange, ...view.onCursor]) listener();
+  };
+  view.all = () => view.show(0, view.end());
+  view.zoom = (factor, centre) => {
+    const at = centre === undefined ? (view.min + view.max) / 2 : centre;
+    view.show(at - (at - view.min) * factor, at + (view.max - at) * factor);
+  };
+  view.pan = (share) => {
+    const by = (view.max - view.min) * share;
+    view.show(view.min + by, view.max + by);
+  };
+  view.point = (i) => {
+    view.cursor = i;
+    const x = view.cursorValue(),
+      half = (view.max - view.min) / 2;
+    if (x < view.min || x > view.max) view.show(x - half, x + half);
+    else for (const listener of view.onCursor) listener();
+  };
+  /* The middle of the step under the cursor. */
+  view.cursorValue = () => (view.position(lead, view.cursor) + view.position(lead, view.cursor + 1)) / 2;
+  view.max = view.end();
+  return view;
+}
+
+/* Points of a step function: each value holds until the next. */
+function stepPoints(view, made, values, columns) {
+  const from = view.indexAt(made, view.min),
+    to = Math.min(view.indexAt(made, view.max) + 1, made.count);
+  const points = thinned(made, from, to, columns).map((i) => ({ x: view.position(made, i), y: values[i] }));
+  if (points.length > 0) points.push({ x: view.position(made, to), y: points[points.length - 1].y });
+  return points;
+}
+
+function textOver(context, text, x, y, align, ink) {
+  context.textAlign = align;
+  context.lineWidth = 4;
+  context.strokeStyle = colour("page");
+  context.strokeText(text, x, y);
+  context.fillStyle = ink;
+  context.fillText(text, x, y);
+}
+
+/* Lines across and the peak's mark, drawn over the stack. */
+function memoryMarks(view, mades, lines) {
+  return {
+    id: "memoryMarks",
+    afterDatasetsDraw(chart) {
+      const { ctx, chartArea: area, scales } = chart;
+      ctx.save();
+      ctx.font = "12px system-ui, sans-serif";
+      ctx.textBaseline = "bottom";
+      for (const line of lines) {
+        const y = scales.y.getPixelForValue(line.value);
+        if (y < area.top - 1 || y > area.bottom) continue;
+        ctx.setLineDash(line.dash);
+        ctx.lineWidth = 1.5;
+        ctx.strokeStyle = colour(line.variable);
+        ctx.beginPath();
+        ctx.moveTo(area.left, y);
+        ctx.lineTo(area.right, y);
+        ctx.stroke();
+        ctx.setLineDash([]);
+        textOver(ctx, line.text, area.right - 6, y - 3, "right", colour(line.variable));
+      }
+      if (mades.length === 1) markPeak(chart, view, mades[0]);
+      ctx.restore();
+    },
+  };
+}
+
+function markPeak(chart, view, made) {
+  const { ctx, chartArea: area, scales } = chart;
+  const i = made.peak,
+    x = scales.x.getPixelForValue((view.position(made, i) + view.position(made, i + 1)) / 2);
+  if (x < area.left || x > area.right) return;
+  const y = scales.y.getPixelForValue(made.total[i]);
+  ctx.fillStyle = colour("mark");
+  ctx.beginPath();
+  ctx.moveTo(x, y);
+  ctx.lineTo(x - 5, y - 8);
+  ctx.lineTo(x + 5, y - 8);
+  ctx.fill();
+  const name = stepName(made, i);
+  const text = `peak ${bytesText(made.total[i])}, step ${countText(made.stepOf(i))}${name ? `: ${name}` : ""}`;
+  const half = ctx.measureText(text).width / 2;
+  textOver(
+    ctx,
+    text,
+    Math.min(Math.max(x, area.left + half + 4), area.right - half - 4),
+    y - 10,
+    "center",
+    colour("mark"),
+  );
+}
+
+/* A line that follows the cursor. It is an element of its own, so that moving it redraws nothing. */
+function followCursor(view, box, area, pixelOf) {
+  const line = el("div", { class: "cursor" });
+  box.append(line);
+  view.onCursor.push(() => {
+    const x = view.cursor === null ? -1 : pixelOf(view.cursorValue()),
+      { left, right, top, bottom } = area();
+    Object.assign(line.style, {
+      display: x >= left && x <= right ? "block" : "none",
+      left: `${x}px`,
+      top: `${top}px`,
+      height: `${bottom - top}px`,
+    });
+  });
+}
+
+function memoryLines(file, peak) {
+  const figures = file.figures || {},
+    lines = [];
+  const budget =
+    file.kind === "model"
+      ? figures.arena_budget_bytes
+      : figures.budget_bytes; /* what the chart shows is the arena alone */
+  if (budget && budget <= 4 * peak)
+    lines.push({
+      value: budget,
+      text: (file.kind === "model" ? "budget of the arena " : "budget ") + bytesText(budget),
+      variable: "text",
+      dash: [6, 4],
+    });
+  if (figures.base_peak_bytes > peak && figures.base_peak_bytes <= 4 * peak)
+    lines.push({
+      value: figures.base_peak_bytes,
+      text: `everything kept: ${bytesText(figures.base_peak_bytes)}`,
+      variable: "quiet",
+      dash: [2, 3],
+    });
+  return lines;
+}
+
+function memoryChart(canvas, view, lines) {
+  const mades = view.mades,
+    stacked = mades.length === 1;
+  const datasets = stacked
+    ? mades[0].kinds.map((kind, i) => ({
+        label: kind.name,
+        fillVariable: kind.variable,
+        lineVariable: kind.variable,
+        made: mades[0],
+        values: mades[0].sums[kind.key],
+        fill: i ? "-1" : "origin",
+        borderWidth: 0.5,
+        pointRadius: 0,
+        stepped: "before",
+      }))
+    : mades.map((made, i) => ({
+        label: made.file.label,
+        lineVariable: `file-${i % 4}`,
+        made,
+        values: made.total,
+        fill: false,
+        borderWidth: 2,
+        pointRadius: 0,
+        stepped: "before",
+      }));
+  for (const set of datasets) {
+    set.data = [];
+    set.parsing = false;
+  }
+  const top = Math.max(...mades.map((made) => made.total[made.peak]), ...lines.map((line) => line.value), 1);
+  const chart = new Chart(canvas, {
+    type: "line",
+    data: { datasets },
+    plugins: [memoryMarks(view, mades, lines)],
+    options: chartOptions({
+      events: [],
+      layout: { padding: { top: 4 } },
+      plugins: { legend: { display: false }, tooltip: { enabled: false } },
+      scales: {
+        x: axisOptions("step", {
+          ticks: {
+            maxTicksLimit: 12,
+            maxRotation: 0,
+            callback: (value) => (view.axis === "step" ? countText(value) : costText(value, mades[0].file.cost_unit)),
+          },
+        }),
+        y: axisOptions("bytes alive", {
+          stacked,
+          min: 0,
+          max: top * 1.1,
+          afterBuildTicks: (axis) => {
+            axis.ticks = byteTicks(0, axis.max, 6);
+          },
+          ticks: { callback: bytesText },
+        }),
+      },
+    }),
+  });
+  const refresh = () => {
+    const columns = Math.max(200, Math.floor(canvas.clientWidth));
+    for (const set of chart.data.datasets) set.data = stepPoints(view, set.made, set.values, columns);
+    chart.options.scales.x.min = view.min;
+    chart.options.scales.x.max = view.max;
+    chart.options.scales.x.title.text = view.axis === "step" ? "step of the schedule" : "cost so far";
+    restyle(chart);
+  };
+  view.onRange.push(refresh);
+  themeListeners.push(refresh);
+  refresh();
+  followCursor(
+    view,
+    canvas.parentElement,
+    () => chart.chartArea,
+    (value) => chart.scales.x.getPixelForValue(value),
+  );
+  memoryMouse(
+    canvas,
+    view,
+    () => chart.chartArea,
+    (x) => chart.scales.x.getValueForPixel(x),
+  );
+  return chart;
+}
+
+/* Hovering points, dragging chooses a range, a double click shows all. `area()` is the plot's part of the canvas. */
+function memoryMouse(canvas, view, area, valueAt) {
+  let from = null;
+  const inside = (event) => {
+    const box = canvas.getBoundingClientRect();
+    return event.clientX - box.left;
+  };
+  canvas.addEventListener("mousemove", (event) => {
+    const x = inside(event),
+      { left, right } = area();
+    if (x < left || x > right) return;
+    view.point(view.indexAt(view.lead, valueAt(x)));
+  });
+  canvas.addEventListener("mousedown", (event) => {
+    from = inside(event);
+    event.preventDefault();
+  });
+  addEventListener("mouseup", (event) => {
+    if (from === null) return;
+    const to = inside(event),
+      begin = from;
+    from = null;
+    if (Math.abs(to - begin) > 5) view.show(valueAt(Math.min(begin, to)), valueAt(Math.max(begin, to)));
+  });
+  canvas.addEventListener("dblclick", () => view.all());
+}
+
+/* Buttons that do what the mouse does, and a slider that walks through the steps. */
+function memoryTools(view) {
+  const made = view.lead;
+  const button = (text, label, act) =>
+    el("button", { type: "button", "aria-label": label, title: label, onclick: act }, text);
+  const slider = el("input", {
+    type: "range",
+    min: 0,
+    max: made.count - 1,
+    step: 1,
+    value: made.peak,
+    "aria-label": "Step to look at",
+  });
+  slider.addEventListener("input", () => view.point(+slider.value));
+  view.onCursor.push(() => {
+    if (view.cursor === null) return;
+    slider.value = view.cursor;
+    slider.setAttribute(
+      "aria-valuetext",
+      `step ${made.stepOf(view.cursor)}, ${stepName(made, view.cursor)}, ${bytesText(made.total[view.cursor])}`,
+    );
+  });
+  const axis = el(
+    "select",
+    { "aria-label": "What the axis counts" },
+    el("option", { value: "step" }, "by steps"),
+    el("option", { value: "cost" }, "by cost (time)"),
+  );
+  axis.addEventListener("change", () => {
+    view.axis = axis.value;
+    view.all();
+  });
+  const costs = view.mades.every((each) => each.begin);
+  return el(
+    "div",
+    { class: "tools" },
+    button("+", "Zoom in", () => view.zoom(0.5, view.cursor === null ? undefined : view.position(made, view.cursor))),
+    button("−", "Zoom out", () => view.zoom(2)),
+    button("←", "Move left", () => view.pan(-0.25)),
+    button("→", "Move right", () => view.pan(0.25)),
+    button("All", "Show all steps", () => view.all()),
+    button("Peak", "Go to the peak", () => view.point(made.peak)),
+    slider,
+    costs ? axis : null,
+  );
+}
+
+/* Who is alive in the step under the cursor. */
+function memoryReadout(view) {
+  const made = view.mades[0],
+    head = el("p", { "aria-live": "polite" }),
+    list = el("ul", {});
+  const box = el("div", { class: "readout" }, head, list);
+  let shown = -1;
+  const refresh = () => {
+    const i = view.cursor === null ? made.peak : view.cursor;
+    if (i === shown) return;
+    shown = i;
+    const name = stepName(made, i);
+    head.textContent =
+      `Step ${countText(made.stepOf(i))} of ${countText(made.steps)}${name ? `, ${name}` : ""}: ` +
+      `${bytesText(made.total[i])} alive${i === made.peak ? ", the peak" : ""}.`;
+    const alive = aliveAt(made, i),
+      tensors = made.source.tensors;
+    const line = (variable, text, bytes) =>
+      el("li", {}, swatch(variable), el("span", { title: text }, text), el("b", {}, bytesText(bytes)));
+    const rows = alive
+      .slice(0, 24)
+      .map((t) => line(kindVariable(tensors.kind[t]), tensorName(made, t), tensors.bytes[t]));
+    if (!made.exact) for (const kind of made.kinds) rows.push(line(kind.variable, kind.name, made.sums[kind.key][i]));
+    if (alive.length > 24) rows.push(el("li", {}, el("span", {}, `and ${countText(alive.length - 24)} more`)));
+    list.replaceChildren(...rows);
+  };
+  view.onCursor.push(refresh);
+  refresh();
+  return box;
+}
+
+/* Of several files: what each holds at the cursor. */
+function totalsReadout(view) {
+  const head = el("p", { "aria-live": "polite" }, "Point at the chart, or move the slider, to read it."),
+    list = el("ul", { class: "rows" });
+  view.onCursor.push(() => {
+    if (view.cursor === null) return;
+    const x = view.position(view.lead, view.cursor);
+    head.textContent =
+      view.axis === "step" ? `Step ${countText(x)}` : `After a cost of ${costText(x, view.lead.file.cost_unit)}`;
+    list.replaceChildren(
+      ...view.mades.map((made, n) => {
+        const over = x >= view.position(made, made.count),
+          i = view.indexAt(made, x),
+          name = over ? "done" : stepName(made, i);
+        return el(
+          "li",
+          {},
+          swatch(`file-${n % 4}`),
+          el("span", {}, made.file.label + (name ? `, ${name}` : "")),
+          el("b", {}, over ? "–" : bytesText(made.total[i])),
+        );
+      }),
+    );
+  });
+  return el("div", { class: "readout" }, head, list);
+}
