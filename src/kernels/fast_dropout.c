@@ -47,7 +47,7 @@ FAST_INLINE pairs odd_of_both(pairs a, pairs b)
 /* The numbers of the blocks first .. first + BLOCKS - 1; first is a multiple of BLOCKS, so that the high word of the
  * counter is the same for all. The even lanes take the first half of the blocks and the odd lanes the second: then the
  * numbers come out in order. */
-FAST_INLINE void draw(const remat_random *stream, uint64_t first, uint32_t numbers[GROUP])
+FAST_INLINE void draw_group(const remat_random *stream, uint64_t first, uint32_t numbers[GROUP])
 {
     pairs c0, c1 = (first >> 32) - (pairs){0};
     for (uint64_t i = 0; i < BLOCKS; i++)
@@ -96,7 +96,17 @@ void FAST(dropout)(const kernel_run *run, size_t count, const remat_random *stre
 #pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static)
     for (size_t from = 0; from < count; from += GROUP) {
         uint32_t numbers[GROUP];
-        draw(stream, from / 4, numbers);
+        draw_group(stream, from / 4, numbers);
         dropout_group(count - from < GROUP ? count - from : GROUP, numbers, keep, x + from, y + from, accumulate);
+    }
+}
+
+void FAST(draw)(const kernel_run *run, const remat_random *stream, uint64_t first, size_t count, uint32_t *numbers)
+{
+#pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static)
+    for (size_t from = 0; from < count; from += GROUP) {
+        uint32_t group[GROUP];
+        draw_group(stream, (first + from) / 4, group);
+        memcpy(numbers + from, group, (count - from < GROUP ? count - from : GROUP) * sizeof *numbers);
     }
 }

@@ -196,22 +196,26 @@ typedef struct kernel_table {
     void (*adam)(const kernel_run *run, const kernel_adam *options, size_t count, const real *gradient, real *weight,
                  real *first, real *second);
 
+    /* The 32-bit numbers first .. first+count-1 of the stream, as remat_random_block counts them; first is a multiple of
+     * 64. */
+    void (*draw)(const kernel_run *run, const remat_random *stream, uint64_t first, size_t count, uint32_t *numbers);
+
     /* Multiply-adds on registers and nothing else, on all threads, to find the machine's limit: returns how many floating
      * point operations that were. */
     double (*exercise)(const kernel_run *run, size_t rounds);
 } kernel_table;
 
 /* Every function of the table by name: tables are filled, and their functions declared, from this list. */
-#define KERNEL_LIST(X)                                                                                        \
-    X(product)                                                                                                \
-    X(activate)                                                                                               \
-    X(activate_backward)                                                                                      \
-    X(softmax) X(softmax_backward) X(add) X(multiply) X(accumulate) X(scale) X(column_sums) X(sum_of_squares) \
-        X(normalize) X(normalize_backward) X(batch_statistics) X(batch_normalize) X(batch_normalize_backward) \
-            X(attention) X(attention_backward) X(gather) X(gather_backward) X(dropout) X(convolve)            \
-                X(convolve_backward_weight) X(convolve_backward_input) X(pool_max) X(pool_max_backward)       \
-                    X(pool_average) X(pool_average_backward) X(cross_entropy) X(squared_error)                \
-                        X(squared_error_backward) X(sgd) X(adam) X(exercise)
+#define KERNEL_LIST(X)                                                                                               \
+    X(product)                                                                                                       \
+    X(activate)                                                                                                      \
+    X(activate_backward)                                                                                             \
+    X(softmax)                                                                                                       \
+    X(softmax_backward) X(add) X(multiply) X(accumulate) X(scale) X(column_sums) X(sum_of_squares) X(normalize)      \
+        X(normalize_backward) X(batch_statistics) X(batch_normalize) X(batch_normalize_backward) X(attention)        \
+            X(attention_backward) X(gather) X(gather_backward) X(dropout) X(convolve) X(convolve_backward_weight)    \
+                X(convolve_backward_input) X(pool_max) X(pool_max_backward) X(pool_average) X(pool_average_backward) \
+                    X(cross_entropy) X(squared_error) X(squared_error_backward) X(sgd) X(adam) X(draw) X(exercise)
 
 /* The tables. `fast` is the best for this processor; in a build for double it is the reference. */
 const kernel_table *kernels_reference(void);

@@ -16,3 +16,14 @@ void reference_dropout(const kernel_run *run, size_t count, const remat_random *
         }
     }
 }
+
+void reference_draw(const kernel_run *run, const remat_random *stream, uint64_t first, size_t count, uint32_t *numbers)
+{
+#pragma omp parallel for num_threads(run->threads)
+    for (size_t from = 0; from < count; from += 4) {
+        uint32_t block[4];
+        remat_random_block(stream, (first + from) / 4, block);
+        for (size_t i = from; i < count && i < from + 4; i++)
+            numbers[i] = block[i - from];
+    }
+}

@@ -54,23 +54,28 @@ static float normal(const normal_table *table, uint32_t bits)
     return table->at[cell] + (table->at[cell + 1] - table->at[cell]) * share;
 }
 
-static void fill_random(const network_parameter *parameter, const normal_table *table, remat_random stream, int threads,
-                        real *values)
+enum { CHUNK = 1024 }; /* numbers drawn at a time; a multiple of 64 */
+
+static void fill_random(const network_parameter *parameter, const normal_table *table, const remat_random *stream,
+                        const kernel_table *kernels, int threads, real *values)
 {
     const float scale = (float)parameter->about.fill_scale;
     const bool is_normal = parameter->about.fill == LAYER_NORMAL;
-    uint64_t count = parameter->values, blocks = (count + 3) / 4;
-#pragma omp parallel for num_threads(threads) if (count > 10000)
-    for (uint64_t b = 0; b < blocks; b++) {
-        uint32_t bits[4];
-        remat_random_block(&stream, b, bits);
-        for (uint64_t i = 0; i < 4 && 4 * b + i < count; i++)
-            values[4 * b + i] = is_normal ? (real)(scale * normal(table, bits[i]))
-                                          : (real)(scale * ((float)(bits[i] >> 8) * 0x1p-23f - 1.0f));
+    const kernel_run alone = {1, NULL};
+    uint64_t count = parameter->values;
+#pragma omp parallel for num_threads(threads) if (count > 16 * CHUNK)
+    for (uint64_t from = 0; from < count; from += CHUNK) {
+        uint32_t bits[CHUNK];
+        size_t some = count - from < CHUNK ? (size_t)(count - from) : CHUNK;
+        kernels->draw(&alone, stream, from, some, bits);
+        for (size_t i = 0; i < some; i++)
+            values[from + i] = is_normal ? (real)(scale * normal(table, bits[i]))
+                                         : (real)(scale * ((float)(bits[i] >> 8) * 0x1p-23f - 1.0f));
     }
 }
 
-remat_status parameters_fill(const remat_network *network, real *const *values, uint64_t seed, int threads)
+remat_status parameters_fill(const remat_network *network, real *const *values, uint64_t seed,
+                             const kernel_table *kernels, int threads)
 {
     normal_table *table = remat_alloc(network->context, 1, sizeof *table);
     if (!table)
@@ -83,7 +88,8 @@ remat_status parameters_fill(const remat_network *network, real *const *values, 
                 values[p][i] = parameter->about.fill == LAYER_ONES;
             continue;
         }
-        fill_random(parameter, table, remat_random_stream(seed, PARAMETER_STREAM + (uint32_t)p, 0), threads, values[p]);
+        remat_random stream = remat_random_stream(seed, PARAMETER_STREAM + (uint32_t)p, 0);
+        fill_random(parameter, table, &stream, kernels, threads, values[p]);
     }
     remat_release(network->context, table, 1, sizeof *table);
     return REMAT_OK;

@@ -3,7 +3,9 @@
 
 #include "model/network.h"
 
-/* Fills every parameter as its layer says, from the seed. The same bits with any number of threads. */
-remat_status parameters_fill(const remat_network *network, real *const *values, uint64_t seed, int threads);
+/* Fills every parameter as its layer says, from the seed. The same bits with any kernels and number of
+ * threads. */
+remat_status parameters_fill(const remat_network *network, real *const *values, uint64_t seed,
+                             const kernel_table *kernels, int threads);
 
 #endif

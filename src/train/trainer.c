@@ -142,7 +142,8 @@ static remat_status create(remat_trainer *trainer, const remat_train_options *op
     REMAT_TRY(open_data(trainer));
     REMAT_TRY(trainer_plan(trainer));
     REMAT_TRY(trainer_allocate(trainer));
-    REMAT_TRY(parameters_fill(trainer->network, trainer->parameter_values, trainer->seed, trainer->run.threads));
+    REMAT_TRY(parameters_fill(trainer->network, trainer->parameter_values, trainer->seed, trainer->kernels,
+                              trainer->run.threads));
     return make_executors(trainer);
 }
 

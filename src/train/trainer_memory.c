@@ -1,4 +1,5 @@
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/alloc.h"
 #include "base/checked.h"
@@ -20,6 +21,16 @@ uint64_t trainer_fixed_bytes(const remat_trainer *trainer)
     return bytes + (uint64_t)trainer->run.threads * trainer->kernels->scratch_bytes;
 }
 
+/* Large areas are asked for in large pages: fewer faults at the start, fewer misses in every step. Only whole large pages
+ * inside the area, so that no memory outside of it is touched; a system that does not know the wish ignores it. */
+static void wish_for_large_pages(char *memory, uint64_t bytes)
+{
+    const uintptr_t page = (uintptr_t)2 << 20;
+    uintptr_t first = ((uintptr_t)memory + page - 1) & ~(page - 1), end = ((uintptr_t)memory + bytes) & ~(page - 1);
+    if (end > first)
+        madvise((void *)first, end - first, MADV_HUGEPAGE);
+}
+
 static remat_status allocate_area(remat_trainer *trainer, trainer_area *area, uint64_t bytes)
 {
     if (bytes == 0)
@@ -29,6 +40,7 @@ static remat_status allocate_area(remat_trainer *trainer, trainer_area *area, ui
         return REMAT_NO_MEMORY;
     area->bytes = bytes;
     trainer->allocated += bytes;
+    wish_for_large_pages(area->memory, bytes);
     return REMAT_OK;
 }
 

@@ -68,11 +68,36 @@ static void values_are_kept_by_the_stream(void **state)
     free(y);
 }
 
+static void numbers_are_those_of_the_stream(void **state)
+{
+    (void)state;
+    enum { COUNT = 5000 };
+    static uint32_t numbers[2][COUNT + 1];
+    remat_random stream = remat_random_stream(8, 9, 10);
+    kernel_run run = {2, NULL};
+    for (uint64_t first = 0; first < ((uint64_t)1 << 34); first = first * 5 + 64) {
+        size_t count = COUNT - first % 7;
+        const kernel_table *const tables[] = {kernels_reference(), kernels_fast()};
+        for (int t = 0; t < 2; t++) {
+            numbers[t][count] = 77; /* not to be touched */
+            tables[t]->draw(&run, &stream, first, count, numbers[t]);
+            assert_int_equal(numbers[t][count], 77);
+        }
+        assert_memory_equal(numbers[0], numbers[1], count * sizeof(uint32_t));
+        for (size_t i = 0; i < count; i++) {
+            uint32_t block[4];
+            remat_random_block(&stream, (first + i) / 4, block);
+            assert_int_equal(numbers[0][i], block[(first + i) % 4]);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fast_has_the_bits_of_the_reference),
         cmocka_unit_test(values_are_kept_by_the_stream),
+        cmocka_unit_test(numbers_are_those_of_the_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
