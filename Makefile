@@ -39,7 +39,7 @@ install: all
 	cmake --install build
 
 clean:
-	rm -rf build build-check build-sanitize build.log
+	rm -rf build build-check build-sanitize build-threads build.log
 
 # Both install what is missing, by name, and do nothing where nothing is.
 packages:

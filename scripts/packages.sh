@@ -7,7 +7,7 @@ needed=""
 for job in "$@"; do
   case $job in
     build) needed="$needed gcc libc6-dev make cmake libxxhash-dev libjs-chart.js" ;;
-    check) needed="$needed pkg-config libcmocka-dev libjansson-dev cmark-gfm" ;;
+    check) needed="$needed pkg-config libcmocka-dev libjansson-dev cmark-gfm clang libomp-dev libclang-rt-14-dev" ;;
     browser) needed="$needed chromium chromium-driver curl" ;;
     access) needed="$needed npm" ;;
     docs) needed="$needed cmark-gfm" ;;

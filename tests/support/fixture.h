@@ -57,7 +57,14 @@ remat_status make_plan(fixture *f, const remat_profile *profile, const char *str
 double cpu_seconds(void);
 
 /* How much work a test may do: sanitized builds are several times slower. */
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__)
+#define TESTS_SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define TESTS_SANITIZED
+#endif
+#endif
+#ifdef TESTS_SANITIZED
 #define LESS_WHEN_SANITIZED(plain, sanitized) (sanitized)
 #else
 #define LESS_WHEN_SANITIZED(plain, sanitized) (plain)
