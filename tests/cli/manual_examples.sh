@@ -8,7 +8,7 @@ ln -s "$(realpath "$REMAT")" "$work/bin/remat"
 ln -s "$PWD/examples" "$work/run/examples"
 PATH=$work/bin:$PATH
 export PATH COLUMNS=80 LC_ALL=C.UTF-8
-for page in docs/concepts.md docs/choosing-a-budget.md docs/troubleshooting.md; do
+for page in docs/get-started.md docs/concepts.md docs/choosing-a-budget.md docs/troubleshooting.md; do
   rm -rf "$work/blocks"
   mkdir "$work/blocks"
   # One pair of files a command: what to run, and what it prints.
