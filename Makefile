@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-.PHONY: all demo check check-browser check-access docs bench install clean packages packages-check
+.PHONY: all demo check check-long check-browser check-access docs bench install clean packages packages-check
 
 all: packages
 	@cmake -S . -B build -DCMAKE_INSTALL_PREFIX=$(PREFIX) > build.log 2>&1 || { cat build.log; exit 1; }
@@ -14,6 +14,12 @@ demo: all
 
 check: packages-check
 	@scripts/check.sh $(JOBS)
+
+# What takes too long for every change: all examples and random models under every strategy for 200 steps each.
+check-long: packages-check
+	@cmake -S . -B build-check -DREMAT_TESTS=ON -DREMAT_STRICT=ON > /dev/null
+	@cmake --build build-check -j $(JOBS) --target test_bits -- --no-print-directory -s
+	REMAT_STEPS=200 build-check/tests/test_bits
 
 # The report's pages in a real browser. `make check` runs these too where Chromium is installed; this installs it.
 check-browser: all

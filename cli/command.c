@@ -65,6 +65,17 @@ uint64_t command_count(struct argp_state *state, remat_context *context, const c
     return count;
 }
 
+uint64_t command_batch(struct argp_state *state, remat_context *context, const char *text, bool *largest)
+{
+    bool automatic = largest && strcmp(text, "auto") == 0;
+    uint64_t batch = automatic ? 0 : command_count(state, context, text);
+    if (batch == 0 && !automatic)
+        argp_error(state, "--batch takes a number from 1 on%s", largest ? ", or auto" : "");
+    if (largest)
+        *largest = automatic;
+    return batch;
+}
+
 unsigned command_threads(struct argp_state *state, remat_context *context, const char *text)
 {
     uint64_t count = command_count(state, context, text);

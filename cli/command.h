@@ -17,6 +17,7 @@ int command_sweep(remat_context *context, int argc, char **argv);
 int command_check(remat_context *context, int argc, char **argv);
 int command_arena(remat_context *context, int argc, char **argv);
 int command_report(remat_context *context, int argc, char **argv);
+int command_layers(remat_context *context, int argc, char **argv);
 int command_doctor(remat_context *context, int argc, char **argv);
 int command_train(remat_context *context, int argc, char **argv);
 int command_eval(remat_context *context, int argc, char **argv);
@@ -43,6 +44,8 @@ void command_close(FILE *stream);
 uint64_t command_size(struct argp_state *state, remat_context *context, const char *text);
 /* The same for a count. */
 uint64_t command_count(struct argp_state *state, remat_context *context, const char *text);
+/* And for the samples of a batch, at least 1. Where `largest` is not NULL, "auto" sets it and gives 0. */
+uint64_t command_batch(struct argp_state *state, remat_context *context, const char *text, bool *largest);
 /* And for a number of threads. */
 unsigned command_threads(struct argp_state *state, remat_context *context, const char *text);
 

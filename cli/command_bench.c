@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "run_text.h"
 
 enum { OPTION_STRATEGY = 256, OPTION_STEPS, OPTION_BATCH, OPTION_KERNELS, OPTION_JSON };
 enum { FORWARD, RECOMPUTE, GRADIENT, DERIVATIVE, APPLY, PHASES };
@@ -25,8 +26,9 @@ typedef struct bench_command {
 } bench_command;
 
 static const struct argp_option options[] = {
-    {"budget", 'b', "SIZE", 0, "train within SIZE bytes in all (default: everything kept)", 0},
-    {"strategy", OPTION_STRATEGY, "NAME[:ARG]", 0, "what to keep (default: everything)", 0},
+    {"budget", 'b', "SIZE", 0, "train within SIZE bytes in all (default: any, whatever budget the model has)", 0},
+    {"strategy", OPTION_STRATEGY, "NAME[:ARG]", 0, "what to keep (default: everything, or the best within --budget)",
+     0},
     {"steps", OPTION_STEPS, "N", 0, "steps to time after the first (default: 10)", 0},
     {"batch", OPTION_BATCH, "N", 0, "samples a micro-batch (default: the model's)", 0},
     {"threads", 'j', "N", 0, "threads to compute with (default: all cores)", 0},
@@ -46,7 +48,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         if (command->steps == 0)
             argp_error(state, "--steps takes a number from 1 on");
         break;
-    case OPTION_BATCH: command->options.batch_size = command_count(state, command->context, argument); break;
+    case OPTION_BATCH: command->options.batch_size = command_batch(state, command->context, argument, NULL); break;
     case OPTION_KERNELS: command->options.kernels = argument; break;
     case OPTION_JSON: command->json = true; break;
     case ARGP_KEY_ARG:
@@ -151,8 +153,8 @@ static void print_json(const bench_command *command, const remat_machine_limits 
         const layer_times *layer = &command->layers[i];
         if (!layer->name)
             continue;
-        printf("%s\n  {\"name\": \"%s\", \"flops\": %.0f, \"bytes\": %.0f", first ? "" : ",", layer->name,
-               layer->flops / steps, layer->bytes / steps);
+        run_text_json_text(stdout, first ? "\n  {" : ",\n  {", "name", layer->name);
+        printf(", \"flops\": %.0f, \"bytes\": %.0f", layer->flops / steps, layer->bytes / steps);
         for (int p = 0; p < PHASES; p++)
             printf(", \"%s_seconds\": %.9g", phases[p], layer->seconds[p] / steps);
         putchar('}');
@@ -209,8 +211,11 @@ int command_bench(remat_context *context, int argc, char **argv)
     bench_command command = {.context = context, .steps = 10};
     remat_train_options_init(&command.options);
     command_parse(&argp, argc, argv, &command);
-    if (!command.options.strategy && command.options.budget_bytes == REMAT_NO_BUDGET)
-        command.options.strategy = "none";
+    if (command.options.budget_bytes == REMAT_NO_BUDGET) {
+        command.options.budget_bytes = REMAT_ANY_BUDGET;
+        if (!command.options.strategy)
+            command.options.strategy = "none";
+    }
     remat_model *model;
     remat_status status = remat_model_load(context, command.file, &model);
     if (status != REMAT_OK)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "run_text.h"
 
 enum { OPTION_BATCH = 256, OPTION_KERNELS, OPTION_JSON };
 
@@ -26,7 +27,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     switch (key) {
     case 'w': command->weights = argument; break;
     case 'j': command->options.threads = command_threads(state, command->context, argument); break;
-    case OPTION_BATCH: command->options.batch_size = command_count(state, command->context, argument); break;
+    case OPTION_BATCH: command->options.batch_size = command_batch(state, command->context, argument, NULL); break;
     case OPTION_KERNELS: command->options.kernels = argument; break;
     case OPTION_JSON: command->json = true; break;
     case ARGP_KEY_ARG:
@@ -59,10 +60,10 @@ static const struct argp argp = {
 static void print(const remat_validation_result *result, bool json)
 {
     if (json) {
-        printf("{\"loss\": %.9g, ", result->loss);
+        run_text_json_number(stdout, "{", "loss", result->loss);
         if (!isnan(result->accuracy))
-            printf("\"accuracy\": %.9g, ", result->accuracy);
-        printf("\"samples\": %llu}\n", (unsigned long long)result->samples);
+            run_text_json_number(stdout, ", ", "accuracy", result->accuracy);
+        printf(", \"samples\": %llu}\n", (unsigned long long)result->samples);
         return;
     }
     printf("loss %.6f", result->loss);

@@ -30,10 +30,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case 'b': command->options.budget_bytes = command_size(state, command->context, argument); break;
     case 'j': command->options.threads = command_threads(state, command->context, argument); break;
     case OPTION_BATCH:
-        command->largest = strcmp(argument, "auto") == 0;
-        command->options.batch_size = command->largest ? 0 : command_count(state, command->context, argument);
-        if (!command->largest && command->options.batch_size == 0)
-            argp_error(state, "--batch takes a number from 1 on, or auto");
+        command->options.batch_size = command_batch(state, command->context, argument, &command->largest);
         break;
     case OPTION_STRATEGY: command->options.strategy = argument; break;
     case OPTION_PROFILE: command->options.profile_path = argument; break;
@@ -98,7 +95,7 @@ static remat_status find_ends(const fit_command *command, remat_model *model, co
     remat_trainer_figures figures;
     remat_status status = clip ? remat_model_set(model, REMAT_PROPERTIES(clip, accumulate)) : REMAT_OK;
     if (status == REMAT_OK)
-        status = plan_best(command, model, INT64_MAX, &trainer);
+        status = plan_best(command, model, REMAT_ANY_BUDGET, &trainer);
     if (status != REMAT_OK)
         return status;
     remat_trainer_get_figures(trainer, &figures);
@@ -163,7 +160,9 @@ static remat_status answer(const fit_command *command, remat_model *model, answe
     else
         remat_trainer_destroy(least);
     remat_trainer_get_figures(found->trainer, &found->figures);
-    found->budget = found->fits ? found->figures.budget_bytes : command->options.budget_bytes;
+    found->budget = command->options.budget_bytes;
+    if (found->budget == REMAT_NO_BUDGET)
+        found->budget = remat_model_budget(model);
     found->clips = found->figures.clip_norm > 0;
     found->accumulates = found->figures.accumulate > 1;
     return find_additions(command, model, found);

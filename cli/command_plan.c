@@ -80,11 +80,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case OPTION_PLOT: command->plot = true; break;
     case OPTION_PROFILE: command->profile = argument; break;
     case OPTION_PROFILE_OUT: command->profile_output = argument; break;
-    case OPTION_BATCH:
-        command->batch = command_count(state, command->context, argument);
-        if (command->batch == 0)
-            argp_error(state, "--batch takes a number from 1 on");
-        break;
+    case OPTION_BATCH: command->batch = command_batch(state, command->context, argument, NULL); break;
     case ARGP_KEY_ARG:
         if (command->file)
             argp_error(state, "one FILE is enough; '%s' is a second", argument);

@@ -16,7 +16,7 @@ typedef struct predict_command {
 
 static const struct argp_option options[] = {
     {"weights", 'w', "FILE", 0, "the trained weights, as `remat train --save` writes them (required)", 0},
-    {"samples", OPTION_SAMPLES, "N", 0, "only the first N samples of the dataset, rounded down to whole batches", 0},
+    {"samples", OPTION_SAMPLES, "N", 0, "only the first N samples of the dataset (default: all)", 0},
     {"classes", OPTION_CLASSES, NULL, 0, "print the position of the largest value of each row instead of the values",
      0},
     {"batch", OPTION_BATCH, "N", 0, "samples at a time (default: the model's)", 1},
@@ -31,8 +31,12 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case 'w': command->weights = argument; break;
     case 'j': command->options.threads = command_threads(state, command->context, argument); break;
     case OPTION_CLASSES: command->classes = true; break;
-    case OPTION_SAMPLES: command->samples = command_count(state, command->context, argument); break;
-    case OPTION_BATCH: command->options.batch_size = command_count(state, command->context, argument); break;
+    case OPTION_SAMPLES:
+        command->samples = command_count(state, command->context, argument);
+        if (command->samples == 0)
+            argp_error(state, "--samples takes a number from 1 on");
+        break;
+    case OPTION_BATCH: command->options.batch_size = command_batch(state, command->context, argument, NULL); break;
     case OPTION_KERNELS: command->options.kernels = argument; break;
     case ARGP_KEY_ARG:
         if (command->file)
@@ -81,12 +85,13 @@ static remat_status predict(const predict_command *command, remat_predictor *pre
     uint64_t samples = remat_predictor_samples(predictor);
     if (command->samples && command->samples < samples)
         samples = command->samples;
-    remat_prediction prediction = {.batch = 1};
-    for (uint64_t first = 0; first + prediction.batch <= samples; first += prediction.batch) {
+    remat_prediction prediction;
+    for (uint64_t first = 0; first < samples; first += prediction.batch) {
         remat_status status = remat_predictor_run_samples(predictor, first, &prediction);
         if (status != REMAT_OK)
             return status;
-        uint64_t rows = prediction.batch * prediction.shape[0] * prediction.shape[1];
+        uint64_t shown = prediction.batch < samples - first ? prediction.batch : samples - first;
+        uint64_t rows = shown * prediction.shape[0] * prediction.shape[1];
         for (uint64_t r = 0; r < rows; r++)
             print_row(prediction.values + r * prediction.shape[2], prediction.shape[2], command->classes);
     }

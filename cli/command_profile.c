@@ -32,7 +32,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         command->repeats = (unsigned)repeats;
         break;
     }
-    case OPTION_BATCH: command->options.batch_size = command_count(state, command->context, argument); break;
+    case OPTION_BATCH: command->options.batch_size = command_batch(state, command->context, argument, NULL); break;
     case OPTION_KERNELS: command->options.kernels = argument; break;
     case ARGP_KEY_ARG:
         if (command->file)
@@ -63,7 +63,8 @@ int command_profile(remat_context *context, int argc, char **argv)
 {
     profile_command command = {.context = context, .repeats = 5};
     remat_train_options_init(&command.options);
-    command.options.strategy = "none";
+    command.options.strategy = "none"; /* every layer runs once, whatever the model's own budget */
+    command.options.budget_bytes = REMAT_ANY_BUDGET;
     command_parse(&argp, argc, argv, &command);
     remat_model *model;
     remat_status status = remat_model_load(context, command.file, &model);

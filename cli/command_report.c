@@ -1,4 +1,5 @@
 #include "command.h"
+#include "file_bytes.h"
 #include "terminal.h"
 
 #include <stdlib.h>
@@ -19,10 +20,8 @@ enum {
 /* A file of the command line, whole in memory: what it is has to be known before it is read, and it may be a pipe. */
 typedef struct report_file {
     const char *path;  /* as it was given */
-    const char *name;  /* in messages */
     const char *label; /* in the page: without folders, unless two files would have the same */
-    char *bytes;
-    size_t count;
+    file_bytes content;
     remat_file_kind kind;
 } report_file;
 
@@ -58,11 +57,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case 'p': command->profile = argument; break;
     case 'b': command->training.budget_bytes = command_size(state, command->context, argument); break;
     case 's': command->training.strategy = argument; break;
-    case OPTION_BATCH:
-        command->training.batch_size = command_count(state, command->context, argument);
-        if (command->training.batch_size == 0)
-            argp_error(state, "--batch takes a number from 1 on");
-        break;
+    case OPTION_BATCH: command->training.batch_size = command_batch(state, command->context, argument, NULL); break;
     case OPTION_NO_CURVE: command->options.curve = false; break;
     case OPTION_NO_ARENA: command->options.arena = false; break;
     case OPTION_LOSSY: command->options.allow_lossy = true; break;
@@ -104,41 +99,9 @@ static const struct argp argp = {
 
 /* ---- reading ---- */
 
-static remat_status read_file(remat_context *context, const char *path, report_file *file)
-{
-    FILE *stream;
-    file->path = path;
-    remat_status status = command_open(context, path, &stream, &file->name);
-    if (status != REMAT_OK)
-        return status;
-    FILE *copy = open_memstream(&file->bytes, &file->count);
-    char part[1 << 14];
-    size_t got;
-    while (copy && (got = fread(part, 1, sizeof part, stream)) > 0)
-        fwrite(part, 1, got, copy);
-    bool failed = !copy || ferror(stream) || ferror(copy);
-    if (copy)
-        failed |= fclose(copy) != 0;
-    command_close(stream);
-    if (!failed)
-        return REMAT_OK;
-    fprintf(stderr, "remat: %s: cannot be read\n", file->name);
-    return REMAT_IO;
-}
-
-/* A stream over what was read; the caller closes it. */
-static FILE *reopen(const report_file *file)
-{
-    return fmemopen(file->count ? file->bytes : (char *)(uintptr_t) "\n", file->count ? file->count : 1, "r");
-}
-
 static remat_status tell_kind(remat_context *context, report_file *file)
 {
-    FILE *stream = reopen(file);
-    if (!stream)
-        return REMAT_NO_MEMORY;
-    remat_status status = remat_file_kind_tell(context, stream, file->name, &file->kind);
-    fclose(stream);
+    remat_status status = file_bytes_tell(context, &file->content, &file->kind);
     if (status != REMAT_OK)
         command_fail(context, status);
     else if (file->kind == REMAT_FILE_RUN && strcmp(file->path, "-") == 0) {
@@ -150,10 +113,10 @@ static remat_status tell_kind(remat_context *context, report_file *file)
 
 static remat_status read_profile(remat_context *context, const report_file *file, remat_profile **profile)
 {
-    FILE *stream = reopen(file);
+    FILE *stream = file_bytes_open(&file->content);
     if (!stream)
         return REMAT_NO_MEMORY;
-    remat_status status = remat_profile_read(context, stream, file->name, profile);
+    remat_status status = remat_profile_read(context, stream, file->content.name, profile);
     fclose(stream);
     return status;
 }
@@ -165,13 +128,13 @@ static remat_status add_plan(const report_command *command, const report_file *f
 {
     remat_report_options wanted = command->options;
     wanted.curve &= curve;
-    FILE *stream = reopen(file);
+    FILE *stream = file_bytes_open(&file->content);
     if (!stream)
         return REMAT_NO_MEMORY;
     remat_plan *plan = NULL;
     remat_status status;
     if (profile) {
-        status = remat_plan_read(command->context, stream, file->name, profile, &plan);
+        status = remat_plan_read(command->context, stream, file->content.name, profile, &plan);
         if (status == REMAT_OK)
             status = remat_report_add_plan(report, file->label, plan, &wanted);
         remat_plan_destroy(plan);
@@ -184,7 +147,7 @@ static remat_status add_plan(const report_command *command, const report_file *f
 
 static remat_status add_model(const report_command *command, const report_file *file, remat_report *report)
 {
-    FILE *stream = reopen(file);
+    FILE *stream = file_bytes_open(&file->content);
     if (!stream)
         return REMAT_NO_MEMORY;
     remat_model *model = NULL;
@@ -192,7 +155,7 @@ static remat_status add_model(const report_command *command, const report_file *
     remat_train_options wanted = command->training;
     wanted.plan_only = true;
     wanted.profile_path = command->profile;
-    remat_status status = remat_model_read(command->context, stream, file->name, &model);
+    remat_status status = remat_model_read(command->context, stream, file->content.name, &model);
     fclose(stream);
     if (status == REMAT_OK)
         status = remat_trainer_create(model, &wanted, &trainer);
@@ -221,7 +184,7 @@ static remat_status add_file(const report_command *command, const report_file *f
     case REMAT_FILE_RUN: return remat_report_add_run(report, file->label, file->path);
     default: break;
     }
-    fprintf(stderr, "remat: %s: not a profile, a plan, a model or the log of a run\n", file->name);
+    fprintf(stderr, "remat: %s: not a profile, a plan, a model or the log of a run\n", file->content.name);
     return REMAT_BAD_INPUT;
 }
 
@@ -259,17 +222,18 @@ static const char *last_part(const char *path)
 static void set_labels(const report_command *command, report_file *files)
 {
     for (size_t i = 0; i < command->path_count; i++) {
-        files[i].label = last_part(files[i].name);
+        files[i].label = last_part(files[i].content.name);
         for (size_t j = 0; j < command->path_count; j++)
-            if (j != i && strcmp(files[i].label, last_part(files[j].name)) == 0)
-                files[i].label = files[i].name;
+            if (j != i && strcmp(files[i].label, last_part(files[j].content.name)) == 0)
+                files[i].label = files[i].content.name;
     }
 }
 
 static remat_status add_files(const report_command *command, report_file *files, remat_report *report)
 {
     for (size_t i = 0; i < command->path_count; i++) {
-        remat_status status = read_file(command->context, command->paths[i], &files[i]);
+        files[i].path = command->paths[i];
+        remat_status status = file_bytes_read(command->context, files[i].path, &files[i].content);
         if (status == REMAT_OK)
             status = tell_kind(command->context, &files[i]);
         if (status != REMAT_OK)
@@ -324,7 +288,7 @@ int command_report(remat_context *context, int argc, char **argv)
             command_fail(context, status);
     }
     for (size_t i = 0; i < command.path_count; i++)
-        free(files[i].bytes);
+        file_bytes_free(&files[i].content);
     remat_report_destroy(report);
     return (int)status;
 }

@@ -49,11 +49,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case OPTION_ALL: command->all = true; break;
     case OPTION_PLOT: command->plot = true; break;
     case OPTION_PROFILE: command->profile = argument; break;
-    case OPTION_BATCH:
-        command->batch = command_count(state, command->context, argument);
-        if (command->batch == 0)
-            argp_error(state, "--batch takes a number from 1 on");
-        break;
+    case OPTION_BATCH: command->batch = command_batch(state, command->context, argument, NULL); break;
     case OPTION_LOSSY: command->options.allow_lossy = true; break;
     case OPTION_METHOD: command->options.method = argument; break;
     case OPTION_THREADS: command->options.threads = command_threads(state, command->context, argument); break;

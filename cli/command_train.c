@@ -80,10 +80,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case OPTION_KERNELS: command->options.kernels = argument; break;
     case OPTION_STEPS: command->options.steps = command_count(state, command->context, argument); break;
     case OPTION_BATCH:
-        command->largest = strcmp(argument, "auto") == 0;
-        command->options.batch_size = command->largest ? 0 : command_count(state, command->context, argument);
-        if (!command->largest && command->options.batch_size == 0)
-            argp_error(state, "--batch takes a number from 1 on, or auto");
+        command->options.batch_size = command_batch(state, command->context, argument, &command->largest);
         break;
     case OPTION_MEMORY_LIMIT:
         if (strcmp(argument, "hard") != 0)
@@ -108,6 +105,12 @@ static error_t parse(int key, char *argument, struct argp_state *state)
             argp_error(state, "MODEL.ini is missing");
         if (command->resume && command->weights)
             argp_error(state, "--resume brings its own weights: leave out --weights");
+        if (command->resume && command->options.seed != REMAT_DEFAULT)
+            argp_error(state, "--resume goes on with the seed it began with: leave out --seed");
+        if (command->options.plan_path && command->options.strategy)
+            argp_error(state, "--plan says what to keep: leave out --strategy");
+        if (command->weights_only && !command->save)
+            argp_error(state, "--weights-only is for --save FILE, which is missing");
         break;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -190,46 +193,55 @@ static void print_end(const remat_trainer_figures *figures, const remat_run_resu
     run_text_truth(stderr, figures, result, timed);
 }
 
-static remat_status train(train_command *command, remat_trainer *trainer)
+/* Steps until the end, watched. Says on stderr what is wrong. */
+static remat_status run(train_command *command, remat_trainer *trainer, uint64_t first, remat_run_result *result)
 {
-    if (command->weights)
-        if (remat_trainer_load(trainer, command->weights) != REMAT_OK)
-            return remat_context_error(command->context)->status;
-    uint64_t first = 0;
-    if (command->resume) {
-        remat_status status = remat_trainer_resume(trainer, command->resume);
-        if (status != REMAT_OK)
-            return status;
-        first = remat_trainer_steps_taken(trainer);
-    }
-    remat_trainer_figures figures;
-    bool timed = command->options.profile_path != NULL;
-    remat_trainer_get_figures(trainer, &figures);
-    if (!command->quiet)
-        print_plan(&figures, timed);
-    progress_start(&command->progress, trainer, first, command->quiet);
-    signal(SIGINT, on_interrupt);
     remat_run_hooks hooks;
     remat_run_hooks_init(&hooks);
     hooks.on_step = on_step;
     hooks.on_validation = on_validation;
     hooks.user = command;
     hooks.log_path = command->log;
-    remat_run_result result;
     trace *watched = NULL;
-    remat_status status = command->trace ? trace_start(trainer, command->trace, &watched) : REMAT_OK;
-    if (status == REMAT_OK)
-        status = remat_trainer_run(trainer, &hooks, &result);
-    remat_status traced = trace_end(watched);
+    remat_status status = command->trace ? trace_start(command->context, trainer, command->trace, &watched) : REMAT_OK;
+    if (status != REMAT_OK)
+        return status;
+    progress_start(&command->progress, trainer, first, command->quiet);
+    signal(SIGINT, on_interrupt);
+    status = remat_trainer_run(trainer, &hooks, result);
     progress_end(&command->progress);
-    if (status == REMAT_OK)
-        status = traced;
+    if (status != REMAT_OK)
+        command_fail(command->context, status);
+    remat_status traced = trace_end(watched);
+    return status == REMAT_OK ? traced : status;
+}
+
+static remat_status load(const train_command *command, remat_trainer *trainer)
+{
+    if (command->resume)
+        return remat_trainer_resume(trainer, command->resume);
+    return command->weights ? remat_trainer_load(trainer, command->weights) : REMAT_OK;
+}
+
+/* Says on stderr what is wrong. */
+static remat_status train(train_command *command, remat_trainer *trainer)
+{
+    remat_status status = load(command, trainer);
+    if (status != REMAT_OK)
+        return command_fail(command->context, status), status;
+    remat_trainer_figures figures;
+    remat_run_result result;
+    bool timed = command->options.profile_path != NULL;
+    remat_trainer_get_figures(trainer, &figures);
+    if (!command->quiet)
+        print_plan(&figures, timed);
+    status = run(command, trainer, remat_trainer_steps_taken(trainer), &result);
     if (status != REMAT_OK)
         return status;
     if (command->save)
         status = remat_trainer_save(trainer, command->save, !command->weights_only);
     if (status != REMAT_OK)
-        return status;
+        return command_fail(command->context, status), status;
     if (!command->quiet)
         print_end(&figures, &result, timed);
     if (command->json)
@@ -280,7 +292,7 @@ int command_train(remat_context *context, int argc, char **argv)
         status = remat_trainer_create(model, &command.options, &trainer);
         if (status == REMAT_OK)
             status = train(&command, trainer);
-        if (status != REMAT_OK)
+        else
             command_fail(context, status);
     }
     remat_trainer_destroy(trainer);

@@ -21,6 +21,7 @@ static const struct command {
     {"check", "replay a plan and say whether it is what it states", command_check},
     {"arena", "give tensors their places in one piece of memory", command_arena},
     {"report", "make a page to look at: memory over time, the curve, the layers", command_report},
+    {"layers", "list the layer types and their properties", command_layers},
     {"doctor", "say what was found on this machine", command_doctor},
 };
 

@@ -1,38 +1,29 @@
 #include "model_file.h"
-
-#include <ctype.h>
-
-/* A model begins with a section or a comment, a profile with a brace (JSON) or a column's name (CSV). Blanks in front
- * are lost where the stream cannot be wound back: they mean nothing in any of the three. */
-static bool is_model(FILE *stream)
-{
-    int letter = getc(stream);
-    if (letter == 0xef) { /* the mark of UTF-8 that some editors write */
-        getc(stream);
-        getc(stream);
-        letter = getc(stream);
-    }
-    while (isspace(letter))
-        letter = getc(stream);
-    if (fseek(stream, 0, SEEK_SET) != 0 && letter != EOF)
-        ungetc(letter, stream);
-    return letter == '[' || letter == '#' || letter == ';';
-}
+#include "file_bytes.h"
 
 remat_status model_file_read(remat_context *context, const char *path, remat_profile **profile, remat_model **model)
 {
-    FILE *stream;
-    const char *name;
+    file_bytes file;
     *profile = NULL;
     *model = NULL;
-    remat_status status = command_open(context, path, &stream, &name);
-    if (status != REMAT_OK)
+    remat_status status = file_bytes_read(context, path, &file);
+    if (status != REMAT_OK) {
+        file_bytes_free(&file);
         return status;
-    if (is_model(stream))
-        status = remat_model_read(context, stream, name, model);
+    }
+    /* Whatever is no model is read as a profile, so that the message says what a profile would be. */
+    remat_file_kind kind;
+    bool is_model = file_bytes_tell(context, &file, &kind) == REMAT_OK && kind == REMAT_FILE_MODEL;
+    FILE *stream = file_bytes_open(&file);
+    if (!stream)
+        status = REMAT_NO_MEMORY;
+    else if (is_model)
+        status = remat_model_read(context, stream, file.name, model);
     else
-        status = remat_profile_read(context, stream, name, profile);
-    command_close(stream);
+        status = remat_profile_read(context, stream, file.name, profile);
+    if (stream)
+        fclose(stream);
+    file_bytes_free(&file);
     if (status != REMAT_OK)
         command_fail(context, status);
     return status;
@@ -70,6 +61,6 @@ remat_status model_file_plan(remat_model *model, const remat_train_options *opti
 remat_status model_file_plan_freely(remat_model *model, const remat_train_options *options, remat_trainer **trainer)
 {
     remat_train_options wanted = *options;
-    wanted.budget_bytes = INT64_MAX;
+    wanted.budget_bytes = REMAT_ANY_BUDGET;
     return model_file_plan(model, &wanted, trainer);
 }

@@ -69,8 +69,12 @@ static remat_status print_text(remat_model *model, const remat_trainer *trainer,
     remat_trainer_figures figures;
     remat_trainer_get_figures(trainer, &figures);
     run_text_title(stdout, &figures);
-    printf(plan ? ", strategy %s\n" : ": the %s of the model decide; --strategy or --budget plan it anew\n",
-           figures.strategy);
+    if (plan)
+        printf(", strategy %s\n", figures.strategy);
+    else if (figures.budget_bytes == REMAT_NO_BUDGET)
+        puts(": the blocks of the model decide; --strategy or --budget plan it anew");
+    else
+        puts(": the blocks of the model are the best within this budget");
     remat_status status = print_layers(model, trainer, request->all_layers);
     if (status != REMAT_OK)
         return status;

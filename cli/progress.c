@@ -1,9 +1,9 @@
 #include "progress.h"
+#include "terminal.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,12 +28,6 @@ void progress_start(progress_display *progress, const remat_trainer *trainer, ui
                                    .first = first_step};
     /* At most about twenty lines, whatever the length. */
     progress->every = figures.total_steps > 20 ? (figures.total_steps + 19) / 20 : 1;
-}
-
-static unsigned terminal_width(void)
-{
-    struct winsize size;
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40 ? size.ws_col : 80;
 }
 
 static void print_left(char *text, size_t room, double seconds)
@@ -66,16 +60,16 @@ static void draw_bar(progress_display *progress, const remat_step_result *result
     int written = snprintf(text, sizeof text, " step %llu/%llu  loss %.4f  %.1f samples/s  %s  %s left",
                            (unsigned long long)result->step, (unsigned long long)progress->total, result->loss, speed,
                            remat_size_print(progress->bytes, size), left);
-    unsigned width = terminal_width();
-    unsigned room = written > 0 && width > (unsigned)written + 14 ? width - (unsigned)written - 4 : 0;
+    int width = terminal_columns(STDERR_FILENO);
+    int room = written > 0 && width - 14 > written ? width - written - 4 : 0;
     if (room > 40)
         room = 40;
-    for (unsigned i = 0; i < room; i++)
+    for (int i = 0; i < room; i++)
         bar[i] = (double)i < share * room ? '#' : '.';
     if (room)
         fprintf(stderr, "\r[%s]%s\033[K", bar, text);
     else
-        fprintf(stderr, "\r%.*s\033[K", (int)width - 1, text + 1);
+        fprintf(stderr, "\r%.*s\033[K", width - 1, text + 1);
     fflush(stderr);
 }
 

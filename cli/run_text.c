@@ -121,9 +121,9 @@ void run_text_json_number(FILE *to, const char *before, const char *key, double 
         fprintf(to, "%s\"%s\": null", before, key);
 }
 
-void run_text_json_text(FILE *to, const char *before, const char *key, const char *text)
+void run_text_json_quoted(FILE *to, const char *text)
 {
-    fprintf(to, "%s\"%s\": \"", before, key);
+    fputc('"', to);
     for (; *text; text++) {
         unsigned char letter = (unsigned char)*text;
         if (letter == '"' || letter == '\\')
@@ -134,6 +134,12 @@ void run_text_json_text(FILE *to, const char *before, const char *key, const cha
             fputc(letter, to);
     }
     fputc('"', to);
+}
+
+void run_text_json_text(FILE *to, const char *before, const char *key, const char *text)
+{
+    fprintf(to, "%s\"%s\": ", before, key);
+    run_text_json_quoted(to, text);
 }
 
 static void print_count(FILE *to, const char *before, const char *key, uint64_t value)

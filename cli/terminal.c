@@ -1,5 +1,6 @@
 #include "terminal.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -11,19 +12,20 @@ bool terminal_is_output(void)
     return isatty(STDOUT_FILENO);
 }
 
-static int within(long columns)
-{
-    return columns < 50 ? 50 : columns > 200 ? 200 : (int)columns;
-}
-
-int terminal_width(void)
+int terminal_columns(int descriptor)
 {
     const char *text = getenv("COLUMNS");
     long columns = text ? strtol(text, NULL, 10) : 0;
     struct winsize size;
-    if (columns <= 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
+    if (columns <= 0 && ioctl(descriptor, TIOCGWINSZ, &size) == 0)
         columns = size.ws_col;
-    return within(columns > 0 ? columns : 80);
+    return columns > 0 && columns <= INT_MAX ? (int)columns : 80;
+}
+
+int terminal_width(void)
+{
+    int columns = terminal_columns(STDOUT_FILENO);
+    return columns < 50 ? 50 : columns > 200 ? 200 : columns;
 }
 
 bool terminal_has_colours(void)

@@ -1,4 +1,5 @@
 #include "trace.h"
+#include "run_text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,21 +15,6 @@ struct trace {
     uint64_t start; /* of the first action: traces begin at 0 */
     bool begun;
 };
-
-static void put_quoted(FILE *to, const char *text)
-{
-    putc('"', to);
-    for (const char *at = text; *at; at++) {
-        unsigned char byte = (unsigned char)*at;
-        if (byte == '"' || byte == '\\')
-            fprintf(to, "\\%c", byte);
-        else if (byte < 0x20)
-            fprintf(to, "\\u%04x", byte);
-        else
-            putc(byte, to);
-    }
-    putc('"', to);
-}
 
 static void put_row(FILE *to, const char *event, int row, const char *name)
 {
@@ -52,7 +38,7 @@ static void note_action(void *user, const remat_action *action)
         made->start = action->began;
     made->begun = true;
     fprintf(to, ",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"name\": ", again ? ROW_AGAIN : ROW_STEP);
-    put_quoted(to, action->layer);
+    run_text_json_quoted(to, action->layer);
     fprintf(to, ", \"cat\": \"%s\"", action->what);
     put_time(to, "ts", action->began - made->start);
     put_time(to, "dur", action->ended - action->began);
@@ -63,26 +49,41 @@ static void note_action(void *user, const remat_action *action)
     fprintf(to, ", \"args\": {\"bytes\": %llu}}", (unsigned long long)action->live_bytes);
 }
 
-remat_status trace_start(remat_trainer *trainer, const char *path, trace **made)
+static trace *make(remat_trainer *trainer, const char *path)
 {
-    *made = calloc(1, sizeof **made);
-    if (!*made)
-        return REMAT_NO_MEMORY;
-    **made = (trace){.trainer = trainer, .path = path, .stream = fopen(path, "w")};
-    if (!(*made)->stream) {
+    trace *made = calloc(1, sizeof *made);
+    FILE *stream = made ? fopen(path, "w") : NULL;
+    if (!stream) {
         fprintf(stderr, "remat: %s: cannot be opened: %s\n", path, strerror(errno));
-        free(*made);
-        *made = NULL;
-        return REMAT_IO;
+        free(made);
+        return NULL;
     }
-    FILE *to = (*made)->stream;
+    *made = (trace){.trainer = trainer, .path = path, .stream = stream};
+    return made;
+}
+
+remat_status trace_start(remat_context *context, remat_trainer *trainer, const char *path, trace **started)
+{
+    *started = NULL;
+    trace *made = make(trainer, path);
+    if (!made)
+        return REMAT_IO;
+    FILE *to = made->stream;
     fputs("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n", to);
     put_row(to, "process_name", ROW_STEP, "remat train");
     fputs(",\n", to);
     put_row(to, "thread_name", ROW_STEP, "training");
     fputs(",\n", to);
     put_row(to, "thread_name", ROW_AGAIN, "recomputed");
-    return remat_trainer_on_action(trainer, note_action, *made);
+    remat_status status = remat_trainer_on_action(trainer, note_action, made);
+    if (status == REMAT_OK) {
+        *started = made;
+        return REMAT_OK;
+    }
+    command_fail(context, status);
+    fclose(to);
+    free(made);
+    return status;
 }
 
 remat_status trace_end(trace *made)

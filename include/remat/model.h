@@ -73,7 +73,12 @@ typedef struct remat_model_layer {
 size_t remat_model_layer_count(const remat_model *model);
 remat_status remat_model_get_layer(const remat_model *model, size_t position, remat_model_layer *layer);
 uint64_t remat_model_batch(const remat_model *model);
+uint64_t remat_model_budget(const remat_model *model);          /* bytes; REMAT_NO_BUDGET (plan.h) where it has none */
 uint64_t remat_model_parameter_count(const remat_model *model); /* trained values */
+
+/* The layer types there are with what they do, for people or as JSON (docs/formats.md). With a `type`, that one alone with
+ * its inputs and properties, which JSON has always. REMAT_INVALID where there is no such type. */
+remat_status remat_layer_types_write(remat_context *context, const char *type, FILE *stream, bool json);
 
 /* For people, or as JSON: layers, shapes, parameters, bytes; and the five steps of every layer with the lives of all
  * tensors that follow from them. */

@@ -8,7 +8,8 @@
  *     options.budget_bytes = 300 << 20;
  *     remat_trainer *trainer;
  *     remat_trainer_create(model, &options, &trainer);
- *     remat_trainer_run(trainer, NULL);
+ *     remat_run_result result;
+ *     remat_trainer_run(trainer, NULL, &result);
  *     remat_trainer_save(trainer, "weights.safetensors", true);
  *
  * Losses, gradients and weights are the same bits whatever is recomputed and with any number of threads.
@@ -34,10 +35,15 @@ typedef struct remat_trainer remat_trainer;
  * the same sample. Anything but REMAT_OK ends the training and is handed back. */
 typedef remat_status (*remat_sample_fn)(void *user, uint64_t sample, void *const *inputs, void *labels);
 
+/* A budget that nothing reaches: lifts the one that a model has of its own. */
+#define REMAT_ANY_BUDGET ((uint64_t)INT64_MAX)
+
 typedef struct remat_train_options {
     size_t struct_size;
-    uint64_t budget_bytes;    /* for everything allocated: weights, optimizer, gradients, arena, scratch.
-                                    REMAT_NO_BUDGET: the model's, or none */
+    uint64_t budget_bytes;    /* for everything allocated: weights, optimizer, gradients, scratch, and the arena with
+                                    activations, workspaces and the batch. Samples that a dataset holds in memory (CSV,
+                                    files up to 1 MiB) are not part of it. REMAT_NO_BUDGET: the model's, or none;
+                                    REMAT_ANY_BUDGET: no limit, even where the model has one */
     const char *strategy;     /* "none", "every-nth:2", ...; NULL: the model's, its blocks, or the budget's optimum */
     const char *plan_path;    /* a plan file for the model's chain of pieces, instead of planning; NULL */
     const char *profile_path; /* measured costs, from `remat profile`; NULL: modelled ones */
@@ -179,7 +185,7 @@ void remat_trainer_on_gradient(remat_trainer *trainer, remat_gradient_fn visit, 
 /* Called after every action of a training step: for traces and timings. NULL takes it away. */
 typedef struct remat_action {
     const char *layer;     /* its name */
-    const char *what;      /* "forward", "recompute", "gradient", "derivative", "apply" */
+    const char *what;      /* "load" (of data), "forward", "recompute", "gradient", "derivative", "apply" */
     size_t position;       /* of the model's layers */
     uint64_t began, ended; /* nanoseconds of a clock that only rises */
     uint64_t live_bytes;   /* in the arena while it ran */
@@ -209,7 +215,8 @@ typedef struct remat_machine_limits {
 } remat_machine_limits;
 remat_status remat_measure_limits(remat_context *context, unsigned threads, remat_machine_limits *limits);
 
-/* Running a trained model. Weights come from a file. `batch` 0: the model's. */
+/* Running a trained model. Weights come from a file. Of the options kernels, threads, batch_size, seed and the samples
+ * count; budget, strategy, plan and steps do nothing here. */
 typedef struct remat_predictor remat_predictor;
 remat_status remat_predictor_create(remat_model *model, const char *weights_path, const remat_train_options *options,
                                     remat_predictor **predictor);
@@ -225,8 +232,10 @@ typedef struct remat_prediction {
 remat_status remat_predictor_run(remat_predictor *predictor, const void *const *inputs, remat_prediction *prediction);
 
 /* Predicts sample after sample of the model's [Dataset] (or of `options.sample`), training samples first: fills `inputs`
- * by itself. REMAT_NOWHERE samples: all. */
+ * by itself. How many there are: 0 where the data cannot be opened, with the reason on the context. Files of their own for
+ * validation are not predicted. */
 uint64_t remat_predictor_samples(remat_predictor *predictor);
+/* The samples from `first` on: a batch of them, or what is left where that is less (`prediction->batch` says). */
 remat_status remat_predictor_run_samples(remat_predictor *predictor, uint64_t first, remat_prediction *prediction);
 
 /* For models of bytes (an embedding of at least 256 entries, a sequence of T): continues a text by `count` bytes, each

@@ -22,39 +22,49 @@ static remat_place place_of(const layer_property *property)
 
 /* ---- what a property may be, for messages ---- */
 
-static void write_range(char *text, size_t size, const layer_property *property)
+static void write_range(char text[LAYER_ALLOWED_TEXT], const char *what, const layer_property *property)
 {
     if (property->max != 0)
-        snprintf(text, size, " from %.15g to %.15g", property->min, property->max);
+        snprintf(text, LAYER_ALLOWED_TEXT, "%s from %.15g to %.15g", what, property->min, property->max);
     else
-        snprintf(text, size, " of at least %.15g", property->min);
+        snprintf(text, LAYER_ALLOWED_TEXT, "%s of at least %.15g", what, property->min);
 }
 
-static void write_choices(char *text, size_t size, const layer_property *property)
+static void write_choices(char text[LAYER_ALLOWED_TEXT], const layer_property *property)
 {
-    size_t used = 0;
+    size_t used = (size_t)snprintf(text, LAYER_ALLOWED_TEXT, "one of");
+    for (size_t i = 0; property->choices[i] && used < LAYER_ALLOWED_TEXT; i++)
+        used += (size_t)snprintf(text + used, LAYER_ALLOWED_TEXT - used, "%s %s", i ? "," : "", property->choices[i]);
+}
+
+const char *layer_property_allowed(const layer_property *property, char text[LAYER_ALLOWED_TEXT])
+{
+    const char *plain = "any text";
     text[0] = 0;
-    for (size_t i = 0; property->choices[i] && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", property->choices[i]);
+    switch (property->kind) {
+    case LAYER_COUNT: write_range(text, "a whole number", property); return text;
+    case LAYER_NUMBER: write_range(text, "a number", property); return text;
+    case LAYER_CHOICE: write_choices(text, property); return text;
+    case LAYER_PAIR: write_range(text, "one whole number, or two with a comma between,", property); return text;
+    case LAYER_FLAG: plain = "true or false"; break;
+    case LAYER_DIMS: plain = "a shape: w, h:w or c:h:w"; break;
+    case LAYER_TEXT: break;
+    }
+    snprintf(text, LAYER_ALLOWED_TEXT, "%s", plain);
+    return text;
 }
 
 static remat_status fail_text(remat_context *context, const layer_property *property, const char *text)
 {
     remat_place place = place_of(property);
-    char allowed[LONGEST_LIST];
+    char allowed[LAYER_ALLOWED_TEXT];
     switch (property->kind) {
     case LAYER_COUNT:
-        write_range(allowed, sizeof allowed, property);
-        return remat_fail(context, REMAT_INVALID, &place, "'%.60s' is not a whole number%s", text, allowed);
     case LAYER_NUMBER:
-        write_range(allowed, sizeof allowed, property);
-        return remat_fail(context, REMAT_INVALID, &place, "'%.60s' is not a number%s", text, allowed);
+    case LAYER_CHOICE: break;
     case LAYER_FLAG: return remat_fail(context, REMAT_INVALID, &place, "'%.60s' is neither true nor false", text);
-    case LAYER_CHOICE:
-        write_choices(allowed, sizeof allowed, property);
-        return remat_fail(context, REMAT_INVALID, &place, "'%.60s' is not one of %s", text, allowed);
     case LAYER_PAIR:
-        write_range(allowed, sizeof allowed, property);
+        write_range(allowed, "", property);
         return remat_fail(context, REMAT_INVALID, &place,
                           "'%.60s' is neither one whole number nor two with a comma between%s, such as 3 or 3,5", text,
                           allowed);
@@ -62,9 +72,10 @@ static remat_status fail_text(remat_context *context, const layer_property *prop
         return remat_fail(
             context, REMAT_INVALID, &place,
             "'%.60s' is not a shape; write w, h:w or c:h:w in whole numbers of at least 1, such as 3:32:32", text);
-    case LAYER_TEXT: break;
+    case LAYER_TEXT: return remat_fail(context, REMAT_INVALID, &place, "'%.60s' does not fit", text);
     }
-    return remat_fail(context, REMAT_INVALID, &place, "'%.60s' does not fit", text);
+    return remat_fail(context, REMAT_INVALID, &place, "'%.60s' is not %s", text,
+                      layer_property_allowed(property, allowed));
 }
 
 /* ---- reading ---- */

@@ -80,34 +80,6 @@ static remat_status check_twice(const remat_model *model, const ini_entry *entri
     return REMAT_OK;
 }
 
-static remat_status find_type(const remat_model *model, const char *name, const layer_type **type)
-{
-    *type = layer_type_find(name);
-    if (*type && strcmp((*type)->name, "projection_cross_entropy") == 0)
-        return remat_fail(model->context, REMAT_INVALID, NULL,
-                          "projection_cross_entropy is made of a fully_connected in front of a cross_entropy; "
-                          "write those two");
-    if (*type)
-        return REMAT_OK;
-    const char *nearest = NULL;
-    size_t most = strlen(name) / 3 + 1;
-    for (size_t i = 0; layer_type_list(i); i++) {
-        size_t distance = model_name_distance(layer_type_list(i)->name, name, most);
-        if (distance > most)
-            continue;
-        nearest = layer_type_list(i)->name;
-        most = distance ? distance - 1 : 0;
-    }
-    if (nearest)
-        return remat_fail(model->context, REMAT_INVALID, NULL, "there is no layer type '%.60s'; did you mean '%s'?",
-                          name, nearest);
-    char list[512] = "";
-    size_t used = 0;
-    for (size_t i = 0; layer_type_list(i) && used < sizeof list; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", layer_type_list(i)->name);
-    return remat_fail(model->context, REMAT_INVALID, NULL, "there is no layer type '%.60s'; there are %s", name, list);
-}
-
 /* Copies the properties that belong to the type, and finds those that belong to the model. */
 static remat_status take_properties(remat_model *model, described_layer *layer, const ini_entry *entries, size_t count,
                                     layer_words *words)
@@ -229,7 +201,7 @@ remat_status model_add_layer(remat_model *model, const char *type, const char *n
             name = strcmp(entries[i].key, "name") == 0 ? entries[i].value : name;
     const char *called = name ? name : type;
     REMAT_TRY(model_blame(model, called, line, check_twice(model, entries, count)));
-    REMAT_TRY(model_blame(model, called, line, find_type(model, type, &layer.type)));
+    REMAT_TRY(model_blame(model, called, line, model_find_type(context, type, &layer.type)));
     REMAT_TRY(take_properties(model, &layer, entries, count, &words));
     if (name)
         REMAT_TRY(model_blame(model, NULL, line, check_name(model, name)));

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/utf8.h"
 #include "layers/layer_names.h"
 
 #include <string.h>
@@ -32,6 +33,12 @@ remat_status model_name_check(remat_context *context, const char *what, const ch
             return remat_fail(context, REMAT_INVALID, NULL,
                               "the %s name '%.80s' has a '%c'; letters, digits, '_', '-', '.' and '/' are allowed",
                               what, name, *at);
+    if (!remat_utf8_valid(name))
+        return remat_fail(context, REMAT_INVALID, NULL, "a %s name is not valid UTF-8", what);
+    if (strncmp(name, "optimizer/", strlen("optimizer/")) == 0)
+        return remat_fail(context, REMAT_INVALID, NULL,
+                          "the %s name '%.80s' begins with 'optimizer/', which marks moments in weights files", what,
+                          name);
     if (strstr(name, ".."))
         return remat_fail(context, REMAT_INVALID, NULL, "the %s name '%.80s' has '..', which stands for a range", what,
                           name);

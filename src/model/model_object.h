@@ -58,6 +58,9 @@ struct remat_model {
 remat_status model_add_layer(remat_model *model, const char *type, const char *name, const ini_entry *entries,
                              size_t count, uint64_t line);
 
+/* A layer type by its name (layer_help.c). REMAT_INVALID says what there is, or what was meant. */
+remat_status model_find_type(remat_context *context, const char *name, const layer_type **type);
+
 /* A block of the layers named, which must be there, one directly behind the other. `name` NULL: made up. */
 remat_status model_add_block(remat_model *model, const char *name, const char *const *layers, size_t count,
                              uint64_t line);

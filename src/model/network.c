@@ -144,12 +144,25 @@ static remat_status no_loss(const network_builder *builder)
                       "the model has no loss; add a layer of type mse or cross_entropy to train it");
 }
 
+/* Data comes in by a list of fixed length. */
+static remat_status check_inputs(const network_builder *builder)
+{
+    const remat_network *network = builder->network;
+    size_t inputs = 0;
+    for (size_t i = 0; i < network->layer_count; i++)
+        if (network->layers[i].node.input_count == 0 && ++inputs > LAYER_MAX_INPUTS)
+            return layer_fail(builder, &network->layers[i], "a model has at most %d layers of type input",
+                              LAYER_MAX_INPUTS);
+    return REMAT_OK;
+}
+
 static remat_status build(network_builder *builder)
 {
     remat_network *network = builder->network;
     const remat_model *model = builder->model;
     for (uint32_t i = 0; i < model->layer_count; i++)
         REMAT_TRY(network_add_described(builder, i));
+    REMAT_TRY(check_inputs(builder));
     builder->reader_count = network->layer_count;
     builder->readers = remat_alloc(builder->context, builder->reader_count, sizeof *builder->readers);
     if (!builder->readers)

@@ -117,25 +117,43 @@ static void spread(remat_graph *graph, uint32_t layer, bool forward, uint64_t me
             } else if (action == last) {
                 action->cost = measured - given;
             } else {
-                action->cost = (uint64_t)((double)measured * ((double)action->cost / (double)modelled));
+                double share = modelled ? (double)action->cost / (double)modelled : 0;
+                action->cost = (uint64_t)((double)measured * share);
                 given += action->cost;
             }
         }
 }
 
+/* Layers by name would be a table of their own; profiles come in the order of the layers, so the search begins behind the
+ * last one found. */
+static size_t find_layer(const remat_graph *graph, const char *name, size_t from)
+{
+    for (size_t i = 0; i < graph->layer_count; i++) {
+        size_t n = (from + i) % graph->layer_count;
+        if (strcmp(graph->layers[n].name, name) == 0)
+            return n;
+    }
+    return graph->layer_count;
+}
+
 remat_status program_set_costs(remat_program *program, const remat_profile *profile)
 {
     remat_graph *graph = program->graph;
-    size_t found = 0;
+    const char *unit = remat_profile_cost_unit(profile);
+    if (strcmp(unit, "ns") != 0)
+        return remat_fail(
+            program->context, REMAT_BAD_INPUT, NULL,
+            "the profile's costs are in '%s', not in ns; `remat profile` of this model writes one that is", unit);
+    size_t found = 0, next = 0;
     for (size_t i = 0; i < remat_profile_layer_count(profile); i++) {
         const remat_layer *measured = remat_profile_layer(profile, i);
-        for (size_t n = 0; n < graph->layer_count; n++)
-            if (strcmp(graph->layers[n].name, measured->name) == 0) {
-                spread(graph, (uint32_t)n, true, measured->modes[0].forward_cost);
-                spread(graph, (uint32_t)n, false, measured->modes[0].backward_cost);
-                found++;
-                break;
-            }
+        size_t n = find_layer(graph, measured->name, next);
+        if (n == graph->layer_count)
+            continue;
+        spread(graph, (uint32_t)n, true, measured->modes[0].forward_cost);
+        spread(graph, (uint32_t)n, false, measured->modes[0].backward_cost);
+        next = n + 1;
+        found++;
     }
     if (found == 0)
         return remat_fail(

@@ -51,9 +51,12 @@ typedef struct remat_program {
 remat_status program_build(const remat_network *network, program_apply apply, remat_program **made);
 void program_destroy(remat_program *program);
 
-/* Replaces the modelled costs by measured ones: layers of the profile are found by name; those it does not name keep
- * theirs, scaled like the others. REMAT_BAD_INPUT where no name fits. */
+/* Replaces the modelled costs by measured ones, in nanoseconds: layers of the profile are found by name; those it does not
+ * name keep theirs. REMAT_BAD_INPUT where the unit is another or no name fits. */
 remat_status program_set_costs(remat_program *program, const remat_profile *profile);
+
+/* How long an action may take, in nanoseconds, where nothing was measured. */
+uint64_t program_modelled_cost(uint64_t flops, uint64_t bytes);
 
 /* Bytes of a tensor that is no part of the arena. */
 uint64_t network_parameter_bytes(const remat_network *network); /* trained and statistics, each rounded up to 64 */

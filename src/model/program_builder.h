@@ -48,6 +48,5 @@ void builder_release(builder *b);
 
 /* The tensor behind an input of a network layer. */
 uint32_t program_input_tensor(const remat_program *program, uint32_t input);
-uint64_t program_modelled_cost(uint64_t flops, uint64_t bytes);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 
+#include <remat/plan.h>
 #include <remat/units.h>
 
 #include <string.h>
@@ -105,6 +106,14 @@ const optimizer_settings *model_get_optimizer(const remat_model *model)
 const dataset_settings *model_get_dataset(const remat_model *model)
 {
     return &model->dataset;
+}
+
+uint64_t remat_model_budget(const remat_model *model)
+{
+    uint64_t bytes = REMAT_NO_BUDGET; /* the text was checked when it was set, and stays */
+    if (model->settings.budget)
+        remat_size_parse(model->context, model->settings.budget, &bytes);
+    return bytes;
 }
 
 /* ---- filling ---- */

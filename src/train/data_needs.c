@@ -1,16 +1,19 @@
 /* What a network reads, as the data loader wants to hear it. */
 #include "train/data_needs.h"
 
-/* Numbers of tokens must be rows of the table that reads them. */
+/* Numbers of tokens must be rows of every table that reads them; 0 where none does. */
 static uint64_t token_bound(const remat_network *network, uint32_t input)
 {
+    uint64_t bound = 0;
     for (size_t n = 0; n < network->layer_count; n++) {
         const network_layer *layer = &network->layers[n];
         for (uint32_t i = 0; i < layer->node.input_count; i++)
-            if (layer->inputs[i] == input && (layer->node.integer_inputs >> i & 1u))
-                return layer->node.parameters[0].dims[0];
+            if (layer->inputs[i] == input && (layer->node.integer_inputs >> i & 1u)) {
+                uint64_t rows = layer->node.parameters[0].dims[0];
+                bound = bound && bound < rows ? bound : rows;
+            }
     }
-    return 0;
+    return bound;
 }
 
 static uint64_t class_count(const remat_network *network)

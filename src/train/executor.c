@@ -309,7 +309,7 @@ double executor_run(remat_executor *executor, const executor_turn *turn, const e
         uint64_t began = hooks->observe ? clock_now() : 0;
         run_step(executor, &executor->steps[position], turn, hooks, &ready);
         if (hooks->observe)
-            hooks->observe(hooks->user, position, began, clock_now());
+            hooks->observe(hooks->user, position, executor->steps[position].call.again, began, clock_now());
         poison_map_leave(executor->poison, position);
     }
     poison_map_open(executor->poison);

@@ -12,15 +12,16 @@ typedef struct executor_memory {
     uint64_t arena_bytes;
     const uint64_t *offsets;
     real *const *parameters; /* of each network parameter */
-    real *const *gradients;  /* with PROGRAM_APPLY_OUTSIDE: of each network parameter, NULL for statistics; else NULL */
+    real *const *gradients;  /* with PROGRAM_APPLY_OUTSIDE: of each network parameter, statistics too; else NULL */
 } executor_memory;
 
 /* Called for every parameter when its gradient is whole. */
 typedef void (*executor_apply_fn)(void *user, uint32_t parameter, const real *gradient);
 /* Called before the first apply of a run whose program applies at the end, when all gradients are whole. */
 typedef void (*executor_ready_fn)(void *user);
-/* Called after each step of the sequence, with the clock in nanoseconds: for profiles and traces. */
-typedef void (*executor_observe_fn)(void *user, size_t position, uint64_t began, uint64_t ended);
+/* Called after each step of the sequence, with the clock in nanoseconds: for profiles and traces. `again`: the action ran
+ * before in this run. */
+typedef void (*executor_observe_fn)(void *user, size_t position, bool again, uint64_t began, uint64_t ended);
 
 typedef struct executor_hooks {
     executor_ready_fn ready;

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/options.h"
+#include "train/data_needs.h"
 #include "train/predictor_object.h"
 
 void remat_generate_options_init(remat_generate_options *options)
@@ -34,21 +35,30 @@ static unsigned char draw(const float *logits, size_t count, double temperature,
     return (unsigned char)best;
 }
 
+/* T tokens in, of which a byte can be any, and a row of logits for each of them out of the layer that is read. */
 static remat_status check_model(const remat_predictor *predictor, uint64_t *steps)
 {
-    const remat_network *network = predictor->network;
-    const layer_node *input = NULL;
-    for (size_t n = 0; n < network->layer_count && !input; n++)
-        if (network->layers[n].node.input_count == 0)
-            input = &network->layers[n].node;
-    *steps = input ? layer_values(input->output) : 0;
-    const layer_node *output = &network->layers[network->layer_count - 1].node;
-    if (predictor->input_count != 1 || output->output.h != *steps || output->output.w < 256 || *steps == 0)
+    const data_wants wants = network_data_wants(predictor->network);
+    const data_field *input = &wants.inputs[0];
+    if (wants.input_count != 1)
         return remat_fail(predictor->context, REMAT_INVALID, NULL,
-                          "this is not a model of bytes: it needs one input of T bytes and T x 256 or more logits, not "
-                          "%llu values in and %llu x %llu out",
-                          (unsigned long long)*steps, (unsigned long long)output->output.h,
-                          (unsigned long long)output->output.w);
+                          "this is not a model of bytes: it needs one input, not %zu", wants.input_count);
+    if (!input->integer || input->bound < 256)
+        return remat_fail(
+            predictor->context, REMAT_INVALID, NULL,
+            "this is not a model of bytes: its input must be read by an embedding of at least 256 tokens, not %llu",
+            (unsigned long long)(input->integer ? input->bound : 0));
+    uint32_t layer = 0;
+    executor_result(predictor->executor, 0, &layer);
+    const layer_node *read = &predictor->network->layers[layer].node;
+    *steps = input->values;
+    if (read->output.c != 1 || read->output.h != *steps || read->output.w < 256)
+        return remat_fail(
+            predictor->context, REMAT_INVALID, NULL,
+            "this is not a model of bytes: for %llu bytes in it needs 1:%llu:256 logits or wider ones, not "
+            "%llu:%llu:%llu of layer '%.80s'",
+            (unsigned long long)*steps, (unsigned long long)*steps, (unsigned long long)read->output.c,
+            (unsigned long long)read->output.h, (unsigned long long)read->output.w, read->name);
     return REMAT_OK;
 }
 
@@ -60,11 +70,11 @@ remat_status remat_predictor_generate(remat_predictor *predictor, const remat_ge
     if (options)
         REMAT_TRY(
             remat_options_copy(predictor->context, &wanted, sizeof wanted, options, "remat_generate_options_init"));
-    uint64_t steps;
+    uint64_t steps = 0;
     REMAT_TRY(check_model(predictor, &steps));
     const char *prompt = wanted.prompt && wanted.prompt[0] ? wanted.prompt : "\n";
     size_t length = strlen(prompt), kept = length < steps ? length : (size_t)steps;
-    /* All rows of the batch are the first one's; only that is read. */
+    /* Only the first sample of the batch holds the text and is read; the others stay zeros. */
     int32_t *window =
         remat_alloc_zeroed(predictor->context, (size_t)(steps * predictor->network->batch), sizeof *window);
     if (!window)

@@ -181,7 +181,7 @@ static remat_status open_data(remat_predictor *predictor)
     dataset.validation_split = 0;
     dataset.validation_inputs = dataset.validation_labels = NULL;
     const data_options open = {&dataset, options->sample ? &generator : NULL, network_data_wants(predictor->network),
-                               predictor->network->batch,
+                               0, /* the last batch need not be a whole one */
                                options->seed == REMAT_DEFAULT ? settings->seed : options->seed};
     return data_source_open(predictor->context, &open, &predictor->data);
 }
@@ -195,10 +195,9 @@ remat_status remat_predictor_run_samples(remat_predictor *predictor, uint64_t fi
 {
     REMAT_TRY(open_data(predictor));
     uint64_t samples = data_source_samples(predictor->data, DATA_TRAINING), batch = predictor->network->batch;
-    if (first >= samples || samples - first < batch)
-        return remat_fail(predictor->context, REMAT_INVALID, NULL,
-                          "samples %llu to %llu are past the end: there are %llu", (unsigned long long)first,
-                          (unsigned long long)(first + batch - 1), (unsigned long long)samples);
+    if (first >= samples)
+        return remat_fail(predictor->context, REMAT_INVALID, NULL, "sample %llu is past the end: there are %llu",
+                          (unsigned long long)first, (unsigned long long)samples);
     for (uint64_t i = 0; i < batch; i++) {
         void *inputs[LAYER_MAX_INPUTS];
         size_t next = 0;
@@ -209,9 +208,11 @@ remat_status remat_predictor_run_samples(remat_predictor *predictor, uint64_t fi
                 next++;
             }
         }
-        uint64_t sample = first + i;
+        uint64_t sample = i < samples - first ? first + i : samples - 1; /* the network runs whole batches only */
         REMAT_TRY(data_source_fill_list(predictor->data, DATA_TRAINING, &sample, 1, inputs, NULL));
     }
     run(predictor, prediction);
+    if (prediction->batch > samples - first)
+        prediction->batch = samples - first;
     return REMAT_OK;
 }

@@ -1,3 +1,5 @@
+#include <math.h>
+
 #include "train/run_log.h"
 
 #include "train/trainer_object.h"
@@ -6,6 +8,7 @@ remat_status run_log_open(const remat_trainer *trainer, const char *path, bool a
 {
     remat_trainer_figures figures;
     remat_trainer_get_figures(trainer, &figures);
+    const bool measured = trainer->options.profile_path != NULL;
     run_log_header header = {
         .model = trainer->settings.name,
         .strategy = figures.strategy,
@@ -32,8 +35,9 @@ remat_status run_log_open(const remat_trainer *trainer, const char *path, bool a
         .arena_bytes = figures.arena_bytes,
         .peak_bytes = figures.peak_bytes,
         .keep_all_arena_bytes = figures.keep_all_arena_bytes,
-        .predicted_step_seconds = 1e-9 * (double)figures.cost,
-        .keep_all_step_seconds = 1e-9 * (double)figures.keep_all_cost,
+        /* Modelled costs are good for comparing plans, not for predicting seconds. */
+        .predicted_step_seconds = measured ? 1e-9 * (double)figures.cost : NAN,
+        .keep_all_step_seconds = measured ? 1e-9 * (double)figures.keep_all_cost : NAN,
     };
     return run_log_create(trainer->context, path, append, &header, log);
 }

@@ -63,7 +63,7 @@ static remat_status validate(training_run *run, bool counts)
         run->hooks.on_validation(run->hooks.user, trainer->step, &result);
     if (!counts)
         return REMAT_OK;
-    if (!(result.loss >= trainer->best_validation)) {
+    if (result.loss < trainer->best_validation) { /* which NaN never is */
         trainer->best_validation = result.loss;
         trainer->stale_validations = 0;
     } else {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/checked.h"
 #include "base/error.h"
 #include <remat/units.h>
 
@@ -19,6 +20,8 @@ void remat_train_options_init(remat_train_options *options)
 }
 
 /* ---- settings ---- */
+
+enum { MOST_THREADS = 1024 };
 
 remat_status kernels_by_name(remat_context *context, const char *name, const kernel_table **table)
 {
@@ -45,6 +48,15 @@ static remat_status take_settings(remat_trainer *trainer, const remat_train_opti
         REMAT_TRY(remat_size_parse(context, trainer->settings.budget, &trainer->options.budget_bytes));
     if (!trainer->options.strategy && !trainer->options.plan_path)
         trainer->options.strategy = trainer->settings.strategy;
+    if (trainer->options.strategy) {
+        trainer->strategy = remat_text_copy(context, trainer->options.strategy);
+        if (!trainer->strategy)
+            return REMAT_NO_MEMORY;
+        trainer->options.strategy = trainer->strategy;
+    }
+    if (trainer->options.threads > MOST_THREADS)
+        return remat_fail(context, REMAT_INVALID, NULL, "%u threads are more than %d", trainer->options.threads,
+                          MOST_THREADS);
     if (trainer->options.batch_size)
         trainer->settings.batch_size = trainer->options.batch_size;
     trainer->seed = trainer->options.seed == REMAT_DEFAULT ? trainer->settings.seed : trainer->options.seed;
@@ -102,7 +114,9 @@ static remat_status open_data(remat_trainer *trainer)
         remat_alloc_zeroed(trainer->context, trainer->input_count, sizeof *trainer->input_pointers);
     if (!trainer->input_pointers)
         return REMAT_NO_MEMORY;
-    uint64_t per_step = trainer->network->batch * trainer->settings.accumulate;
+    uint64_t per_step;
+    if (!remat_multiply(trainer->network->batch, trainer->settings.accumulate, &per_step))
+        per_step = REMAT_LIMIT;
     trainer->steps_per_epoch = data_source_samples(trainer->data, DATA_TRAINING) / per_step;
     if (trainer->steps_per_epoch == 0)
         return remat_fail(trainer->context, REMAT_INVALID, NULL,
@@ -115,8 +129,11 @@ static remat_status open_data(remat_trainer *trainer)
                           "early_stopping = %llu, but there is no validation data to stop by; set validation_split or "
                           "validation_inputs in [Dataset]",
                           (unsigned long long)trainer->settings.early_stopping);
-    trainer->total_steps =
-        options->steps != REMAT_DEFAULT ? options->steps : trainer->settings.epochs * trainer->steps_per_epoch;
+    if (options->steps != REMAT_DEFAULT)
+        trainer->total_steps = options->steps;
+    else if (!remat_multiply(trainer->settings.epochs, trainer->steps_per_epoch, &trainer->total_steps))
+        return remat_fail(trainer->context, REMAT_INVALID, NULL, "epochs = %llu are too many steps",
+                          (unsigned long long)trainer->settings.epochs);
     return REMAT_OK;
 }
 
@@ -181,6 +198,7 @@ void remat_trainer_destroy(remat_trainer *trainer)
     program_destroy(trainer->program);
     program_destroy(trainer->evaluation);
     network_destroy(trainer->network);
+    remat_text_release(trainer->context, trainer->strategy);
     remat_release(trainer->context, trainer, 1, sizeof *trainer);
 }
 

@@ -36,9 +36,8 @@ static remat_status write_plan(const void *user, FILE *stream)
     uint64_t arena = trainer_arena_bytes(trainer);
     const plan_placement placement = {arena, trainer_fixed_bytes(trainer) + arena, trainer->options.budget_bytes};
     if (!trainer->plan->chain_plan)
-        return remat_fail(
-            trainer->context, REMAT_INVALID, NULL,
-            "the blocks of the model decide, and they are no plan of a chain; a strategy or a budget gives one");
+        return remat_fail(trainer->context, REMAT_INVALID, NULL,
+                          "the blocks of the model decide, and they are no plan of a chain; a strategy gives one");
     return plan_write_placed(trainer->plan->chain_plan, &placement, stream, file->with_schedule);
 }
 

@@ -58,10 +58,11 @@ static remat_status save(const remat_trainer *trainer, const char *path, bool wi
             if (trainer->moment_values[m][p] && !network->parameters[p].about.statistic)
                 add_entry(list, moment_name(list, m, network->parameters[p].name), &network->parameters[p],
                           trainer->moment_values[m][p]);
-    char step[24], micro_step[24], seed[24], best[40], stale[24];
+    char step[24], micro_step[24], seed[24], batch[24], best[40], stale[24];
     snprintf(step, sizeof step, "%" PRIu64, trainer->step);
     snprintf(micro_step, sizeof micro_step, "%" PRIu64, trainer->micro_step);
     snprintf(seed, sizeof seed, "%" PRIu64, trainer->seed);
+    snprintf(batch, sizeof batch, "%" PRIu64, trainer->network->batch);
     snprintf(best, sizeof best, "%a", trainer->best_validation);
     snprintf(stale, sizeof stale, "%" PRIu64, trainer->stale_validations);
     const safetensors_text metadata[] = {{"format", "remat-weights"},
@@ -70,6 +71,7 @@ static remat_status save(const remat_trainer *trainer, const char *path, bool wi
                                          {"step", step},
                                          {"micro_step", micro_step},
                                          {"seed", seed},
+                                         {"batch", batch},
                                          {"best_validation", best},
                                          {"stale_validations", stale}};
     return safetensors_save(trainer->context, path, list->entries, list->count, metadata,
@@ -150,7 +152,11 @@ static remat_status read_count(remat_trainer *trainer, const char *path, const s
                                uint64_t *value)
 {
     const char *text = safetensors_metadata(file, key);
-    if (!text || remat_count_parse(trainer->context, text, value) != REMAT_OK)
+    char *end = NULL;
+    errno = 0;
+    if (text && text[0] >= '0' && text[0] <= '9')
+        *value = strtoull(text, &end, 10); /* any 64 bits: a seed may have them all */
+    if (!end || *end || errno)
         return remat_fail(trainer->context, REMAT_BAD_INPUT,
                           &(remat_place){path, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, key},
                           "the file has no state of a training; --weights starts a new one from its weights");
@@ -175,17 +181,25 @@ static remat_status read_moments(remat_trainer *trainer, const char *path, const
 
 static remat_status read_state(remat_trainer *trainer, const char *path, const safetensors *file)
 {
-    uint64_t step, micro_step, seed, stale;
+    uint64_t step, micro_step, seed, stale, batch;
     REMAT_TRY(read_count(trainer, path, file, "step", &step));
     REMAT_TRY(read_count(trainer, path, file, "micro_step", &micro_step));
     REMAT_TRY(read_count(trainer, path, file, "seed", &seed));
     REMAT_TRY(read_count(trainer, path, file, "stale_validations", &stale));
-    const remat_place place = {path, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, "optimizer"};
+    REMAT_TRY(read_count(trainer, path, file, "batch", &batch));
+    remat_place place = {path, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, "optimizer"};
     const char *optimizer = safetensors_metadata(file, "optimizer"),
                *best = safetensors_metadata(file, "best_validation");
     if (!optimizer || strcmp(optimizer, optimizer_names[trainer->optimizer.type]) != 0)
         return remat_fail(trainer->context, REMAT_BAD_INPUT, &place, "the training was done with %s, the model says %s",
                           optimizer ? optimizer : "nothing", optimizer_names[trainer->optimizer.type]);
+    place.field = "batch";
+    if (batch != trainer->network->batch)
+        return remat_fail(trainer->context, REMAT_BAD_INPUT, &place,
+                          "the training took %" PRIu64 " samples at a time, now it would be %" PRIu64
+                          ": the order of the data would be another; --batch %" PRIu64 " goes on",
+                          batch, trainer->network->batch, batch);
+    place.field = "micro_step";
     if (micro_step != step * trainer->settings.accumulate)
         return remat_fail(trainer->context, REMAT_BAD_INPUT, &place,
                           "the training took %" PRIu64 " micro-batches in %" PRIu64

@@ -10,10 +10,9 @@
 typedef struct measurement {
     remat_trainer *trainer;
     uint64_t *forward, *backward; /* of each layer in the current step */
-    bool *ran_forward;
 } measurement;
 
-static void observe(void *user, size_t position, uint64_t began, uint64_t ended)
+static void observe(void *user, size_t position, bool again, uint64_t began, uint64_t ended)
 {
     measurement *m = user;
     const graph_action *action = &m->trainer->program->graph->actions[m->trainer->plan->sequence.actions[position]];
@@ -21,9 +20,8 @@ static void observe(void *user, size_t position, uint64_t began, uint64_t ended)
         return;
     if (action->kind != GRAPH_FORWARD) {
         m->backward[action->layer] += ended - began;
-    } else if (!m->ran_forward[action->layer]) { /* a second run is the same work */
+    } else if (!again) { /* a second run is the same work */
         m->forward[action->layer] = ended - began;
-        m->ran_forward[action->layer] = true;
     }
 }
 
@@ -99,7 +97,6 @@ static remat_status measure(remat_trainer *trainer, unsigned repeats, uint64_t *
     for (unsigned r = 0; r < repeats; r++) {
         memset(m->forward, 0, layers * sizeof *m->forward);
         memset(m->backward, 0, layers * sizeof *m->backward);
-        memset(m->ran_forward, 0, layers * sizeof *m->ran_forward);
         REMAT_TRY(trainer_fill_first(trainer));
         executor_run(trainer->executor, &turn, &hooks);
         for (size_t n = 0; n < layers; n++) {
@@ -125,9 +122,9 @@ remat_status remat_trainer_measure(remat_trainer *trainer, unsigned repeats, rem
     for (int i = 0; i < 3; i++)
         copied &= (before[i] = remat_alloc(context, changed[i]->bytes, 1)) != NULL;
     measurement m = {trainer, remat_alloc(context, layers, sizeof(uint64_t)),
-                     remat_alloc(context, layers, sizeof(uint64_t)), remat_alloc(context, layers, sizeof(bool))};
+                     remat_alloc(context, layers, sizeof(uint64_t))};
     remat_status status = REMAT_NO_MEMORY;
-    if (forward && backward && copied && m.forward && m.backward && m.ran_forward) {
+    if (forward && backward && copied && m.forward && m.backward) {
         for (int i = 0; i < 3; i++)
             if (changed[i]->bytes)
                 memcpy(before[i], changed[i]->memory, changed[i]->bytes);
@@ -150,6 +147,5 @@ remat_status remat_trainer_measure(remat_trainer *trainer, unsigned repeats, rem
         remat_release(context, before[i], changed[i]->bytes, 1);
     remat_release(context, m.forward, layers, sizeof(uint64_t));
     remat_release(context, m.backward, layers, sizeof(uint64_t));
-    remat_release(context, m.ran_forward, layers, sizeof(bool));
     return status;
 }

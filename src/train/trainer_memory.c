@@ -74,6 +74,8 @@ remat_status trainer_allocate(remat_trainer *trainer)
         REMAT_TRY(allocate_area(trainer, &trainer->moments[m], weights));
     if (trainer->settings.accumulate > 1)
         REMAT_TRY(allocate_area(trainer, &trainer->gradients, weights));
+    if (trainer->gradients.memory)
+        memset(trainer->gradients.memory, 0, trainer->gradients.bytes);
     REMAT_TRY(
         allocate_area(trainer, &trainer->scratch, (uint64_t)trainer->run.threads * trainer->kernels->scratch_bytes));
     REMAT_TRY(allocate_area(trainer, &trainer->arena, trainer_arena_bytes(trainer)));

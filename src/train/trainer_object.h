@@ -34,6 +34,7 @@ struct remat_trainer {
     remat_train_options options;
     model_settings settings;
     optimizer_settings optimizer;
+    char *strategy; /* a copy of the option's text */
     uint64_t seed;
 
     remat_network *network;
@@ -87,7 +88,7 @@ void trainer_release(remat_trainer *trainer);
 uint64_t trainer_fixed_bytes(const remat_trainer *trainer); /* all areas but the arena */
 
 /* trainer_trace.c: hands an action to on_action; for executor_hooks. */
-void trainer_observe(void *trainer, size_t position, uint64_t began, uint64_t ended);
+void trainer_observe(void *trainer, size_t position, bool again, uint64_t began, uint64_t ended);
 
 /* trainer_step.c: the optimizer's step on one parameter, at the trainer's rate and scale. */
 void trainer_apply(remat_trainer *trainer, uint32_t parameter, const real *gradient);

@@ -4,6 +4,7 @@
 #include <remat/units.h>
 
 #include "base/alloc.h"
+#include "base/checked.h"
 #include "base/error.h"
 #include "train/optimizer.h"
 #include "train/trainer_object.h"
@@ -16,16 +17,34 @@ static remat_status place_evaluation(remat_trainer *trainer)
     return graph_place(trainer->evaluation->graph, &sequence, false, &trainer->evaluation_plan);
 }
 
+/* One arena serves training and evaluation. */
+static uint64_t shared_arena(const remat_trainer *trainer, uint64_t training)
+{
+    uint64_t evaluation = trainer->evaluation_plan.arena_bytes;
+    return training > evaluation ? training : evaluation;
+}
+
+/* Whether something besides the budget decides: then another plan may need less. */
+static const char *what_is_fixed(const remat_trainer *trainer)
+{
+    const remat_train_options *options = &trainer->options;
+    if (options->plan_path)
+        return "with this plan file the model";
+    if (options->strategy && strcmp(options->strategy, "optimal") != 0)
+        return "with this strategy the model";
+    return "this model";
+}
+
 static remat_status too_small(const remat_trainer *trainer, uint64_t fixed, uint64_t arena, const char *layer)
 {
     char budget[REMAT_SIZE_TEXT], needed[REMAT_SIZE_TEXT], exact[REMAT_COUNT_TEXT];
     remat_size_print(trainer->options.budget_bytes, budget);
-    return remat_fail(
-        trainer->context, REMAT_INFEASIBLE, NULL,
-        "the budget of %s is too small: this model needs at least %s bytes (%s), %llu of them for weights, "
-        "optimizer and scratch%s%s",
-        budget, remat_count_print(fixed + arena, exact), remat_size_print(fixed + arena, needed),
-        (unsigned long long)fixed, layer ? "; the peak of the rest is made by layer " : "", layer ? layer : "");
+    return remat_fail(trainer->context, REMAT_INFEASIBLE, NULL,
+                      "the budget of %s is too small: %s needs at least %s bytes (%s), %llu of them for weights, "
+                      "optimizer and scratch%s%s",
+                      budget, what_is_fixed(trainer), remat_count_print(fixed + arena, exact),
+                      remat_size_print(fixed + arena, needed), (unsigned long long)fixed,
+                      layer ? "; the peak of the rest is made by layer " : "", layer ? layer : "");
 }
 
 static remat_status plan_training(remat_trainer *trainer, const uint32_t *blocks)
@@ -41,11 +60,11 @@ static remat_status plan_training(remat_trainer *trainer, const uint32_t *blocks
     if (options->budget_bytes != REMAT_NO_BUDGET)
         wanted.budget_bytes = options->budget_bytes > fixed ? options->budget_bytes - fixed : 0;
     remat_status status = graph_plan_create(trainer->program->graph, &wanted, &trainer->plan);
-    if (status != REMAT_INFEASIBLE)
+    if (status != REMAT_INFEASIBLE || options->budget_bytes == REMAT_NO_BUDGET)
         return status;
     const graph_plan *plan = trainer->plan;
     const char *layer = plan->peak_layer == GRAPH_NONE ? NULL : trainer->program->graph->layers[plan->peak_layer].name;
-    return too_small(trainer, fixed, plan->min_budget_bytes, layer);
+    return too_small(trainer, fixed, shared_arena(trainer, plan->min_budget_bytes), layer);
 }
 
 remat_status trainer_plan(remat_trainer *trainer)
@@ -69,13 +88,6 @@ remat_status trainer_plan(remat_trainer *trainer)
     return trainer_find_peak(trainer);
 }
 
-/* One arena serves training and evaluation. */
-static uint64_t shared_arena(const remat_trainer *trainer, uint64_t training)
-{
-    uint64_t evaluation = trainer->evaluation_plan.arena_bytes;
-    return training > evaluation ? training : evaluation;
-}
-
 uint64_t trainer_arena_bytes(const remat_trainer *trainer)
 {
     return shared_arena(trainer, trainer->plan->arena_bytes);
@@ -90,9 +102,9 @@ static const char *strategy_in_use(const remat_trainer *trainer)
         return "plan file";
     if (options->strategy)
         return options->strategy;
-    if (options->budget_bytes != REMAT_NO_BUDGET)
-        return "optimal";
-    return trainer->network->block_count ? "blocks" : "none";
+    if (!trainer->plan->chain_plan)
+        return "blocks"; /* also where they are the best within the budget */
+    return options->budget_bytes != REMAT_NO_BUDGET ? "optimal" : "none";
 }
 
 static void count_forwards(const remat_trainer *trainer, remat_trainer_figures *figures)
@@ -105,6 +117,15 @@ static void count_forwards(const remat_trainer *trainer, remat_trainer_figures *
         figures->forwards += trainer->plan->forwards[n];
         figures->recomputed_layers += trainer->plan->forwards[n] > 1;
     }
+}
+
+/* With accumulation the optimizer runs once a step, outside of the plan: weights, gradients and moments move through memory. */
+static uint64_t step_cost(const remat_trainer *trainer, uint64_t micro_batch)
+{
+    if (trainer->settings.accumulate == 1)
+        return micro_batch;
+    uint64_t moved = network_parameter_bytes(trainer->network) * (3 + 2 * optimizer_moments(&trainer->optimizer));
+    return remat_add_saturated(micro_batch * trainer->settings.accumulate, program_modelled_cost(0, moved));
 }
 
 void remat_trainer_get_figures(const remat_trainer *trainer, remat_trainer_figures *figures)
@@ -127,8 +148,8 @@ void remat_trainer_get_figures(const remat_trainer *trainer, remat_trainer_figur
         .peak_workspace_bytes = trainer->peak.workspace,
         .peak_data_bytes = trainer->peak.data,
         .budget_bytes = trainer->options.budget_bytes,
-        .cost = plan->cost * trainer->settings.accumulate,
-        .keep_all_cost = plan->base_cost * trainer->settings.accumulate,
+        .cost = step_cost(trainer, plan->cost),
+        .keep_all_cost = step_cost(trainer, plan->base_cost),
         .batch_size = trainer->network->batch,
         .accumulate = trainer->settings.accumulate,
         .clip_norm = trainer->settings.clip_norm,

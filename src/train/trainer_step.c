@@ -89,8 +89,9 @@ static remat_status run_micro_batch(remat_trainer *trainer, double *loss)
     point_at_inputs(trainer, trainer->executor);
     REMAT_TRY(data_source_fill(trainer->data, DATA_TRAINING, epoch, first, trainer->network->batch,
                                trainer->input_pointers, executor_labels(trainer->executor)));
-    const executor_turn turn = {trainer->seed, (uint32_t)trainer->micro_step, true,
-                                1.0 / (double)trainer->settings.accumulate};
+    /* Streams count 2^32 steps; beyond, the seed moves on. */
+    uint64_t seed = trainer->seed + (trainer->micro_step >> 32) * UINT64_C(0x9E3779B97F4A7C15);
+    const executor_turn turn = {seed, (uint32_t)trainer->micro_step, true, 1.0 / (double)trainer->settings.accumulate};
     const executor_hooks hooks = {find_norm, apply, trainer->on_action ? trainer_observe : NULL, trainer};
     *loss += executor_run(trainer->executor, &turn, &hooks);
     trainer->micro_step++;

@@ -65,16 +65,13 @@ static uint64_t bytes_of(const remat_trainer *trainer, const graph_action *actio
     return bytes;
 }
 
-void trainer_observe(void *user, size_t position, uint64_t began, uint64_t ended)
+void trainer_observe(void *user, size_t position, bool again, uint64_t began, uint64_t ended)
 {
     remat_trainer *trainer = user;
     const remat_graph *graph = trainer->program->graph;
     uint32_t number = trainer->plan->sequence.actions[position];
     const graph_action *action = &graph->actions[number];
     static const char *const names[] = {"load", "forward", "gradient", "derivative", "apply", "finish"};
-    bool again = false;
-    for (size_t i = 0; i < position && !again && action->kind == GRAPH_FORWARD; i++)
-        again = trainer->plan->sequence.actions[i] == number;
     const remat_action seen = {.layer = graph->layers[action->layer].name,
                                .what = again ? "recompute" : names[action->kind],
                                .position = action->layer,

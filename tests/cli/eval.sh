@@ -18,6 +18,14 @@ case $seen in "$(echo "$loss" | cut -c 1-7)"*) ;; *) complain "eval says $loss, 
 expect 0 eval "$model" -w "$work/w.st" --kernels reference
 out "over 80 samples"
 
+# A loss that is no number is null in JSON.
+sed 's/^learning_rate.*/learning_rate = 1e38/' "$model" >"$work/wild.ini"
+expect 0 train "$work/wild.ini" --steps 1 --save "$work/wild.st" --weights-only -q
+expect 0 eval "$model" -w "$work/wild.st" --json
+json_lines "$work/out"
+out '"loss": null'
+
+expect 2 eval "$model" -w "$work/w.st" --batch 0
 expect 2 eval "$model"
 err "--weights FILE is missing"
 expect 6 eval "$model" -w "$work/none.st"

@@ -17,6 +17,16 @@ awk '/^weights /,/^scratch /{ gsub(",", ""); for (i = 2; i <= NF; i++) if ($i ~ 
      /^total /{ gsub(",", ""); if ($2 != sum) exit 1; found = 1 } END { exit !found }' "$work/out" ||
   complain "the parts do not sum to the total"
 
+# A budget of the model itself counts like one that is given, whether it fits or not.
+for budget in 9MiB 1MiB; do
+  sed "s/^\[Model\]/&\nbudget = $budget/" $model >"$work/own.ini"
+  case $budget in 9MiB) code=0 says="fits into 9 MiB" bytes=9437184 ;; *) code=4 says="does not fit into 1 MiB" bytes=1048576 ;; esac
+  expect $code fit "$work/own.ini"
+  out "$says"
+  expect $code fit "$work/own.ini" --json
+  out "\"budget_bytes\": $bytes"
+done
+
 # Without a budget: as the model says.
 expect 0 fit $model
 out "without a budget"

@@ -22,6 +22,18 @@ spiral_model
 expect 3 train "$work/spirals.ini" --profile "$work/profile.json"
 err "none of the model's layers"
 expect 6 train "$model" --profile "$work/none.json"
+# Measuring keeps everything, even where the model's own budget would not allow that; so does timing.
+sed 's/^batch_size.*/&\nbudget = 100KiB/' "$model" >"$work/tight.ini"
+expect 4 train "$work/tight.ini" --strategy none --steps 1
+expect 0 profile "$work/tight.ini" --repeats 1 -o "$work/tight.json"
+expect 0 bench "$work/tight.ini" --steps 1 --json
+json_object "$work/out"
+out '"recompute_seconds": 0'
+expect 4 bench "$work/tight.ini" --steps 1 --budget 100KiB
+for command in profile bench; do
+  expect 2 $command "$model" --batch 0
+  err "--batch takes a number from 1 on"
+done
 expect 2 profile
 expect 2 profile "$model" --repeats 0
 finish

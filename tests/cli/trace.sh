@@ -22,4 +22,9 @@ expect 0 train examples/models/mlp.ini --steps 3 --save "$work/a.safetensors" --
 expect 0 train examples/models/mlp.ini --steps 3 --save "$work/b.safetensors" --quiet --trace "$trace"
 cmp "$work/a.safetensors" "$work/b.safetensors" || complain "a traced training has other weights"
 expect 6 train examples/models/mlp.ini --steps 1 --trace "$work/no/such/folder/trace.json" --quiet
+[ "$(wc -l <"$work/err")" = 1 ] || complain "not one message: $(cat "$work/err")"
+err "no/such/folder/trace.json: cannot be opened"
+expect 6 train examples/models/mlp.ini --steps 2 --trace /dev/full --quiet
+[ "$(wc -l <"$work/err")" = 1 ] || complain "not one message: $(cat "$work/err")"
+err "/dev/full: writing failed"
 finish

@@ -78,6 +78,15 @@ expect 2 train "$model" --batch 0
 expect 2 train "$model" --batch 1000
 err "1000"
 expect 2 train "$model" --resume "$work/part.st" --weights "$work/part.st"
+# What would do nothing is an error.
+expect 2 train "$model" --resume "$work/part.st" --seed 5
+err "leave out --seed"
+expect 2 train "$model" --weights-only
+err "--save"
+expect 2 train "$model" --plan "$work/plan.json" --strategy full
+err "leave out --strategy"
+expect 2 train "$model" --batch 0
+err "or auto"
 expect 4 train "$model" --budget 1KiB
 err "at least"
 expect 6 train "$model" --steps 1 --save "$work/no/folder.st" -q

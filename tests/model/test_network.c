@@ -255,6 +255,35 @@ static void wrong_inputs_are_refused(void **state)
             4, "17 layers; 16 is the most");
 }
 
+static void too_many_inputs_are_refused(void **state)
+{
+    fixture *f = *state;
+    char text[4000] = "";
+    for (int i = 0; i < 17; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "[in%d : input]\ninput_shape = 2\n", i);
+    snprintf(text + strlen(text), sizeof text - strlen(text), "[a : addition]\ninput_layers = in0");
+    for (int i = 1; i < 9; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), ", in%d", i);
+    snprintf(text + strlen(text), sizeof text - strlen(text), "\n[b : addition]\ninput_layers = a");
+    for (int i = 9; i < 17; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), ", in%d", i);
+    snprintf(text + strlen(text), sizeof text - strlen(text), "\n[fc : fully_connected]\nunit = 1\n[loss : mse]\n");
+    refused(f, text, 33, "at most 16 layers of type input");
+}
+
+static void weights_never_wrap_around(void **state)
+{
+    fixture *f = *state;
+    /* Each is below 2^63 bytes, the four together are 2^64. */
+    refused(f,
+            "[in : input]\ninput_shape = 1:1:1024\n"
+            "[p0 : position_embedding]\npositions = 1125899906842624\n"
+            "[p1 : position_embedding]\npositions = 1125899906842624\n"
+            "[p2 : position_embedding]\npositions = 1125899906842624\n"
+            "[p3 : position_embedding]\npositions = 1125899906842624\n[loss : mse]\n",
+            3, "too large");
+}
+
 static void a_trained_model_ends_in_one_loss(void **state)
 {
     fixture *f = *state;
@@ -357,6 +386,8 @@ int main(void)
         FIXTURE_TEST(a_tied_head_has_the_number_of_the_embedding),
         FIXTURE_TEST(wrong_sharing_is_refused),
         FIXTURE_TEST(wrong_inputs_are_refused),
+        FIXTURE_TEST(too_many_inputs_are_refused),
+        FIXTURE_TEST(weights_never_wrap_around),
         FIXTURE_TEST(a_trained_model_ends_in_one_loss),
         FIXTURE_TEST(whole_numbers_come_from_inputs),
         FIXTURE_TEST(parts_and_layers_need_names_of_their_own),

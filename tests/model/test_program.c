@@ -229,12 +229,13 @@ static void test_measured_costs(void **state)
     fixture *f = *state;
     program_rig rig = open_rig(f, INPUT DENSE("a") DENSE("b") LOSS, PROGRAM_APPLY_AT_ONCE);
     remat_profile *profile;
-    expect_ok(f,
-              read_profile_text(f,
-                                "{\"format\": \"remat-profile\", \"version\": 1, \"layers\": [{\"index\": 0, \"name\": "
-                                "\"b\", \"type\": \"ffn\", \"activation_bytes\": 64, \"recompute_flops\": 5, "
-                                "\"forward_cost\": 1234, \"backward_cost\": 9999}]}",
-                                &profile));
+    expect_ok(
+        f, read_profile_text(
+               f,
+               "{\"format\": \"remat-profile\", \"version\": 1, \"cost_unit\": \"ns\", \"layers\": "
+               "[{\"index\": 0, \"name\": \"b\", \"type\": \"ffn\", \"activation_bytes\": 64, \"recompute_flops\": 5, "
+               "\"forward_cost\": 1234, \"backward_cost\": 9999}]}",
+               &profile));
     expect_ok(f, program_set_costs(rig.program, profile));
     remat_profile_destroy(profile);
     assert_int_equal(action_of(&rig, GRAPH_FORWARD, "b")->cost, 1234);
@@ -246,6 +247,9 @@ static void test_measured_costs(void **state)
                                 "{\"format\": \"remat-profile\", \"version\": 1, \"layers\": [{\"index\": 0, \"name\": "
                                 "\"z\", \"type\": \"ffn\", \"activation_bytes\": 64, \"recompute_flops\": 5}]}",
                                 &profile));
+    expect_status(f, program_set_costs(rig.program, profile), REMAT_BAD_INPUT);
+    expect_message(f, "not in ns");
+    expect_ok(f, remat_profile_set_cost_unit(profile, "ns"));
     expect_status(f, program_set_costs(rig.program, profile), REMAT_BAD_INPUT);
     expect_message(f, "none of the model's layers");
     remat_profile_destroy(profile);

@@ -128,7 +128,23 @@ static void test_samples(void **state)
         }
     }
     remat_prediction past;
-    assert_int_not_equal(remat_predictor_run_samples(single, 24, &past), REMAT_OK);
+    expect_status(f, remat_predictor_run_samples(single, 24, &past), REMAT_INVALID);
+    expect_message(f, "there are 24");
+    /* The last batch has what is left; one larger than the data has all of it. */
+    for (uint64_t batch = 5; batch <= 40; batch += 35) {
+        remat_predictor *uneven = open_predictor(f, model, path, batch);
+        assert_int_equal(remat_predictor_samples(uneven), 24);
+        remat_prediction prediction, one;
+        for (uint64_t first = 0; first < 24; first += prediction.batch) {
+            expect_ok(f, remat_predictor_run_samples(uneven, first, &prediction));
+            assert_int_equal(prediction.batch, 24 - first < batch ? 24 - first : batch);
+            for (uint64_t s = 0; s < prediction.batch; s++) {
+                expect_ok(f, remat_predictor_run_samples(single, first + s, &one));
+                assert_memory_equal(one.values, prediction.values + s * OUT, OUT * sizeof(float));
+            }
+        }
+        remat_predictor_destroy(uneven);
+    }
     remat_predictor_destroy(single);
     remat_predictor_destroy(predictor);
     remat_model_destroy(model);
@@ -207,6 +223,42 @@ static void test_wrong_tokens(void **state)
     remat_model_destroy(model);
 }
 
+/* One layer after the other: what is no model of bytes, and why. */
+static void expect_not_bytes(fixture *f, const char *input, const char *const *first, const char *const *second,
+                             const char *why)
+{
+    const char *path = scratch_path("not_bytes.safetensors");
+    remat_model *model;
+    expect_ok(f, remat_model_create(f->context, &model));
+    expect_ok(f, remat_model_add_layer(model, "input", REMAT_PROPERTIES("name=in", input)));
+    expect_ok(f, remat_model_add_layer(model, first[0], first + 1));
+    expect_ok(f, remat_model_add_layer(model, second[0], second + 1));
+    expect_ok(f, remat_model_add_layer(model, "cross_entropy", NULL));
+    expect_ok(f, remat_model_set_dataset(model, "random", REMAT_PROPERTIES("samples=4")));
+    expect_ok(f, remat_model_compile(model));
+    train_and_save(f, model, path, NULL);
+    remat_predictor *predictor = open_predictor(f, model, path, 0);
+    collected text = {.count = 0};
+    expect_status(f, remat_predictor_generate(predictor, NULL, collect, &text), REMAT_INVALID);
+    expect_message(f, "not a model of bytes");
+    expect_message(f, why);
+    assert_int_equal(text.count, 0);
+    remat_predictor_destroy(predictor);
+    remat_model_destroy(model);
+}
+
+static void test_not_bytes(void **state)
+{
+    fixture *f = *state;
+    const char *const *logits = REMAT_PROPERTIES("fully_connected", "unit=256");
+    const char *const *embedding = REMAT_PROPERTIES("embedding", "in_dim=256", "out_dim=8");
+    /* Shapes alone do not make one: these inputs are numbers, not tokens. */
+    expect_not_bytes(f, "input_shape=1:1", REMAT_PROPERTIES("fully_connected", "unit=8"), logits, "embedding");
+    expect_not_bytes(f, "input_shape=6", REMAT_PROPERTIES("embedding", "in_dim=255", "out_dim=8"), logits, "not 255");
+    expect_not_bytes(f, "input_shape=6", embedding, REMAT_PROPERTIES("fully_connected", "unit=255"), "1:6:255");
+    expect_not_bytes(f, "input_shape=6", embedding, REMAT_PROPERTIES("reshape", "target_shape=2:3:8"), "2:3:8");
+}
+
 static void test_errors(void **state)
 {
     fixture *f = *state;
@@ -246,8 +298,8 @@ static void test_errors(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {FIXTURE_TEST(test_values), FIXTURE_TEST(test_samples),
-                                       FIXTURE_TEST(test_generate), FIXTURE_TEST(test_wrong_tokens),
-                                       FIXTURE_TEST(test_errors)};
+    const struct CMUnitTest tests[] = {FIXTURE_TEST(test_values),    FIXTURE_TEST(test_samples),
+                                       FIXTURE_TEST(test_generate),  FIXTURE_TEST(test_wrong_tokens),
+                                       FIXTURE_TEST(test_not_bytes), FIXTURE_TEST(test_errors)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,6 +138,15 @@ static void test_weights_only(void **state)
     /* A file with state has weights as well. */
     expect_ok(f, remat_trainer_save(trained, path, true));
     expect_ok(f, remat_trainer_load(other, path));
+    /* Another batch size would go on at another place of the data. */
+    remat_train_options options;
+    remat_train_options_init(&options);
+    options.batch_size = remat_model_batch(model) + 1;
+    remat_trainer *wider;
+    expect_ok(f, remat_trainer_create(model, &options, &wider));
+    expect_status(f, remat_trainer_resume(wider, path), REMAT_BAD_INPUT);
+    expect_message(f, "samples at a time");
+    remat_trainer_destroy(wider);
     remat_trainer_destroy(trained);
     remat_trainer_destroy(other);
     remat_model_destroy(model);

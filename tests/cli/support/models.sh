@@ -62,6 +62,13 @@ unit = 256
 END
 }
 
+# json_object FILE: all of it is one value of JSON.
+json_object() {
+  if command -v python3 >"$work/python"; then
+    python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$1" || complain "$1 is no JSON"
+  fi
+}
+
 # json_lines FILE: every line is an object of JSON.
 json_lines() {
   ! grep -qv '^{.*}$' "$1" || complain "$1 has a line that is no object: $(grep -v '^{.*}$' "$1" | head -n 1)"

@@ -1,0 +1,23 @@
+/* A file read whole, so that it can be looked at twice: standard input cannot be wound back. */
+#ifndef REMAT_CLI_FILE_BYTES_H
+#define REMAT_CLI_FILE_BYTES_H
+
+#include "command.h"
+
+typedef struct file_bytes {
+    const char *name; /* in messages */
+    char *bytes;
+    size_t count;
+} file_bytes;
+
+/* Reads all of it, "-" being standard input. Says on stderr what is wrong. The caller frees it, after a failure too. */
+remat_status file_bytes_read(remat_context *context, const char *path, file_bytes *file);
+void file_bytes_free(file_bytes *file);
+
+/* A stream over what was read; the caller closes it. NULL where memory ran out. */
+FILE *file_bytes_open(const file_bytes *file);
+
+/* What it is, by remat_file_kind_tell. */
+remat_status file_bytes_tell(remat_context *context, const file_bytes *file, remat_file_kind *kind);
+
+#endif

@@ -1,0 +1,225 @@
+/* Which layer types there are, and what each takes: for error messages and for help. */
+#include "model/model_object.h"
+
+#include "base/error.h"
+#include "base/output.h"
+#include "layers/layer_options.h"
+
+#include <string.h>
+
+/* ---- finding ---- */
+
+/* Made when a model is compiled, never written in one. */
+static bool is_internal(const layer_type *type)
+{
+    return strcmp(type->name, "projection_cross_entropy") == 0;
+}
+
+/* The type at `*position`, moving it behind; NULL past the end. */
+static const layer_type *next_type(size_t *position)
+{
+    const layer_type *type;
+    while ((type = layer_type_list((*position)++)) && is_internal(type))
+        ;
+    return type;
+}
+
+static const char *nearest_type(const char *name)
+{
+    const char *nearest = NULL;
+    size_t most = strlen(name) / 3 + 1;
+    const layer_type *type;
+    for (size_t i = 0; (type = next_type(&i));) {
+        size_t distance = model_name_distance(type->name, name, most);
+        if (distance > most)
+            continue;
+        nearest = type->name;
+        if (distance == 0)
+            break;
+        most = distance - 1;
+    }
+    return nearest;
+}
+
+remat_status model_find_type(remat_context *context, const char *name, const layer_type **type)
+{
+    *type = layer_type_find(name);
+    if (*type && is_internal(*type))
+        return remat_fail(context, REMAT_INVALID, NULL,
+                          "%s is made of a fully_connected in front of a cross_entropy; write those two",
+                          (*type)->name);
+    if (*type)
+        return REMAT_OK;
+    const char *nearest = nearest_type(name);
+    if (nearest)
+        return remat_fail(context, REMAT_INVALID, NULL, "there is no layer type '%.60s'; did you mean '%s'?", name,
+                          nearest);
+    char list[512] = "";
+    size_t used = 0;
+    const layer_type *one;
+    for (size_t i = 0; (one = next_type(&i)) && used < sizeof list;)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", one->name);
+    return remat_fail(context, REMAT_INVALID, NULL, "there is no layer type '%.60s'; there are %s", name, list);
+}
+
+/* ---- for people ---- */
+
+static void pad(output *out, const char *text, size_t width)
+{
+    output_text(out, text);
+    for (size_t i = strlen(text); i < width; i++)
+        output_text(out, " ");
+}
+
+static void write_list(output *out)
+{
+    const layer_type *type;
+    for (size_t i = 0; (type = next_type(&i));) {
+        pad(out, type->name, 22);
+        output_text(out, type->summary);
+        output_text(out, "\n");
+    }
+}
+
+/* Layers that it reads; the labels of a loss come from the data. */
+static uint32_t layers_read(const layer_type *type, uint32_t inputs)
+{
+    return type->labels == LAYER_NO_LABELS ? inputs : inputs - 1;
+}
+
+static void write_inputs(output *out, const layer_type *type)
+{
+    uint32_t least = layers_read(type, type->min_inputs), most = layers_read(type, type->max_inputs);
+    output_text(out, "reads ");
+    if (most == 0) {
+        output_text(out, "the data");
+    } else {
+        output_number(out, least);
+        if (most != least) {
+            output_text(out, " to ");
+            output_number(out, most);
+        }
+        output_text(out, most > 1 ? " layers" : " layer");
+    }
+    if (type->labels == LAYER_LABELS_CLASSES)
+        output_text(out, ", and as labels a whole number for every row of it");
+    else if (type->labels == LAYER_LABELS_LIKE_IT)
+        output_text(out, ", and as labels numbers in its shape");
+    output_text(out, "\n");
+}
+
+static void write_property(output *out, const layer_property *property)
+{
+    char allowed[LAYER_ALLOWED_TEXT];
+    output_text(out, "\n");
+    output_text(out, property->key);
+    if (!property->standard) {
+        output_text(out, " (must be said)");
+    } else if (*property->standard) {
+        output_text(out, " = ");
+        output_text(out, property->standard);
+    }
+    output_text(out, "\n    ");
+    output_text(out, property->help);
+    if (property->kind != LAYER_TEXT) { /* of a text the help says it all */
+        output_text(out, "\n    ");
+        output_text(out, layer_property_allowed(property, allowed));
+    }
+    output_text(out, "\n");
+}
+
+static void write_type(output *out, const layer_type *type)
+{
+    output_text(out, type->name);
+    output_text(out, ": ");
+    output_text(out, type->summary);
+    output_text(out, "\n");
+    write_inputs(out, type);
+    for (const layer_property *property = type->properties; property && property->key; property++)
+        write_property(out, property);
+    output_text(out, "\nEvery layer has name, input_layers and block as well.\n");
+}
+
+/* ---- as JSON ---- */
+
+static void write_limit(output *out, const char *key, double limit)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%.15g", limit);
+    char *comma = strchr(text, ','); /* of the program's locale */
+    if (comma)
+        *comma = '.';
+    output_text(out, ", \"");
+    output_text(out, key);
+    output_text(out, "\": ");
+    output_text(out, text);
+}
+
+static void write_property_json(output *out, const layer_property *property)
+{
+    static const char *const kinds[] = {"count", "number", "flag", "choice", "pair", "shape", "text"};
+    output_text_field(out, "{", "key", property->key);
+    output_text_field(out, ", ", "kind", kinds[property->kind]);
+    if (property->standard)
+        output_text_field(out, ", ", "default", property->standard);
+    if (property->kind == LAYER_COUNT || property->kind == LAYER_NUMBER || property->kind == LAYER_PAIR) {
+        write_limit(out, "min", property->min);
+        if (property->max != 0)
+            write_limit(out, "max", property->max);
+    }
+    for (size_t i = 0; property->kind == LAYER_CHOICE && property->choices[i]; i++) {
+        output_text(out, i ? ", " : ", \"choices\": [");
+        output_quoted(out, property->choices[i]);
+        if (!property->choices[i + 1])
+            output_text(out, "]");
+    }
+    output_text_field(out, ", ", "help", property->help);
+    output_text(out, "}");
+}
+
+static void write_type_json(output *out, const layer_type *type)
+{
+    static const char *const labels[] = {"none", "like_input", "classes"};
+    output_text_field(out, "{", "type", type->name);
+    output_text_field(out, ", ", "summary", type->summary);
+    output_field(out, ",\n   ", "min_inputs", layers_read(type, type->min_inputs));
+    output_field(out, ", ", "max_inputs", layers_read(type, type->max_inputs));
+    output_text_field(out, ", ", "labels", labels[type->labels]);
+    output_text(out, ",\n   \"properties\": [");
+    for (const layer_property *property = type->properties; property && property->key; property++) {
+        output_text(out, property == type->properties ? "\n    " : ",\n    ");
+        write_property_json(out, property);
+    }
+    output_text(out, "]}");
+}
+
+static void write_json(output *out, const layer_type *only)
+{
+    output_text(out, "{\"format\": \"remat-layers\", \"version\": 1, \"layers\": [");
+    const layer_type *type;
+    bool first = true;
+    for (size_t i = 0; (type = next_type(&i));) {
+        if (only && type != only)
+            continue;
+        output_text(out, first ? "\n  " : ",\n  ");
+        write_type_json(out, type);
+        first = false;
+    }
+    output_text(out, "]}\n");
+}
+
+remat_status remat_layer_types_write(remat_context *context, const char *type, FILE *stream, bool json)
+{
+    const layer_type *only = NULL;
+    if (type)
+        REMAT_TRY(model_find_type(context, type, &only));
+    output out;
+    output_begin(&out, context, stream);
+    if (json)
+        write_json(&out, only);
+    else if (only)
+        write_type(&out, only);
+    else
+        write_list(&out);
+    return output_end(&out);
+}
