@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "model_file.h"
 #include "run_text.h"
 
 enum { OPTION_STRATEGY = 256, OPTION_STEPS, OPTION_BATCH, OPTION_KERNELS, OPTION_JSON };
@@ -58,7 +59,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         break;
     case ARGP_KEY_END:
         if (!command->file)
-            argp_error(state, "MODEL.ini is missing");
+            argp_error(state, "MODEL.ini is missing: a model, or - for standard input");
         break;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -217,9 +218,9 @@ int command_bench(remat_context *context, int argc, char **argv)
             command.options.strategy = "none";
     }
     remat_model *model;
-    remat_status status = remat_model_load(context, command.file, &model);
+    remat_status status = model_file_read_model(context, command.file, &model);
     if (status != REMAT_OK)
-        return command_fail(context, status);
+        return (int)status;
     status = bench(&command, model);
     if (status != REMAT_OK)
         command_fail(context, status);

@@ -1,4 +1,5 @@
 #include "command.h"
+#include "model_file.h"
 
 #include <string.h>
 
@@ -64,12 +65,27 @@ static void print_figures(const remat_figures *figures, bool json)
                remat_count_print(figures->total_cost, cost));
 }
 
+/* A model is what people have at hand, so it is told from a file that is nothing at all. */
+static remat_status read_profile(remat_context *context, const char *path, remat_profile **profile)
+{
+    remat_model *model;
+    remat_status status = model_file_read(context, path, profile, &model);
+    if (!model)
+        return status;
+    fprintf(stderr,
+            "remat: %s: this is a model, not a profile; `remat plan MODEL.ini --profile-out FILE` writes the profile "
+            "that its plans are for\n",
+            path);
+    remat_model_destroy(model);
+    return REMAT_BAD_INPUT;
+}
+
 int command_check(remat_context *context, int argc, char **argv)
 {
     check_command command = {0};
     command_parse(&argp, argc, argv, &command);
     remat_profile *profile;
-    remat_status status = command_read_profile(context, command.profile, &profile);
+    remat_status status = read_profile(context, command.profile, &profile);
     if (status != REMAT_OK)
         return (int)status;
     FILE *stream = NULL;

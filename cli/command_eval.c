@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "model_file.h"
 #include "run_text.h"
 
 enum { OPTION_BATCH = 256, OPTION_KERNELS, OPTION_JSON };
@@ -37,7 +38,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         break;
     case ARGP_KEY_END:
         if (!command->file)
-            argp_error(state, "MODEL.ini is missing");
+            argp_error(state, "MODEL.ini is missing: a model, or - for standard input");
         if (!command->weights)
             argp_error(state, "--weights FILE is missing: `remat train MODEL.ini --save FILE` writes one");
         break;
@@ -78,9 +79,9 @@ int command_eval(remat_context *context, int argc, char **argv)
     remat_train_options_init(&command.options);
     command_parse(&argp, argc, argv, &command);
     remat_model *model;
-    remat_status status = remat_model_load(context, command.file, &model);
+    remat_status status = model_file_read_model(context, command.file, &model);
     if (status != REMAT_OK)
-        return command_fail(context, status);
+        return (int)status;
     remat_trainer *trainer = NULL;
     remat_validation_result result;
     status = remat_trainer_create(model, &command.options, &trainer);

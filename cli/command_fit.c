@@ -178,8 +178,8 @@ static void print_ends(const answers *found)
     printf("%-20s %16s %20s\n", "", "smallest budget", "nothing recomputed");
     printf("%-20s %16s %20s  bytes\n", "from", remat_count_print(found->ends.least, least),
            remat_count_print(found->ends.keep_all, all));
-    printf("%-20s %16s %20s\n", "", remat_size_print(found->ends.least, least_size),
-           remat_size_print(found->ends.keep_all, all_size));
+    printf("%-20s %16s %20s\n", "", remat_size_print_up(found->ends.least, least_size),
+           remat_size_print_up(found->ends.keep_all, all_size));
     printf("%-20s %+14.1f %% %18.1f %%\n", "time",
            keep_all_cost ? 100 * ((double)found->least_cost / (double)keep_all_cost - 1) : 0.0, 0.0);
 }

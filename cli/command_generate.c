@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "model_file.h"
 
 enum { OPTION_SEED = 256, OPTION_KERNELS };
 
@@ -46,7 +47,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         break;
     case ARGP_KEY_END:
         if (!command->file)
-            argp_error(state, "MODEL.ini is missing");
+            argp_error(state, "MODEL.ini is missing: a model, or - for standard input");
         if (!command->weights)
             argp_error(state, "--weights FILE is missing: `remat train MODEL.ini --save FILE` writes one");
         break;
@@ -59,7 +60,7 @@ static const struct argp argp = {
     options,
     parse,
     "MODEL.ini",
-    "Let a trained model of bytes go on with a text.\v"
+    "Print a text and let a trained model of bytes go on with it.\v"
     "Example:\n  remat generate gpt.ini --weights gpt.safetensors --prompt 'static int ' --count 300",
     NULL,
     NULL,
@@ -80,11 +81,13 @@ int command_generate(remat_context *context, int argc, char **argv)
     command.options.batch_size = 1;
     command_parse(&argp, argc, argv, &command);
     remat_model *model;
-    remat_status status = remat_model_load(context, command.file, &model);
+    remat_status status = model_file_read_model(context, command.file, &model);
     if (status != REMAT_OK)
-        return command_fail(context, status);
+        return (int)status;
     remat_predictor *predictor = NULL;
     status = remat_predictor_create(model, command.weights, &command.options, &predictor);
+    if (status == REMAT_OK && command.generate.prompt)
+        fputs(command.generate.prompt, stdout);
     if (status == REMAT_OK)
         status = remat_predictor_generate(predictor, &command.generate, emit, NULL);
     if (status == REMAT_OK)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "model_file.h"
 
 enum { OPTION_CLASSES = 256, OPTION_SAMPLES, OPTION_BATCH, OPTION_KERNELS };
 
@@ -45,7 +46,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         break;
     case ARGP_KEY_END:
         if (!command->file)
-            argp_error(state, "MODEL.ini is missing");
+            argp_error(state, "MODEL.ini is missing: a model, or - for standard input");
         if (!command->weights)
             argp_error(state, "--weights FILE is missing: `remat train MODEL.ini --save FILE` writes one");
         break;
@@ -104,9 +105,9 @@ int command_predict(remat_context *context, int argc, char **argv)
     remat_train_options_init(&command.options);
     command_parse(&argp, argc, argv, &command);
     remat_model *model;
-    remat_status status = remat_model_load(context, command.file, &model);
+    remat_status status = model_file_read_model(context, command.file, &model);
     if (status != REMAT_OK)
-        return command_fail(context, status);
+        return (int)status;
     remat_predictor *predictor = NULL;
     status = remat_predictor_create(model, command.weights, &command.options, &predictor);
     if (status == REMAT_OK)

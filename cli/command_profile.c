@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "model_file.h"
 
 enum { OPTION_BATCH = 256, OPTION_REPEATS, OPTION_KERNELS };
 
@@ -41,7 +42,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         break;
     case ARGP_KEY_END:
         if (!command->file)
-            argp_error(state, "MODEL.ini is missing");
+            argp_error(state, "MODEL.ini is missing: a model, or - for standard input");
         break;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -67,9 +68,9 @@ int command_profile(remat_context *context, int argc, char **argv)
     command.options.budget_bytes = REMAT_ANY_BUDGET;
     command_parse(&argp, argc, argv, &command);
     remat_model *model;
-    remat_status status = remat_model_load(context, command.file, &model);
+    remat_status status = model_file_read_model(context, command.file, &model);
     if (status != REMAT_OK)
-        return command_fail(context, status);
+        return (int)status;
     remat_trainer *trainer = NULL;
     remat_profile *profile = NULL;
     status = remat_trainer_create(model, &command.options, &trainer);

@@ -106,8 +106,9 @@ static void print_table(const remat_profile *profile, const remat_sweep *sweep, 
 {
     size_t count = remat_sweep_count(sweep), knee = remat_sweep_knee(sweep), rows = 0;
     const char *name = remat_profile_name(profile), *unit = remat_profile_cost_unit(profile);
-    printf("%s, %zu layers, %zu plans, method %s\n\n", *name ? name : "profile", remat_profile_layer_count(profile),
-           count, remat_sweep_method(sweep));
+    size_t layers = remat_profile_layer_count(profile);
+    printf("%s, %zu layer%s, %zu plan%s, method %s\n\n", *name ? name : "profile", layers, layers == 1 ? "" : "s",
+           count, count == 1 ? "" : "s", remat_sweep_method(sweep));
     printf("%20s %11s %9s  %20s %9s\n", "peak bytes", "", "of all", *unit ? unit : "cost", "more");
     for (size_t i = 0; i < count; i++) {
         if (!shown(i, count, knee, all))
@@ -121,7 +122,9 @@ static void print_table(const remat_profile *profile, const remat_sweep *sweep, 
         rows++;
     }
     if (rows < count)
-        printf("\n%zu more plans lie between these; --all shows them\n", count - rows);
+        printf(count - rows == 1 ? "\n%zu more plan lies between these; --all shows it\n"
+                                 : "\n%zu more plans lie between these; --all shows them\n",
+               count - rows);
 }
 
 static void print_json(const remat_sweep *sweep, const figures *base)

@@ -1,12 +1,11 @@
 #include <math.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "command.h"
+#include "interrupt.h"
 #include "memory_limit.h"
 #include "model_file.h"
+#include "output_path.h"
 #include "progress.h"
 #include "run_text.h"
 #include "trace.h"
@@ -20,6 +19,7 @@ enum {
     OPTION_SEED,
     OPTION_BATCH,
     OPTION_SAVE,
+    OPTION_SAVE_EVERY,
     OPTION_RESUME,
     OPTION_WEIGHTS,
     OPTION_WEIGHTS_ONLY,
@@ -33,6 +33,7 @@ typedef struct train_command {
     remat_context *context;
     const char *file, *save, *resume, *weights, *log, *trace;
     remat_train_options options;
+    uint64_t save_every; /* steps; 0: only at the end */
     bool json, quiet, weights_only;
     bool largest; /* the largest batch that fits */
     bool hard;    /* the system keeps the process within the budget */
@@ -56,7 +57,8 @@ static const struct argp_option options[] = {
     {"seed", OPTION_SEED, "N", 0, "seed of weights, order and dropout (default: the model's)", 1},
     {"threads", 'j', "N", 0, "threads to compute with (default: all cores); the bits do not depend on it", 1},
     {"kernels", OPTION_KERNELS, "NAME", 0, "fast (default) or reference", 1},
-    {"save", OPTION_SAVE, "FILE", 0, "write weights and state there at the end, after Ctrl-C as well", 2},
+    {"save", OPTION_SAVE, "FILE", 0, "write weights and state there at the end, after Ctrl-C or SIGTERM as well", 2},
+    {"save-every", OPTION_SAVE_EVERY, "N", 0, "with --save, write that file after every N steps too", 2},
     {"weights-only", OPTION_WEIGHTS_ONLY, NULL, 0, "leave the optimizer's state out of what is saved", 2},
     {"resume", OPTION_RESUME, "FILE", 0, "go on where the saved training stopped, with the same bits", 2},
     {"weights", OPTION_WEIGHTS, "FILE", 0, "start with these weights", 2},
@@ -89,6 +91,11 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         break;
     case OPTION_SEED: command->options.seed = command_count(state, command->context, argument); break;
     case OPTION_SAVE: command->save = argument; break;
+    case OPTION_SAVE_EVERY:
+        command->save_every = command_count(state, command->context, argument);
+        if (command->save_every == 0)
+            argp_error(state, "--save-every takes a number of steps from 1 on");
+        break;
     case OPTION_RESUME: command->resume = argument; break;
     case OPTION_WEIGHTS: command->weights = argument; break;
     case OPTION_WEIGHTS_ONLY: command->weights_only = true; break;
@@ -102,7 +109,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         break;
     case ARGP_KEY_END:
         if (!command->file)
-            argp_error(state, "MODEL.ini is missing");
+            argp_error(state, "MODEL.ini is missing: a model, or - for standard input");
         if (command->resume && command->weights)
             argp_error(state, "--resume brings its own weights: leave out --weights");
         if (command->resume && command->options.seed != REMAT_DEFAULT)
@@ -111,6 +118,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
             argp_error(state, "--plan says what to keep: leave out --strategy");
         if (command->weights_only && !command->save)
             argp_error(state, "--weights-only is for --save FILE, which is missing");
+        if (command->save_every && !command->save)
+            argp_error(state, "--save-every is for --save FILE, which is missing");
         break;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -122,27 +131,18 @@ static const struct argp argp = {
     parse,
     "MODEL.ini",
     "Train a model within a budget of bytes. What is kept and what is recomputed is decided "
-    "before the first step, and so is the memory; results do not depend on it.\v"
+    "before the first step, and so is the memory; results do not depend on it. Ctrl-C and SIGTERM "
+    "end the run after the step that is running: it is saved, and the exit code is 130 or 143.\v"
     "Example:\n  remat train gpt.ini --budget 64MiB --steps 200 --save gpt.safetensors",
     NULL,
     NULL,
     NULL};
 
-/* Ctrl-C: the running step ends, the weights are saved. A second one ends at once. */
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int signal_number)
-{
-    (void)signal_number;
-    interrupted = 1;
-    signal(SIGINT, SIG_DFL);
-}
-
 static bool on_step(void *user, const remat_step_result *result)
 {
     train_command *command = user;
     progress_step(&command->progress, result);
-    return !interrupted;
+    return interrupt_signal() == 0;
 }
 
 static void on_validation(void *user, uint64_t step, const remat_validation_result *result)
@@ -183,8 +183,17 @@ static void print_json(const remat_trainer_figures *figures, const remat_run_res
            result->stopped_early ? "true" : "false");
 }
 
-static void print_end(const remat_trainer_figures *figures, const remat_run_result *result, bool timed)
+static void print_end(const remat_trainer_figures *figures, const remat_run_result *result, uint64_t taken, bool timed)
 {
+    if (result->steps == 0 && taken == 0) {
+        fputs("nothing to do: no steps are wanted\n", stderr);
+        return;
+    }
+    if (result->steps == 0) {
+        fprintf(stderr, "nothing to do: %llu of %llu steps are taken\n", (unsigned long long)taken,
+                (unsigned long long)figures->total_steps);
+        return;
+    }
     fprintf(stderr, "%llu steps%s, loss %.6f\n\n", (unsigned long long)result->steps,
             result->stopped         ? " (interrupted)"
             : result->stopped_early ? " (stopped early: validation no longer improves)"
@@ -202,12 +211,15 @@ static remat_status run(train_command *command, remat_trainer *trainer, uint64_t
     hooks.on_validation = on_validation;
     hooks.user = command;
     hooks.log_path = command->log;
+    hooks.save_path = command->save;
+    hooks.save_every = command->save_every;
+    hooks.save_weights_only = command->weights_only;
     trace *watched = NULL;
     remat_status status = command->trace ? trace_start(command->context, trainer, command->trace, &watched) : REMAT_OK;
     if (status != REMAT_OK)
         return status;
     progress_start(&command->progress, trainer, first, command->quiet);
-    signal(SIGINT, on_interrupt);
+    interrupt_watch();
     status = remat_trainer_run(trainer, &hooks, result);
     progress_end(&command->progress);
     if (status != REMAT_OK)
@@ -223,8 +235,31 @@ static remat_status load(const train_command *command, remat_trainer *trainer)
     return command->weights ? remat_trainer_load(trainer, command->weights) : REMAT_OK;
 }
 
-/* Says on stderr what is wrong. */
-static remat_status train(train_command *command, remat_trainer *trainer)
+/* Why the largest batch is not larger: the budget, or that there are no more samples. */
+static void print_batch(const train_command *command, remat_model *model, const remat_trainer_figures *figures)
+{
+    uint64_t batch = figures->batch_size, allowed = 0;
+    bool validation = figures->validation_samples == batch;
+    bool capped = validation || figures->training_samples / figures->accumulate == batch;
+    remat_train_options wanted = command->options;
+    wanted.batch_size = 0;
+    wanted.plan_only = true; /* whatever the data has */
+    bool known = capped && remat_train_largest_batch(model, &wanted, &allowed) == REMAT_OK;
+    fprintf(stderr, "batch %llu: the budget allows ", (unsigned long long)batch);
+    if (!capped || (known && allowed <= batch)) {
+        fputs("no more\n", stderr);
+        return;
+    }
+    if (known)
+        fprintf(stderr, "%llu", (unsigned long long)allowed);
+    else
+        fputs("more", stderr);
+    fprintf(stderr, ", the %s data has %llu\n", validation ? "validation" : "training",
+            (unsigned long long)(validation ? figures->validation_samples : figures->training_samples));
+}
+
+/* Says on stderr what is wrong. `stopped`: by a signal, after a step. */
+static remat_status train(train_command *command, remat_model *model, remat_trainer *trainer, bool *stopped)
 {
     remat_status status = load(command, trainer);
     if (status != REMAT_OK)
@@ -233,6 +268,8 @@ static remat_status train(train_command *command, remat_trainer *trainer)
     remat_run_result result;
     bool timed = command->options.profile_path != NULL;
     remat_trainer_get_figures(trainer, &figures);
+    if (!command->quiet && command->largest)
+        print_batch(command, model, &figures);
     if (!command->quiet)
         print_plan(&figures, timed);
     status = run(command, trainer, remat_trainer_steps_taken(trainer), &result);
@@ -240,13 +277,15 @@ static remat_status train(train_command *command, remat_trainer *trainer)
         return status;
     if (command->save)
         status = remat_trainer_save(trainer, command->save, !command->weights_only);
-    if (status != REMAT_OK)
-        return command_fail(command->context, status), status;
+    /* What the run came to is worth knowing even where it could not be saved. */
     if (!command->quiet)
-        print_end(&figures, &result, timed);
+        print_end(&figures, &result, remat_trainer_steps_taken(trainer), timed);
     if (command->json)
         print_json(&figures, &result, timed);
-    return REMAT_OK;
+    if (status != REMAT_OK)
+        command_fail(command->context, status);
+    *stopped = result.stopped;
+    return status;
 }
 
 /* Planned once before, so that what planning takes is there already and the budget is for the tensors. */
@@ -267,6 +306,15 @@ static remat_status limit_memory(const train_command *command, remat_model *mode
     return status;
 }
 
+/* Files that would be missed only after hours. */
+static remat_status check_outputs(const train_command *command)
+{
+    remat_status status = output_path_check(command->save, true);
+    if (status == REMAT_OK)
+        status = output_path_check(command->log, false);
+    return status == REMAT_OK ? output_path_check(command->trace, false) : status;
+}
+
 static remat_status prepare(train_command *command, remat_model *model)
 {
     if (command->largest) {
@@ -283,19 +331,22 @@ int command_train(remat_context *context, int argc, char **argv)
     remat_train_options_init(&command.options);
     command_parse(&argp, argc, argv, &command);
     remat_model *model;
-    remat_status status = remat_model_load(context, command.file, &model);
+    remat_status status = check_outputs(&command);
+    if (status == REMAT_OK)
+        status = model_file_read_model(context, command.file, &model);
     if (status != REMAT_OK)
-        return command_fail(context, status);
+        return (int)status;
+    bool stopped = false;
     remat_trainer *trainer = NULL;
     status = prepare(&command, model);
     if (status == REMAT_OK) {
         status = remat_trainer_create(model, &command.options, &trainer);
         if (status == REMAT_OK)
-            status = train(&command, trainer);
+            status = train(&command, model, trainer, &stopped);
         else
             command_fail(context, status);
     }
     remat_trainer_destroy(trainer);
     remat_model_destroy(model);
-    return (int)status;
+    return stopped && status == REMAT_OK ? 128 + interrupt_signal() : (int)status;
 }

@@ -34,11 +34,11 @@ static void print_help(FILE *to)
           to);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
-    fputs("\n  remat COMMAND --help   the options of a command, with an example\n"
-          "  remat --version        the version\n\n"
+    fputs("\n  remat help COMMAND     the options of a command, with an example; so does remat COMMAND --help\n"
+          "  remat version          the version; so does remat --version\n\n"
           "Example: remat plan profile.json --budget 64MiB\n\n"
           "Exit codes: 0 done, 1 internal error, 2 wrong usage, 3 bad input file, 4 infeasible budget,\n"
-          "5 out of memory, 6 input/output, 7 a check failed.\n",
+          "5 out of memory, 6 input/output, 7 a check failed; 130 and 143 after Ctrl-C and SIGTERM.\n",
           to);
 }
 
@@ -80,24 +80,81 @@ static void wait_politely(char **argv)
         execv("/proc/self/exe", argv); /* where this fails, everything works all the same */
 }
 
+/* ---- names ---- */
+
+static bool is_one_of(const char *word, const char *a, const char *b, const char *c)
+{
+    return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
+}
+
+/* Letters to put in, take out or exchange until `typed` is `name`; by Levenshtein's table, a row at a time. */
+static size_t letters_apart(const char *typed, const char *name)
+{
+    enum { LONGEST = 31 };
+    size_t row[LONGEST + 1], length = strlen(name);
+    if (length > LONGEST || strlen(typed) > LONGEST)
+        return LONGEST;
+    for (size_t n = 0; n <= length; n++)
+        row[n] = n;
+    for (size_t t = 1; typed[t - 1]; t++) {
+        size_t diagonal = row[0];
+        row[0] = t;
+        for (size_t n = 1; n <= length; n++) {
+            size_t exchanged = diagonal + (typed[t - 1] != name[n - 1]);
+            size_t other = 1 + (row[n] < row[n - 1] ? row[n] : row[n - 1]);
+            diagonal = row[n];
+            row[n] = exchanged < other ? exchanged : other;
+        }
+    }
+    return row[length];
+}
+
+static int refuse_name(const char *typed)
+{
+    const char *nearest = NULL;
+    size_t least = 3; /* further apart it is another word */
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        size_t apart = letters_apart(typed, commands[i].name);
+        if (apart < least && apart < strlen(commands[i].name) / 2 + 1) {
+            least = apart;
+            nearest = commands[i].name;
+        }
+    }
+    fprintf(stderr, "remat: there is no command '%s'; ", typed);
+    if (nearest)
+        fprintf(stderr, "did you mean %s? ", nearest);
+    fputs("'remat --help' lists them\n", stderr);
+    return REMAT_INVALID;
+}
+
+static int run_named(int argc, char **argv)
+{
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(commands[i].name, argv[0]) == 0)
+            return run(&commands[i], argc, argv);
+    return refuse_name(argv[0]);
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
         print_help(stderr);
         return REMAT_INVALID;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+    static char help[] = "--help";
+    if (is_one_of(argv[1], help, "-h", "help")) {
+        char *wanted[] = {argc > 2 ? argv[2] : NULL, help, NULL};
+        if (wanted[0])
+            return run_named(2, wanted);
         print_help(stdout);
         return 0;
     }
-    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
+    if (is_one_of(argv[1], "--version", "-V", "version")) {
         printf("remat %s\n", remat_version());
         return 0;
     }
     wait_politely(argv);
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        if (strcmp(commands[i].name, argv[1]) == 0)
-            return run(&commands[i], argc - 1, argv + 1);
-    fprintf(stderr, "remat: there is no command '%s'; 'remat --help' lists them\n", argv[1]);
-    return REMAT_INVALID;
+    if (argc > 2 && strcmp(argv[2], "-h") == 0)
+        argv[2] = help;
+    return run_named(argc - 1, argv + 1);
 }

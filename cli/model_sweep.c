@@ -58,7 +58,8 @@ static void print_table(const curve *shown)
 {
     size_t rows = 0;
     run_text_title(stdout, &shown->figures);
-    printf(", %zu plans, costs %s\n\n", shown->count, shown->timed ? "measured" : "modelled");
+    printf(", %zu plan%s, costs %s\n\n", shown->count, shown->count == 1 ? "" : "s",
+           shown->timed ? "measured" : "modelled");
     printf("%16s %11s %11s %9s %12s %9s %7s\n", "total bytes", "", "arena", "of all", "step", "more", "again");
     for (size_t i = 0; i < shown->count; i++) {
         if (!is_shown(shown, i))
@@ -72,7 +73,9 @@ static void print_table(const curve *shown)
                overhead(shown, point), (unsigned long long)point->recomputed, i == shown->knee ? "  knee" : "");
     }
     if (rows < shown->count)
-        printf("\n%zu more plans lie between these; --all shows them", shown->count - rows);
+        printf(shown->count - rows == 1 ? "\n%zu more plan lies between these; --all shows it"
+                                        : "\n%zu more plans lie between these; --all shows them",
+               shown->count - rows);
     printf("\nEach row is a plan: --budget with its total makes it. 'again' counts layers that run forward again.\n");
     if (!shown->timed)
         printf("Without --profile the times are modelled: only their proportions mean something.\n");

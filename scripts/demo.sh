@@ -1,6 +1,6 @@
 #!/bin/sh
 # The main job on something small that ships with the project: a GPT that learns to write C from these sources, in a memory
-# in which keeping all activations does not fit.
+# in which keeping all activations does not fit; and the proof that it learns the same.
 set -eu
 remat=$1
 model=examples/models/gpt.ini
@@ -11,11 +11,27 @@ show() {
   printf '\n$ remat %s\n' "$*"
 }
 
-show "fit $model --budget 32MiB"
-"$remat" fit $model --budget 32MiB
-show "train $model --strategy none --budget 32MiB     # everything kept: does not fit"
+show "train $model --strategy none --budget 32MiB     # keep everything: does not fit"
 "$remat" train $model --strategy none --budget 32MiB || true
-show "train $model --budget 32MiB --memory-limit hard --steps 300 --save gpt.safetensors"
-"$remat" train $model --budget 32MiB --memory-limit hard --steps 300 --save "$folder/gpt.safetensors"
-show "generate $model --weights gpt.safetensors --prompt 'static remat_status ' --count 300"
-"$remat" generate $model --weights "$folder/gpt.safetensors" --prompt 'static remat_status ' --count 300
+
+show "train $model --budget 32MiB --memory-limit hard --steps 300 --save gpt.safetensors --log run.jsonl"
+"$remat" train $model --budget 32MiB --memory-limit hard --steps 300 --save "$folder/gpt.safetensors" \
+  --log "$folder/run.jsonl"
+
+show "train $model --strategy none --steps 30 --save kept.safetensors      # without a limit"
+"$remat" train $model --strategy none --steps 30 --quiet --save "$folder/kept.safetensors"
+show "train $model --budget 32MiB --steps 30 --save small.safetensors"
+"$remat" train $model --budget 32MiB --steps 30 --quiet --save "$folder/small.safetensors"
+if cmp -s "$folder/kept.safetensors" "$folder/small.safetensors"; then
+  printf 'kept.safetensors and small.safetensors are the same, to the bit\n'
+else
+  printf 'kept.safetensors and small.safetensors DIFFER\n'
+  exit 1
+fi
+
+show "generate $model --weights gpt.safetensors --prompt 'static remat_status ' --temperature 0.5 --count 160"
+"$remat" generate $model --weights "$folder/gpt.safetensors" --prompt 'static remat_status ' --temperature 0.5 --count 160
+
+show "report $model --budget 32MiB run.jsonl -o demo.html"
+"$remat" report $model --budget 32MiB "$folder/run.jsonl" -o demo.html
+printf '\nOpen demo.html: what was kept, what was computed again, what it cost.\n'

@@ -1,7 +1,44 @@
 /* The arena: address over time. Every tensor is a rectangle; what stays empty below the top is waste. */
 
+const MAP_AXIS_HEIGHT = 42; /* numbers and a title below a map */
+
+/* The axes of a map: below, that of the chart above it; at the left `axis`, with `title` and ticks of `y` and `text`. */
+function drawMapAxes(context, place, chart, axis) {
+  context.font = "12px system-ui, sans-serif";
+  context.fillStyle = colour("quiet");
+  context.strokeStyle = colour("grid");
+  context.lineWidth = 1;
+  const mark = (x, y, toX, toY) => {
+    context.beginPath();
+    context.moveTo(x, y);
+    context.lineTo(toX, toY);
+    context.stroke();
+  };
+  context.textAlign = "center";
+  context.textBaseline = "top";
+  for (const tick of chart.scales.x.ticks) {
+    const x = place.x(tick.value);
+    if (x < place.left - 1 || x > place.right + 1) continue;
+    mark(x, place.bottom, x, place.bottom + 5);
+    context.fillText(tick.label, x, place.bottom + 8);
+  }
+  context.fillText(chart.options.scales.x.title.text, (place.left + place.right) / 2, place.bottom + 26);
+  context.textAlign = "right";
+  context.textBaseline = "middle";
+  for (const tick of axis.ticks(place)) {
+    mark(place.left - 5, tick.y, place.left, tick.y);
+    context.fillText(tick.text, place.left - 8, Math.min(Math.max(tick.y, place.top), place.bottom - 3));
+  }
+  context.save();
+  context.translate(10, (place.top + place.bottom) / 2);
+  context.rotate(-Math.PI / 2);
+  context.textAlign = "center";
+  context.fillText(axis.title, 0, 0);
+  context.restore();
+}
+
 /* A canvas drawn by hand, as sharp as the screen, sharing the x axis of the chart above it. */
-function mapCanvas(canvas, view, chart, draw) {
+function mapCanvas(canvas, view, chart, axis, draw) {
   const refresh = () => {
     const box = canvas.parentElement.getBoundingClientRect(),
       ratio = devicePixelRatio || 1;
@@ -16,13 +53,14 @@ function mapCanvas(canvas, view, chart, draw) {
       left,
       right,
       top: 6,
-      bottom: box.height - 6,
+      bottom: box.height - MAP_AXIS_HEIGHT,
       width: right - left,
       x: (value) => left + ((value - view.min) / (view.max - view.min)) * (right - left),
       value: (x) => view.min + ((x - left) / (right - left)) * (view.max - view.min),
     };
     canvas.place = place;
     context.clearRect(0, 0, box.width, box.height);
+    drawMapAxes(context, place, chart, axis);
     context.save();
     context.beginPath();
     context.rect(left, 0, right - left, box.height);
@@ -91,7 +129,7 @@ function arenaSection(file, made, view, chart) {
   const words =
     `Every tensor in one piece of memory of ${bytesText(arena.bytes)}: address upwards, time to the right. ` +
     (waste > 0 ? lost : "Nothing is lost to gaps: it is exactly the peak.");
-  const { box, canvas } = plotBox(260, "Map of the arena: address over time");
+  const { box, canvas } = plotBox(260 + MAP_AXIS_HEIGHT, "Map of the arena: address over time");
   const readout = el("div", { class: "readout" }, el("p", {}, "Point at a rectangle to see whose it is."));
   const section = el(
     "div",
@@ -108,7 +146,15 @@ function arenaSection(file, made, view, chart) {
     `${tensorName(made, i)}: ${bytesText(tensors.bytes[i])} at ${countText(tensors.offset[i])}, ` +
     `steps ${countText(tensors.born[i])} to ${countText(tensors.ends[i] - 1)}.`;
   const start = () => {
-    mapCanvas(canvas, view, chart, (context, place) => drawArena(context, place, view, made));
+    const axis = {
+      title: "address in bytes",
+      ticks: (place) =>
+        byteTicks(0, arena.bytes, 5).map(({ value }) => ({
+          y: place.bottom - (value / Math.max(arena.bytes, 1)) * (place.bottom - place.top),
+          text: byteTickText(value),
+        })),
+    };
+    mapCanvas(canvas, view, chart, axis, (context, place) => drawArena(context, place, view, made));
     view.onRange.push(() => {
       frame.style.display = "none";
     });

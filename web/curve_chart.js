@@ -55,12 +55,16 @@ function curveSection(files) {
       borderWidth: 2,
       order: -1,
     });
-    const more = (cost) => percentText((cost - base) / base);
-    words.push(
-      `${different.length > 1 ? `${file.label}: the` : "The"} knee, where the curve bends most, is at ` +
-        `${bytesText(knee[0])} for ${more(knee[1])} more cost; ` +
-        `the least memory is ${bytesText(points[0][0])} for ${more(points[0][1])} more.`,
-    );
+    const more = (cost) => percentText((cost - base) / base),
+      what = isModelled(file) ? "time (modelled)" : "cost";
+    if (points.length === 1)
+      words.push(`${different.length > 1 ? `${file.label}: only` : "Only"} one plan is worth having.`);
+    else
+      words.push(
+        `${different.length > 1 ? `${file.label}: the` : "The"} knee, where the curve bends most, is at ` +
+          `${bytesText(knee[0])} for ${more(knee[1])} more ${what}; ` +
+          `the least memory is ${bytesText(points[0][0])} for ${more(points[0][1])} more.`,
+      );
   });
   files.forEach((file, n) => {
     const set = standing(
@@ -83,6 +87,11 @@ function curveSection(files) {
       `○ knee   ◆ ${files.length > 1 ? "the files" : files[0].kind === "profile" ? "everything kept" : "this plan"}`,
     ),
   );
+  const most = Math.max(...datasets.flatMap((set) => set.data.map((point) => point.y)));
+  const bytes = datasets.flatMap((set) => set.data.map((point) => point.x)),
+    least = Math.min(...bytes),
+    largest = Math.max(...bytes),
+    aside = Math.max((largest - least) * 0.05, largest * 0.02);
   const start = () => {
     for (const set of datasets) set.parsing = false;
     const chart = new Chart(canvas, {
@@ -93,21 +102,26 @@ function curveSection(files) {
           legend: { display: false },
           tooltip: {
             callbacks: {
-              label: (item) => `${item.dataset.label}: ${bytesText(item.raw.x)}, +${item.raw.y.toFixed(2)} % cost`,
+              label: (item) => `${item.dataset.label}: ${bytesText(item.raw.x)}, +${item.raw.y.toFixed(2)} % ${drawn.some(isModelled) ? "time, modelled" : "cost"}`,
             },
           },
         },
         scales: {
           x: axisOptions(files[0].kind === "model" ? "all memory of training" : "peak", {
+            min: Math.max(0, least - aside),
+            max: largest + aside,
             afterBuildTicks: (axis) => {
               axis.ticks = byteTicks(axis.min, axis.max, 7);
             },
-            ticks: { callback: bytesText, maxRotation: 0 },
+            ticks: { callback: byteTickText, maxRotation: 0 },
           }),
-          y: axisOptions("cost beyond keeping everything", {
+          y: axisOptions(drawn.some(isModelled) ? "more time, modelled" : "more cost than keeping everything", {
             min: 0,
-            grace: "8%",
-            ticks: { callback: (value) => `+${value} %` },
+            max: most > 0 ? most * 1.08 : 1,
+            afterBuildTicks: (axis) => {
+              axis.ticks = roundTicks(axis.min, axis.max, 6);
+            },
+            ticks: { callback: (value) => `+${roundText(value)} %` },
           }),
         },
       }),
@@ -123,15 +137,15 @@ function curveSection(files) {
         [
           { name: "peak", number: true },
           { name: "bytes", number: true },
-          { name: "cost", number: true },
-          { name: "more", number: true },
+          ...(isModelled(file) ? [] : [{ name: "cost", number: true }]),
+          { name: isModelled(file) ? "more, modelled" : "more", number: true },
           { name: "note" },
         ],
         () =>
           file.curve.points.map(([peak, cost], i) => [
             bytesText(peak),
             countText(peak),
-            costText(cost, file.cost_unit),
+            ...(isModelled(file) ? [] : [costText(cost, file.cost_unit)]),
             `+${overhead(cost, file.figures.base_cost).toFixed(2)} %`,
             i === file.curve.knee ? "knee" : "",
           ]),

@@ -2,6 +2,24 @@
 
 const ROWS_A_PAGE = 25;
 
+/* Inputs and views of other layers run nothing; they are not counted as layers. */
+function layerRuns(file, i) {
+  return !file.layers.role || file.layers.role[i] === "layer";
+}
+
+function restText(file) {
+  const roles = file.layers.role || [];
+  const counted = (role, one, many) => {
+    const count = roles.filter((each) => each === role).length;
+    return count ? [`${countText(count)} ${count === 1 ? one : many}`] : [];
+  };
+  const rest = [
+    ...counted("input", "input", "inputs"),
+    ...counted("view", "view of another layer", "views of other layers"),
+  ];
+  return rest.length ? `Not in the table, for they run nothing: ${rest.join(" and ")}.` : "";
+}
+
 function decisionTag(decision) {
   return el("span", { class: `tag ${decision === "recompute" || decision === "keep" ? decision : "mode"}` }, decision);
 }
@@ -32,7 +50,10 @@ function reasonOf(file, made, facts, i) {
     unit = file.cost_unit;
   const again = layers.forward_cost[i],
     base = file.figures.base_cost;
-  const priced = (cost) => costText(cost, unit) + (base ? ` (${percentText(cost / base)} of one pass)` : "");
+  const priced = (cost) =>
+    isModelled(file)
+      ? `${priceText(file, cost)} of one pass (modelled)`
+      : costText(cost, unit) + (base ? ` (${percentText(cost / base)} of one pass)` : "");
   const fact = facts[i];
   if (decision === "recompute") {
     const times = layers.forwards[i] - 1;
@@ -75,17 +96,18 @@ function layerColumns(files, mades) {
         (i) => layers.output_bytes[i],
         (i) => bytesText(layers.output_bytes[i]),
       );
+    const modelled = isModelled(file);
     add(
-      "forward cost",
+      modelled ? "forward" : "forward cost",
       true,
       (i) => layers.forward_cost[i],
-      (i) => costText(layers.forward_cost[i], file.cost_unit),
+      (i) => priceText(file, layers.forward_cost[i]),
     );
     add(
-      "backward cost",
+      modelled ? "backward" : "backward cost",
       true,
       (i) => layers.backward_cost[i],
-      (i) => costText(layers.backward_cost[i], file.cost_unit),
+      (i) => priceText(file, layers.backward_cost[i]),
     );
   }
   files.forEach((each, n) => {
@@ -116,7 +138,14 @@ function layerSection(files, mades) {
   const decided = files.filter((file) => file.layers.decision);
   const differs = (i) =>
     decided.length > 1 && decided.some((file) => file.layers.decision[i] !== decided[0].layers.decision[i]);
-  let order = [...Array(count).keys()],
+  const running = [...Array(count).keys()].filter((i) => layerRuns(first, i)),
+    notes = [
+      isModelled(first) ? "Forward and backward are modelled shares of a step with everything kept." : "",
+      restText(first),
+    ]
+      .join(" ")
+      .trim();
+  let order = running,
     sorted = { column: 0, down: false },
     page = 0,
     wanted = "",
@@ -162,7 +191,7 @@ function layerSection(files, mades) {
         (only === "differs"
           ? differs(i)
           : decided.some((file) => (file.layers.decision[i] === "recompute") === (only === "recompute"))));
-    order = [...Array(count).keys()].filter(matches);
+    order = running.filter(matches);
     const value = columns[sorted.column].value,
       sign = sorted.down ? -1 : 1;
     if (sorted.column !== 0 || sorted.down)
@@ -185,7 +214,10 @@ function layerSection(files, mades) {
           ...columns.map((column) =>
             el(
               column.name === "name" ? "th" : "td",
-              { class: column.number ? "number" : null, scope: column.name === "name" ? "row" : null },
+              {
+                class: column.number ? "number" : column.name === "why" ? "why" : null,
+                scope: column.name === "name" ? "row" : null,
+              },
               column.show(i),
             ),
           ),
@@ -224,6 +256,7 @@ function layerSection(files, mades) {
     "div",
     {},
     el("h3", {}, title),
+    notes ? el("p", { class: "quiet" }, notes) : null,
     el("div", { class: "tools" }, search, filter, back, next, where),
     el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": title }, table),
   );

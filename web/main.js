@@ -70,7 +70,7 @@ function addFile(main, file, made, alone) {
   section.append(cardsOf(file));
   addPart(section, measuredSection(file));
   addPart(section, holdsSection(file));
-  if (alone) addPart(section, lossSection([file]));
+  if (alone) for (const curve of RUN_CURVES) addPart(section, runSection([file], curve));
   const memory = addMemory(section, file, made);
   if (memory) {
     addPart(section, scheduleSection(file, made, memory.view, memory.chart));
@@ -111,7 +111,7 @@ function addComparison(main, files, mades) {
     report.charts.push(chart);
     report.views.push(view);
   }
-  addPart(section, lossSection(files));
+  for (const curve of RUN_CURVES) addPart(section, runSection(files, curve));
   addPart(section, curveSection(files));
   if (files.filter((file) => file.layers && file.layers.decision).length > 1)
     addPart(section, layerSection(files, mades));

@@ -68,6 +68,21 @@ function textOver(context, text, x, y, align, ink) {
   context.fillText(text, x, y);
 }
 
+/* Puts a text above a point, and higher where it would cover one that is there already. */
+function placeText(context, taken, area, text, x, y, align, ink) {
+  const width = context.measureText(text).width,
+    height = 15;
+  const left = align === "right" ? x - width : x - width / 2;
+  const covered = (bottom) =>
+    taken.find(
+      (box) => left < box.right + 6 && left + width > box.left - 6 && bottom > box.top && bottom - height < box.bottom,
+    );
+  let bottom = y;
+  for (let box = covered(bottom); box && bottom > area.top; box = covered(bottom)) bottom = box.top;
+  taken.push({ left, right: left + width, top: bottom - height, bottom });
+  textOver(context, text, x, bottom, align, ink);
+}
+
 /* Lines across and the peak's mark, drawn over the stack. */
 function memoryMarks(view, mades, lines) {
   return {
@@ -77,6 +92,7 @@ function memoryMarks(view, mades, lines) {
       ctx.save();
       ctx.font = "12px system-ui, sans-serif";
       ctx.textBaseline = "bottom";
+      const taken = [];
       for (const line of lines) {
         const y = scales.y.getPixelForValue(line.value);
         if (y < area.top - 1 || y > area.bottom) continue;
@@ -88,15 +104,16 @@ function memoryMarks(view, mades, lines) {
         ctx.lineTo(area.right, y);
         ctx.stroke();
         ctx.setLineDash([]);
-        textOver(ctx, line.text, area.right - 6, y - 3, "right", colour(line.variable));
+        placeText(ctx, taken, area, line.text, area.right - 6, y - 3, "right", colour(line.variable));
       }
-      if (mades.length === 1) markPeak(chart, view, mades[0]);
+      if (mades.length === 1) markPeak(chart, view, mades[0], taken);
+      chart.labelBoxes = taken; /* for tests: no two of them overlap */
       ctx.restore();
     },
   };
 }
 
-function markPeak(chart, view, made) {
+function markPeak(chart, view, made, taken) {
   const { ctx, chartArea: area, scales } = chart;
   const i = made.peak,
     x = scales.x.getPixelForValue((view.position(made, i) + view.position(made, i + 1)) / 2);
@@ -109,10 +126,14 @@ function markPeak(chart, view, made) {
   ctx.lineTo(x + 5, y - 8);
   ctx.fill();
   const name = stepName(made, i);
-  const text = `peak ${bytesText(made.total[i])}, step ${countText(made.stepOf(i))}${name ? `: ${name}` : ""}`;
+  const brief = `peak ${bytesText(made.total[i])}, step ${countText(made.stepOf(i))}`,
+    whole = name ? `${brief}: ${name}` : brief;
+  const text = ctx.measureText(whole).width < area.right - area.left - 8 ? whole : brief;
   const half = ctx.measureText(text).width / 2;
-  textOver(
+  placeText(
     ctx,
+    taken,
+    area,
     text,
     Math.min(Math.max(x, area.left + half + 4), area.right - half - 4),
     y - 10,
@@ -204,27 +225,28 @@ function memoryChart(canvas, view, lines) {
           ticks: {
             maxTicksLimit: 12,
             maxRotation: 0,
-            callback: (value) => (view.axis === "step" ? countText(value) : costText(value, mades[0].file.cost_unit)),
+            callback: (value) => (view.axis === "step" ? countText(value) : priceText(mades[0].file, value)),
           },
         }),
         y: axisOptions("bytes alive", {
           stacked,
           min: 0,
-          max: top * 1.1,
+          max: top * 1.16 /* room for two lines of text */,
           afterBuildTicks: (axis) => {
             axis.ticks = byteTicks(0, axis.max, 6);
           },
-          ticks: { callback: bytesText },
+          ticks: { callback: byteTickText },
         }),
       },
     }),
   });
+  const costTitle = isModelled(mades[0].file) ? "time so far, modelled, of one with everything kept" : "cost so far";
   const refresh = () => {
     const columns = Math.max(200, Math.floor(canvas.clientWidth));
     for (const set of chart.data.datasets) set.data = stepPoints(view, set.made, set.values, columns);
     chart.options.scales.x.min = view.min;
     chart.options.scales.x.max = view.max;
-    chart.options.scales.x.title.text = view.axis === "step" ? "step of the schedule" : "cost so far";
+    chart.options.scales.x.title.text = view.axis === "step" ? "step of the schedule" : costTitle;
     restyle(chart);
   };
   view.onRange.push(refresh);
@@ -304,7 +326,7 @@ function memoryTools(view) {
     view.axis = axis.value;
     view.all();
   });
-  const costs = view.mades.every((each) => each.begin);
+  const costs = view.mades.every((each) => each.begin && isModelled(each.file) === isModelled(made.file));
   return el(
     "div",
     { class: "tools" },
@@ -358,7 +380,7 @@ function totalsReadout(view) {
     if (view.cursor === null) return;
     const x = view.position(view.lead, view.cursor);
     head.textContent =
-      view.axis === "step" ? `Step ${countText(x)}` : `After a cost of ${costText(x, view.lead.file.cost_unit)}`;
+      view.axis === "step" ? `Step ${countText(x)}` : `After a cost of ${priceText(view.lead.file, x)}`;
     list.replaceChildren(
       ...view.mades.map((made, n) => {
         const over = x >= view.position(made, made.count),

@@ -38,6 +38,24 @@ function costText(cost, unit) {
   return text.trim();
 }
 
+/* Costs from a model of the machine alone compare plans; as times they would look measured. */
+function isModelled(file) {
+  return file.cost_measured === false;
+}
+
+/* A cost of a file: in its unit or, where costs are modelled, as a share of a step with everything kept. */
+function priceText(file, cost) {
+  if (!isModelled(file)) return costText(cost, file.cost_unit);
+  const base = (file.figures || {}).base_cost;
+  return base ? percentText(cost / base) : "–";
+}
+
+/* How much more a cost is than keeping everything: "+17.0 %". */
+function moreText(file, cost) {
+  const base = (file.figures || {}).base_cost;
+  return base ? `${cost < base ? "−" : "+"}${percentText(Math.abs(cost - base) / base)}` : "–";
+}
+
 function percentText(share) {
   const percent = share * 100;
   return percent > 0 && percent < 0.05 ? "under 0.1 %" : `${percent.toFixed(1)} %`;
@@ -50,6 +68,35 @@ function byteTicks(min, max, wanted) {
   const ticks = [];
   for (let at = Math.ceil(min / step) * step; at <= max; at += step) ticks.push({ value: at });
   return ticks;
+}
+
+/* A tick's bytes in the largest unit that says them shortly and exactly: "1.5 MiB", but "1,040 MiB", not "1.02 GiB". */
+function byteTickText(bytes) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+  for (let unit = units.length - 1; unit > 0; unit--) {
+    const value = bytes / 1024 ** unit;
+    if (value >= 1 && (Number.isInteger(value) || +value.toPrecision(4) === value))
+      return `${countText(value)} ${units[unit]}`;
+  }
+  return `${countText(bytes)} B`;
+}
+
+/* The round number at or above: 1, 2 or 5 times a power of ten. */
+function roundStep(rough) {
+  const power = 10 ** Math.floor(Math.log10(rough));
+  return power * [1, 2, 5, 10].find((each) => each * power >= rough * (1 - 1e-9));
+}
+
+function roundTicks(min, max, wanted) {
+  const step = roundStep((max - min) / wanted),
+    ticks = [];
+  for (let n = Math.ceil(min / step); n * step <= max; n++) ticks.push({ value: n * step });
+  return ticks;
+}
+
+/* Without the digits that adding up in binary leaves behind. */
+function roundText(value) {
+  return String(+value.toPrecision(6));
 }
 
 /* el("p", { class: "quiet" }, "text", child): an element. Text is never read as HTML. */

@@ -1,57 +1,127 @@
-/* Of runs: the loss over time, and what was predicted beside what was measured. */
+/* Of runs: loss and accuracy over time, and what was predicted beside what was measured. */
 
-function lossSection(files) {
-  const series = [];
-  files.forEach((file, n) => {
-    for (const [s, line] of ((file.loss && file.loss.series) || []).entries())
-      series.push({
+/* The share of a run that a moving average spans, and what must be there before one is drawn. */
+const SMOOTH_SHARE = 1 / 25,
+  SMOOTH_LEAST_POINTS = 40,
+  SMOOTH_LEAST_NOISE = 0.01;
+
+/* What to draw over the steps, one curve a row. */
+const RUN_CURVES = [
+  { key: "loss", title: "Loss", axis: "loss", text: (value) => (+value).toPrecision(4) },
+  { key: "accuracy", title: "Accuracy", axis: "share of right answers", text: (value) => percentText(value), top: 1 },
+];
+
+function knownPoints(line) {
+  const points = [];
+  line.value.forEach((value, i) => {
+    if (value !== null) points.push({ x: line.step[i], y: value });
+  });
+  return points;
+}
+
+/* The mean around each point. Towards both ends it spans a third, so that it begins and ends near where the values do. */
+function movingMean(points, half) {
+  const sums = new Float64Array(points.length + 1);
+  points.forEach((point, i) => (sums[i + 1] = sums[i] + point.y));
+  return points.map(({ x }, i) => {
+    const reach = Math.min(half, Math.max(Math.floor(half / 3), Math.min(i, points.length - 1 - i))),
+      from = Math.max(0, i - reach),
+      to = Math.min(points.length, i + reach + 1);
+    return { x, y: (sums[to] - sums[from]) / (to - from) };
+  });
+}
+
+/* A smooth line for points that jump; null where there are few, or where they are smooth already. */
+function smoothed(points) {
+  if (points.length < SMOOTH_LEAST_POINTS) return null;
+  const half = Math.max(2, Math.round((points.length * SMOOTH_SHARE) / 2)),
+    mean = movingMean(points, half);
+  let low = Infinity,
+    high = -Infinity,
+    away = 0;
+  points.forEach(({ y }, i) => {
+    low = Math.min(low, y);
+    high = Math.max(high, y);
+    away += Math.abs(y - mean[i].y);
+  });
+  const noise = away / points.length / (high - low || 1);
+  return noise > SMOOTH_LEAST_NOISE ? { points: mean, span: 2 * half + 1 } : null;
+}
+
+function thinPoints(points) {
+  const every = Math.max(1, Math.ceil(points.length / 2000));
+  return points.filter((point, i) => i % every === 0 || i + 1 === points.length);
+}
+
+/* Each file has a colour for training and another for validation. */
+function runSeries(files, key) {
+  return files.flatMap((file, n) =>
+    ((file[key] && file[key].series) || []).map((line) => {
+      const points = knownPoints(line);
+      return {
         label: (files.length > 1 ? `${file.label}: ` : "") + line.name,
         line,
-        variable: `file-${(files.length > 1 ? n : s) % 4}`,
-        dashed: files.length > 1 && s > 0,
-      });
+        points,
+        smooth: smoothed(points),
+        variable: `${line.name === "validation" ? "held" : "file"}-${n % 4}`,
+        dashed: files.length > 1 && line.name === "validation",
+      };
+    }),
+  );
+}
+
+function runDatasets(series) {
+  return series.flatMap((each) => {
+    const set = (label, points, more) => ({
+      label,
+      data: thinPoints(points),
+      parsing: false,
+      lineVariable: each.variable,
+      pointVariable: each.variable,
+      borderWidth: 1.8,
+      borderDash: each.dashed ? [5, 4] : [],
+      pointRadius: points.length > 1 ? 0 : 4,
+      pointHitRadius: 8,
+      ...more,
+    });
+    if (!each.smooth) return [set(each.label, each.points, {})];
+    return [
+      set(`${each.label}, mean of ${each.smooth.span} steps`, each.smooth.points, { order: 0 }),
+      set(each.label, each.points, { faint: true, borderWidth: 1, order: 1 }),
+    ];
   });
+}
+
+function runSection(files, curve) {
+  const series = runSeries(files, curve.key).filter((each) => each.points.length > 0);
   if (series.length === 0) return null;
   const last = series
-    .map((each) => `${each.label} ends at ${(+each.line.value[each.line.value.length - 1]).toPrecision(4)}`)
+    .map((each) => `${each.label} ends at ${curve.text(each.points[each.points.length - 1].y)}`)
     .join("; ");
-  const { box, canvas } = plotBox(280, `Loss over the steps of training. ${last}`);
+  const { box, canvas } = plotBox(280, `${curve.title} over the steps of training. ${last}`);
+  const notes = (each) =>
+    (each.smooth ? `, mean of ${each.smooth.span} steps over the faint line of all` : "") +
+    (each.dashed ? " (dashed)" : "");
   const section = el(
     "div",
     {},
-    el("h3", {}, "Loss"),
+    el("h3", {}, curve.title),
     el("p", {}, `${last}.`),
     box,
-    legend(series.map((each) => [each.variable, each.label + (each.dashed ? " (dashed)" : "")])),
+    legend(series.map((each) => [each.variable, each.label + notes(each)])),
   );
   const start = () => {
-    const thin = (line) => {
-      const every = Math.max(1, Math.ceil(line.value.length / 2000)),
-        points = [];
-      for (let i = 0; i < line.value.length; i++)
-        if (i % every === 0 || i + 1 === line.value.length)
-          if (line.value[i] !== null) points.push({ x: line.step[i], y: line.value[i] });
-      return points;
-    };
+    const said = files.find((file) => file[curve.key] && file[curve.key].axis);
     const chart = new Chart(canvas, {
       type: "line",
-      data: {
-        datasets: series.map((each) => ({
-          label: each.label,
-          data: thin(each.line),
-          parsing: false,
-          lineVariable: each.variable,
-          pointVariable: each.variable,
-          borderWidth: 1.8,
-          borderDash: each.dashed ? [5, 4] : [],
-          pointRadius: 0,
-          pointHitRadius: 8,
-        })),
-      },
+      data: { datasets: runDatasets(series) },
       options: chartOptions({
         scales: {
-          x: axisOptions((files[0].loss && files[0].loss.axis) || "step of training", {}),
-          y: axisOptions("loss", {}),
+          x: axisOptions(said ? said[curve.key].axis : "step of training", {}),
+          y: axisOptions(
+            curve.axis,
+            curve.top ? { min: 0, max: curve.top, ticks: { callback: (value) => `${roundText(100 * value)} %` } } : {},
+          ),
         },
       }),
     });
@@ -61,8 +131,8 @@ function lossSection(files) {
   };
   section.append(
     tableDetails(
-      "The loss as a table",
-      [{ name: "series" }, { name: "step", number: true }, { name: "loss", number: true }],
+      `${curve.title} as a table`,
+      [{ name: "series" }, { name: "step", number: true }, { name: curve.key, number: true }],
       () =>
         series.flatMap((each) => {
           const every = Math.max(1, Math.ceil(each.line.value.length / 100));

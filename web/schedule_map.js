@@ -40,7 +40,7 @@ function scheduleSection(file, made, view, chart) {
       else again++;
     }
   const { box, canvas } = plotBox(
-    Math.min(220, Math.max(90, made.layerCount * 14)),
+    Math.min(220, Math.max(90, made.layerCount * 14)) + MAP_AXIS_HEIGHT,
     "What runs when: layers over steps",
   );
   const section = el(
@@ -66,8 +66,19 @@ function scheduleSection(file, made, view, chart) {
       () => thinned(made, 0, made.count, 400).map((i) => [i, stepName(made, i), countText(made.total[i])]),
     ),
   );
+  const axis = {
+    title: "layer",
+    ticks: (place) => {
+      const step = Math.max(1, roundStep(made.layerCount / 5)),
+        height = (place.bottom - place.top) / made.layerCount,
+        ticks = [];
+      for (let layer = 0; layer < made.layerCount; layer += step)
+        ticks.push({ y: place.top + (layer + 0.5) * height, text: countText(layer) });
+      return ticks;
+    },
+  };
   return {
     section,
-    start: () => mapCanvas(canvas, view, chart, (context, place) => drawSchedule(context, place, view, made)),
+    start: () => mapCanvas(canvas, view, chart, axis, (context, place) => drawSchedule(context, place, view, made)),
   };
 }

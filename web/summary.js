@@ -48,7 +48,8 @@ function runLead(file) {
         `to ${figure(known[known.length - 1])}.`,
     );
   const more = figures.base_cost
-    ? `, for ${percentText((figures.total_cost - figures.base_cost) / figures.base_cost)} more time by the cost model`
+    ? `, for ${percentText((figures.total_cost - figures.base_cost) / figures.base_cost)} more time ` +
+      (isModelled(file) ? "(modelled)" : "by the profile")
     : "";
   if (figures.keep_all_bytes > figures.total_bytes)
     words.push(
@@ -56,7 +57,14 @@ function runLead(file) {
         `with everything kept (${percentText(1 - figures.total_bytes / figures.keep_all_bytes)} less); ` +
         `${countText(figures.recomputed_layers)} of ${countText(figures.layers)} layers are recomputed${more}.`,
     );
-  else if (figures.total_bytes) words.push(`All tensors take ${bytesText(figures.total_bytes)}; everything is kept.`);
+  else if (figures.total_bytes)
+    words.push(
+      `All tensors take ${bytesText(figures.total_bytes)}` +
+        (figures.recomputed_layers
+          ? `, as much as with everything kept, though ${countText(figures.recomputed_layers)} of ` +
+            `${countText(figures.layers)} layers are recomputed${more}.`
+          : "; everything is kept."),
+    );
   if (file.ended === false) words.push("The run is not over, or was stopped from outside.");
   return words.join(" ");
 }
@@ -75,7 +83,10 @@ function runCards(file, add) {
     add("with everything kept", bytesText(figures.keep_all_bytes), "for tensors");
   if (figures.layers)
     add("recomputed", `${countText(figures.recomputed_layers)} of ${countText(figures.layers)}`, "layers");
-  if (figures.total_cost)
+  if (figures.step_ns) add("time of a step", costText(figures.step_ns, "ns"), "measured, median");
+  if (figures.total_cost && isModelled(file))
+    add("time of a step", moreText(file, figures.total_cost), "modelled, over keeping everything");
+  else if (figures.total_cost)
     add(
       "time of a step",
       costText(figures.total_cost, file.cost_unit),
@@ -139,6 +150,7 @@ function cardsOf(file) {
 
 const COMPARED = [
   ["peak_bytes", "peak", "bytes"],
+  ["arena_bytes", "arena", "bytes"],
   ["total_cost", "cost", "cost"],
   ["kept_bytes", "kept", "bytes"],
   ["recomputed_layers", "layers recomputed", "count"],
@@ -150,24 +162,35 @@ const COMPARED = [
   ["base_peak_bytes", "peak, everything kept", "bytes"],
 ];
 
+/* What a file says of a row. Of a run the cost is the time that its steps took. */
+function comparedValue(file, key) {
+  const figures = file.figures || {};
+  return key === "total_cost" && figures.total_cost === undefined ? figures.step_ns : figures[key];
+}
+
+/* A cost says where it comes from: modelled, from a profile, or measured in the run. */
+function comparedCost(file, cost) {
+  if (isModelled(file)) return `${moreText(file, cost)} (modelled)`;
+  const source = file.kind === "run" ? " (measured)" : file.kind === "model" ? " (by the profile)" : "";
+  return costText(cost, file.cost_unit) + source;
+}
+
 function figureTable(files) {
   const show = (file, key, kind) => {
-    const value = (file.figures || {})[key];
-    return value === undefined
-      ? "–"
-      : kind === "bytes"
-        ? bytesText(value)
-        : kind === "cost"
-          ? costText(value, file.cost_unit)
-          : countText(value);
+    const value = comparedValue(file, key);
+    if (value === undefined) return "–";
+    return kind === "bytes" ? bytesText(value) : kind === "cost" ? comparedCost(file, value) : countText(value);
   };
-  const change = (key) => {
-    const a = (files[0].figures || {})[key],
-      b = (files[1].figures || {})[key];
+  const change = (key, kind) => {
+    const a = comparedValue(files[0], key),
+      b = comparedValue(files[1], key);
     if (a === undefined || b === undefined) return "–";
+    if (kind === "cost" && isModelled(files[0]) !== isModelled(files[1])) return "–";
     return a === b ? "same" : a === 0 ? "–" : (b > a ? "+" : "−") + percentText(Math.abs(b - a) / a);
   };
-  const rows = COMPARED.filter(([key]) => files.some((file) => (file.figures || {})[key] !== undefined));
+  const rows = COMPARED.filter(([key]) => files.some((file) => comparedValue(file, key) !== undefined));
+  const trained = files.every((file) => file.kind === "run" || file.kind === "model");
+  const titleOf = (name, kind) => (kind === "cost" && trained ? "time of a step" : name);
   const heads = ["figure", ...files.map((file) => file.label), ...(files.length === 2 ? ["difference"] : [])];
   return el(
     "div",
@@ -187,9 +210,9 @@ function figureTable(files) {
           el(
             "tr",
             {},
-            el("th", { scope: "row" }, name),
+            el("th", { scope: "row" }, titleOf(name, kind)),
             ...files.map((file) => el("td", { class: "number" }, show(file, key, kind))),
-            files.length === 2 ? el("td", { class: "number" }, change(key)) : null,
+            files.length === 2 ? el("td", { class: "number" }, change(key, kind)) : null,
           ),
         ),
       ),

@@ -59,7 +59,7 @@ function restyle(chart) {
   }
   for (const set of chart.data.datasets) {
     if (set.fillVariable) set.backgroundColor = colour(set.fillVariable);
-    if (set.lineVariable) set.borderColor = colour(set.lineVariable);
+    if (set.lineVariable) set.borderColor = colour(set.lineVariable) + (set.faint ? "55" : "");
     if (set.pointVariable) set.pointBackgroundColor = colour(set.pointVariable);
   }
   chart.update("none");

@@ -84,8 +84,9 @@ typedef struct remat_trainer_figures {
     uint64_t cost, keep_all_cost; /* of a step, in nanoseconds by the model or the profile */
     uint64_t parameters;          /* trained values */
     uint64_t batch_size, accumulate, steps_per_epoch, total_steps;
-    double clip_norm;                             /* 0: none */
-    uint64_t layers, recomputed_layers, forwards; /* forwards: of all layers together, in one micro-batch */
+    uint64_t training_samples, validation_samples; /* of the data; 0 with plan_only, which opens none */
+    double clip_norm;                              /* 0: none */
+    uint64_t layers, recomputed_layers, forwards;  /* forwards: of all layers together, in one micro-batch */
     unsigned threads;
     const char *model;      /* its name; "" where it has none */
     const char *strategy;   /* what decided */
@@ -148,7 +149,10 @@ typedef struct remat_run_hooks {
     bool (*on_step)(void *user, const remat_step_result *result);
     void (*on_validation)(void *user, uint64_t step, const remat_validation_result *result);
     void *user;
-    const char *log_path; /* JSON lines (docs/formats.md), appended where the training was resumed; NULL: none */
+    const char *log_path;  /* JSON lines (docs/formats.md), appended where the training was resumed; NULL: none */
+    const char *save_path; /* where the weights, and the state unless save_weights_only, are written ... */
+    uint64_t save_every;   /* ... after every so many steps, with what the validation found; 0: not during the run */
+    bool save_weights_only;
 } remat_run_hooks;
 void remat_run_hooks_init(remat_run_hooks *hooks);
 

@@ -24,6 +24,9 @@ remat_status remat_size_from_mib(remat_context *context, double mib, uint64_t *b
 #define REMAT_SIZE_TEXT 24
 const char *remat_size_print(uint64_t bytes, char text[REMAT_SIZE_TEXT]);
 
+/* The same rounded up: for the least of something, so that the text read as a size is never too little. */
+const char *remat_size_print_up(uint64_t bytes, char text[REMAT_SIZE_TEXT]);
+
 /* Writes a count for people, with thousands separated: "9,000,000". */
 #define REMAT_COUNT_TEXT 32
 const char *remat_count_print(uint64_t count, char text[REMAT_COUNT_TEXT]);

@@ -112,18 +112,51 @@ remat_status remat_size_from_mib(remat_context *context, double mib, uint64_t *b
     return REMAT_OK;
 }
 
-const char *remat_size_print(uint64_t bytes, char text[REMAT_SIZE_TEXT])
+/* The largest power of 1024 that is in it at least once, and its name. */
+static uint64_t unit_for(uint64_t bytes, const char **name)
 {
     static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     size_t power = 0;
     while (power + 1 < sizeof names / sizeof names[0] && bytes >> (10 * (power + 1)))
         power++;
-    uint64_t unit = (uint64_t)1 << (10 * power);
+    *name = names[power];
+    return (uint64_t)1 << (10 * power);
+}
+
+const char *remat_size_print(uint64_t bytes, char text[REMAT_SIZE_TEXT])
+{
+    const char *name;
+    uint64_t unit = unit_for(bytes, &name);
     double value = (double)bytes / (double)unit;
     if (bytes % unit == 0)
-        snprintf(text, REMAT_SIZE_TEXT, "%llu %s", (unsigned long long)(bytes / unit), names[power]);
+        snprintf(text, REMAT_SIZE_TEXT, "%llu %s", (unsigned long long)(bytes / unit), name);
     else
-        snprintf(text, REMAT_SIZE_TEXT, "%.*f %s", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value, names[power]);
+        snprintf(text, REMAT_SIZE_TEXT, "%.*f %s", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value, name);
+    return text;
+}
+
+const char *remat_size_print_up(uint64_t bytes, char text[REMAT_SIZE_TEXT])
+{
+    const char *name;
+    uint64_t unit = unit_for(bytes, &name), figures = bytes / unit, rest = bytes % unit;
+    if (rest == 0)
+        return remat_size_print(bytes, text);
+    int decimals = 0;
+    for (; figures < 100; decimals++) { /* ten times a rest is below 2^64 even for EiB */
+        figures = figures * 10 + rest * 10 / unit;
+        rest = rest * 10 % unit;
+    }
+    figures += rest > 0;
+    if (figures == 1000 && decimals > 0) { /* 9.99 has become 10.00 */
+        figures = 100;
+        decimals--;
+    }
+    uint64_t one = decimals == 2 ? 100 : decimals == 1 ? 10 : 1;
+    int length = snprintf(text, REMAT_SIZE_TEXT, "%llu", (unsigned long long)(figures / one));
+    if (decimals)
+        length += snprintf(text + length, REMAT_SIZE_TEXT - (size_t)length, ".%0*llu", decimals,
+                           (unsigned long long)(figures % one));
+    snprintf(text + length, REMAT_SIZE_TEXT - (size_t)length, " %s", name);
     return text;
 }
 

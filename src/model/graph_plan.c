@@ -88,7 +88,7 @@ static remat_status refuse(graph_plan *plan, const graph_plan_options *options, 
     return remat_fail(graph->context, REMAT_INFEASIBLE, NULL,
                       "%s not fit into %llu bytes (%s); the least it takes is %llu bytes (%s)%s%s", what,
                       (unsigned long long)options->budget_bytes, remat_size_print(options->budget_bytes, budget),
-                      (unsigned long long)plan->min_budget_bytes, remat_size_print(plan->min_budget_bytes, least),
+                      (unsigned long long)plan->min_budget_bytes, remat_size_print_up(plan->min_budget_bytes, least),
                       plan->remark[0] ? ": " : "", plan->remark);
 }
 

@@ -150,6 +150,14 @@ remat_status program_set_costs(remat_program *program, const remat_profile *prof
         size_t n = find_layer(graph, measured->name, next);
         if (n == graph->layer_count)
             continue;
+        uint32_t output = program->outputs[n];
+        if (output != GRAPH_NONE && measured->output_bytes != graph->tensors[output].bytes)
+            return remat_fail(
+                program->context, REMAT_BAD_INPUT, NULL,
+                "the profile's layer '%s' has an output of %llu bytes, the model's has %llu: it was measured "
+                "with another batch size or another model; `remat profile` with this one writes one that fits",
+                measured->name, (unsigned long long)measured->output_bytes,
+                (unsigned long long)graph->tensors[output].bytes);
         spread(graph, (uint32_t)n, true, measured->modes[0].forward_cost);
         spread(graph, (uint32_t)n, false, measured->modes[0].backward_cost);
         next = n + 1;

@@ -52,7 +52,7 @@ remat_status program_build(const remat_network *network, program_apply apply, re
 void program_destroy(remat_program *program);
 
 /* Replaces the modelled costs by measured ones, in nanoseconds: layers of the profile are found by name; those it does not
- * name keep theirs. REMAT_BAD_INPUT where the unit is another or no name fits. */
+ * name keep theirs. REMAT_BAD_INPUT where the unit is another, no name fits, or outputs have other sizes. */
 remat_status program_set_costs(remat_program *program, const remat_profile *profile);
 
 /* How long an action may take, in nanoseconds, where nothing was measured. */

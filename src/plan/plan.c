@@ -30,7 +30,7 @@ static remat_status refuse(remat_plan *plan, const remat_plan_options *options)
     plan->figures.estimated_bytes = 0;
     plan->figures.feasible = false;
     remat_size_print(options->budget_bytes, budget);
-    remat_size_print(plan->figures.min_budget_bytes, least);
+    remat_size_print_up(plan->figures.min_budget_bytes, least);
     if (plan->draft.remark[0])
         snprintf(plan->remark, sizeof plan->remark, "%s", plan->draft.remark);
     return remat_fail(plan->context, REMAT_INFEASIBLE, NULL,

@@ -4,8 +4,9 @@
 
 #include <math.h>
 
-static void write_figures(report_document *to, const run_log_header *header)
+static void write_figures(report_document *to, const run_record *record)
 {
+    const run_log_header *header = &record->header;
     document_open(to, "figures", '{');
     if (header->budget_bytes != REMAT_NOWHERE)
         document_number(to, "budget_bytes", header->budget_bytes);
@@ -13,6 +14,10 @@ static void write_figures(report_document *to, const run_log_header *header)
     document_number(to, "total_bytes", header->total_bytes);
     document_number(to, "keep_all_bytes", header->total_bytes - header->arena_bytes + header->keep_all_arena_bytes);
     document_number(to, "arena_bytes", header->arena_bytes);
+    if (header->peak_bytes > 0)
+        document_number(to, "peak_bytes", header->peak_bytes);
+    if (record->ended && isfinite(record->end.mean_step_seconds))
+        document_real(to, "step_ns", 1e9 * record->end.mean_step_seconds);
     document_number(to, "layers", header->layers);
     document_number(to, "recomputed_layers", header->recomputed_layers);
     document_number(to, "parameters", header->parameters);
@@ -71,20 +76,62 @@ static void write_measured(report_document *to, const run_record *record)
     document_close(to, '}');
 }
 
-static void write_series(report_document *to, const run_record *record, bool validation)
+typedef enum run_series { TRAINING_LOSS, VALIDATION_LOSS, VALIDATION_ACCURACY } run_series;
+
+static size_t series_count(const run_record *record, run_series which)
 {
-    size_t count = validation ? record->validation_count : record->step_count;
+    return which == TRAINING_LOSS ? record->step_count : record->validation_count;
+}
+
+static double series_value(const run_record *record, run_series which, size_t i)
+{
+    switch (which) {
+    case TRAINING_LOSS: return record->steps[i].loss;
+    case VALIDATION_LOSS: return record->validations[i].result.loss;
+    case VALIDATION_ACCURACY: break;
+    }
+    return record->validations[i].result.accuracy;
+}
+
+static void write_series(report_document *to, const run_record *record, run_series which)
+{
+    size_t count = series_count(record, which);
     if (count == 0)
         return;
     document_open(to, NULL, '{');
-    document_text(to, "name", validation ? "validation" : "training");
+    document_text(to, "name", which == TRAINING_LOSS ? "training" : "validation");
     document_open(to, "step", '[');
     for (size_t i = 0; i < count; i++)
-        document_number(to, NULL, validation ? record->validations[i].step : record->steps[i].step);
+        document_number(to, NULL, which == TRAINING_LOSS ? record->steps[i].step : record->validations[i].step);
     document_close(to, ']');
     document_open(to, "value", '[');
     for (size_t i = 0; i < count; i++)
-        document_real(to, NULL, validation ? record->validations[i].result.loss : record->steps[i].loss);
+        document_real(to, NULL, series_value(record, which, i));
+    document_close(to, ']');
+    document_close(to, '}');
+}
+
+static void write_loss(report_document *to, const run_record *record)
+{
+    document_open(to, "loss", '{');
+    document_open(to, "series", '[');
+    write_series(to, record, TRAINING_LOSS);
+    write_series(to, record, VALIDATION_LOSS);
+    document_close(to, ']');
+    document_close(to, '}');
+}
+
+/* Only classifiers have an accuracy. */
+static void write_accuracy(report_document *to, const run_record *record)
+{
+    bool any = false;
+    for (size_t i = 0; i < record->validation_count; i++)
+        any |= isfinite(record->validations[i].result.accuracy) != 0;
+    if (!any)
+        return;
+    document_open(to, "accuracy", '{');
+    document_open(to, "series", '[');
+    write_series(to, record, VALIDATION_ACCURACY);
     document_close(to, ']');
     document_close(to, '}');
 }
@@ -101,15 +148,11 @@ remat_status remat_report_add_run(remat_report *report, const char *label, const
     if (header->remark)
         document_text(to, "remark", header->remark);
     document_bool(to, "ended", record->ended);
-    write_figures(to, header);
+    write_figures(to, record);
     write_measured(to, record);
     write_holds(to, header);
-    document_open(to, "loss", '{');
-    document_open(to, "series", '[');
-    write_series(to, record, false);
-    write_series(to, record, true);
-    document_close(to, ']');
-    document_close(to, '}');
+    write_loss(to, record);
+    write_accuracy(to, record);
     remat_status status = report_end_file(report);
     run_record_destroy(record);
     return status;

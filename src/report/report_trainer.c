@@ -164,6 +164,13 @@ static void write_memory(const model_view *view)
 
 /* ---- layers ---- */
 
+/* Inputs and views run nothing: they are no layers to keep or to recompute, and the figures do not count them. */
+static const char *role_of(const model_view *view, size_t layer)
+{
+    const layer_node *node = &view->trainer->network->layers[layer].node;
+    return node->input_count == 0 ? "input" : node->view ? "view" : "layer";
+}
+
 typedef struct layer_sums {
     uint64_t bytes, forward_cost, backward_cost;
 } layer_sums;
@@ -199,6 +206,7 @@ static remat_status write_layers(const model_view *view)
     document_close(to, ']')
     COLUMN("name", document_text, view->graph->layers[i].name);
     COLUMN("type", document_text, remat_layer_type_name(view->graph->layers[i].type));
+    COLUMN("role", document_text, role_of(view, i));
     COLUMN("activation_bytes", document_number, sums[i].bytes);
     COLUMN("forward_cost", document_number, sums[i].forward_cost);
     COLUMN("backward_cost", document_number, sums[i].backward_cost);
@@ -266,6 +274,7 @@ static void write_figures(const model_view *view, const remat_trainer_figures *f
     document_number(to, "min_budget_bytes", figures->min_budget_bytes);
     document_number(to, "total_bytes", figures->total_bytes);
     document_number(to, "keep_all_bytes", figures->total_bytes - figures->arena_bytes + figures->keep_all_arena_bytes);
+    document_number(to, "arena_bytes", figures->arena_bytes);
     document_number(to, "peak_bytes", figures->peak_bytes);
     document_number(to, "base_peak_bytes", view->plan->base_peak_bytes);
     document_number(to, "total_cost", figures->cost);
@@ -282,6 +291,7 @@ static remat_status write_model(const model_view *view, remat_trainer *trainer, 
 {
     report_document *to = view->to;
     document_text(to, "cost_unit", "ns");
+    document_bool(to, "cost_measured", view->trainer->options.profile_path != NULL);
     document_text(to, "strategy", figures->strategy);
     document_text(to, "remark", figures->remark);
     write_figures(view, figures);

@@ -86,7 +86,8 @@ remat_status tape_budget_check(remat_tape *tape)
 typedef struct peak_search {
     remat_tape *tape;
     uint64_t least_peak, most_peak;
-    uint64_t least_arena; /* seen */
+    uint64_t
+        least_arena; /* at these two limits: they do not depend on the budget, so that it is found again when asked for */
 } peak_search;
 
 /* REMAT_OK with *fits: the tape has a plan with this peak, and its arena fits. */
@@ -102,7 +103,7 @@ static remat_status search_try(peak_search *search, uint64_t peak, bool *fits)
     search->most_peak = figures->base_peak_bytes > search->least_peak ? figures->base_peak_bytes : search->least_peak;
     if (status == REMAT_INFEASIBLE)
         return REMAT_OK;
-    if (tape->arena_bytes < search->least_arena)
+    if ((peak == search->least_peak || peak == search->most_peak) && tape->arena_bytes < search->least_arena)
         search->least_arena = tape->arena_bytes;
     *fits = tape->arena_bytes <= tape->options.budget_bytes;
     return REMAT_OK;

@@ -77,13 +77,25 @@ static bool take_number(const char **at, double *value)
     return *text == ',' || *text == '\0';
 }
 
+/* A number that is too large even for a double. */
+static bool is_too_large(const char *cell)
+{
+    double value = 0;
+    number_parse(cell + strspn(cell, " \t\""), &cell, &value);
+    return isinf(value);
+}
+
 static remat_status fail_cell(csv_reader *reader, uint64_t column, const char *cell)
 {
     while (*cell == ' ' || *cell == '\t')
         cell++;
+    int length = (int)(strcspn(cell, ",") < 40 ? strcspn(cell, ",") : 40);
+    if (is_too_large(cell))
+        return remat_fail(reader->context, REMAT_BAD_INPUT, &reader->place,
+                          "column %llu: '%.*s' is too large for a float", (unsigned long long)column + 1, length, cell);
     return remat_fail(reader->context, REMAT_BAD_INPUT, &reader->place,
                       "column %llu: '%.*s' is not a number; a row must hold numbers with commas between",
-                      (unsigned long long)column + 1, (int)(strcspn(cell, ",") < 40 ? strcspn(cell, ",") : 40), cell);
+                      (unsigned long long)column + 1, length, cell);
 }
 
 static remat_status put_value(csv_reader *reader, const data_field *field, uint64_t column, double number,
@@ -147,11 +159,18 @@ static uint64_t count_cells(const char *line)
     return cells;
 }
 
-/* A first line that does not start with a number names the columns. */
+/* A first line without any number names the columns. One with a number here and a typing error there is data. */
 static bool is_header(const char *line)
 {
-    double number;
-    return !take_number(&line, &number);
+    for (const char *cell = line;; cell++) {
+        const char *at = cell;
+        double number;
+        if (take_number(&at, &number) || is_too_large(cell))
+            return false;
+        cell += strcspn(cell, ",");
+        if (!*cell)
+            return true;
+    }
 }
 
 /* `values` NULL: counts samples and columns. */

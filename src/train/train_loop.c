@@ -86,6 +86,23 @@ static remat_status validate_where_due(training_run *run)
     return regular || trainer->step == trainer->total_steps ? validate(run, regular) : REMAT_OK;
 }
 
+static remat_status save_where_due(const training_run *run)
+{
+    const remat_run_hooks *hooks = &run->hooks;
+    if (!hooks->save_path || hooks->save_every == 0 || run->trainer->step % hooks->save_every != 0)
+        return REMAT_OK;
+    return remat_trainer_save(run->trainer, hooks->save_path, !hooks->save_weights_only);
+}
+
+/* Before the first update the rate has done nothing yet. */
+static remat_status fail_loss(const training_run *run, uint64_t step)
+{
+    return remat_fail(run->trainer->context, REMAT_INVALID, NULL, "the loss of step %llu is not finite: %s",
+                      (unsigned long long)step,
+                      run->result.steps == 1 ? "the data or the weights may hold NaN, infinity or very large numbers"
+                                             : "a smaller learning rate or clip_norm may help");
+}
+
 static remat_status take_steps(training_run *run)
 {
     remat_trainer *trainer = run->trainer;
@@ -102,9 +119,8 @@ static remat_status take_steps(training_run *run)
             run->result.stopped = run->stop = true;
         REMAT_TRY(validate_where_due(run));
         if (!isfinite(result.loss))
-            return remat_fail(trainer->context, REMAT_INVALID, NULL,
-                              "the loss of step %llu is not finite: a smaller learning rate or clip_norm may help",
-                              (unsigned long long)result.step);
+            return fail_loss(run, result.step);
+        REMAT_TRY(save_where_due(run));
     }
     return REMAT_OK;
 }

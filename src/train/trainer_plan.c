@@ -37,13 +37,13 @@ static const char *what_is_fixed(const remat_trainer *trainer)
 
 static remat_status too_small(const remat_trainer *trainer, uint64_t fixed, uint64_t arena, const char *layer)
 {
-    char budget[REMAT_SIZE_TEXT], needed[REMAT_SIZE_TEXT], exact[REMAT_COUNT_TEXT];
+    char budget[REMAT_SIZE_TEXT], needed[REMAT_SIZE_TEXT], exact[REMAT_COUNT_TEXT], lasting[REMAT_COUNT_TEXT];
     remat_size_print(trainer->options.budget_bytes, budget);
     return remat_fail(trainer->context, REMAT_INFEASIBLE, NULL,
-                      "the budget of %s is too small: %s needs at least %s bytes (%s), %llu of them for weights, "
+                      "the budget of %s is too small: %s needs at least %s bytes (%s), %s of them for weights, "
                       "optimizer and scratch%s%s",
                       budget, what_is_fixed(trainer), remat_count_print(fixed + arena, exact),
-                      remat_size_print(fixed + arena, needed), (unsigned long long)fixed,
+                      remat_size_print_up(fixed + arena, needed), remat_count_print(fixed, lasting),
                       layer ? "; the peak of the rest is made by layer " : "", layer ? layer : "");
 }
 
@@ -155,6 +155,8 @@ void remat_trainer_get_figures(const remat_trainer *trainer, remat_trainer_figur
         .clip_norm = trainer->settings.clip_norm,
         .steps_per_epoch = trainer->steps_per_epoch,
         .total_steps = trainer->total_steps,
+        .training_samples = trainer->data ? data_source_samples(trainer->data, DATA_TRAINING) : 0,
+        .validation_samples = trainer->data ? data_source_samples(trainer->data, DATA_VALIDATION) : 0,
         .threads = (unsigned)trainer->run.threads,
         .model = trainer->settings.name ? trainer->settings.name : "",
         .strategy = strategy_in_use(trainer),

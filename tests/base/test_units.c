@@ -189,6 +189,42 @@ static void sizes_print_exactly_or_with_three_figures(void **state)
     }
 }
 
+/* What is printed reads back as at least as much, and a last figure less would not. */
+static void sizes_print_up_so_that_they_are_enough(void **state)
+{
+    fixture *f = *state;
+    static const struct {
+        uint64_t bytes;
+        const char *text;
+    } cases[] = {
+        {0, "0 B"},
+        {1023, "1023 B"},
+        {1024, "1 KiB"},
+        {1025, "1.01 KiB"},
+        {1536, "1.50 KiB"},
+        {26363392, "25.2 MiB"},
+        {10239, "10.0 KiB"},
+        {102399, "100 KiB"},
+        {103 * 1024 + 1, "104 KiB"},
+        {1048575, "1024 KiB"},
+        {((uint64_t)1 << 60) + 1, "1.01 EiB"},
+        {UINT64_MAX, "16.0 EiB"},
+    };
+    char text[REMAT_SIZE_TEXT];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_ptr_equal(remat_size_print_up(cases[i].bytes, text), text);
+        assert_string_equal(text, cases[i].text);
+    }
+    uint64_t bytes = 1;
+    for (int i = 0; i < 20000; i++) {
+        bytes = (bytes * 6364136223846793005u + 1442695040888963407u);
+        uint64_t wanted = bytes >> (14 + i % 49); /* below 1024 TiB */
+        uint64_t read = parsed(f, remat_size_print_up(wanted, text));
+        assert_true(read >= wanted);
+        assert_true(read - wanted <= wanted / 100);
+    }
+}
+
 static void counts_print_with_thousands_apart(void **state)
 {
     (void)state;
@@ -220,6 +256,7 @@ int main(void)
         FIXTURE_TEST(counts_are_digits_only),
         FIXTURE_TEST(mebibytes_convert_or_are_invalid),
         cmocka_unit_test(sizes_print_exactly_or_with_three_figures),
+        FIXTURE_TEST(sizes_print_up_so_that_they_are_enough),
         cmocka_unit_test(counts_print_with_thousands_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

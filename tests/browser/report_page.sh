@@ -124,6 +124,26 @@ js 'return [...document.querySelectorAll(".readout")].pop().innerText' | grep -q
 picture model
 quiet "a model"
 
+# ---- a model within a budget: modelled times are shares only, layers are counted once, labels do not cover each other ----
+expect 0 report examples/models/gpt.ini --budget 32MiB -o "$work/budget.html"
+open_page "$work/budget.html"
+same "true " "$errors"
+js 'return document.querySelector(".cards").innerText + document.querySelector(".lead").innerText' >"$work/words"
+grep -q "modelled" "$work/words" || complain "modelled times are not called so"
+same false 'return /[0-9] (ns|µs|ms|s)\b/.test(document.querySelector("main").innerText)'
+same true 'const n = rematReport.memories[0].file.figures.layers; return document.querySelector("main").innerText.includes(`–25 of ${n}`) && document.querySelector(".cards").innerText.includes(`of ${n}`)'
+overlaps='const boxes = rematReport.charts[0].labelBoxes; return boxes.length + " " + boxes.some((a, i) => boxes.some((b, j) => i < j && a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom))'
+same "3 false" "$overlaps"
+for width in 760 420; do
+  send goog/cdp/execute '{"cmd":"Emulation.setDeviceMetricsOverride","params":{"width":'$width',"height":900,"deviceScaleFactor":1,"mobile":false}}' >/dev/null
+  open_page "$work/budget.html"
+  same "$width 3 false" "const said = (() => { $overlaps })(); return innerWidth + ' ' + said"
+  picture "budget-$width"
+done
+send goog/cdp/execute '{"cmd":"Emulation.clearDeviceMetricsOverride","params":{}}' >/dev/null
+same true 'return rematReport.charts[1].scales.y.ticks.every((tick) => /^[+][0-9]+(\.[0-9])? %$/.test(tick.label))'
+quiet "a model within a budget"
+
 # ---- two runs: their losses on one axis ----
 for run in 1 2; do
   awk -v run=$run 'BEGIN {
@@ -138,8 +158,29 @@ same "true " "$errors"
 same "1 of 1" "$drawn"
 same 4 'return rematReport.charts[0].data.datasets.length'
 js 'return document.querySelector("main").innerText' | grep -q "equal" || complain "predicted is not set beside measured"
+same 4 'return new Set(rematReport.charts[0].data.datasets.map((set) => set.borderColor)).size'
 picture runs
 quiet "two runs"
+
+# ---- a model beside a noisy run: figures of both, two colours, a smooth line over the faint one, accuracy ----
+awk 'BEGIN {
+  srand(1)
+  print "{\"format\": \"remat-run\", \"version\": 1, \"model\": \"perceptron\", \"layers\": 8, \"total_bytes\": 5000, \"arena_bytes\": 2048, \"peak_bytes\": 1024}"
+  for (i = 1; i <= 400; i++) printf "{\"step\": %d, \"epoch\": 0, \"loss\": %f}\n", i, 2 + rand()
+  for (i = 100; i <= 400; i += 100) printf "{\"step\": %d, \"validation_loss\": 2.5, \"accuracy\": 0.75, \"samples\": 8}\n", i
+  print "{\"end\": true, \"steps\": 400, \"mean_step_seconds\": 0.5, \"peak_resident_bytes\": 9000, \"allocated_bytes\": 5000}" }' >"$work/noisy.log"
+expect 0 report examples/models/mlp.ini "$work/noisy.log" -o "$work/mixed.html"
+open_page "$work/mixed.html"
+same "true " "$errors"
+same 3 'return new Set(rematReport.charts[0].data.datasets.map((set) => set.borderColor)).size'
+same true 'const [mean, all] = rematReport.charts[0].data.datasets.map((set) => set.data.map((p) => p.y)); const range = (v) => Math.max(...v) - Math.min(...v); return range(mean) < range(all) / 2 && mean.length === all.length'
+js 'return document.querySelector("table").innerText' >"$work/words"
+for figure in "1 KiB" "2 KiB" "500 ms (measured)" "(modelled)"; do
+  grep -qF "$figure" "$work/words" || complain "side by side lacks $figure: $(cat "$work/words")"
+done
+js 'return document.querySelector("main").innerText' | grep -q "validation ends at 75.0 %" || complain "the accuracy is not plotted"
+picture mixed
+quiet "a model beside a run"
 
 # ---- a plan without its profile ----
 open_page "$work/alone.html"

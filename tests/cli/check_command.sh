@@ -88,4 +88,9 @@ for strategy in none full full:2 selective:0.5 attention-only ffn-only every-nth
   "$REMAT" plan examples/transformer.json -s $strategy --json | "$REMAT" check - -p examples/transformer.json >/dev/null ||
     complain "the plan of $strategy fails its check"
 done
+# A model in the place of the profile: what it is, and how to get one.
+check 0 "$good"
+expect 3 check "$work/plan.json" --profile examples/models/gpt.ini
+err "gpt.ini: this is a model, not a profile"
+err "--profile-out FILE"
 finish

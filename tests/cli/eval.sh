@@ -18,6 +18,10 @@ case $seen in "$(echo "$loss" | cut -c 1-7)"*) ;; *) complain "eval says $loss, 
 expect 0 eval "$model" -w "$work/w.st" --kernels reference
 out "over 80 samples"
 
+sed "s|spirals.csv|$work/&|" "$model" >"$work/absolute.ini"
+expect_stdin 0 "$work/absolute.ini" eval - -w "$work/w.st" --json
+[ "$(sed 's/.*"loss": \([^,]*\),.*/\1/' "$work/out")" = "$loss" ] || complain "a model from standard input has another loss"
+
 # A loss that is no number is null in JSON.
 sed 's/^learning_rate.*/learning_rate = 1e38/' "$model" >"$work/wild.ini"
 expect 0 train "$work/wild.ini" --steps 1 --save "$work/wild.st" --weights-only -q

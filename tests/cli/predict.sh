@@ -14,6 +14,10 @@ cp "$work/out" "$work/values"
 expect 0 predict "$model" -w "$work/w.st" --batch 5 -j 1
 cmp "$work/out" "$work/values" || complain "the batch size changes the values"
 
+sed "s|spirals.csv|$work/&|" "$model" >"$work/absolute.ini"
+expect_stdin 0 "$work/absolute.ini" predict - -w "$work/w.st"
+cmp "$work/out" "$work/values" || complain "a model from standard input predicts something else"
+
 expect 0 predict "$model" -w "$work/w.st" --classes --samples 40
 [ "$(wc -l <"$work/out")" = 40 ] || complain "--samples 40 prints $(wc -l <"$work/out") lines"
 head -n 40 "$work/values" | awk -F, '{print ($2 > $1) ? 1 : 0}' >"$work/classes"

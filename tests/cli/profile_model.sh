@@ -34,6 +34,11 @@ for command in profile bench; do
   expect 2 $command "$model" --batch 0
   err "--batch takes a number from 1 on"
 done
+sed "s|abc.txt|$work/&|" "$model" >"$work/absolute.ini"
+expect_stdin 0 "$work/absolute.ini" profile - --repeats 1
+out '"format": "remat-profile"'
+expect_stdin 0 "$work/absolute.ini" bench - --steps 1 --json
+json_object "$work/out"
 expect 2 profile
 expect 2 profile "$model" --repeats 0
 finish

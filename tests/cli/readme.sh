@@ -9,7 +9,7 @@ ln -s "$PWD/examples" "$work/examples"
 sed -n '/^## A first plan/,/^The second line/s/^    //p' README.md | grep '^build/remat' >"$work/commands"
 [ "$(wc -l <"$work/commands")" = 4 ] || complain "the README has other commands than this test knows"
 (cd "$work" && sh -e commands >all.out) || complain "a command of the README fails"
-sed -n '/^The second line prints/,/^`remat sweep`/p' README.md | sed '1,2d;$d' | sed 's/^    //' >"$work/shown"
+sed -n '/^`remat plan` prints/,/^`remat sweep`/p' README.md | sed '1,2d;$d' | sed 's/^    //' >"$work/shown"
 "$REMAT" plan examples/transformer.json --budget 6KiB >"$work/printed"
 diff -B "$work/shown" "$work/printed" || complain "the README shows another table"
 

@@ -60,7 +60,7 @@ cat >"$work/run.log" <<'END'
 {"format": "remat-run", "version": 1, "model": "gpt", "strategy": "optimal", "kernels": "avx2", "first_step": 0, "total_steps": 3, "layers": 10, "recomputed_layers": 4, "budget_bytes": 6000, "min_budget_bytes": 4000, "total_bytes": 5000, "weight_bytes": 1000, "optimizer_bytes": 2000, "gradient_bytes": 1000, "scratch_bytes": 100, "arena_bytes": 900, "peak_bytes": 896, "keep_all_arena_bytes": 1900, "predicted_step_seconds": 0.2}
 {"step": 1, "epoch": 0, "loss": 4.5, "rate": 0.0001, "seconds": 0.183}
 {"step": 2, "epoch": 0, "loss": null, "rate": 0.0002, "seconds": 0.171}
-{"step": 2, "validation_loss": 4.25, "samples": 64}
+{"step": 2, "validation_loss": 4.25, "accuracy": 0.5, "samples": 64}
 {"step": 3, "epoch": 0, "loss": 4, "rate": 0.0002, "seconds": 0.171}
 {"end": true, "steps": 3, "stopped": false, "stopped_early": false, "last_loss": 4, "mean_step_seconds": 0.25, "peak_resident_bytes": 90000, "allocated_bytes": 5000}
 END
@@ -69,6 +69,18 @@ out '"value":[4.5,null,4]'
 out '"predicted":5000,"measured":5000'
 out '"keep_all_bytes":6000'
 out '"predicted":200000000,"measured":250000000'
+out '"peak_bytes":896,"step_ns":250000000'
+out '"accuracy":{"series":[{"name":"validation","step":[2],"value":[0.5]}]}'
+# Without a measured profile the log predicts no time, and models say that theirs are modelled.
+sed 's/, "predicted_step_seconds": 0.2//; s/"accuracy": 0.5, //' "$work/run.log" >"$work/plain.log"
+expect 0 report "$work/plain.log" --json
+out '"predicted":null,"measured":250000000'
+if grep -q '"accuracy"' "$work/out"; then complain "an accuracy that the log does not have"; fi
+expect 0 report examples/models/mlp.ini --json --no-curve
+out '"cost_measured":false'
+expect 0 profile examples/models/mlp.ini -o "$work/mlp.profile.json"
+expect 0 report examples/models/mlp.ini --profile "$work/mlp.profile.json" --json --no-curve
+out '"cost_measured":true'
 head -c 700 "$work/run.log" >"$work/cut.log"
 expect 0 report "$work/cut.log" -o "$work/cut.html"
 expect_stdin 2 "$work/run.log" report - --json

@@ -23,7 +23,7 @@ expect 0 train examples/models/mlp.ini --steps 3 --save "$work/b.safetensors" --
 cmp "$work/a.safetensors" "$work/b.safetensors" || complain "a traced training has other weights"
 expect 6 train examples/models/mlp.ini --steps 1 --trace "$work/no/such/folder/trace.json" --quiet
 [ "$(wc -l <"$work/err")" = 1 ] || complain "not one message: $(cat "$work/err")"
-err "no/such/folder/trace.json: cannot be opened"
+err "no/such/folder/trace.json: cannot be written"
 expect 6 train examples/models/mlp.ini --steps 2 --trace /dev/full --quiet
 [ "$(wc -l <"$work/err")" = 1 ] || complain "not one message: $(cat "$work/err")"
 err "/dev/full: writing failed"

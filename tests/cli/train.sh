@@ -46,24 +46,67 @@ expect 0 train "$model" --steps 2 --weights "$work/weights.st" -q
 expect 3 train "$model" --resume "$work/weights.st"
 err "no state"
 
-# Ctrl-C: the step ends, everything is saved, and it can go on.
-"$REMAT" train "$model" --steps 100000000 --save "$work/stopped.st" --log "$work/stopped.jsonl" -j 1 \
-  >"$work/out" 2>"$work/err" &
+# All steps are taken: that is said, and what is saved again is the same.
+expect 0 train "$model" --resume "$work/whole.st" --save "$work/again.st"
+err "nothing to do: 80 of 80 steps are taken"
+! grep -q nan "$work/err" || complain "a training without a step has a loss"
+cmp "$work/whole.st" "$work/again.st" || complain "nothing was done, but the file is another"
+
+expect 0 train "$model" --steps 0
+err "nothing to do: no steps are wanted"
+
+# Saved on the way as well.
+expect 0 train "$model" --steps 40 --save "$work/every.st" --save-every 16 -q
+expect 0 train "$model" --resume "$work/every.st" --save "$work/every.st" --save-every 7 -q
+cmp "$work/whole.st" "$work/every.st" || complain "saving on the way changes the bits"
+expect 2 train "$model" --save-every 5
+err "--save"
+expect 2 train "$model" --save "$work/x.st" --save-every 0
+mkdir "$work/gone"
+"$REMAT" train "$model" --steps 100000000 --save "$work/gone/w.st" --save-every 1 -q -j 1 2>"$work/err" &
 pid=$!
 tries=0
-until [ "$(grep -c '^{"step"' "$work/stopped.jsonl" 2>"$work/none")" -gt 3 ] 2>"$work/none" || [ $tries -gt 200 ]; do
+until [ -e "$work/gone/w.st" ] || [ $tries -gt 200 ]; do
   sleep 0.05
   tries=$((tries + 1))
 done
-kill -INT $pid
+[ -e "$work/gone/w.st" ] || complain "nothing is saved while it trains"
+mv "$work/gone" "$work/elsewhere"
 code=0
 wait $pid || code=$?
-[ $code = 0 ] || complain "an interrupted training ends with $code: $(tail -n 3 "$work/err")"
-err "(interrupted)"
-json_lines "$work/stopped.jsonl"
-steps=$(grep -c '^{"step": [0-9]*, "epoch"' "$work/stopped.jsonl")
-expect 0 train "$model" --resume "$work/stopped.st" --steps $((steps + 2)) -q --json
-out '"steps": 2,'
+[ $code = 6 ] || complain "a file that cannot be saved on the way ends with $code"
+err "gone/w.st"
+expect 0 train "$model" --resume "$work/elsewhere/w.st" --steps 1 -q
+
+# Ctrl-C and SIGTERM: the step ends, everything is saved, and it can go on.
+for stop in "INT 130" "TERM 143"; do
+  rm -f "$work/stopped.jsonl"
+  "$REMAT" train "$model" --steps 100000000 --save "$work/stopped.st" --log "$work/stopped.jsonl" -j 1 --json \
+    >"$work/out" 2>"$work/err" &
+  pid=$!
+  tries=0
+  until [ "$(grep -c '^{"step"' "$work/stopped.jsonl" 2>"$work/none")" -gt 3 ] 2>"$work/none" || [ $tries -gt 200 ]; do
+    sleep 0.05
+    tries=$((tries + 1))
+  done
+  kill -"${stop% *}" $pid
+  code=0
+  wait $pid || code=$?
+  [ $code = "${stop#* }" ] || complain "a training after SIG${stop% *} ends with $code: $(tail -n 3 "$work/err")"
+  err "(interrupted)"
+  out '"stopped": true'
+  json_lines "$work/stopped.jsonl"
+  steps=$(grep -c '^{"step": [0-9]*, "epoch"' "$work/stopped.jsonl")
+  expect 0 train "$model" --resume "$work/stopped.st" --steps $((steps + 2)) -q --json
+  out '"steps": 2,'
+done
+expect 0 train --help
+out "130 or 143"
+
+# A model from standard input: its data is looked for in the current folder.
+sed "s|spirals.csv|$work/&|" "$model" >"$work/absolute.ini"
+expect_stdin 0 "$work/absolute.ini" train - --save "$work/stdin.st" -q
+cmp "$work/whole.st" "$work/stdin.st" || complain "a model from standard input trains to other bits"
 
 # Errors say what is wrong, with the right code.
 expect 2 train
@@ -89,8 +132,26 @@ expect 2 train "$model" --batch 0
 err "or auto"
 expect 4 train "$model" --budget 1KiB
 err "at least"
-expect 6 train "$model" --steps 1 --save "$work/no/folder.st" -q
-err "no/folder.st"
+# A file that cannot be written is noticed before the first step.
+for option in --save --log --trace; do
+  for path in no/folder.st spirals.csv/file.st gone/ .; do
+    expect 6 train "$model" --steps 1 --log "$work/first.jsonl" $option "$work/$path"
+    err "$work/$path: cannot be written"
+    [ ! -e "$work/first.jsonl" ] || complain "$option $path is noticed late"
+  done
+done
+if [ "$(id -u)" != 0 ]; then
+  mkdir "$work/locked" && chmod 555 "$work/locked"
+  expect 6 train "$model" --steps 1 --save "$work/locked/w.st"
+  err "$work/locked/w.st: cannot be written"
+fi
+expect 0 train "$model" --steps 1 --save /dev/null --log /dev/null -q
+# At the end it still tells what the training came to.
+if [ -w /dev/full ]; then
+  expect 6 train "$model" --steps 2 --save /dev/full
+  err "2 steps"
+  tail -n 1 "$work/err" | grep -q "/dev/full" || complain "the error is not the last line: $(tail -n 2 "$work/err")"
+fi
 expect 6 train "$model" --resume "$work/none.st"
 head -c 200 "$work/part.st" >"$work/cut.st"
 expect 3 train "$model" --resume "$work/cut.st"
@@ -100,8 +161,12 @@ expect 3 train "$work/other.ini" --resume "$work/part.st"
 err "in the file and"
 sed 's/rate = 0.01/rate = 1e38/; s/= adam/= sgd/; s/: adam/: sgd/' "$model" >"$work/wild.ini"
 expect 2 train "$work/wild.ini" -q --save "$work/wild.st"
-err "not finite"
+err "not finite: a smaller learning rate"
+! grep -q "step 1 " "$work/err" || complain "the first loss is not finite"
 [ ! -e "$work/wild.st" ] || complain "weights that are not finite were saved"
+printf '\377\377\377\177' | dd of="$work/weights.st" bs=1 seek=$(($(wc -c <"$work/weights.st") - 4)) conv=notrunc 2>"$work/none"
+expect 2 train "$model" -q --weights "$work/weights.st"
+err "step 1 is not finite: the data or the weights may hold NaN"
 
 # The smallest budget is named, and it is enough.
 least=$("$REMAT" train "$model" -j 1 --budget 1KiB 2>&1 | sed 's/.*at least \([0-9,]*\) bytes.*/\1/; s/,//g')

@@ -48,6 +48,10 @@ batch=$(number batch)
 expect 4 train $model --budget 9MiB --batch $((batch + 1)) --steps 1 --quiet
 expect 0 train examples/models/mlp.ini --budget 1GiB --batch auto --steps 1 --json --quiet
 [ "$(number batch)" = 1024 ] || complain "a batch of $(number batch) from 1024 samples"
+expect 0 train examples/models/mlp.ini --budget 1GiB --batch auto --steps 1
+grep -q "^batch 1024: the budget allows [0-9]*, the [a-z]* data has 1024$" "$work/err" || complain "no reason for 1024: $(head -3 "$work/err")"
+expect 0 train $model --budget 9MiB --batch auto --steps 1
+err "batch $batch: the budget allows no more"
 expect 2 train $model --batch auto
 expect 2 train $model --batch some
 

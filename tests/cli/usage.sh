@@ -4,6 +4,13 @@
 
 expect 0 --version
 out "remat 0.1.0"
+cp "$work/out" "$work/version"
+for word in version -V; do
+  expect 0 $word
+  cmp "$work/out" "$work/version" || complain "remat $word is not the version"
+done
+expect 0 help
+out "Usage: remat COMMAND"
 expect 0 --help
 out "Usage: remat COMMAND"
 out "Exit codes"
@@ -11,7 +18,15 @@ expect 2
 err "Usage: remat COMMAND"
 silent out
 expect 2 plant x.json
-err "no command 'plant'"
+err "no command 'plant'; did you mean plan?"
+expect 2 tarin
+err "did you mean train?"
+expect 2 help trian
+err "did you mean train?"
+expect 2 frobnicate
+err "no command 'frobnicate'; 'remat --help' lists them"
+expect 2 xx
+! grep -q "did you mean" "$work/err" || complain "xx is near to nothing"
 
 # Every command that --help lists explains itself with an example, and refuses what it does not know.
 for command in $("$REMAT" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
@@ -19,6 +34,11 @@ for command in $("$REMAT" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\
   out "Usage: remat $command"
   out "Example"
   silent err
+  cp "$work/out" "$work/help"
+  expect 0 help "$command"
+  cmp "$work/out" "$work/help" || complain "remat help $command is something else"
+  expect 0 "$command" -h
+  cmp "$work/out" "$work/help" || complain "remat $command -h is something else"
   expect 2 "$command" --no-such-option
   err "remat $command"
 done

@@ -3,6 +3,7 @@
 
 #include <jansson.h>
 #include <remat/remat.h>
+#include <string.h>
 #include <unistd.h>
 
 static json_t *first_file_of(const remat_report *report, json_t **document)
@@ -72,8 +73,10 @@ static void expect_layers(const json_t *file, const remat_trainer *trainer)
 {
     const json_t *layers = json_object_get(file, "layers");
     size_t count = json_array_size(json_object_get(layers, "name"));
-    uint64_t again = 0;
+    uint64_t again = 0, running = 0;
     for (size_t i = 0; i < count; i++) {
+        const char *role = json_string_value(json_array_get(json_object_get(layers, "role"), i));
+        running += strcmp(role, "layer") == 0;
         uint64_t forwards = item(layers, "forwards", i);
         assert_int_equal(forwards, remat_trainer_forwards(trainer, i));
         const char *decision = json_string_value(json_array_get(json_object_get(layers, "decision"), i));
@@ -83,6 +86,8 @@ static void expect_layers(const json_t *file, const remat_trainer *trainer)
     remat_trainer_figures figures;
     remat_trainer_get_figures(trainer, &figures);
     assert_int_equal(again, figures.recomputed_layers);
+    assert_int_equal(running, figures.layers);
+    assert_true(running < count); /* the input is no layer that runs */
 }
 
 static void test_models(void **state)
@@ -109,6 +114,8 @@ static void test_models(void **state)
         json_t *document, *file = first_file_of(report, &document);
         expect_arena(f, file, &figures);
         expect_layers(file, trainer);
+        assert_true(json_is_false(json_object_get(file, "cost_measured"))); /* no profile was given */
+        assert_int_equal(number(json_object_get(file, "figures"), "arena_bytes"), figures.arena_bytes);
         assert_int_equal(number(json_object_get(file, "figures"), "total_bytes"), figures.total_bytes);
         assert_int_equal(json_object_get(file, "curve") != NULL, i == 0);
         uint64_t sum = 0;

@@ -1,4 +1,7 @@
 /* Runs of a trainer: validation, stopping, budgets, and what goes wrong. */
+#include <stdlib.h>
+
+#include "support/scratch_files.h"
 #include "support/small_models.h"
 #include "train/trainer_toy.h"
 
@@ -266,6 +269,59 @@ static void test_smallest_budget(void **state)
     }
 }
 
+/* ---- saving on the way ---- */
+
+/* Stops after so many steps; what was saved on the way, or at the end where `every` is 0. */
+static char *saved_by_run(fixture *f, remat_model *model, unsigned steps, unsigned every, size_t *length)
+{
+    toy data = {UINT64_MAX, 0, 1};
+    remat_trainer *trainer = toy_trainer(f, model, &data, 18);
+    const char *path = scratch_path(every ? "way.safetensors" : "end.safetensors");
+    watched seen = {.stop_after = steps};
+    remat_run_hooks hooks;
+    remat_run_hooks_init(&hooks);
+    hooks.on_step = watch_step;
+    hooks.user = &seen;
+    hooks.save_path = path;
+    hooks.save_every = every;
+    expect_ok(f, remat_trainer_run(trainer, &hooks, NULL));
+    if (every == 0)
+        expect_ok(f, remat_trainer_save(trainer, path, true));
+    remat_trainer_destroy(trainer);
+    return scratch_read(path, length);
+}
+
+/* An epoch has 6 steps: the file of step 6 must know of the validation that belongs to it. */
+static void test_saved_on_the_way(void **state)
+{
+    fixture *f = *state;
+    remat_model *model =
+        toy_model(f, "adam", REMAT_PROPERTIES("learning_rate=0.01"), REMAT_PROPERTIES("batch_size=16"));
+    static const unsigned every[] = {6, 4, 3};
+    for (size_t i = 0; i < sizeof every / sizeof every[0]; i++) {
+        size_t length, wanted_length;
+        char *bytes = saved_by_run(f, model, 7, every[i], &length);
+        char *wanted = saved_by_run(f, model, 7 / every[i] * every[i], 0, &wanted_length);
+        assert_int_equal(length, wanted_length);
+        assert_memory_equal(bytes, wanted, length);
+        free(bytes);
+        free(wanted);
+    }
+    /* What cannot be saved ends the run. */
+    toy data = {UINT64_MAX, 0, 1};
+    remat_trainer *trainer = toy_trainer(f, model, &data, 18);
+    remat_run_hooks hooks;
+    remat_run_hooks_init(&hooks);
+    hooks.save_path = scratch_path("no/such/folder.safetensors");
+    hooks.save_every = 5;
+    remat_run_result result;
+    expect_status(f, remat_trainer_run(trainer, &hooks, &result), REMAT_IO);
+    expect_message(f, "no/such/folder.safetensors");
+    assert_int_equal(result.steps, 5);
+    remat_trainer_destroy(trainer);
+    remat_model_destroy(model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +332,7 @@ int main(void)
         FIXTURE_TEST(test_wrong_options),
         FIXTURE_TEST(test_no_loss),
         FIXTURE_TEST(test_infinite_loss),
+        FIXTURE_TEST(test_saved_on_the_way),
         FIXTURE_TEST(test_smallest_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
