@@ -51,14 +51,33 @@ static remat_status count_forwards(graph_plan *plan)
     return status;
 }
 
+/* What the action at the peak needs by itself: what it reads and writes and its workspace live whatever else is kept. */
+static uint64_t own_bytes(const graph_plan *plan)
+{
+    const remat_graph *graph = plan->graph;
+    const graph_action *action = &graph->actions[plan->sequence.actions[plan->lives.peak_position]];
+    const uint32_t *links = graph_reads(graph, action);
+    size_t count = (size_t)action->read_count + action->write_count + action->update_count;
+    uint64_t bytes = action->workspace_bytes;
+    for (size_t i = 0; i < count; i++)
+        bytes += graph->tensors[links[i]].bytes;
+    return bytes;
+}
+
 static void explain(graph_plan *plan)
 {
     if (plan->cost == plan->base_cost && plan->sequence.count == plan->graph->action_count)
         snprintf(plan->remark, sizeof plan->remark, "everything is kept, nothing is recomputed");
     else if (plan->arena_bytes >= plan->base_arena_bytes)
         snprintf(plan->remark, sizeof plan->remark,
-                 "this saves no memory: the arena takes %llu bytes, and %llu with everything kept",
-                 (unsigned long long)plan->arena_bytes, (unsigned long long)plan->base_arena_bytes);
+                 "this saves no memory: the arena takes %llu bytes, and %llu with everything kept, because the peak is "
+                 "where "
+                 "layer %s runs, which needs %llu of them by itself; what is recomputed is either alive again "
+                 "there "
+                 "or no larger than what its block keeps",
+                 (unsigned long long)plan->arena_bytes, (unsigned long long)plan->base_arena_bytes,
+                 plan->peak_layer == GRAPH_NONE ? "?" : plan->graph->layers[plan->peak_layer].name,
+                 (unsigned long long)own_bytes(plan));
 }
 
 /* The schedule that was chosen becomes the plan's. */

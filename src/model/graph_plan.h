@@ -31,7 +31,7 @@ typedef struct graph_plan {
     uint32_t *forwards;        /* by layer: how often it runs forward */
     const graph_pieces *pieces; /* the chain that chain_plan belongs to */
     remat_plan *chain_plan;     /* NULL: blocks */
-    char remark[320];           /* why nothing was saved, or what was not needed; "" */
+    char remark[512];           /* why nothing was saved, or what was not needed; "" */
     graph_pieces *owned[2];
     size_t arena_count; /* how many placements it took */
 } graph_plan;

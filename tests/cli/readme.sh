@@ -6,7 +6,7 @@
 mkdir "$work/build"
 ln -s "$(realpath "$REMAT")" "$work/build/remat"
 ln -s "$PWD/examples" "$work/examples"
-sed -n '/^## A first plan/,/^The second line/s/^    //p' README.md | grep '^build/remat' >"$work/commands"
+sed -n '/^## A first plan/,/^`remat plan` prints/s/^    //p' README.md | grep '^build/remat' >"$work/commands"
 [ "$(wc -l <"$work/commands")" = 4 ] || complain "the README has other commands than this test knows"
 (cd "$work" && sh -e commands >all.out) || complain "a command of the README fails"
 sed -n '/^`remat plan` prints/,/^`remat sweep`/p' README.md | sed '1,2d;$d' | sed 's/^    //' >"$work/shown"

@@ -59,7 +59,8 @@ static remat_status note_bytes(void *user, remat_step step)
     uint64_t after = remat_simulator_live_bytes(all->simulator);
     if (step.op == REMAT_FORWARD) {
         workspace = layer->modes[step.save == REMAT_NO_SAVE ? REMAT_KEEP : step.save].forward_workspace_bytes;
-        all->modes[step.layer] = step.save;
+        if (step.save != REMAT_NO_SAVE) /* a forward for its output alone leaves a state that is alive as it is */
+            all->modes[step.layer] = step.save;
     } else if (step.op == REMAT_LOSS) {
         workspace = remat_profile_loss_workspace_bytes(all->profile);
     } else if (step.op == REMAT_BACKWARD) {
