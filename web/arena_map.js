@@ -2,7 +2,7 @@
 
 const MAP_AXIS_HEIGHT = 42; /* numbers and a title below a map */
 
-/* The axes of a map: below, that of the chart above it; at the left `axis`, with `title` and ticks of `y` and `text`. */
+/* The axes of a map: below, that of the chart above it; at the left `axis`, its `title` and ticks of `y` and `text`. */
 function drawMapAxes(context, place, chart, axis) {
   context.font = "12px system-ui, sans-serif";
   context.fillStyle = colour("quiet");

@@ -91,7 +91,7 @@ function curveSection(files) {
   const bytes = datasets.flatMap((set) => set.data.map((point) => point.x)),
     least = Math.min(...bytes),
     largest = Math.max(...bytes),
-    aside = Math.max((largest - least) * 0.05, largest * 0.02);
+    aside = largest > least * 1.02 ? (largest - least) * 0.05 : largest * 0.25; /* a plan alone: room for ticks */
   const start = () => {
     for (const set of datasets) set.parsing = false;
     const chart = new Chart(canvas, {
@@ -102,7 +102,9 @@ function curveSection(files) {
           legend: { display: false },
           tooltip: {
             callbacks: {
-              label: (item) => `${item.dataset.label}: ${bytesText(item.raw.x)}, +${item.raw.y.toFixed(2)} % ${drawn.some(isModelled) ? "time, modelled" : "cost"}`,
+              label: (item) =>
+                `${item.dataset.label}: ${bytesText(item.raw.x)}, +${item.raw.y.toFixed(2)} % ` +
+                (drawn.some(isModelled) ? "time, modelled" : "cost"),
             },
           },
         },

@@ -19,7 +19,7 @@ function knownPoints(line) {
   return points;
 }
 
-/* The mean around each point. Towards both ends it spans a third, so that it begins and ends near where the values do. */
+/* The mean around each point. Towards both ends it spans a third, so that it begins and ends where the values do. */
 function movingMean(points, half) {
   const sums = new Float64Array(points.length + 1);
   points.forEach((point, i) => (sums[i + 1] = sums[i] + point.y));

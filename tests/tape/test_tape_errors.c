@@ -255,7 +255,7 @@ static int run_myself(void *user, const remat_tape_call *call)
 {
     remat_tape **tape = user;
     (void)call;
-    return remat_tape_run(*tape, "", NULL);
+    return (int)remat_tape_run(*tape, "", NULL);
 }
 
 static void a_callback_cannot_run_its_own_tape(void **state)
