@@ -1,11 +1,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "command.h"
-#include "model_file.h"
+#include "model_options.h"
 #include "run_text.h"
 
-enum { OPTION_STRATEGY = 256, OPTION_STEPS, OPTION_BATCH, OPTION_KERNELS, OPTION_JSON };
+enum { OPTION_STEPS = MODEL_KEYS_END };
 enum { FORWARD, RECOMPUTE, GRADIENT, DERIVATIVE, APPLY, PHASES };
 static const char *const phases[PHASES] = {"forward", "recompute", "gradient", "derivative", "apply"};
 
@@ -16,11 +15,8 @@ typedef struct layer_times {
 } layer_times;
 
 typedef struct bench_command {
-    remat_context *context;
-    const char *file;
-    remat_train_options options;
+    model_options given;
     uint64_t steps;
-    bool json;
     layer_times *layers;
     size_t layer_count;
     double total;
@@ -28,53 +24,36 @@ typedef struct bench_command {
 
 static const struct argp_option options[] = {
     {"budget", 'b', "SIZE", 0, "train within SIZE bytes in all (default: any, whatever budget the model has)", 0},
-    {"strategy", OPTION_STRATEGY, "NAME[:ARG]", 0, "what to keep (default: everything, or the best within --budget)",
-     0},
+    {"strategy", MODEL_STRATEGY, "NAME[:ARG]", 0, "what to keep (default: everything, or the best within --budget)", 0},
     {"steps", OPTION_STEPS, "N", 0, "steps to time after the first (default: 10)", 0},
-    {"batch", OPTION_BATCH, "N", 0, "samples a micro-batch (default: the model's)", 0},
-    {"threads", 'j', "N", 0, "threads to compute with (default: all cores)", 0},
-    {"kernels", OPTION_KERNELS, "NAME", 0, "fast (default) or reference", 0},
-    {"json", OPTION_JSON, NULL, 0, "print as JSON", 1},
+    {MODEL_ROW_MICRO_BATCH, 0},
+    {MODEL_ROW_THREADS, 0},
+    {MODEL_ROW_KERNELS, 0},
+    {"json", MODEL_JSON, NULL, 0, "print as JSON", 1},
     {0}};
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
     bench_command *command = state->input;
     switch (key) {
-    case 'b': command->options.budget_bytes = command_size(state, command->context, argument); break;
-    case 'j': command->options.threads = command_threads(state, command->context, argument); break;
-    case OPTION_STRATEGY: command->options.strategy = argument; break;
     case OPTION_STEPS:
-        command->steps = command_count(state, command->context, argument);
+        command->steps = command_count(state, command->given.context, argument);
         if (command->steps == 0)
             argp_error(state, "--steps takes a number from 1 on");
         break;
-    case OPTION_BATCH: command->options.batch_size = command_batch(state, command->context, argument, NULL); break;
-    case OPTION_KERNELS: command->options.kernels = argument; break;
-    case OPTION_JSON: command->json = true; break;
-    case ARGP_KEY_ARG:
-        if (command->file)
-            argp_error(state, "one MODEL.ini is enough; '%s' is a second", argument);
-        command->file = argument;
-        break;
-    case ARGP_KEY_END:
-        if (!command->file)
-            argp_error(state, "MODEL.ini is missing: a model, or - for standard input");
-        break;
-    default: return ARGP_ERR_UNKNOWN;
+    default: return model_options_parse(key, argument, state);
     }
     return 0;
 }
 
-static const struct argp argp = {options,
-                                 parse,
-                                 "MODEL.ini",
-                                 "Time every layer and phase of a training step, beside what this machine can do: "
-                                 "multiply-adds on registers and bytes through memory, measured in the same run.\v"
-                                 "Example:\n  remat bench gpt.ini --steps 20",
-                                 NULL,
-                                 NULL,
-                                 NULL};
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "MODEL.ini",
+    .doc = "Time every layer and phase of a training step, beside what this machine can do: "
+           "multiply-adds on registers and bytes through memory, measured in the same run.\v"
+           "Example:\n  remat bench gpt.ini --steps 20",
+};
 
 static void observe(void *user, const remat_action *action)
 {
@@ -183,8 +162,9 @@ static remat_status time_steps(bench_command *command, remat_trainer *trainer, d
     return status;
 }
 
-static remat_status bench(bench_command *command, remat_model *model)
+static remat_status bench(void *user, remat_model *model)
 {
+    bench_command *command = user;
     remat_trainer *trainer = NULL;
     remat_machine_limits limits;
     command->layer_count = remat_model_layer_count(model);
@@ -192,14 +172,14 @@ static remat_status bench(bench_command *command, remat_model *model)
     double *times = calloc(command->steps, sizeof *times);
     remat_status status = command->layers && times ? REMAT_OK : REMAT_NO_MEMORY;
     if (status == REMAT_OK)
-        status = remat_trainer_create(model, &command->options, &trainer);
+        status = remat_trainer_create(model, &command->given.train, &trainer);
     if (status == REMAT_OK)
         status = time_steps(command, trainer, times);
     if (status == REMAT_OK)
-        status = remat_measure_limits(command->context, command->options.threads, &limits);
+        status = remat_measure_limits(command->given.context, command->given.train.threads, &limits);
     if (status == REMAT_OK) {
         qsort(times, command->steps, sizeof *times, compare);
-        (command->json ? print_json : print_table)(command, &limits, times[command->steps / 2]);
+        (command->given.json ? print_json : print_table)(command, &limits, times[command->steps / 2]);
     }
     remat_trainer_destroy(trainer);
     free(command->layers);
@@ -209,21 +189,14 @@ static remat_status bench(bench_command *command, remat_model *model)
 
 int command_bench(remat_context *context, int argc, char **argv)
 {
-    bench_command command = {.context = context, .steps = 10};
-    remat_train_options_init(&command.options);
+    bench_command command = {.steps = 10};
+    model_options_init(context, &command.given);
     command_parse(&argp, argc, argv, &command);
-    if (command.options.budget_bytes == REMAT_NO_BUDGET) {
-        command.options.budget_bytes = REMAT_ANY_BUDGET;
-        if (!command.options.strategy)
-            command.options.strategy = "none";
+    remat_train_options *train = &command.given.train;
+    if (train->budget_bytes == REMAT_NO_BUDGET) {
+        train->budget_bytes = REMAT_ANY_BUDGET;
+        if (!train->strategy)
+            train->strategy = "none";
     }
-    remat_model *model;
-    remat_status status = model_file_read_model(context, command.file, &model);
-    if (status != REMAT_OK)
-        return (int)status;
-    status = bench(&command, model);
-    if (status != REMAT_OK)
-        command_fail(context, status);
-    remat_model_destroy(model);
-    return (int)status;
+    return model_options_run(&command, bench);
 }

@@ -1,65 +1,30 @@
-#include <string.h>
-
-#include "command.h"
 #include "model_file.h"
+#include "model_options.h"
 #include "run_text.h"
 
-enum { OPTION_BATCH = 256, OPTION_PROFILE, OPTION_STRATEGY, OPTION_JSON };
-
 typedef struct fit_command {
-    remat_context *context;
-    const char *file;
-    remat_train_options options;
-    bool largest, json;
+    model_options given;
+    bool fits;
 } fit_command;
 
 static const struct argp_option options[] = {
     {"budget", 'b', "SIZE", 0, "does training fit into SIZE bytes in all? (default: the model's budget, or none)", 0},
-    {"batch", OPTION_BATCH, "N", 0, "samples a micro-batch (default: the model's); auto: the most that fit the budget",
-     0},
-    {"strategy", OPTION_STRATEGY, "NAME[:ARG]", 0, "what to keep (default: the best within the budget)", 0},
-    {"profile", OPTION_PROFILE, "FILE", 0, "plan with measured costs, from `remat profile`", 0},
+    {MODEL_ROW_BATCH_OR_AUTO, 0},
+    {"strategy", MODEL_STRATEGY, "NAME[:ARG]", 0, "what to keep (default: the best within the budget)", 0},
+    {MODEL_ROW_PROFILE, 0},
     {"threads", 'j', "N", 0, "threads to compute with (default: all cores); each has scratch of its own", 0},
-    {"json", OPTION_JSON, NULL, 0, "print the answers as JSON", 1},
+    {"json", MODEL_JSON, NULL, 0, "print the answers as JSON", 1},
     {0}};
 
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-    fit_command *command = state->input;
-    switch (key) {
-    case 'b': command->options.budget_bytes = command_size(state, command->context, argument); break;
-    case 'j': command->options.threads = command_threads(state, command->context, argument); break;
-    case OPTION_BATCH:
-        command->options.batch_size = command_batch(state, command->context, argument, &command->largest);
-        break;
-    case OPTION_STRATEGY: command->options.strategy = argument; break;
-    case OPTION_PROFILE: command->options.profile_path = argument; break;
-    case OPTION_JSON: command->json = true; break;
-    case ARGP_KEY_ARG:
-        if (command->file)
-            argp_error(state, "one MODEL.ini is enough; '%s' is a second", argument);
-        command->file = argument;
-        break;
-    case ARGP_KEY_END:
-        if (!command->file)
-            argp_error(state, "MODEL.ini is missing: a model, or - for standard input");
-        break;
-    default: return ARGP_ERR_UNKNOWN;
-    }
-    return 0;
-}
-
 static const struct argp argp = {
-    options,
-    parse,
-    "MODEL.ini",
-    "Say before training whether a model fits: where the bytes go, the smallest budget and the "
-    "layer that makes it, the budget from which nothing is recomputed, what clipping and "
-    "accumulation add. Exits with 4 where it does not fit.\v"
-    "Example:\n  remat fit gpt.ini --budget 300MiB\n  remat fit gpt.ini --budget 2GB --batch auto",
-    NULL,
-    NULL,
-    NULL};
+    .options = options,
+    .parser = model_options_parse,
+    .args_doc = "MODEL.ini",
+    .doc = "Say before training whether a model fits: where the bytes go, the smallest budget and the "
+           "layer that makes it, the budget from which nothing is recomputed, what clipping and "
+           "accumulation add. Exits with 4 where it does not fit.\v"
+           "Example:\n  remat fit gpt.ini --budget 300MiB\n  remat fit gpt.ini --budget 2GB --batch auto",
+};
 
 /* ---- the questions ---- */
 
@@ -82,7 +47,7 @@ typedef struct answers {
 
 static remat_status plan_best(const fit_command *command, remat_model *model, uint64_t budget, remat_trainer **trainer)
 {
-    remat_train_options wanted = command->options;
+    remat_train_options wanted = command->given.train;
     wanted.strategy = "optimal";
     wanted.budget_bytes = budget;
     return model_file_plan(model, &wanted, trainer);
@@ -144,10 +109,10 @@ static remat_status find_least(const fit_command *command, remat_model *model, a
 static remat_status answer(const fit_command *command, remat_model *model, answers *found)
 {
     remat_trainer *least = NULL;
-    remat_status status = model_file_plan(model, &command->options, &found->trainer);
+    remat_status status = model_file_plan(model, &command->given.train, &found->trainer);
     found->fits = status == REMAT_OK;
     if (status == REMAT_INFEASIBLE)
-        command_fail(command->context, status);
+        command_fail(command->given.context, status);
     else if (status != REMAT_OK)
         return status;
     status = find_least(command, model, found, &least);
@@ -160,7 +125,7 @@ static remat_status answer(const fit_command *command, remat_model *model, answe
     else
         remat_trainer_destroy(least);
     remat_trainer_get_figures(found->trainer, &found->figures);
-    found->budget = command->options.budget_bytes;
+    found->budget = command->given.train.budget_bytes;
     if (found->budget == REMAT_NO_BUDGET)
         found->budget = remat_model_budget(model);
     found->clips = found->figures.clip_norm > 0;
@@ -194,7 +159,7 @@ static void print_addition(const char *what, ends more, bool used)
 static void print_text(const fit_command *command, const answers *found)
 {
     char budget[REMAT_SIZE_TEXT];
-    bool timed = command->options.profile_path != NULL;
+    bool timed = command->given.train.profile_path != NULL;
     const remat_trainer_figures *figures = &found->figures;
     run_text_title(stdout, figures);
     if (found->budget != REMAT_NO_BUDGET)
@@ -202,7 +167,7 @@ static void print_text(const fit_command *command, const answers *found)
                remat_size_print(found->budget, budget));
     else
         printf(": without a budget\n");
-    if (command->largest)
+    if (command->given.largest)
         printf("%llu is the largest batch that fits\n", (unsigned long long)figures->batch_size);
     putchar('\n');
     run_text_memory(stdout, figures);
@@ -229,7 +194,7 @@ static void print_json(const fit_command *command, const answers *found)
     run_text_json_text(stdout, ", ", "strategy", found->figures.strategy);
     if (found->budget != REMAT_NO_BUDGET)
         printf(", \"budget_bytes\": %llu", (unsigned long long)found->budget);
-    if (command->largest)
+    if (command->given.largest)
         printf(", \"largest_batch\": %llu", (unsigned long long)found->figures.batch_size);
     printf(",\n  \"min_budget_bytes\": %llu, \"keep_all_bytes\": %llu, \"min_budget_cost\": %llu",
            (unsigned long long)found->ends.least, (unsigned long long)found->ends.keep_all,
@@ -239,45 +204,34 @@ static void print_json(const fit_command *command, const answers *found)
     print_addition_json("clip_norm", found->clipping, found->clips);
     print_addition_json("accumulation", found->accumulating, found->accumulates);
     printf(",\n  \"plan\": {");
-    run_text_json(stdout, &found->figures, command->options.profile_path != NULL);
+    run_text_json(stdout, &found->figures, command->given.train.profile_path != NULL);
     printf("}}\n");
 }
 
-static remat_status fit(fit_command *command, remat_model *model, answers *found)
+static remat_status fit(void *user, remat_model *model)
 {
+    fit_command *command = user;
+    answers found = {0};
     remat_status status = REMAT_OK;
-    if (command->largest) {
-        remat_train_options wanted = command->options;
+    if (command->given.largest) {
+        remat_train_options wanted = command->given.train;
         wanted.plan_only = true;
-        status = remat_train_largest_batch(model, &wanted, &command->options.batch_size);
+        status = remat_train_largest_batch(model, &wanted, &command->given.train.batch_size);
     }
     if (status == REMAT_OK)
-        status = answer(command, model, found);
-    if (status != REMAT_OK)
-        return status;
-    if (command->json)
-        print_json(command, found);
-    else
-        print_text(command, found);
-    return REMAT_OK;
+        status = answer(command, model, &found);
+    if (status == REMAT_OK)
+        (command->given.json ? print_json : print_text)(command, &found);
+    command->fits = found.fits;
+    remat_trainer_destroy(found.trainer);
+    return status;
 }
 
 int command_fit(remat_context *context, int argc, char **argv)
 {
-    fit_command command = {.context = context};
-    remat_train_options_init(&command.options);
+    fit_command command = {0};
+    model_options_init(context, &command.given);
     command_parse(&argp, argc, argv, &command);
-    remat_model *model;
-    remat_status status = model_file_read_model(context, command.file, &model);
-    if (status != REMAT_OK)
-        return (int)status;
-    answers found = {0};
-    status = fit(&command, model, &found);
-    if (status != REMAT_OK)
-        command_fail(context, status);
-    else if (!found.fits)
-        status = REMAT_INFEASIBLE;
-    remat_trainer_destroy(found.trainer);
-    remat_model_destroy(model);
-    return (int)status;
+    int code = model_options_run(&command, fit);
+    return code == REMAT_OK && !command.fits ? REMAT_INFEASIBLE : code;
 }

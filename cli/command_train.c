@@ -1,62 +1,54 @@
 #include <math.h>
 #include <string.h>
 
-#include "command.h"
 #include "interrupt.h"
 #include "memory_limit.h"
 #include "model_file.h"
+#include "model_options.h"
 #include "output_path.h"
 #include "progress.h"
 #include "run_text.h"
 #include "trace.h"
 
 enum {
-    OPTION_STRATEGY = 256,
-    OPTION_PLAN,
-    OPTION_PROFILE,
-    OPTION_KERNELS,
+    OPTION_PLAN = MODEL_KEYS_END,
     OPTION_STEPS,
     OPTION_SEED,
-    OPTION_BATCH,
     OPTION_SAVE,
     OPTION_SAVE_EVERY,
     OPTION_RESUME,
     OPTION_WEIGHTS,
     OPTION_WEIGHTS_ONLY,
     OPTION_LOG,
-    OPTION_JSON,
     OPTION_MEMORY_LIMIT,
     OPTION_TRACE,
 };
 
 typedef struct train_command {
-    remat_context *context;
-    const char *file, *save, *resume, *weights, *log, *trace;
-    remat_train_options options;
+    model_options given;
+    const char *save, *resume, *log, *trace;
     uint64_t save_every; /* steps; 0: only at the end */
-    bool json, quiet, weights_only;
-    bool largest; /* the largest batch that fits */
-    bool hard;    /* the system keeps the process within the budget */
+    bool quiet, weights_only;
+    bool hard; /* the system keeps the process within the budget */
     progress_display progress;
 } train_command;
 
 static const struct argp_option options[] = {
     {"budget", 'b', "SIZE", 0, "train within SIZE bytes in all: 300MiB, 2GB (default: the model's budget, or none)", 0},
-    {"strategy", OPTION_STRATEGY, "NAME[:ARG]", 0,
+    {"strategy", MODEL_STRATEGY, "NAME[:ARG]", 0,
      "what to keep: none, full, every-nth:2, ... (default: the model's blocks, or the best within the budget)", 0},
     {"plan", OPTION_PLAN, "FILE", 0, "run this plan instead of making one", 0},
-    {"profile", OPTION_PROFILE, "FILE", 0, "plan with measured costs, from `remat profile`", 0},
+    {MODEL_ROW_PROFILE, 0},
     {"steps", OPTION_STEPS, "N", 0,
      "train for N steps in all (default: the model's epochs); 0 only makes the first weights", 1},
     {"memory-limit", OPTION_MEMORY_LIMIT, "hard", 0,
      "let the system refuse all memory beyond the budget, what the planned program has already and 8 MiB for its own "
      "tables: training then ends with exit code 5 instead of growing",
      0},
-    {"batch", OPTION_BATCH, "N", 0, "samples a micro-batch (default: the model's); auto: the most that fit the budget",
-     1},
+    {MODEL_ROW_BATCH_OR_AUTO, 1},
     {"seed", OPTION_SEED, "N", 0, "seed of weights, order and dropout (default: the model's)", 1},
     {"threads", 'j', "N", 0, "threads to compute with (default: all cores); the bits do not depend on it", 1},
-    {"kernels", OPTION_KERNELS, "NAME", 0, "fast (default) or reference", 1},
+    {MODEL_ROW_KERNELS, 1},
     {"save", OPTION_SAVE, "FILE", 0, "write weights and state there at the end, after Ctrl-C or SIGTERM as well", 2},
     {"save-every", OPTION_SAVE_EVERY, "N", 0, "with --save, write that file after every N steps too", 2},
     {"weights-only", OPTION_WEIGHTS_ONLY, NULL, 0, "leave the optimizer's state out of what is saved", 2},
@@ -65,7 +57,7 @@ static const struct argp_option options[] = {
     {"log", OPTION_LOG, "FILE", 0, "write a line of JSON for every step", 3},
     {"trace", OPTION_TRACE, "FILE", 0, "write every action of the run to FILE, JSON for Perfetto or chrome://tracing",
      3},
-    {"json", OPTION_JSON, NULL, 0, "print the closing figures as JSON", 3},
+    {"json", MODEL_JSON, NULL, 0, "print the closing figures as JSON", 3},
     {"quiet", 'q', NULL, 0, "no progress", 3},
     {0}};
 
@@ -73,70 +65,53 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 {
     train_command *command = state->input;
     switch (key) {
-    case 'b': command->options.budget_bytes = command_size(state, command->context, argument); break;
-    case 'j': command->options.threads = command_threads(state, command->context, argument); break;
     case 'q': command->quiet = true; break;
-    case OPTION_STRATEGY: command->options.strategy = argument; break;
-    case OPTION_PLAN: command->options.plan_path = argument; break;
-    case OPTION_PROFILE: command->options.profile_path = argument; break;
-    case OPTION_KERNELS: command->options.kernels = argument; break;
-    case OPTION_STEPS: command->options.steps = command_count(state, command->context, argument); break;
-    case OPTION_BATCH:
-        command->options.batch_size = command_batch(state, command->context, argument, &command->largest);
-        break;
+    case OPTION_PLAN: command->given.train.plan_path = argument; break;
+    case OPTION_STEPS: command->given.train.steps = command_count(state, command->given.context, argument); break;
     case OPTION_MEMORY_LIMIT:
         if (strcmp(argument, "hard") != 0)
             argp_error(state, "--memory-limit takes 'hard', not '%s'", argument);
         command->hard = true;
         break;
-    case OPTION_SEED: command->options.seed = command_count(state, command->context, argument); break;
+    case OPTION_SEED: command->given.train.seed = command_count(state, command->given.context, argument); break;
     case OPTION_SAVE: command->save = argument; break;
     case OPTION_SAVE_EVERY:
-        command->save_every = command_count(state, command->context, argument);
+        command->save_every = command_count(state, command->given.context, argument);
         if (command->save_every == 0)
             argp_error(state, "--save-every takes a number of steps from 1 on");
         break;
     case OPTION_RESUME: command->resume = argument; break;
-    case OPTION_WEIGHTS: command->weights = argument; break;
+    case OPTION_WEIGHTS: command->given.weights = argument; break;
     case OPTION_WEIGHTS_ONLY: command->weights_only = true; break;
     case OPTION_TRACE: command->trace = argument; break;
     case OPTION_LOG: command->log = argument; break;
-    case OPTION_JSON: command->json = true; break;
-    case ARGP_KEY_ARG:
-        if (command->file)
-            argp_error(state, "one MODEL.ini is enough; '%s' is a second", argument);
-        command->file = argument;
-        break;
     case ARGP_KEY_END:
-        if (!command->file)
-            argp_error(state, "MODEL.ini is missing: a model, or - for standard input");
-        if (command->resume && command->weights)
+        model_options_parse(key, argument, state);
+        if (command->resume && command->given.weights)
             argp_error(state, "--resume brings its own weights: leave out --weights");
-        if (command->resume && command->options.seed != REMAT_DEFAULT)
+        if (command->resume && command->given.train.seed != REMAT_DEFAULT)
             argp_error(state, "--resume goes on with the seed it began with: leave out --seed");
-        if (command->options.plan_path && command->options.strategy)
+        if (command->given.train.plan_path && command->given.train.strategy)
             argp_error(state, "--plan says what to keep: leave out --strategy");
         if (command->weights_only && !command->save)
             argp_error(state, "--weights-only is for --save FILE, which is missing");
         if (command->save_every && !command->save)
             argp_error(state, "--save-every is for --save FILE, which is missing");
         break;
-    default: return ARGP_ERR_UNKNOWN;
+    default: return model_options_parse(key, argument, state);
     }
     return 0;
 }
 
 static const struct argp argp = {
-    options,
-    parse,
-    "MODEL.ini",
-    "Train a model within a budget of bytes. What is kept and what is recomputed is decided "
-    "before the first step, and so is the memory; results do not depend on it. Ctrl-C and SIGTERM "
-    "end the run after the step that is running: it is saved, and the exit code is 130 or 143.\v"
-    "Example:\n  remat train gpt.ini --budget 64MiB --steps 200 --save gpt.safetensors",
-    NULL,
-    NULL,
-    NULL};
+    .options = options,
+    .parser = parse,
+    .args_doc = "MODEL.ini",
+    .doc = "Train a model within a budget of bytes. What is kept and what is recomputed is decided "
+           "before the first step, and so is the memory; results do not depend on it. Ctrl-C and SIGTERM "
+           "end the run after the step that is running: it is saved, and the exit code is 130 or 143.\v"
+           "Example:\n  remat train gpt.ini --budget 64MiB --steps 200 --save gpt.safetensors",
+};
 
 static bool on_step(void *user, const remat_step_result *result)
 {
@@ -215,7 +190,8 @@ static remat_status run(train_command *command, remat_trainer *trainer, uint64_t
     hooks.save_every = command->save_every;
     hooks.save_weights_only = command->weights_only;
     trace *watched = NULL;
-    remat_status status = command->trace ? trace_start(command->context, trainer, command->trace, &watched) : REMAT_OK;
+    remat_status status =
+        command->trace ? trace_start(command->given.context, trainer, command->trace, &watched) : REMAT_OK;
     if (status != REMAT_OK)
         return status;
     progress_start(&command->progress, trainer, first, command->quiet);
@@ -223,7 +199,7 @@ static remat_status run(train_command *command, remat_trainer *trainer, uint64_t
     status = remat_trainer_run(trainer, &hooks, result);
     progress_end(&command->progress);
     if (status != REMAT_OK)
-        command_fail(command->context, status);
+        command_fail(command->given.context, status);
     remat_status traced = trace_end(watched);
     return status == REMAT_OK ? traced : status;
 }
@@ -232,7 +208,7 @@ static remat_status load(const train_command *command, remat_trainer *trainer)
 {
     if (command->resume)
         return remat_trainer_resume(trainer, command->resume);
-    return command->weights ? remat_trainer_load(trainer, command->weights) : REMAT_OK;
+    return command->given.weights ? remat_trainer_load(trainer, command->given.weights) : REMAT_OK;
 }
 
 /* Why the largest batch is not larger: the budget, or that there are no more samples. */
@@ -241,7 +217,7 @@ static void print_batch(const train_command *command, remat_model *model, const 
     uint64_t batch = figures->batch_size, allowed = 0;
     bool validation = figures->validation_samples == batch;
     bool capped = validation || figures->training_samples / figures->accumulate == batch;
-    remat_train_options wanted = command->options;
+    remat_train_options wanted = command->given.train;
     wanted.batch_size = 0;
     wanted.plan_only = true; /* whatever the data has */
     bool known = capped && remat_train_largest_batch(model, &wanted, &allowed) == REMAT_OK;
@@ -263,12 +239,12 @@ static remat_status train(train_command *command, remat_model *model, remat_trai
 {
     remat_status status = load(command, trainer);
     if (status != REMAT_OK)
-        return command_fail(command->context, status), status;
+        return command_fail(command->given.context, status), status;
     remat_trainer_figures figures;
     remat_run_result result;
-    bool timed = command->options.profile_path != NULL;
+    bool timed = command->given.train.profile_path != NULL;
     remat_trainer_get_figures(trainer, &figures);
-    if (!command->quiet && command->largest)
+    if (!command->quiet && command->given.largest)
         print_batch(command, model, &figures);
     if (!command->quiet)
         print_plan(&figures, timed);
@@ -280,10 +256,10 @@ static remat_status train(train_command *command, remat_model *model, remat_trai
     /* What the run came to is worth knowing even where it could not be saved. */
     if (!command->quiet)
         print_end(&figures, &result, remat_trainer_steps_taken(trainer), timed);
-    if (command->json)
+    if (command->given.json)
         print_json(&figures, &result, timed);
     if (status != REMAT_OK)
-        command_fail(command->context, status);
+        command_fail(command->given.context, status);
     *stopped = result.stopped;
     return status;
 }
@@ -293,9 +269,9 @@ static remat_status limit_memory(const train_command *command, remat_model *mode
 {
     remat_trainer *planned;
     remat_trainer_figures figures;
-    remat_status status = model_file_plan(model, &command->options, &planned);
+    remat_status status = model_file_plan(model, &command->given.train, &planned);
     if (status != REMAT_OK)
-        return command_fail(command->context, status), status;
+        return command_fail(command->given.context, status), status;
     remat_trainer_get_figures(planned, &figures);
     status = REMAT_INVALID;
     if (figures.budget_bytes == REMAT_NO_BUDGET)
@@ -317,30 +293,30 @@ static remat_status check_outputs(const train_command *command)
 
 static remat_status prepare(train_command *command, remat_model *model)
 {
-    if (command->largest) {
-        remat_status status = remat_train_largest_batch(model, &command->options, &command->options.batch_size);
+    if (command->given.largest) {
+        remat_status status = remat_train_largest_batch(model, &command->given.train, &command->given.train.batch_size);
         if (status != REMAT_OK)
-            return command_fail(command->context, status), status;
+            return command_fail(command->given.context, status), status;
     }
     return command->hard ? limit_memory(command, model) : REMAT_OK;
 }
 
 int command_train(remat_context *context, int argc, char **argv)
 {
-    train_command command = {.context = context};
-    remat_train_options_init(&command.options);
+    train_command command = {0};
+    model_options_init(context, &command.given);
     command_parse(&argp, argc, argv, &command);
     remat_model *model;
     remat_status status = check_outputs(&command);
     if (status == REMAT_OK)
-        status = model_file_read_model(context, command.file, &model);
+        status = model_file_read_model(context, command.given.file, &model);
     if (status != REMAT_OK)
         return (int)status;
     bool stopped = false;
     remat_trainer *trainer = NULL;
     status = prepare(&command, model);
     if (status == REMAT_OK) {
-        status = remat_trainer_create(model, &command.options, &trainer);
+        status = remat_trainer_create(model, &command.given.train, &trainer);
         if (status == REMAT_OK)
             status = train(&command, model, trainer, &stopped);
         else

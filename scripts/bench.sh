@@ -35,6 +35,12 @@ for program in build-check/bench/bench_*; do
   "$program" | tee "$out"
   record "$name" "    "
 done
+if wanted gpt; then
+  printf '\n== gpt\n'
+  build-check/remat bench examples/models/gpt_bench.ini --steps 12 |
+    sed -n '1p;/^embedding/p;/^h3/p;/^norm/p;/^head/p;/^all layers/,$p' | tee "$out"
+  record gpt "    "
+fi
 if wanted torch; then
   printf '\n== torch\n'
   scripts/compare_torch.sh build-check/remat | tee "$out"

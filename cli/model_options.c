@@ -1,0 +1,60 @@
+#include "model_options.h"
+#include "model_file.h"
+
+void model_options_init(remat_context *context, model_options *given)
+{
+    *given = (model_options){.context = context};
+    remat_train_options_init(&given->train);
+}
+
+static void take_file(model_options *given, const char *argument, struct argp_state *state)
+{
+    if (given->file)
+        argp_error(state, "one MODEL.ini is enough; '%s' is a second", argument);
+    given->file = argument;
+}
+
+static void need(const model_options *given, struct argp_state *state)
+{
+    if (!given->file)
+        argp_error(state, "MODEL.ini is missing: a model, or - for standard input");
+    if (given->needs_weights && !given->weights)
+        argp_error(state, "--weights FILE is missing: `remat train MODEL.ini --save FILE` writes one");
+}
+
+error_t model_options_parse(int key, char *argument, struct argp_state *state)
+{
+    model_options *given = state->input;
+    remat_train_options *train = &given->train;
+    switch (key) {
+    case 'b': train->budget_bytes = command_size(state, given->context, argument); break;
+    case 'j': train->threads = command_threads(state, given->context, argument); break;
+    case 'w': given->weights = argument; break;
+    case MODEL_BATCH: train->batch_size = command_batch(state, given->context, argument, NULL); break;
+    case MODEL_BATCH_OR_AUTO:
+        train->batch_size = command_batch(state, given->context, argument, &given->largest);
+        break;
+    case MODEL_STRATEGY: train->strategy = argument; break;
+    case MODEL_PROFILE: train->profile_path = argument; break;
+    case MODEL_KERNELS: train->kernels = argument; break;
+    case MODEL_JSON: given->json = true; break;
+    case ARGP_KEY_ARG: take_file(given, argument, state); break;
+    case ARGP_KEY_END: need(given, state); break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+int model_options_run(void *command, model_work work)
+{
+    const model_options *given = command;
+    remat_model *model;
+    remat_status status = model_file_read_model(given->context, given->file, &model);
+    if (status != REMAT_OK)
+        return (int)status;
+    status = work(command, model);
+    if (status != REMAT_OK)
+        command_fail(given->context, status);
+    remat_model_destroy(model);
+    return (int)status;
+}

@@ -1,0 +1,51 @@
+/* What the commands about one MODEL.ini share: the argument, the options they have in common, and the model around
+ * their work. The struct of such a command begins with a model_options, so that one pointer serves for both. */
+#ifndef REMAT_CLI_MODEL_OPTIONS_H
+#define REMAT_CLI_MODEL_OPTIONS_H
+
+#include "command.h"
+
+/* Keys of options in a command's table: 'b' is the budget, 'j' the threads, 'w' the weights. A command accepts those
+ * that it lists, and its own keys start at MODEL_KEYS_END. */
+enum {
+    MODEL_BATCH = 256,
+    MODEL_BATCH_OR_AUTO, /* the same option where "auto" is an answer */
+    MODEL_STRATEGY,
+    MODEL_PROFILE,
+    MODEL_KERNELS,
+    MODEL_JSON,
+    MODEL_KEYS_END
+};
+
+/* Rows of that table which read the same everywhere, up to the group. */
+#define MODEL_ROW_WEIGHTS \
+    "weights", 'w', "FILE", 0, "the trained weights, as `remat train --save` writes them (required)"
+#define MODEL_ROW_BATCH       "batch", MODEL_BATCH, "N", 0, "samples at a time (default: the model's)"
+#define MODEL_ROW_MICRO_BATCH "batch", MODEL_BATCH, "N", 0, "samples a micro-batch (default: the model's)"
+#define MODEL_ROW_BATCH_OR_AUTO           \
+    "batch", MODEL_BATCH_OR_AUTO, "N", 0, \
+        "samples a micro-batch (default: the model's); auto: the most that fit the budget"
+#define MODEL_ROW_PROFILE "profile", MODEL_PROFILE, "FILE", 0, "plan with measured costs, from `remat profile`"
+#define MODEL_ROW_THREADS "threads", 'j', "N", 0, "threads to compute with (default: all cores)"
+#define MODEL_ROW_KERNELS "kernels", MODEL_KERNELS, "NAME", 0, "fast (default) or reference"
+
+typedef struct model_options {
+    remat_context *context;
+    const char *file, *weights;
+    remat_train_options train;
+    bool needs_weights; /* set by commands that do nothing without them */
+    bool largest;       /* the largest batch that fits: --batch auto */
+    bool json;
+} model_options;
+
+void model_options_init(remat_context *context, model_options *given);
+
+/* The parser of these options and of the argument. A command with options of its own ends its parser with it. */
+error_t model_options_parse(int key, char *argument, struct argp_state *state);
+
+typedef remat_status (*model_work)(void *command, remat_model *model);
+
+/* Reads the model, does the work on it and says on stderr what is wrong. Returns the exit code. */
+int model_options_run(void *command, model_work work);
+
+#endif
