@@ -43,6 +43,6 @@ if wanted gpt; then
 fi
 if wanted torch; then
   printf '\n== torch\n'
-  scripts/compare_torch.sh build-check/remat | tee "$out"
+  ONLY="${ROWS:-}" scripts/compare_torch.sh build-check/remat | tee "$out"
   record torch ""
 fi
