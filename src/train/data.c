@@ -15,6 +15,7 @@ struct data_source {
     uint64_t counts[2]; /* samples of training and of validation */
     permutation order;  /* of the epoch asked for last */
     uint64_t epoch;
+    int threads;
 };
 
 /* ---- opening ---- */
@@ -117,6 +118,7 @@ remat_status data_source_open(remat_context *context, const data_options *option
     made->wants = options->wants;
     made->shuffle = options->settings->shuffle;
     made->seed = options->seed;
+    made->threads = options->threads;
     remat_status status = open_sets(made, options);
     if (status == REMAT_OK)
         status = check_counts(made, options);
@@ -179,6 +181,15 @@ remat_status data_source_fill(data_source *source, data_part part, uint64_t epoc
     if (shuffled && epoch != source->epoch) {
         source->order = permutation_make(count, source->seed, epoch);
         source->epoch = epoch;
+    }
+    const data_set *set = source->sets[DATA_TRAINING];
+    if (set->shared && source->threads > 1) {
+#pragma omp parallel for num_threads(source->threads)
+        for (uint64_t i = 0; i < batch; i++) {
+            uint64_t sample = shuffled ? permutation_at(&source->order, position + i) : position + i;
+            fill_slot(source, part, sample, i, inputs, labels); /* cannot fail: the range was checked */
+        }
+        return REMAT_OK;
     }
     for (uint64_t i = 0; i < batch; i++) {
         uint64_t sample = shuffled ? permutation_at(&source->order, position + i) : position + i;

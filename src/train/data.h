@@ -43,6 +43,7 @@ typedef struct data_options {
     data_wants wants;
     uint64_t batch; /* there must be a whole one of training, and of validation where there is any; 0: do not ask */
     uint64_t seed;
+    int threads; /* that may make samples side by side, where these are made at all; 0: one */
 } data_options;
 
 typedef enum data_part { DATA_TRAINING, DATA_VALIDATION } data_part;

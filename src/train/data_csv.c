@@ -280,7 +280,7 @@ remat_status data_csv_open(const data_request *request, data_set **set)
     csv_set *csv = remat_alloc_zeroed(request->context, 1, sizeof *csv);
     if (!csv)
         return REMAT_NO_MEMORY;
-    csv->set = (data_set){request->context, request->wants, 0, read_csv, close_csv};
+    csv->set = (data_set){request->context, request->wants, 0, read_csv, close_csv, false};
     remat_status status = open_csv(csv, request);
     if (status == REMAT_OK)
         *set = &csv->set;

@@ -25,7 +25,7 @@ static remat_status open_made(const data_request *request, uint64_t samples, mad
     *made = remat_alloc_zeroed(request->context, 1, sizeof **made);
     if (!*made)
         return REMAT_NO_MEMORY;
-    (*made)->set = (data_set){request->context, request->wants, samples, NULL, close_made};
+    (*made)->set = (data_set){request->context, request->wants, samples, NULL, close_made, false};
     return REMAT_OK;
 }
 
@@ -78,6 +78,7 @@ remat_status data_random_open(const data_request *request, data_set **set)
     made_set *made;
     REMAT_TRY(open_made(request, request->samples, &made));
     made->set.read = read_random;
+    made->set.shared = true;
     made->seed = request->seed;
     *set = &made->set;
     return REMAT_OK;

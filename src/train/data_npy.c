@@ -177,7 +177,7 @@ remat_status data_npy_open(const data_request *request, data_set **set)
     npy_set *npy = remat_alloc_zeroed(request->context, 1, sizeof *npy);
     if (!npy)
         return REMAT_NO_MEMORY;
-    npy->set = (data_set){request->context, request->wants, 0, read_npy, close_npy};
+    npy->set = (data_set){request->context, request->wants, 0, read_npy, close_npy, false};
     remat_status status = open_arrays(npy, request);
     if (status == REMAT_OK)
         *set = &npy->set;

@@ -15,6 +15,7 @@ struct data_set {
     uint64_t samples;
     remat_status (*read)(data_set *set, uint64_t sample, void *const *inputs, void *labels);
     void (*close)(data_set *set);
+    bool shared; /* several threads may read at once, and reading never fails */
 };
 
 /* What a set is opened from. */

@@ -160,7 +160,7 @@ remat_status data_text_open(const data_request *request, data_set **set)
     text_set *text = remat_alloc_zeroed(request->context, 1, sizeof *text);
     if (!text)
         return REMAT_NO_MEMORY;
-    text->set = (data_set){request->context, request->wants, 0, read_text, close_text};
+    text->set = (data_set){request->context, request->wants, 0, read_text, close_text, false};
     remat_status status = open_text(text, request);
     if (status == REMAT_OK)
         *set = &text->set;

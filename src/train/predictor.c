@@ -180,9 +180,12 @@ static remat_status open_data(remat_predictor *predictor)
     dataset_settings dataset = *model_get_dataset(predictor->model);
     dataset.validation_split = 0;
     dataset.validation_inputs = dataset.validation_labels = NULL;
-    const data_options open = {&dataset, options->sample ? &generator : NULL, network_data_wants(predictor->network),
+    const data_options open = {&dataset,
+                               options->sample ? &generator : NULL,
+                               network_data_wants(predictor->network),
                                0, /* the last batch need not be a whole one */
-                               options->seed == REMAT_DEFAULT ? settings->seed : options->seed};
+                               options->seed == REMAT_DEFAULT ? settings->seed : options->seed,
+                               0};
     return data_source_open(predictor->context, &open, &predictor->data);
 }
 

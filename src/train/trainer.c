@@ -100,8 +100,12 @@ remat_status trainer_open_data(const remat_trainer *trainer, uint64_t seed, data
     if (options->sample)
         dataset.validation_split =
             generator.samples ? (double)options->validation_samples / (double)generator.samples : 0;
-    const data_options open = {&dataset, options->sample ? &generator : NULL, network_data_wants(trainer->network),
-                               trainer->network->batch, seed};
+    const data_options open = {&dataset,
+                               options->sample ? &generator : NULL,
+                               network_data_wants(trainer->network),
+                               trainer->network->batch,
+                               seed,
+                               trainer->run.threads};
     return data_source_open(trainer->context, &open, data);
 }
 
