@@ -13,6 +13,22 @@ sed -n '/^`remat plan` prints/,/^`remat sweep`/p' README.md | sed '1,2d;$d' | se
 "$REMAT" plan examples/transformer.json --budget 6KiB >"$work/printed"
 diff -B "$work/shown" "$work/printed" || complain "the README shows another table"
 
+# The commands of a first training, and those of the manual's first page, with fewer steps. What they print depends on the
+# machine; that they work, and that the weights they hand on fit, does not. Too slow for sanitized builds.
+if [ "$REMAT_SANITIZE" != ON ]; then
+  sed -n '/^## A first training/,/^## A first plan/s/^    build\/remat/build\/remat/p' README.md >"$work/training"
+  [ "$(wc -l <"$work/training")" = 7 ] || complain "the README has other training commands than this test knows"
+  sed -n 's/^    remat /build\/remat /p' docs/get-started.md >>"$work/training"
+  [ "$(wc -l <"$work/training")" = 13 ] || complain "docs/get-started.md has other commands than this test knows"
+  sed -i 's/--steps 300/--steps 3/; s/^\(build\/remat generate.*\)/\1 --count 20/' "$work/training"
+  (cd "$work" && sh -e training >training.out 2>training.err) ||
+    complain "a command of a first training fails: $(tail -3 "$work/training.err")"
+  grep -q 'fits into 32 MiB' "$work/training.out" || complain "fit does not say that it fits"
+  grep -q '^static int ' "$work/training.out" || complain "generate does not go on with its prompt"
+  grep -q '^loss .* accuracy' "$work/training.out" || complain "eval prints no loss"
+  [ -s "$work/page.html" ] || complain "there is no page"
+fi
+
 # The C program stands in the README as it is in examples/.
 sed -n '/^## A first C program/,/^    cc /p' README.md | sed '1,2d;$d' | sed 's/^    //' >"$work/program"
 diff -B "$work/program" examples/first_plan.c || complain "the README shows another program"
