@@ -64,21 +64,6 @@ static const layer_property dataset_properties[] = {
 };
 #undef AT
 
-const layer_property *model_settings_properties(void)
-{
-    return model_properties;
-}
-
-const layer_property *optimizer_settings_properties(void)
-{
-    return optimizer_properties;
-}
-
-const layer_property *dataset_settings_properties(void)
-{
-    return dataset_properties;
-}
-
 /* The parser of layer properties wants a type: these stand for the sections. */
 static const layer_type model_section = {.name = "[Model]", .properties = model_properties};
 static const layer_type optimizer_section = {.name = "[Optimizer]", .properties = optimizer_properties};

@@ -49,8 +49,4 @@ typedef struct dataset_settings {
     const char *folder; /* of the model file: where relative paths start; set by the reader, no property */
 } dataset_settings;
 
-const layer_property *model_settings_properties(void);
-const layer_property *optimizer_settings_properties(void); /* without `type` */
-const layer_property *dataset_settings_properties(void);   /* without `type` */
-
 #endif

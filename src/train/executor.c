@@ -127,7 +127,7 @@ static void note_gradients(preparation *p, const network_layer *layer, const pro
             p->executor->gradients[layer->parameters[i]] = address(p, binding->gradients[i]);
 }
 
-static remat_status prepare(preparation *p, const graph_sequence *sequence, bool *ran)
+static void prepare(preparation *p, const graph_sequence *sequence, bool *ran)
 {
     remat_executor *executor = p->executor;
     const remat_program *program = executor->program;
@@ -150,7 +150,6 @@ static remat_status prepare(preparation *p, const graph_sequence *sequence, bool
         if (action->kind == GRAPH_GRADIENT || action->kind == GRAPH_DERIVATIVE)
             note_gradients(p, &program->network->layers[action->layer], &program->bindings[number]);
     }
-    return REMAT_OK;
 }
 
 static remat_status prepare_all(remat_executor *executor, const graph_sequence *sequence, const graph_lives *lives,
@@ -163,7 +162,8 @@ static remat_status prepare_all(remat_executor *executor, const graph_sequence *
     remat_status status = REMAT_NO_MEMORY;
     if (latest && ran) {
         preparation p = {executor, lives, memory, latest, 0};
-        status = prepare(&p, sequence, ran);
+        prepare(&p, sequence, ran);
+        status = REMAT_OK;
     }
     remat_release(context, latest, tensors, sizeof *latest);
     remat_release(context, ran, actions, sizeof *ran);
@@ -194,8 +194,8 @@ remat_status executor_create(const remat_program *program, const graph_sequence 
         }
     }
     if (status == REMAT_OK)
-        status = poison_map_create(context, lives, memory->offsets, sequence->count, memory->arena, memory->arena_bytes,
-                                   &executor->poison);
+        status =
+            poison_map_create(context, lives, memory->offsets, memory->arena, memory->arena_bytes, &executor->poison);
     if (status != REMAT_OK) {
         executor_destroy(executor);
         return status;

@@ -14,16 +14,16 @@ struct poison_map {
     const uint64_t *offsets;
     char *arena;
     uint64_t arena_bytes;
-    size_t positions, next; /* next: the first buffer not yet born in this run; buffers stand in order of birth */
+    size_t next; /* the first buffer not yet born in this run; buffers stand in order of birth */
 };
 
-remat_status poison_map_create(remat_context *context, const graph_lives *lives, const uint64_t *offsets,
-                               size_t positions, char *arena, uint64_t arena_bytes, poison_map **made)
+remat_status poison_map_create(remat_context *context, const graph_lives *lives, const uint64_t *offsets, char *arena,
+                               uint64_t arena_bytes, poison_map **made)
 {
     poison_map *map = remat_alloc_zeroed(context, 1, sizeof *map);
     if (!map)
         return REMAT_NO_MEMORY;
-    *map = (poison_map){context, lives, offsets, arena, arena_bytes, positions, 0};
+    *map = (poison_map){context, lives, offsets, arena, arena_bytes, 0};
     *made = map;
     return REMAT_OK;
 }

@@ -22,6 +22,15 @@ fi
 expect 4 train $model --budget 5MiB
 err "too small: this model needs at least"
 
+# The process takes little besides: within 5 % + 16 MiB of what was planned. A sanitizer has memory of its own.
+if [ "${REMAT_SANITIZE:-OFF}" != ON ]; then
+  for budget in 9MiB 1GiB; do
+    expect 0 train $model --budget $budget --steps 3 --json --quiet
+    total=$(number total_bytes) resident=$(number peak_resident_bytes)
+    [ "$resident" -le $((total + total / 20 + 16777216)) ] || complain "$resident bytes resident for $total planned"
+  done
+fi
+
 # The closing lines.
 expect 0 train $model --budget 9MiB --steps 3
 err "predicted        measured"
