@@ -228,19 +228,33 @@ FAST_INLINE fast_vector fast_times_power_of_2(fast_vector x, fast_vector n)
 #endif
 }
 
-/* Within 1 ulp everywhere, with the right infinity, denormals, zero and NaN: e^x = 2^n e^r, |r| <= ln(2) / 2. */
-FAST_INLINE fast_vector fast_exp(fast_vector x)
+/* (e^r - 1 - r) / r^2 for |r| < 0.4. */
+FAST_INLINE fast_vector fast_exp_curve(fast_vector r)
 {
-    x = fast_min(fast_repeat(89.0f), fast_max(fast_repeat(-104.0f), x)); /* beyond: infinity and 0; NaN passes */
-    fast_vector n = x * 1.44269504f + 0x1.8p23f - 0x1.8p23f;             /* adding and taking away rounds */
-    fast_vector r = x - n * 0x1.63p-1f;                                  /* ln(2) in two parts, the first exact */
-    r = r + n * 2.12194440e-4f;
     fast_vector p = r * 1.939808879e-4f + 1.389997664e-3f;
     p = p * r + 8.333261181e-3f;
     p = p * r + 4.166666862e-2f;
     p = p * r + 1.666666666e-1f;
-    p = p * r + 0.5f;
-    return fast_times_power_of_2(p * (r * r) + r + 1.0f, n);
+    return p * r + 0.5f;
+}
+
+/* The whole n with 2^n nearest to e^x, for |x| < 2^20: beside 1.5 * 2^23 there are no bits for a fraction. */
+FAST_INLINE fast_vector fast_nearest_power(fast_vector x)
+{
+    return x * 1.44269504f + 0x1.8p23f - 0x1.8p23f;
+}
+
+#define FAST_LN2      0x1.63p-1f        /* its first bits: times a small whole number, exact */
+#define FAST_LN2_REST (-2.12194440e-4f) /* and what they lack */
+
+/* Within 1 ulp everywhere, with the right infinity, denormals, zero and NaN: e^x = 2^n e^r, |r| <= ln(2) / 2. */
+FAST_INLINE fast_vector fast_exp(fast_vector x)
+{
+    x = fast_min(fast_repeat(89.0f), fast_max(fast_repeat(-104.0f), x)); /* beyond: infinity and 0; NaN passes */
+    fast_vector n = fast_nearest_power(x);
+    fast_vector r = x - n * FAST_LN2;
+    r = r - n * FAST_LN2_REST;
+    return fast_times_power_of_2(fast_exp_curve(r) * (r * r) + r + 1.0f, n);
 }
 
 /* Within 2 ulp. Near 0 an odd polynomial; elsewhere 1 - 2 / (e^2x + 1), which has no cancellation there. */
@@ -261,23 +275,98 @@ FAST_INLINE fast_vector fast_sigmoid(fast_vector x)
     return 1.0f / (1.0f + fast_exp(-x));
 }
 
-/* The normal distribution's chance of a value below x, (1 + erf(x / sqrt(2))) / 2, without cancellation on either side:
- * a polynomial for the logarithm of erfc(|x| / sqrt(2)) up to 8, a straight line beyond (less than 1e-15). */
+/* A value yet to be scaled, x * 2^n: factors that come before the scaling meet no denormals. */
+typedef struct fast_scaled {
+    fast_vector x, n;
+} fast_scaled;
+
+FAST_INLINE fast_vector fast_scale(fast_scaled value)
+{
+    return fast_times_power_of_2(value.x, value.n);
+}
+
+/* x with the first 12 bits of its significand: products of two such are exact. */
+FAST_INLINE fast_vector fast_first_bits(fast_vector x)
+{
+    return (fast_vector)((fast_integers)x & ~0xfff);
+}
+
+/* How far into the tails of the normal distribution it is worth to look: at -15 it is 0. */
+FAST_INLINE fast_vector fast_depth(fast_vector x)
+{
+    return fast_min(fast_repeat(15.0f), fast_magnitude(x));
+}
+
+#define FAST_DENSITY 0.39894228f /* of the normal distribution at 0: 1 / sqrt(2 pi) */
+
+typedef enum fast_tail_kind {
+    FAST_TAIL,       /* N(-a), the normal distribution's chance of a value below -a */
+    FAST_TAIL_SLOPE, /* N(-a) - a N'(a), the derivative of x N(x) at -a */
+} fast_tail_kind;
+
+/* The lower tail at -a for a = fast_depth(x): N(-a) = e^(-a^2 / 2) R(a), where R falls gently, in the end like 1 / a.
+ * R = w (1 + z) with w = 7/16 / (a + 13/16) and a polynomial z of a / (a + 59/16), |z| < 0.09; one division makes
+ * both. Little may be lost, for a^2 / 2 goes up to 100 and each rounding of R is one of the result:
+ *
+ * - a = t + u, where t has 12 bits: t^2 is exact, and so is its remainder s by ln(2). What else
+ *   is in the exponent is small.
+ * - w need not be exact, if what it lacks is known: that goes into the exponent too.
+ * - e^s, the small exponent and 1 + z come together as 1 + (s + small), so that nothing is rounded at full size but
+ *   the last sum. */
+FAST_INLINE fast_scaled fast_normal_tail(fast_tail_kind kind, fast_vector a)
+{
+    const float start = 0.8125f, level = 0.4375f;
+    fast_vector d = a + start, e = a + 3.6875f, both = level / (d * e), w = both * e;
+
+    fast_vector p = both * d * a - 0.125f;
+    fast_vector z = p * 3.684099843e+2f + -1.401816462e+2f;
+    z = z * p + -1.460820609e+2f;
+    z = z * p + 7.638476633e+1f;
+    z = z * p + 5.200177388e+1f;
+    z = z * p + -6.573608483e+1f;
+    z = z * p + 2.951616299e+1f;
+    z = z * p + -6.157921895f;
+    z = z * p + -9.495130533e-2f;
+    z = z * p + 8.785467774e-2f;
+
+    fast_vector d_first = fast_first_bits(d), t = d_first - start, u = a - t; /* d_first + u is a + start, exactly */
+    fast_vector w_first = fast_first_bits(w);
+    fast_vector lack = level - w_first * d_first - (w - w_first) * d_first - w * u;
+
+    fast_vector square = t * (t * -0.5f), n = fast_nearest_power(square), s = square - n * FAST_LN2;
+    fast_vector small = lack * (1.0f / level) - n * FAST_LN2_REST - u * (u * 0.5f + t);
+    fast_vector r = s + small;
+    small = fast_exp_curve(r) * (r * r) + small; /* e^r is now 1 + (s + small) */
+    fast_vector grown = s + small;
+    if (kind == FAST_TAIL_SLOPE) {
+        fast_vector slope = w * z + (w - a * FAST_DENSITY);
+        return (fast_scaled){slope * grown + slope, n};
+    }
+    grown = s + (z * grown + z + small);
+    return (fast_scaled){w * grown + w, n};
+}
+
+/* The normal distribution's chance of a value below x, (1 + erf(x / sqrt(2))) / 2: within 2 ulp everywhere, in the
+ * lower tail and among the denormals too. */
 FAST_INLINE fast_vector fast_normal(fast_vector x)
 {
-    fast_vector a = fast_magnitude(x), t = fast_min(fast_repeat(8.0f), a);
-    fast_vector p = t * 8.380464709e-11f + -4.313489179e-9f;
-    p = p * t + 9.887674893e-8f;
-    p = p * t + -1.328328587e-6f;
-    p = p * t + 1.151022217e-5f;
-    p = p * t + -6.540018844e-5f;
-    p = p * t + 2.167894112e-4f;
-    p = p * t + -2.216813804e-5f;
-    p = p * t + -4.808580170e-3f;
-    p = p * t + 3.635436277e-2f;
-    p = p * t + 3.183040176e-1f;
-    p = p * t + 7.978851672e-1f;
-    fast_vector tail = 0.5f * fast_exp((t - a) * 8.0f - p * t);
+    fast_vector tail = fast_scale(fast_normal_tail(FAST_TAIL, fast_depth(x)));
+    return fast_select(x < 0.0f, tail, 1.0f - tail);
+}
+
+/* x N(x), within 2.5 ulp everywhere: below 0 it is -|x| times the tail, above 0 that is what x lacks. */
+FAST_INLINE fast_vector fast_gelu(fast_vector x)
+{
+    fast_vector a = fast_depth(x);
+    fast_scaled tail = fast_normal_tail(FAST_TAIL, a);
+    tail.x = tail.x * a;
+    return fast_max((fast_vector){0}, x) - fast_scale(tail);
+}
+
+/* Its derivative N(x) + x N'(x), which has a zero near -0.75: within 1.5e-7. */
+FAST_INLINE fast_vector fast_gelu_derivative(fast_vector x)
+{
+    fast_vector tail = fast_scale(fast_normal_tail(FAST_TAIL_SLOPE, fast_depth(x)));
     return fast_select(x < 0.0f, tail, 1.0f - tail);
 }
 
@@ -297,7 +386,7 @@ FAST_INLINE fast_vector fast_activate(kernel_activation kind, fast_vector x)
     case KERNEL_GELU_TANH: /* (1 + tanh(u)) / 2 is the sigmoid of 2u */
         return x /
                (1.0f + fast_exp(x * (x * x * (-2.0f * FAST_GELU_SLOPE * FAST_GELU_CUBE) + -2.0f * FAST_GELU_SLOPE)));
-    case KERNEL_GELU_ERF: return x * fast_normal(x);
+    case KERNEL_GELU_ERF: return fast_gelu(x);
     case KERNEL_SIGMOID: return fast_sigmoid(x);
     case KERNEL_TANH: return fast_tanh(x);
     case KERNEL_SWISH: return x / (1.0f + fast_exp(-x));
@@ -319,10 +408,7 @@ FAST_INLINE fast_vector fast_activate_derivative(kernel_activation kind, fast_ve
         fast_vector slope = s * (6.0f * FAST_GELU_SLOPE * FAST_GELU_CUBE) + 2.0f * FAST_GELU_SLOPE;
         return half + x * slope * (half * (1.0f - half));
     }
-    case KERNEL_GELU_ERF: { /* the density at 20 is 0 */
-        fast_vector x = fast_min(fast_repeat(20.0f), fast_max(fast_repeat(-20.0f), v));
-        return fast_normal(x) + x * 0.39894228f * fast_exp(x * x * -0.5f);
-    }
+    case KERNEL_GELU_ERF: return fast_gelu_derivative(v);
     case KERNEL_SIGMOID: return v * (1.0f - v);
     case KERNEL_TANH: return 1.0f - v * v;
     case KERNEL_SWISH: {

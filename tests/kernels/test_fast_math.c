@@ -1,5 +1,7 @@
 /* The vector functions in the text of the portable set, against libm in double over all exponents. Through the
  * activations the same text is judged in every instruction set (test_kernel_activations.c). */
+#include <float.h>
+
 #include "kernels/fast_math.h"
 #include "support/fixture.h"
 #include "support/kernel_compare.h"
@@ -17,6 +19,16 @@ static double exact_sigmoid(double x)
 static double exact_normal(double x)
 {
     return 0.5 * erfc(-x / sqrt(2));
+}
+
+static double exact_gelu(double x)
+{
+    return x * exact_normal(x);
+}
+
+static double exact_gelu_derivative(double x)
+{
+    return exact_normal(x) + x * exp(-0.5 * x * x) / sqrt(2 * M_PI);
 }
 
 /* Walks through all bit patterns of floats with an odd step, so that every exponent and both signs are met. */
@@ -58,15 +70,49 @@ static void tanh_is_within_2_ulp(void **state)
     }
 }
 
-static void sigmoid_and_normal_are_within_a_few_ulp(void **state)
+static void sigmoid_is_within_3_ulp(void **state)
 {
     (void)state;
     expect_within(fast_sigmoid, exact_sigmoid, ((span){-87.0f, INFINITY, 3.0}));
-    /* Far down the logarithm is large and its last place weighs more. */
-    expect_within(fast_normal, exact_normal, ((span){-1.0f, INFINITY, 3.0}));
-    expect_within(fast_normal, exact_normal, ((span){-7.5f, -1.0f, 250.0}));
-    for (float x = -8; x > -1e30f; x *= 1.25f)
-        assert_true(fast_normal(fast_repeat(x))[0] >= 0 && fast_normal(fast_repeat(x))[0] < 1e-15f);
+}
+
+/* Steps down the lower tail of the normal distribution, to its denormals, which begin at -12.95, and zeros. */
+enum { TAIL_STEPS = LESS_WHEN_SANITIZED(500000, 15000) };
+static float tail_step(int i)
+{
+    return -15.0f * (float)i / (float)TAIL_STEPS;
+}
+
+static void normal_is_within_2_ulp(void **state)
+{
+    (void)state;
+    expect_within(fast_normal, exact_normal, ((span){-INFINITY, INFINITY, 2.0}));
+    for (int i = 0; i < TAIL_STEPS; i++) {
+        float x = tail_step(i);
+        assert_true(ulps_from(fast_normal(fast_repeat(x))[1], exact_normal((double)x)) <= 2.0);
+    }
+}
+
+static void gelu_is_within_2_and_a_half_ulp(void **state)
+{
+    (void)state;
+    expect_within(fast_gelu, exact_gelu, ((span){-FLT_MAX, INFINITY, 2.5}));
+    for (int i = 0; i < TAIL_STEPS; i++) {
+        float x = tail_step(i);
+        assert_true(ulps_from(fast_gelu(fast_repeat(x))[2], exact_gelu((double)x)) <= 2.5);
+    }
+}
+
+/* Near its zero only the difference can be small; below, where values are small, it is so beside them. */
+static void gelu_derivative_is_close(void **state)
+{
+    (void)state;
+    for (int i = 0; i < TAIL_STEPS; i++) {
+        float x = tail_step(i);
+        double below = exact_gelu_derivative((double)x), above = exact_gelu_derivative(-(double)x);
+        expect_near(fast_gelu_derivative(fast_repeat(x))[3], below, x > -1 ? 1.5e-7 : 1e-6 * -below + 0x1p-149);
+        expect_near(fast_gelu_derivative(fast_repeat(-x))[0], above, 1.5e-7);
+    }
 }
 
 static void special_values_are_right(void **state)
@@ -82,6 +128,9 @@ static void special_values_are_right(void **state)
     assert_true(isinf(e[1]) && e[2] == 0.0f && e[3] == 1.0f);
     assert_true(t[1] == 1.0f && t[2] == -1.0f && t[3] == 0.0f && signbit(t[3]));
     assert_true(n[1] == 1.0f && n[2] == 0.0f && n[3] == 0.5f);
+    fast_vector g = fast_gelu(x), d = fast_gelu_derivative(x);
+    assert_true(isinf(g[1]) && g[2] == 0.0f && g[3] == 0.0f && signbit(g[3]));
+    assert_true(isnan(d[0]) && d[1] == 1.0f && d[2] == 0.0f && d[3] == 0.5f);
     assert_true(s[1] == 1.0f && s[2] == 0.0f && s[3] == 0.5f);
     for (int kind = KERNEL_NONE; kind <= KERNEL_SWISH; kind++)
         if (kind != KERNEL_RELU && kind != KERNEL_LEAKY_RELU)
@@ -139,7 +188,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exp_is_within_1_ulp),
         cmocka_unit_test(tanh_is_within_2_ulp),
-        cmocka_unit_test(sigmoid_and_normal_are_within_a_few_ulp),
+        cmocka_unit_test(sigmoid_is_within_3_ulp),
+        cmocka_unit_test(normal_is_within_2_ulp),
+        cmocka_unit_test(gelu_is_within_2_and_a_half_ulp),
+        cmocka_unit_test(gelu_derivative_is_close),
         cmocka_unit_test(special_values_are_right),
         cmocka_unit_test(huge_inputs_have_finite_derivatives),
         cmocka_unit_test(lanes_are_summed_and_compared),
