@@ -93,7 +93,8 @@ static inline void multiply_scores(size_t count, size_t size, const float *keys,
 {
     for (size_t key = 0; key < count; key += TILE_ROWS) {
         tile_sums sums;
-        tile_multiply(QUERY_VECTORS, size, keys + key * size, 1, TILE_ROWS, queries, sums);
+        tile_operands operands = {size, keys + key * size, 1, TILE_ROWS, queries, QUERIES, .next = NULL};
+        tile_multiply(QUERY_VECTORS, 1, TILE_ROWS, &operands, sums);
         UNROLLED (i, TILE_ROWS)
             UNROLLED (v, QUERY_VECTORS)
                 fast_store(scores + (key + i) * QUERIES + v * FAST_LANES, sums[i][v]);
@@ -110,7 +111,8 @@ FAST_INLINE void add_product(size_t rows, size_t depth, size_t size, const float
         vectors = panel_vectors(all - first);
         size_t column = first * FAST_LANES, columns = smaller(size - column, vectors * FAST_LANES);
         for (size_t row = 0; row < rows; row += TILE_ROWS) {
-            tile_operands operands = {depth, a + row * a_row, a_row, a_step, b + column * b_depth};
+            tile_operands operands = {
+                depth, a + row * a_row, a_row, a_step, b + column * b_depth, vectors * FAST_LANES, .next = NULL};
             tile_make(smaller(rows - row, TILE_ROWS), columns, &operands, true, NULL, c + row * ldc + column, ldc);
         }
     }

@@ -62,7 +62,7 @@ static void pack_keys(const head_view *h, size_t key, size_t keys, const backwar
     pack_panels(&k_rows, memory->key_rows);
 }
 
-static void pack_panel(const head_view *h, size_t query, size_t queries, const backward_memory *memory)
+static void pack_query_panel(const head_view *h, size_t query, size_t queries, const backward_memory *memory)
 {
     size_t row = h->of->row, out_row = h->of->out_row, size = h->of->size;
     const float *q = h->q + query * row, *dout = h->dout + query * out_row, *out = h->out + query * out_row;
@@ -110,7 +110,7 @@ static void head_backward(const head_view *h, float *scratch)
             size_t needed = keys_needed(a, key, keys, query, queries);
             if (needed == 0)
                 continue;
-            pack_panel(h, query, queries, &memory);
+            pack_query_panel(h, query, queries, &memory);
             multiply_scores(needed, size, memory.keys, memory.queries, memory.weights);
             multiply_scores(needed, size, memory.values, memory.douts, memory.dscores);
             differentiate(h, query, queries, key, needed, &memory);

@@ -2,20 +2,24 @@
  * blocks whose packed operands stay in its caches:
  *
  *     for up to B_COLUMNS columns of the rectangle
- *         for KERNEL_K_BLOCK steps of k                pack B
- *             for up to A_ROWS rows of the rectangle   pack A
- *                 for every panel of B, for every tile of A: C (+)= tile
+ *         for KERNEL_K_BLOCK steps of k
+ *             for up to A_ROWS rows of the rectangle   pack A, where its rows are not stored as rows
+ *                 for every panel of B                 pack it, the first time
+ *                     for every tile of A: C (+)= tile; what will be packed next is fetched meanwhile
  *
  * Where the cuts lie has no influence on the bits of a value of C. */
 #include <omp.h>
 
 #include "kernels/fast_product_kernel.h"
 
-/* A stays in the first cache, most of B in the second. */
-#define A_ROWS    32
-#define B_COLUMNS 768
+/* Both together fill the second cache. */
+#define A_ROWS    128
+#define B_COLUMNS 672
 _Static_assert((A_ROWS + B_COLUMNS) * KERNEL_K_BLOCK * sizeof(float) <= FAST_SCRATCH_BYTES, "packed blocks fit");
 _Static_assert(A_ROWS % FAST_LANES == 0 && B_COLUMNS % TILE_COLUMNS == 0, "blocks are made of whole tiles");
+
+/* With fewer rows than this, packing B costs more than reading it where it is. */
+#define FEW_ROWS 24
 
 /* Below this many multiplications a second thread costs more than it brings. */
 #define WORTH_THREADS (1 << 18)
@@ -25,25 +29,29 @@ static size_t share(size_t units, size_t parts)
     return (units + parts - 1) / parts;
 }
 
-static void activate_tile(kernel_activation kind, size_t rows, size_t columns, const float *c, float *activated,
-                          size_t ldc)
+/* What follows a finished tile of C while it is in the cache. */
+static void activate_tile(const kernel_product *p, size_t rows, size_t columns, size_t place)
 {
-#define ROWS(kind)                                                          \
-    for (size_t row = 0; row < rows; row++) {                               \
-        const float *from = c + row * ldc;                                  \
-        float *to = activated + row * ldc;                                  \
-        size_t at = 0;                                                      \
-        for (; at + FAST_LANES <= columns; at += FAST_LANES)                \
-            fast_store(to + at, fast_activate(kind, fast_load(from + at))); \
-        if (at < columns) {                                                 \
-            fast_vector x = fast_load_part(from + at, columns - at);        \
-            fast_store_part(to + at, fast_activate(kind, x), columns - at); \
-        }                                                                   \
+#define VALUE(kind, LOAD) \
+    (v ? LOAD(c + at) * fast_activate_derivative(kind, LOAD(v + at)) : fast_activate(kind, LOAD(c + at)))
+#define ROWS(kind)                                                                          \
+    for (size_t row = 0; row < rows; row++) {                                               \
+        const float *c = p->c + place + row * p->ldc;                                       \
+        const float *v = p->derivative_at ? p->derivative_at + place + row * p->ldc : NULL; \
+        float *to = p->activated + place + row * p->ldc;                                    \
+        size_t at = 0;                                                                      \
+        for (; at + FAST_LANES <= columns; at += FAST_LANES)                                \
+            fast_store(to + at, VALUE(kind, fast_load));                                    \
+        if (at < columns)                                                                   \
+            fast_store_part(to + at, VALUE(kind, LOAD_PART), columns - at);                 \
     }
-    switch (kind) {
+#define LOAD_PART(from) fast_load_part(from, columns - at)
+    switch (p->activation) {
         FAST_ACTIVATION_CASES(ROWS)
     }
+#undef LOAD_PART
 #undef ROWS
+#undef VALUE
 }
 
 /* One thread's rectangle of C. */
@@ -51,84 +59,203 @@ typedef struct part {
     size_t row, rows, column, columns;
 } part;
 
-/* Asks for one part of `all` of a source: from the part `first` up to, not with, `last`. */
-static void source_prefetch(const pack_source *s, size_t first, size_t last, size_t all)
+/* Fetches two sources, one behind the other, during so many paces. */
+static void fetch_during(const pack_source *first, const pack_source *second, size_t paces, tile_ahead ahead[2])
 {
-    size_t lines = share(s->depth, FAST_LANES);
-    if (s->by_count) {
-        for (size_t line = lines * first / all; line < lines * last / all; line++)
-            for (size_t row = 0; row < s->count; row++)
-                __builtin_prefetch(s->from + row * s->stride + line * FAST_LANES);
-        return;
+    size_t all = 0;
+    for (int i = 0; i < 2; i++) {
+        const pack_source *s = i ? second : first;
+        size_t rows = s->by_count ? s->count : s->depth, lines = share(s->by_count ? s->depth : s->count, LINE_VALUES);
+        ahead[i] = (tile_ahead){.row = s->from, .stride = s->stride, .rows = lines ? rows : 0, .lines = lines};
+        all += rows * lines;
     }
-    for (size_t row = s->depth * first / all; row < s->depth * last / all; row++)
-        for (size_t at = 0; at < s->count; at += FAST_LANES)
-            __builtin_prefetch(s->from + row * s->stride + at);
+    ahead[0].pace = ahead[1].pace = share(all, paces ? paces : 1);
+    if (ahead[0].rows == 0)
+        ahead[0] = ahead[1];
+    else if (ahead[1].rows > 0)
+        ahead[0].then = &ahead[1];
 }
 
-/* The packed blocks against each other: rows x columns of C from (row, column) on, `depth` steps from `step` on. What
- * will be packed as A behind it, `next`, comes into the caches meanwhile. */
-static void multiply_blocks(const kernel_product *p, const part *at, size_t step, size_t depth, const float *a,
-                            const float *b, const pack_source *next)
+/* How a thread cuts its rectangle, and where its packed blocks lie. */
+typedef struct cuts {
+    const kernel_product *of;
+    part at;
+    size_t wide, high; /* columns and rows of a block */
+    float *a, *b;
+    bool b_in_place; /* B is not packed */
+} cuts;
+
+/* One block: from this column, row and step on. */
+typedef struct block {
+    size_t column, columns, step, depth, row, rows;
+} block;
+
+static block block_at(const cuts *c, size_t column, size_t step, size_t row)
 {
-    bool add = p->accumulate || step > 0, last = step + depth == p->k;
-    size_t all = share(at->columns, FAST_LANES);
+    const part *at = &c->at;
+    return (block){
+        at->column + column, smaller(at->columns - column, c->wide), step, smaller(c->of->k - step, KERNEL_K_BLOCK),
+        at->row + row,       smaller(at->rows - row, c->high)};
+}
+
+/* The next block: of the rows below, else of the next steps, else of the next columns. False: there is none. */
+static bool block_next(const cuts *c, const block *now, block *next)
+{
+    size_t column = now->column - c->at.column, step = now->step, row = now->row - c->at.row + now->rows;
+    if (row == c->at.rows) {
+        row = 0;
+        step += now->depth;
+    }
+    if (row == 0 && step == c->of->k) {
+        step = 0;
+        column += now->columns;
+    }
+    if (column == c->at.columns)
+        return false;
+    *next = block_at(c, column, step, row);
+    return true;
+}
+
+static bool packs_b(const cuts *c, const block *o)
+{
+    return o->row == c->at.row && !c->b_in_place;
+}
+
+static pack_source block_rows(const kernel_product *p, const block *o)
+{
+    const float *from = p->transpose_a ? p->a + o->step * p->lda + o->row : p->a + o->row * p->lda + o->step;
+    return (pack_source){from, p->lda, o->depth, o->rows, !p->transpose_a};
+}
+
+static pack_source block_columns(const kernel_product *p, const block *o)
+{
+    const float *from = p->transpose_b ? p->b + o->column * p->ldb + o->step : p->b + o->step * p->ldb + o->column;
+    return (pack_source){from, p->ldb, o->depth, o->columns, p->transpose_b};
+}
+
+/* A tile from `row` of the block on: packed where A is transposed or the tile reaches over the edge, else in its rows. */
+static tile_operands tile_rows(const cuts *c, const block *o, size_t row)
+{
+    const kernel_product *p = c->of;
+    if (p->transpose_a || o->rows - row < TILE_ROWS)
+        return (tile_operands){
+            .depth = o->depth, .a = c->a + (p->transpose_a ? row * o->depth : 0), .a_row = 1, .a_step = TILE_ROWS};
+    return (tile_operands){
+        .depth = o->depth, .a = p->a + (o->row + row) * p->lda + o->step, .a_row = p->lda, .a_step = 1};
+}
+
+/* A panel of B, packed or in its place, and the columns of C that it makes; `after` is where C goes on behind its last
+ * tile, or NULL. */
+typedef struct panel {
+    const float *b;
+    size_t b_step, column, columns;
+    const float *after;
+    tile_ahead *next;
+} panel;
+
+static void multiply_panel(const cuts *c, const block *o, const panel *with)
+{
+    const kernel_product *p = c->of;
+    bool add = p->accumulate || o->step > 0, last = o->step + o->depth == p->k, activate = last && p->activated;
+    const float *bias = last && p->bias ? p->bias + with->column : NULL;
+    size_t paces = share(o->depth, PACE_STEPS);
+    for (size_t row = 0; row < o->rows; row += TILE_ROWS) {
+        size_t rows = smaller(o->rows - row, TILE_ROWS), place = (o->row + row) * p->ldc + with->column;
+        tile_operands operands = tile_rows(c, o, row);
+        operands.b = with->b;
+        operands.b_step = with->b_step;
+        operands.next = with->next;
+        operands.soon[0] = row + rows < o->rows ? p->c + place + rows * p->ldc : with->after;
+        if (activate) {
+            operands.soon[1] = p->activated + place;
+            operands.soon[2] = p->derivative_at ? p->derivative_at + place : NULL;
+        }
+        operands.c_row = p->ldc;
+        operands.soon_rows = paces ? share(TILE_ROWS, paces) : 0;
+        tile_make(rows, with->columns, &operands, add, bias, p->c + place, p->ldc);
+        if (activate)
+            activate_tile(p, rows, with->columns, place);
+    }
+}
+
+/* Packs what has to be: all of A, or the rows of A that do not fill a tile. */
+static void pack_rows(const cuts *c, const block *o)
+{
+    pack_source all = block_rows(c->of, o);
+    size_t first = c->of->transpose_a ? 0 : o->rows / TILE_ROWS * TILE_ROWS;
+    pack_source from = source_part(&all, first, o->rows - first);
+    pack_tiles(&from, c->a);
+}
+
+/* What the next block reads first: its rows of A, and its first panel of B if that has to be packed. */
+static void fetch_next(const cuts *c, const block *next, size_t paces, tile_ahead ahead[2])
+{
+    pack_source rows = {0}, first = {0};
+    if (next)
+        rows = block_rows(c->of, next);
+    if (next && packs_b(c, next)) {
+        first = block_columns(c->of, next);
+        first = source_part(&first, 0, smaller(next->columns, TILE_COLUMNS));
+    }
+    fetch_during(&rows, &first, paces, ahead);
+}
+
+/* `next` is the block behind this one, or NULL. */
+static void multiply_block(const cuts *c, const block *o, const block *next)
+{
+    const kernel_product *p = c->of;
+    const pack_source b = block_columns(p, o), nothing = {0};
+    size_t all = share(o->columns, FAST_LANES), paces = share(o->rows, TILE_ROWS) * share(o->depth, PACE_STEPS);
+    bool pack_b = packs_b(c, o);
+    tile_ahead behind[2], beside[2];
+    fetch_next(c, next, pack_b ? paces : paces * share(o->columns, TILE_COLUMNS), behind);
+    pack_rows(c, o);
     for (size_t first = 0, vectors; first < all; first += vectors) {
         vectors = panel_vectors(all - first);
-        size_t column = first * FAST_LANES, columns = smaller(at->columns - column, vectors * FAST_LANES);
-        const float *panel = b + column * depth;
-        source_prefetch(next, first, first + vectors, all);
-        const float *bias = last && p->bias ? p->bias + at->column + column : NULL;
-        for (size_t row = 0; row < at->rows; row += TILE_ROWS) {
-            size_t rows = smaller(at->rows - row, TILE_ROWS);
-            size_t place = (at->row + row) * p->ldc + at->column + column;
-            tile_operands operands = {depth, a + row * depth, 1, TILE_ROWS, panel};
-            tile_make(rows, columns, &operands, add, bias, p->c + place, p->ldc);
-            if (last && p->activated)
-                activate_tile(p->activation, rows, columns, p->c + place, p->activated + place, p->ldc);
+        size_t column = first * FAST_LANES, columns = smaller(o->columns - column, vectors * FAST_LANES);
+        size_t left = o->columns - column - columns;
+        const float *after = left   ? p->c + o->row * p->ldc + o->column + column + columns
+                             : next ? p->c + next->row * p->ldc + next->column
+                                    : NULL;
+        panel with = {b.from + column, b.stride, o->column + column, columns, after, behind};
+        if (!c->b_in_place) {
+            float *packed = c->b + column * o->depth;
+            with.b = packed;
+            with.b_step = vectors * FAST_LANES;
+            if (pack_b) {
+                pack_source now = source_part(&b, column, columns);
+                pack_panel(&now, packed);
+            }
+            if (pack_b && left) {
+                pack_source right = source_part(&b, column + columns, smaller(left, TILE_COLUMNS));
+                fetch_during(&right, &nothing, paces, beside);
+                with.next = beside;
+            }
         }
+        multiply_panel(c, o, &with);
     }
-}
-
-static pack_source rows_of_a(const kernel_product *p, size_t row, size_t rows, size_t step, size_t depth)
-{
-    const float *from = p->transpose_a ? p->a + step * p->lda + row : p->a + row * p->lda + step;
-    return (pack_source){from, p->lda, depth, rows, !p->transpose_a};
-}
-
-static pack_source columns_of_b(const kernel_product *p, size_t column, size_t columns, size_t step, size_t depth)
-{
-    const float *from = p->transpose_b ? p->b + column * p->ldb + step : p->b + step * p->ldb + column;
-    return (pack_source){from, p->ldb, depth, columns, p->transpose_b};
 }
 
 /* The largest piece when `length` is cut into equal ones of at most `most`, each a multiple of `unit` but the last. */
 static size_t piece_of(size_t length, size_t most, size_t unit)
 {
-    size_t pieces = (length + most - 1) / most;
-    return round_up((length + pieces - 1) / pieces, unit);
+    size_t pieces = share(length, most);
+    return round_up(share(length, pieces), unit);
 }
 
 static void multiply_part(const kernel_product *p, const part *at, float *scratch)
 {
-    float *b = scratch, *a = scratch + B_COLUMNS * KERNEL_K_BLOCK;
-    size_t wide = piece_of(at->columns, B_COLUMNS, TILE_COLUMNS), high = piece_of(at->rows, A_ROWS, FAST_LANES);
-    for (size_t column = 0; column < at->columns; column += wide) {
-        size_t columns = smaller(at->columns - column, wide), step = 0;
-        do { /* once even where k is 0 */
-            size_t depth = smaller(p->k - step, KERNEL_K_BLOCK);
-            pack_source from_b = columns_of_b(p, at->column + column, columns, step, depth);
-            pack_panels(&from_b, b);
-            for (size_t row = 0; row < at->rows; row += high) {
-                size_t rows = smaller(at->rows - row, high), left = at->rows - row - rows;
-                pack_source from_a = rows_of_a(p, at->row + row, rows, step, depth);
-                pack_source next = rows_of_a(p, at->row + row + rows, smaller(left, high), step, depth);
-                pack_tiles(&from_a, a);
-                multiply_blocks(p, &(part){at->row + row, rows, at->column + column, columns}, step, depth, a, b,
-                                &next);
-            }
-            step += depth;
-        } while (step < p->k);
+    cuts c = {.of = p,
+              .at = *at,
+              .wide = piece_of(at->columns, B_COLUMNS, TILE_COLUMNS),
+              .high = piece_of(at->rows, A_ROWS, FAST_LANES),
+              .a = scratch + B_COLUMNS * KERNEL_K_BLOCK,
+              .b = scratch,
+              .b_in_place = !p->transpose_b && at->rows < FEW_ROWS && at->columns % FAST_LANES == 0};
+    block now = block_at(&c, 0, 0, 0), next = now;
+    for (bool more = true; more; now = next) {
+        more = block_next(&c, &now, &next);
+        multiply_block(&c, &now, more ? &next : NULL);
     }
 }
 
@@ -139,20 +266,21 @@ typedef struct grid {
     size_t down, across;
 } grid;
 
-/* The grid with the least work for the busiest thread: multiplications, and packing at a few values a cycle. */
+/* The grid with the least work for the busiest thread. Beside the multiplications there are, in cycles for a value of
+ * each step as measured: reading A for each block of columns, packing it where it is transposed; packing B. */
 static grid choose_grid(const kernel_product *p, size_t threads)
 {
     grid best = {1, 1};
-    double least = 0;
+    double least = 0, for_a = p->transpose_a ? 0.9 : 0.3, for_b = p->transpose_b ? 0.65 : 0.35;
     if ((double)p->m * (double)p->n * (double)p->k < WORTH_THREADS)
         return best;
     for (size_t down = 1; down <= threads; down++) {
         if (threads % down)
             continue;
-        size_t rows = share(share(p->m, TILE_ROWS), down) * TILE_ROWS;
+        double rows = (double)(share(share(p->m, TILE_ROWS), down) * TILE_ROWS);
         size_t columns = share(share(p->n, FAST_LANES), threads / down) * FAST_LANES;
-        double packed = (double)(columns + rows * share(columns, B_COLUMNS));
-        double work = (double)rows * (double)columns / FAST_LANES + 0.4 * packed;
+        double work = rows * (double)columns / FAST_LANES + for_a * rows * (double)share(columns, B_COLUMNS) +
+                      for_b * (double)columns;
         if (least == 0 || work < least) {
             least = work;
             best = (grid){down, threads / down};

@@ -46,28 +46,81 @@ FAST_INLINE size_t round_up(size_t x, size_t unit)
     return (x + unit - 1) / unit * unit;
 }
 
+/* ---- what will be needed next ---- */
+
+/* Rows of memory to be asked for while a tile is being multiplied, `pace` cache lines with every PACE_STEPS steps: asked
+ * for in one go, most of them would not be fetched. */
+#define PACE_STEPS  16
+#define LINE_VALUES 16
+typedef struct tile_ahead tile_ahead;
+struct tile_ahead {
+    const float *row;
+    size_t stride, rows; /* still to come */
+    size_t lines, line;  /* of a row: all, and the next one */
+    size_t pace;
+    const tile_ahead *then; /* what follows behind the last row, or NULL */
+};
+
+FAST_INLINE void ahead_fetch(tile_ahead *next)
+{
+    for (size_t i = 0; i < next->pace && next->rows > 0; i++) {
+        __builtin_prefetch(next->row + next->line * LINE_VALUES);
+        if (++next->line == next->lines) {
+            next->line = 0;
+            next->row += next->stride;
+            if (--next->rows == 0 && next->then)
+                *next = *next->then;
+        }
+    }
+}
+
 /* ---- the tile ---- */
 
-/* sums = A B over `depth` steps. Value (row, step) of A is at a[row * a_row + step * a_step]; B is a packed panel. */
-FAST_INLINE void tile_multiply(size_t vectors, size_t depth, const float *a, size_t a_row, size_t a_step,
-                               const float *b, tile_sums sums)
+/* Operands of a tile: value (row, step) of A is at a[row * a_row + step * a_step], one of these distances being 1; the
+ * rows of B are b_step apart. What is fetched meanwhile: `next`, which will be packed, and the rows of up to three tiles
+ * `soon`, c_row apart, `soon_rows` with every PACE_STEPS steps: what comes behind the sums. All may be NULL. */
+typedef struct tile_operands {
+    size_t depth;
+    const float *a;
+    size_t a_row, a_step;
+    const float *b;
+    size_t b_step;
+    tile_ahead *next;
+    const float *soon[3];
+    size_t c_row, soon_rows;
+} tile_operands;
+
+/* sums = A B. Strides come on their own where they are constants. */
+FAST_INLINE void tile_multiply(size_t vectors, size_t a_row, size_t a_step, const tile_operands *of, tile_sums sums)
 {
+    const float *a = of->a, *b = of->b;
+    const float *ahead = b + 8 * of->b_step; /* B comes from the second cache */
     UNROLLED (i, TILE_ROWS)
         UNROLLED (v, vectors)
             sums[i][v] = (fast_vector){0};
-    for (size_t p = 0; p < depth; p++) {
-        fast_vector row[TILE_VECTORS];
-        UNROLLED (v, vectors)
-            row[v] = *(const fast_vector *)(b + v * FAST_LANES);
-        UNROLLED (i, TILE_ROWS) {
-            fast_vector spread = fast_repeat(a[i * a_row]);
+    for (size_t left = of->depth, steps, soon_row = 0; left > 0; left -= steps) {
+        steps = smaller(left, PACE_STEPS);
+        if (of->next)
+            ahead_fetch(of->next);
+        for (size_t last = smaller(soon_row + of->soon_rows, TILE_ROWS); soon_row < last; soon_row++)
+            for (size_t i = 0; i < 3; i++)
+                for (size_t v = 0; of->soon[i] && v < vectors; v++)
+                    __builtin_prefetch(of->soon[i] + soon_row * of->c_row + v * FAST_LANES, 1);
+        for (size_t p = 0; p < steps; p++) {
+            fast_vector row[TILE_VECTORS];
             UNROLLED (v, vectors)
-                sums[i][v] += spread * row[v];
+                row[v] = fast_load(b + v * FAST_LANES);
+            UNROLLED (i, TILE_ROWS) {
+                fast_vector spread = fast_repeat(a[i * a_row]);
+                UNROLLED (v, vectors)
+                    sums[i][v] += spread * row[v];
+            }
+            UNROLLED (v, vectors)
+                __builtin_prefetch(ahead + v * FAST_LANES);
+            a += a_step;
+            b += of->b_step;
+            ahead += of->b_step;
         }
-        UNROLLED (v, vectors)
-            __builtin_prefetch(b + (8 * vectors + v) * FAST_LANES); /* B comes from the second cache: 8 steps ahead */
-        a += a_step;
-        b += vectors * FAST_LANES;
     }
 }
 
@@ -82,23 +135,34 @@ FAST_INLINE void tile_store(size_t vectors, tile_sums sums, bool add, const floa
         }
 }
 
-/* Operands of a tile: value (row, step) of A is at a[row * a_row + step * a_step]; b is a packed panel. */
-typedef struct tile_operands {
-    size_t depth;
-    const float *a;
-    size_t a_row, a_step;
-    const float *b;
-} tile_operands;
-
-FAST_INLINE void tile_run(size_t vectors, const tile_operands *of, bool add, const float *bias, float *c, size_t ldc)
+FAST_INLINE void tile_run(size_t vectors, size_t a_row, size_t a_step, const tile_operands *of, bool add,
+                          const float *bias, float *c, size_t ldc)
 {
     tile_sums sums;
-    UNROLLED (i, TILE_ROWS) /* C arrives while the sums are being made */
-        UNROLLED (v, vectors)
-            __builtin_prefetch(c + i * ldc + v * FAST_LANES, 1);
-    tile_multiply(vectors, of->depth, of->a, of->a_row, of->a_step, of->b, sums);
+    tile_multiply(vectors, a_row, a_step, of, sums);
     tile_store(vectors, sums, add, bias, c, ldc);
 }
+
+/* Functions of their own, so that nothing around them takes registers from the loop: one where a step's values of A lie
+ * side by side, one where a row's do. */
+typedef void tile_function(const tile_operands *of, bool add, const float *bias, float *c, size_t ldc);
+#define TILE_FUNCTIONS(vectors)                                                                                   \
+    static __attribute__((noinline, unused)) void tile_by_step_##vectors(const tile_operands *of, bool add,       \
+                                                                         const float *bias, float *c, size_t ldc) \
+    {                                                                                                             \
+        tile_run(vectors, 1, of->a_step, of, add, bias, c, ldc);                                                  \
+    }                                                                                                             \
+    static __attribute__((noinline, unused)) void tile_by_row_##vectors(const tile_operands *of, bool add,        \
+                                                                        const float *bias, float *c, size_t ldc)  \
+    {                                                                                                             \
+        tile_run(vectors, of->a_row, 1, of, add, bias, c, ldc);                                                   \
+    }
+TILE_FUNCTIONS(1)
+TILE_FUNCTIONS(2)
+TILE_FUNCTIONS(3)
+#undef TILE_FUNCTIONS
+static tile_function *const tile_functions[TILE_VECTORS][2] = {
+    {tile_by_step_1, tile_by_row_1}, {tile_by_step_2, tile_by_row_2}, {tile_by_step_3, tile_by_row_3}};
 
 static inline void copy_rows(size_t rows, size_t columns, const float *from, size_t from_row, float *to, size_t to_row)
 {
@@ -107,8 +171,8 @@ static inline void copy_rows(size_t rows, size_t columns, const float *from, siz
 }
 
 /* A tile of C, of `rows` x `columns` values. One that reaches over the edge of C is made in a whole one beside it. */
-FAST_INLINE void tile_make(size_t rows, size_t columns, const tile_operands *of, bool add, const float *bias, float *c,
-                           size_t ldc)
+static inline void tile_make(size_t rows, size_t columns, const tile_operands *of, bool add, const float *bias,
+                             float *c, size_t ldc)
 {
     bool whole = rows == TILE_ROWS && columns % FAST_LANES == 0;
     float tile[TILE_ROWS * TILE_COLUMNS], bias_part[TILE_COLUMNS] = {0}, *to = c;
@@ -122,11 +186,7 @@ FAST_INLINE void tile_make(size_t rows, size_t columns, const tile_operands *of,
         if (bias)
             bias = memcpy(bias_part, bias, columns * sizeof(float));
     }
-    switch ((columns + FAST_LANES - 1) / FAST_LANES) {
-    case 1: tile_run(1, of, add, bias, to, to_row); break;
-    case 2: tile_run(2, of, add, bias, to, to_row); break;
-    default: tile_run(3, of, add, bias, to, to_row); break;
-    }
+    tile_functions[(columns - 1) / FAST_LANES][of->a_row != 1](of, add, bias, to, to_row);
     if (!whole)
         copy_rows(rows, columns, tile, TILE_COLUMNS, c, ldc);
 }
@@ -182,10 +242,11 @@ typedef struct pack_source {
     bool by_count;
 } pack_source;
 
-/* Where in the source a block starts, and what of it there is: FAST_LANES each way but at the edges. */
-typedef struct pack_block {
-    size_t step, at, steps, values;
-} pack_block;
+/* `count` values of each step from `first` on. */
+FAST_INLINE pack_source source_part(const pack_source *s, size_t first, size_t count)
+{
+    return (pack_source){s->from + first * (s->by_count ? s->stride : 1), s->stride, s->depth, count, s->by_count};
+}
 
 /* Loads `rows` x `columns` values, padded with 0, and asks for what follows in the rows. */
 FAST_INLINE void block_load(const float *from, size_t stride, size_t rows, size_t columns, fast_vector *block)
@@ -200,69 +261,73 @@ FAST_INLINE void block_load(const float *from, size_t stride, size_t rows, size_
     }
 }
 
-/* The B operand: panels one behind the other, each with `depth` rows. */
-FAST_INLINE void store_in_panel(const pack_source *s, const pack_block *b, const fast_vector *block, float *to)
+/* FAST_LANES values of FAST_LANES steps from (step, at) on, a vector for each step; 0 where there are no more. */
+FAST_INLINE void block_of(const pack_source *s, size_t step, size_t at, size_t steps, fast_vector *block)
 {
-    size_t all = (s->count + FAST_LANES - 1) / FAST_LANES, v = b->at / FAST_LANES;
-    size_t pairs = all % TILE_VECTORS == 1 && all > 1 ? all - 4 : all; /* from here on panels are of 2 vectors */
-    size_t first = v < pairs ? v / TILE_VECTORS * TILE_VECTORS : pairs + (v - pairs) / 2 * 2;
-    size_t width = panel_vectors(all - first) * FAST_LANES;
-    to += first * FAST_LANES * s->depth + b->step * width + (v - first) * FAST_LANES;
-    UNROLLED (i, FAST_LANES)
-        if (i < b->steps)
-            fast_store(to + i * width, block[i]);
-}
-
-/* The A operand: tile behind tile, each with columns of TILE_ROWS values. */
-FAST_INLINE void store_in_tiles(const pack_source *s, const pack_block *b, const fast_vector *block, float *to)
-{
-    UNROLLED (part, FAST_LANES / TILE_ROWS) {
-        float *tile = to + (b->at + part * TILE_ROWS) * s->depth + b->step * TILE_ROWS;
-        UNROLLED (i, FAST_LANES)
-            if (i < b->steps)
-                memcpy(tile + i * TILE_ROWS, (const float *)&block[i] + part * TILE_ROWS, TILE_ROWS * sizeof(float));
-    }
-}
-
-typedef void store_block(const pack_source *s, const pack_block *b, const fast_vector *block, float *to);
-FAST_INLINE void pack_one(const pack_source *s, const pack_block *b, store_block *store, float *to)
-{
-    fast_vector block[FAST_LANES];
-    if (s->by_count) {
-        block_load(s->from + b->at * s->stride + b->step, s->stride, b->values, b->steps, block);
+    size_t values = s->count - at;
+    bool whole = steps == FAST_LANES && values >= FAST_LANES;
+    if (!whole)
+        values = smaller(values, FAST_LANES);
+    const float *from = s->by_count ? s->from + at * s->stride + step : s->from + step * s->stride + at;
+    if (whole)
+        block_load(from, s->stride, FAST_LANES, FAST_LANES, block);
+    else
+        block_load(from, s->stride, s->by_count ? values : steps, s->by_count ? steps : values, block);
+    if (s->by_count)
         block_transpose(block);
-    } else {
-        block_load(s->from + b->step * s->stride + b->at, s->stride, b->steps, b->values, block);
-    }
-    store(s, b, block, to);
 }
 
-/* Goes along FAST_LANES stored rows at once, block by block. */
-FAST_INLINE void pack(const pack_source *s, store_block *store, float *to)
+/* One panel of the B operand: a row of whole vectors for every step. */
+static inline void pack_panel(const pack_source *s, float *to)
 {
-    size_t rows = s->by_count ? s->count : s->depth, length = s->by_count ? s->depth : s->count;
-    for (size_t row = 0; row < rows; row += FAST_LANES) {
-        for (size_t at = 0; at < length; at += FAST_LANES) {
-            size_t step = s->by_count ? at : row, place = s->by_count ? row : at;
-            size_t steps = s->depth - step, values = s->count - place;
-            if (steps >= FAST_LANES && values >= FAST_LANES)
-                pack_one(s, &(pack_block){step, place, FAST_LANES, FAST_LANES}, store, to);
-            else
-                pack_one(s, &(pack_block){step, place, smaller(steps, FAST_LANES), smaller(values, FAST_LANES)}, store,
-                         to);
+    size_t width = round_up(s->count, FAST_LANES);
+    if (!s->by_count && s->count == TILE_COLUMNS) { /* nothing but copying */
+        for (size_t step = 0; step < s->depth; step++)
+            UNROLLED (v, TILE_VECTORS)
+                fast_store(to + step * width + v * FAST_LANES, fast_load(s->from + step * s->stride + v * FAST_LANES));
+        return;
+    }
+    for (size_t step = 0; step < s->depth; step += FAST_LANES) {
+        size_t steps = smaller(s->depth - step, FAST_LANES);
+        for (size_t at = 0; at < s->count; at += FAST_LANES) {
+            fast_vector block[FAST_LANES];
+            block_of(s, step, at, steps, block);
+            UNROLLED (i, FAST_LANES)
+                if (i < steps)
+                    fast_store(to + (step + i) * width + at, block[i]);
         }
     }
 }
 
-/* Both take depth * round_up(count, FAST_LANES) values. */
+/* The whole B operand, panel behind panel. It takes depth * round_up(count, FAST_LANES) values, as does A. */
 static inline void pack_panels(const pack_source *s, float *to)
 {
-    pack(s, store_in_panel, to);
+    size_t all = round_up(s->count, FAST_LANES) / FAST_LANES;
+    for (size_t first = 0, vectors; first < all; first += vectors) {
+        vectors = panel_vectors(all - first);
+        size_t at = first * FAST_LANES;
+        pack_source panel = source_part(s, at, smaller(s->count - at, vectors * FAST_LANES));
+        pack_panel(&panel, to + at * s->depth);
+    }
 }
 
+/* The A operand: tile behind tile, each with columns of TILE_ROWS values. */
 static inline void pack_tiles(const pack_source *s, float *to)
 {
-    pack(s, store_in_tiles, to);
+    for (size_t at = 0; at < s->count; at += FAST_LANES) {
+        for (size_t step = 0; step < s->depth; step += FAST_LANES) {
+            fast_vector block[FAST_LANES];
+            size_t steps = smaller(s->depth - step, FAST_LANES);
+            block_of(s, step, at, steps, block);
+            UNROLLED (part, FAST_LANES / TILE_ROWS) {
+                float *tile = to + (at + part * TILE_ROWS) * s->depth + step * TILE_ROWS;
+                UNROLLED (i, FAST_LANES)
+                    if (i < steps)
+                        memcpy(tile + i * TILE_ROWS, (const float *)&block[i] + part * TILE_ROWS,
+                               TILE_ROWS * sizeof(float));
+            }
+        }
+    }
 }
 
 #endif

@@ -45,10 +45,12 @@ static inline bool kernel_activation_reads_output(kernel_activation kind)
 }
 
 /* C = op(A) op(B), or C += op(A) op(B). op(A) is m x k, op(B) is k x n; a transposed operand is stored k x m, n x k.
- * `bias` (n values or NULL) is added to every row of C. Where `activated` is not NULL, it gets activation(C) in rows of
- * ldc values; it may be C itself. The sum over k is taken in the same order for every m and n: a product cut into
- * several by rows of C, or by columns, has the same bits. Cut along k at multiples of KERNEL_K_BLOCK, the parts added
- * with `accumulate`, it has the same bits as well. */
+ * `bias` (n values or NULL) is added to every row of C. Where `activated` is not NULL, it gets activation(C) or, where
+ * `derivative_at` is not NULL, C * activation'(derivative_at): of the input or the output, as
+ * kernel_activation_reads_output says. Both have rows of ldc values; `activated` may be C itself.
+ * The sum over k is taken in the same order for every m and n: a product cut into several by rows of C, or by columns,
+ * has the same bits. Cut along k at multiples of KERNEL_K_BLOCK, the parts added with `accumulate`, it has the same bits
+ * as well. */
 #define KERNEL_K_BLOCK 384
 typedef struct kernel_product {
     bool transpose_a, transpose_b, accumulate;
@@ -62,6 +64,7 @@ typedef struct kernel_product {
     const real *bias;
     kernel_activation activation;
     real *activated;
+    const real *derivative_at;
 } kernel_product;
 
 /* Self-attention of `batch` sequences of `steps` rows. q, k and v are given by the pointer to their first value and the

@@ -26,7 +26,10 @@ void reference_product(const kernel_run *run, const kernel_product *p)
             if (p->bias)
                 row[j] += p->bias[j];
         }
-        if (p->activated)
+        const real *at = p->derivative_at ? p->derivative_at + i * p->ldc : NULL;
+        if (p->activated && at)
+            reference_activate_backward(run, p->activation, p->n, at, at, row, p->activated + i * p->ldc, false);
+        else if (p->activated)
             reference_activate(run, p->activation, p->n, row, p->activated + i * p->ldc);
     }
 }

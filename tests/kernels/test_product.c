@@ -6,7 +6,7 @@
 /* A product with its memory: every matrix ends where its last value does. */
 typedef struct product_case {
     kernel_product p;
-    float *a, *b, *c, *activated, *bias;
+    float *a, *b, *c, *activated, *at, *bias;
     size_t a_count, b_count, c_count;
 } product_case;
 
@@ -15,7 +15,8 @@ static size_t matrix_count(size_t rows, size_t columns, size_t stride)
     return rows && columns ? (rows - 1) * stride + columns : 0;
 }
 
-/* `shape` bits: 1 transpose_a, 2 transpose_b, 4 accumulate, 8 bias, 16 activated apart, 32 activated in place. */
+/* `shape` bits: 1 transpose_a, 2 transpose_b, 4 accumulate, 8 bias, 16 activated apart, 32 activated in place, 64 the
+ * activation's derivative. */
 static product_case case_open(test_random *random, size_t m, size_t n, size_t k, unsigned shape, size_t padding)
 {
     product_case of = {.p = {.m = m, .n = n, .k = k}};
@@ -34,8 +35,10 @@ static product_case case_open(test_random *random, size_t m, size_t n, size_t k,
     p->c = of.c = values_random(random, of.c_count, -1, 1);
     of.bias = values_random(random, n, -1, 1);
     of.activated = values_random(random, of.c_count, -1, 1);
+    of.at = values_random(random, of.c_count, -3, 3);
     p->bias = shape & 8 ? of.bias : NULL;
     p->activated = shape & 32 ? of.c : shape & 16 ? of.activated : NULL;
+    p->derivative_at = p->activated && shape & 64 ? of.at : NULL;
     p->activation = p->activated ? (kernel_activation)test_random_below(random, KERNEL_SWISH + 1) : KERNEL_NONE;
     return of;
 }
@@ -47,6 +50,7 @@ static void case_close(product_case *of)
     free(of->c);
     free(of->bias);
     free(of->activated);
+    free(of->at);
 }
 
 static void call_product(const kernel_table *table, const kernel_run *run, void *task)
@@ -74,7 +78,7 @@ static void fast_agrees_with_the_reference(void **state)
     for (int i = 0; i < LESS_WHEN_SANITIZED(400, 60); i++) {
         size_t m = sizes[test_random_below(&random, 23)], n = sizes[test_random_below(&random, 23)];
         size_t k = sizes[test_random_below(&random, 23)];
-        judge(&random, m, n, k, (unsigned)test_random_below(&random, 64), test_random_below(&random, 3));
+        judge(&random, m, n, k, (unsigned)test_random_below(&random, 128), test_random_below(&random, 3));
     }
 }
 
@@ -84,7 +88,7 @@ static void large_ones_agree(void **state)
     (void)state;
     test_random random = random_open();
     for (unsigned shape = 0; shape < 4; shape += LESS_WHEN_SANITIZED(1, 3)) {
-        unsigned rest = (unsigned)test_random_below(&random, 16) * 4;
+        unsigned rest = (unsigned)test_random_below(&random, 32) * 4;
         judge(&random, 421, 21, LESS_WHEN_SANITIZED(800, 390), shape | rest, 0);
         judge(&random, 5, 1601, LESS_WHEN_SANITIZED(790, 400), shape | rest, 1);
         judge(&random, 213, 795, 21, shape | rest, 0);
@@ -96,7 +100,7 @@ static void empty_ones_do_nothing(void **state)
 {
     (void)state;
     test_random random = random_open();
-    for (unsigned shape = 0; shape < 64; shape += LESS_WHEN_SANITIZED(1, 5)) {
+    for (unsigned shape = 0; shape < 128; shape += LESS_WHEN_SANITIZED(1, 5)) {
         judge(&random, 0, 5, 7, shape, 1);
         judge(&random, 5, 0, 7, shape, 1);
         judge(&random, 11, 19, 0, shape, 1); /* 0 or what was there, and the bias */
@@ -146,6 +150,7 @@ static void multiply_piece(const kernel_table *table, const kernel_run *run, con
     bool last = at.step + at.steps == whole->k;
     p.bias = whole->bias && last ? whole->bias + at.column : NULL;
     p.activated = whole->activated && last ? whole->activated + at.row * p.ldc + at.column : NULL;
+    p.derivative_at = whole->derivative_at ? whole->derivative_at + at.row * p.ldc + at.column : NULL;
     table->product(run, &p);
 }
 
@@ -180,7 +185,8 @@ static void cuts_keep_the_bits(void **state)
 {
     (void)state;
     test_random random = random_open();
-    for (unsigned shape = 0; shape < 32; shape += LESS_WHEN_SANITIZED(1, 3)) {
+    for (unsigned i = 0; i < 48; i += LESS_WHEN_SANITIZED(1, 3)) {
+        unsigned shape = i < 32 ? i : i + 48; /* the last 16 with a derivative */
         size_t m = 1 + test_random_below(&random, 60), n = 1 + test_random_below(&random, 150);
         size_t k = 1 + test_random_below(&random, 2 * KERNEL_K_BLOCK + 50);
         for (const kernel_table *const *table = kernel_tables(); *table; table++) {
@@ -188,7 +194,7 @@ static void cuts_keep_the_bits(void **state)
             judge_cuts(*table, 1 + (int)test_random_below(&random, 3), &of, &random);
             case_close(&of);
         }
-        if (shape % 4 == 0) {
+        if (i % 4 == 0) {
             product_case of = case_open(&random, m, n, k, shape, 1);
             judge_cuts(kernels_reference(), 1, &of, &random);
             case_close(&of);
@@ -196,22 +202,103 @@ static void cuts_keep_the_bits(void **state)
     }
 }
 
+/* ---- what comes behind the product: the same bits as a call of its own ---- */
+
+/* Rows and columns around the edges of tiles and vectors; k of one block and of several. */
+typedef struct extent {
+    size_t m, n, k;
+} extent;
+static const extent extents[] = {{1, 1, 3},    {5, 16, 30},  {6, 17, 7},   {8, 15, 2},  {13, 48, 40},
+                                 {14, 49, 12}, {19, 77, 30}, {29, 97, 12}, {37, 33, 2}, {12, 65, KERNEL_K_BLOCK + 5}};
+enum { EXTENTS = sizeof extents / sizeof extents[0] };
+
+static void judge_behind(const kernel_table *table, product_case *of, int threads)
+{
+    kernel_product *p = &of->p, plain = *p;
+    kernel_run run = kernel_run_open(table, threads);
+    float *wanted = values_copy(of->c, of->c_count), *made;
+    plain.c = wanted;
+    plain.activated = NULL;
+    table->product(&run, &plain);
+    made = values_copy(wanted, of->c_count);
+    if (p->derivative_at)
+        table->activate_backward(&run, p->activation, of->c_count, of->at, of->at, wanted, wanted, false);
+    else
+        table->activate(&run, p->activation, of->c_count, wanted, wanted);
+    table->product(&run, p);
+    expect_same_bits(p->activated, wanted, of->c_count);
+    if (p->activated != p->c)
+        expect_same_bits(p->c, made, of->c_count);
+    free(wanted);
+    free(made);
+    kernel_run_close(&run);
+}
+
 static void activated_is_the_activation_of_c(void **state)
 {
     (void)state;
     test_random random = random_open();
-    for (int kind = KERNEL_NONE; kind <= KERNEL_SWISH; kind++) {
-        for (const kernel_table *const *table = kernel_tables(); *table; table++) {
-            product_case of = case_open(&random, 19, 77, 30, 8 | 16, 0);
+    for (int kind = KERNEL_NONE; kind <= KERNEL_SWISH; kind++)
+        for (size_t i = 0; i < EXTENTS; i += LESS_WHEN_SANITIZED(1, 3)) {
+            unsigned shape = (unsigned)test_random_below(&random, 16);
+            for (const kernel_table *const *table = kernel_tables(); *table; table++)
+                for (unsigned behind = 0; behind < 4; behind++) { /* apart or in place, value or derivative */
+                    unsigned whole = shape | (behind & 1 ? 32 : 16) | (behind & 2 ? 64 : 0);
+                    product_case of = case_open(&random, extents[i].m, extents[i].n, extents[i].k, whole, 0);
+                    of.p.activation = (kernel_activation)kind;
+                    judge_behind(*table, &of, 1 + (int)(i % 3));
+                    case_close(&of);
+                }
+        }
+    /* Worth several threads. */
+    for (unsigned behind = 0; behind < 4; behind++) {
+        product_case of = case_open(&random, 131, 203, 40, 8 | (behind & 1 ? 32 : 16) | (behind & 2 ? 64 : 0), 0);
+        judge_behind(kernel_tables()[0], &of, 3);
+        case_close(&of);
+    }
+}
+
+/* In double, from what the derivatives are. */
+static double derivative_of(kernel_activation kind, double v)
+{
+    double t = tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)), s = 1 / (1 + exp(-v));
+    switch (kind) {
+    case KERNEL_NONE: return 1;
+    case KERNEL_RELU: return v > 0;
+    case KERNEL_LEAKY_RELU: return v > 0 ? 1 : 0.01;
+    case KERNEL_GELU_TANH:
+        return 0.5 * (1 + t) + 0.5 * v * (1 - t * t) * 0.7978845608028654 * (1 + 3 * 0.044715 * v * v);
+    case KERNEL_GELU_ERF: return 0.5 * (1 + erf(v / 1.4142135623730951)) + v * exp(-v * v / 2) / 2.5066282746310002;
+    case KERNEL_SIGMOID: return v * (1 - v);
+    case KERNEL_TANH: return 1 - v * v;
+    case KERNEL_SWISH: return s + v * s * (1 - s);
+    }
+    return 0;
+}
+
+static void derivatives_are_right(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    for (int kind = KERNEL_NONE; kind <= KERNEL_SWISH; kind++)
+        for (unsigned in_place = 0; in_place < 2; in_place++) {
+            product_case of = case_open(&random, 7, 19, 11, 2 | 4 | 64 | (in_place ? 32 : 16), 1);
+            kernel_run run = {1, NULL};
             of.p.activation = (kernel_activation)kind;
-            kernel_run run = kernel_run_open(*table, 1);
-            (*table)->product(&run, &of.p);
-            (*table)->activate(&run, of.p.activation, of.c_count, of.c, of.c);
-            expect_same_bits(of.c, of.activated, of.c_count);
-            kernel_run_close(&run);
+            kernel_product plain = of.p;
+            plain.c = values_copy(of.c, of.c_count);
+            plain.activated = NULL;
+            kernels_reference()->product(&run, &plain);
+            kernels_reference()->product(&run, &of.p);
+            for (size_t i = 0; i < of.p.m; i++)
+                for (size_t j = 0; j < of.p.n; j++) {
+                    size_t place = i * of.p.ldc + j;
+                    double wanted = (double)plain.c[place] * derivative_of(of.p.activation, (double)of.at[place]);
+                    expect_near(of.p.activated[place], wanted, 2e-6 * (1 + fabs(wanted)));
+                }
+            free(plain.c);
             case_close(&of);
         }
-    }
 }
 
 int main(void)
@@ -220,6 +307,7 @@ int main(void)
         cmocka_unit_test(the_reference_is_a_product), cmocka_unit_test(fast_agrees_with_the_reference),
         cmocka_unit_test(large_ones_agree),           cmocka_unit_test(empty_ones_do_nothing),
         cmocka_unit_test(cuts_keep_the_bits),         cmocka_unit_test(activated_is_the_activation_of_c),
+        cmocka_unit_test(derivatives_are_right),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
