@@ -44,8 +44,7 @@ static remat_status resolve(remat_context *context, layer_node *layer)
     bool reads_output =
         activation == ACTIVATION_SOFTMAX || kernel_activation_reads_output((kernel_activation)activation);
     layer->derivative_needs = reads_output ? LAYER_NEEDS_OUTPUT : LAYER_NEEDS_INPUT(0);
-    layer->forward_in_place = reads_output;
-    layer->derivative_in_place = true;
+    layer->forward_in_place = layer->derivative_in_place = true;
     return REMAT_OK;
 }
 
@@ -86,3 +85,10 @@ const layer_type layer_type_activation = {
     .forward = forward,
     .derivative = derivative,
 };
+
+kernel_activation activation_pointwise(const layer_node *layer)
+{
+    if (layer->type != &layer_type_activation || activation_of(layer) == ACTIVATION_SOFTMAX)
+        return KERNEL_NONE;
+    return (kernel_activation)activation_of(layer);
+}

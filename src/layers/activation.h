@@ -1,4 +1,4 @@
-/* The names of the activations, for every type that has one. */
+/* The activations, for every type that has one. */
 #ifndef REMAT_LAYERS_ACTIVATION_H
 #define REMAT_LAYERS_ACTIVATION_H
 
@@ -8,5 +8,8 @@
 enum { ACTIVATION_NONE = KERNEL_NONE, ACTIVATION_SOFTMAX = KERNEL_SWISH + 1 };
 
 extern const char *const activation_names[]; /* in the order of kernel_activation, then softmax; ends with NULL */
+
+/* The function that an activation layer has; KERNEL_NONE for softmax, none and layers of other types. */
+kernel_activation activation_pointwise(const layer_node *layer);
 
 #endif

@@ -75,9 +75,20 @@ static remat_status resolve(remat_context *context, layer_node *layer)
     return REMAT_OK;
 }
 
+/* Runs the product, and with it the activation behind it where there is one. */
+static void multiply(const layer_call *call, kernel_product *product)
+{
+    if (call->fused) {
+        product->activation = call->fused->kind;
+        product->activated = call->fused->result;
+        product->derivative_at = call->fused->derivative_at;
+    }
+    call->kernels->product(call->run, product);
+}
+
 void fully_connected_forward(const layer_call *call, size_t rows, size_t in, size_t units, const real *x, real *y)
 {
-    const kernel_product product = {
+    kernel_product product = {
         .transpose_b = true,
         .m = rows,
         .n = units,
@@ -90,7 +101,7 @@ void fully_connected_forward(const layer_call *call, size_t rows, size_t in, siz
         .ldc = units,
         .bias = call->parameters[1],
     };
-    call->kernels->product(call->run, &product);
+    multiply(call, &product);
 }
 
 /* `more`: these are not the first rows; add to what the first ones gave. */
@@ -119,7 +130,7 @@ void fully_connected_gradient(const layer_call *call, size_t rows, size_t in, si
 
 void fully_connected_derivative(const layer_call *call, size_t rows, size_t in, size_t units, const real *dy, real *dx)
 {
-    const kernel_product product = {
+    kernel_product product = {
         .accumulate = call->accumulate_inputs[0],
         .m = rows,
         .n = in,
@@ -131,7 +142,7 @@ void fully_connected_derivative(const layer_call *call, size_t rows, size_t in, 
         .c = dx,
         .ldc = in,
     };
-    call->kernels->product(call->run, &product);
+    multiply(call, &product);
 }
 
 static void forward(const layer_node *layer, const layer_call *call)
@@ -161,6 +172,7 @@ const layer_type layer_type_fully_connected = {
     .properties = fully_connected_properties,
     .min_inputs = 1,
     .max_inputs = 1,
+    .fuses_activation = true,
     .expand = expand,
     .resolve = resolve,
     .forward = forward,

@@ -72,6 +72,14 @@ typedef struct layer_node {
     uint64_t forward_flops, gradient_flops, derivative_flops;
 } layer_node;
 
+/* The activation behind a layer, made together with its product while the values are in the cache. The result may take
+ * the place of the layer's own. */
+typedef struct layer_fused {
+    kernel_activation kind;
+    real *result;              /* forward: activation(output); derivative: d_inputs[0] * activation'(derivative_at) */
+    const real *derivative_at; /* what the activation's own derivative would read; NULL in a forward */
+} layer_fused;
+
 /* What a call gets. Pointers that do not apply are NULL. The same struct serves forward, gradient and derivative. */
 typedef struct layer_call {
     const kernel_table *kernels;
@@ -85,6 +93,7 @@ typedef struct layer_call {
     const real *d_output;
     real *d_inputs[LAYER_MAX_INPUTS]; /* NULL where nobody wants it */
     bool accumulate_inputs[LAYER_MAX_INPUTS];
+    const layer_fused *fused; /* to be made as well; only types that say fuses_activation get one */
     void *workspace;
     remat_random random; /* of this layer and step: a forward that runs again draws the same numbers */
     bool training;       /* false: evaluation, where dropout passes through and batch statistics are the running ones */
@@ -140,6 +149,7 @@ struct layer_type {
     const layer_property *properties; /* ends with key NULL */
     uint32_t min_inputs, max_inputs;
     layer_labels labels;
+    bool fuses_activation; /* forward and derivative do what call->fused asks for */
     /* Composite types have only expand(): it adds the parts. It may also say with REMAT_OK and no part that the type
      * stands for itself, as fully_connected does without an activation. */
     remat_status (*expand)(remat_context *context, const layer_node *layer, layer_parts *parts);

@@ -1,33 +1,10 @@
-#include "train/executor.h"
+#include "train/executor_object.h"
 
 #include <string.h>
 #include <time.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "train/poison.h"
-
-/* One step of the sequence with all its addresses. */
-typedef struct prepared_step {
-    graph_kind kind;
-    uint32_t layer, action;
-    layer_call call;
-    const real *copied[LAYER_MAX_INPUTS]; /* d_inputs[i] starts as this */
-} prepared_step;
-
-struct remat_executor {
-    remat_context *context;
-    const remat_program *program;
-    prepared_step *steps;
-    size_t count;
-    void **loaded;          /* of each tensor that a load action writes: its address; by tensor */
-    const real **gradients; /* of each network parameter */
-    const real *results[LAYER_MAX_INPUTS];
-    uint32_t result_layers[LAYER_MAX_INPUTS];
-    double loss;
-    uint64_t correct, forwards;
-    poison_map *poison;
-};
 
 void executor_destroy(remat_executor *executor)
 {
@@ -138,6 +115,7 @@ static void prepare(preparation *p, const graph_sequence *sequence, bool *ran)
         step->kind = action->kind;
         step->layer = action->layer;
         step->action = number;
+        step->until = position;
         bind(p, position, number, step);
         step->call.again = ran[number];
         ran[number] = true;
@@ -194,6 +172,8 @@ remat_status executor_create(const remat_program *program, const graph_sequence 
         }
     }
     if (status == REMAT_OK)
+        status = executor_fuse(executor, lives, memory);
+    if (status == REMAT_OK)
         status =
             poison_map_create(context, lives, memory->offsets, memory->arena, memory->arena_bytes, &executor->poison);
     if (status != REMAT_OK) {
@@ -238,6 +218,11 @@ uint64_t executor_forwards(const remat_executor *executor)
     return executor->forwards;
 }
 
+uint64_t executor_fused(const remat_executor *executor)
+{
+    return executor->fused;
+}
+
 static uint64_t clock_now(void)
 {
     struct timespec now;
@@ -272,26 +257,38 @@ static void run_apply(remat_executor *executor, prepared_step *step, const execu
             hooks->apply(hooks->user, layer->parameters[i], step->call.gradients[i]);
 }
 
-static void run_step(remat_executor *executor, prepared_step *step, const executor_turn *turn,
-                     const executor_hooks *hooks, bool *ready)
+/* One run of the sequence. */
+typedef struct walk {
+    const executor_turn *turn;
+    const executor_hooks *hooks;
+    bool fused, ready;
+} walk;
+
+static void run_step(remat_executor *executor, prepared_step *step, walk *at)
 {
     const layer_node *node = &executor->program->network->layers[step->layer].node;
     layer_call *call = &step->call;
-    call->training = turn->training;
-    call->loss_share = turn->loss_share;
-    call->random = remat_random_stream(turn->seed, step->layer, turn->step);
+    bool done = at->fused && step->absorbed;
+    call->fused = at->fused && step->fused.result ? &step->fused : NULL;
+    call->training = at->turn->training;
+    call->loss_share = at->turn->loss_share;
+    call->random = remat_random_stream(at->turn->seed, step->layer, at->turn->step);
     switch (step->kind) {
     case GRAPH_FORWARD:
-        node->type->forward(node, call);
+        if (!done)
+            node->type->forward(node, call);
         executor->forwards++;
         break;
     case GRAPH_GRADIENT: node->type->gradient(node, call); break;
-    case GRAPH_DERIVATIVE: run_derivative(node, step); break;
+    case GRAPH_DERIVATIVE:
+        if (!done)
+            run_derivative(node, step);
+        break;
     case GRAPH_APPLY:
-        if (!*ready && hooks->ready)
-            hooks->ready(hooks->user);
-        *ready = true;
-        run_apply(executor, step, hooks);
+        if (!at->ready && at->hooks->ready)
+            at->hooks->ready(at->hooks->user);
+        at->ready = true;
+        run_apply(executor, step, at->hooks);
         break;
     case GRAPH_LOAD: /* the caller filled it */
     case GRAPH_FINISH: break;
@@ -300,16 +297,17 @@ static void run_step(remat_executor *executor, prepared_step *step, const execut
 
 double executor_run(remat_executor *executor, const executor_turn *turn, const executor_hooks *hooks)
 {
-    bool ready = false;
+    walk at = {turn, hooks, !hooks->observe, false}; /* who observes wants the time of every layer */
     executor->loss = 0;
     executor->correct = 0;
     executor->forwards = 0;
     for (size_t position = 0; position < executor->count; position++) {
-        poison_map_enter(executor->poison, position);
+        prepared_step *step = &executor->steps[position];
+        poison_map_enter(executor->poison, at.fused ? step->until : position);
         uint64_t began = hooks->observe ? clock_now() : 0;
-        run_step(executor, &executor->steps[position], turn, hooks, &ready);
+        run_step(executor, step, &at);
         if (hooks->observe)
-            hooks->observe(hooks->user, position, executor->steps[position].call.again, began, clock_now());
+            hooks->observe(hooks->user, position, step->call.again, began, clock_now());
         poison_map_leave(executor->poison, position);
     }
     poison_map_open(executor->poison);

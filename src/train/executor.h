@@ -59,6 +59,10 @@ double executor_run(remat_executor *executor, const executor_turn *turn, const e
 /* How many layers ran forward in the last run, those that ran again included. */
 uint64_t executor_forwards(const remat_executor *executor);
 
+/* How many activations run with the product before them, in runs that nobody observes; observed ones run every action by
+ * itself. The bits are the same. */
+uint64_t executor_fused(const remat_executor *executor);
+
 /* After an evaluation: the rows whose largest logit is the label's. */
 uint64_t executor_correct(const remat_executor *executor);
 
