@@ -10,6 +10,13 @@ void command_parse(const struct argp *argp, int argc, char **argv, void *input)
     argp_parse(argp, argc, argv, 0, NULL, input);
 }
 
+void command_take(struct argp_state *state, const char *what, const char *argument, const char **taken)
+{
+    if (*taken)
+        argp_error(state, "one %s is enough; '%s' is a second", what, argument);
+    *taken = argument;
+}
+
 int command_fail(remat_context *context, remat_status status)
 {
     const char *message = remat_context_message(context);
@@ -17,9 +24,8 @@ int command_fail(remat_context *context, remat_status status)
     return (int)status;
 }
 
-remat_status command_open(remat_context *context, const char *path, FILE **stream, const char **name)
+remat_status command_open(const char *path, FILE **stream, const char **name)
 {
-    (void)context;
     bool standard_input = strcmp(path, "-") == 0;
     *name = standard_input ? "<stdin>" : path;
     *stream = standard_input ? stdin : fopen(path, "r");
@@ -29,24 +35,22 @@ remat_status command_open(remat_context *context, const char *path, FILE **strea
     return REMAT_IO;
 }
 
-void command_close(FILE *stream)
+remat_status command_close(remat_context *context, FILE *stream, remat_status status)
 {
-    if (stream && stream != stdin)
+    if (stream != stdin)
         fclose(stream);
+    if (status != REMAT_OK)
+        command_fail(context, status);
+    return status;
 }
 
 remat_status command_read_profile(remat_context *context, const char *path, remat_profile **profile)
 {
     FILE *stream;
     const char *name;
-    remat_status status = command_open(context, path, &stream, &name);
-    if (status != REMAT_OK)
-        return status;
-    status = remat_profile_read(context, stream, name, profile);
-    command_close(stream);
-    if (status != REMAT_OK)
-        command_fail(context, status);
-    return status;
+    remat_status status = command_open(path, &stream, &name);
+    return status == REMAT_OK ? command_close(context, stream, remat_profile_read(context, stream, name, profile))
+                              : status;
 }
 
 uint64_t command_size(struct argp_state *state, remat_context *context, const char *text)
@@ -65,6 +69,17 @@ uint64_t command_count(struct argp_state *state, remat_context *context, const c
     return count;
 }
 
+uint64_t command_number(struct argp_state *state, remat_context *context, const char *option, uint64_t most,
+                        const char *text)
+{
+    uint64_t number = command_count(state, context, text);
+    if (number == 0 && most == UINT64_MAX)
+        argp_error(state, "%s takes a number from 1 on", option);
+    if (number == 0 || number > most)
+        argp_error(state, "%s takes a number from 1 to %llu, not %s", option, (unsigned long long)most, text);
+    return number;
+}
+
 uint64_t command_batch(struct argp_state *state, remat_context *context, const char *text, bool *largest)
 {
     bool automatic = largest && strcmp(text, "auto") == 0;
@@ -78,8 +93,5 @@ uint64_t command_batch(struct argp_state *state, remat_context *context, const c
 
 unsigned command_threads(struct argp_state *state, remat_context *context, const char *text)
 {
-    uint64_t count = command_count(state, context, text);
-    if (count == 0 || count > 1024)
-        argp_error(state, "--threads takes a number from 1 to 1024, not %s", text);
-    return (unsigned)count;
+    return (unsigned)command_number(state, context, "--threads", 1024, text);
 }

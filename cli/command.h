@@ -30,20 +30,27 @@ int command_profile(remat_context *context, int argc, char **argv);
 /* Parses with argp in the way all commands do: wrong usage exits with 2. */
 void command_parse(const struct argp *argp, int argc, char **argv, void *input);
 
+/* Takes the argument of a command that has only one, called `what` in its usage. */
+void command_take(struct argp_state *state, const char *what, const char *argument, const char **taken);
+
 /* Says on stderr what the context knows of a failure; returns the exit code. */
 int command_fail(remat_context *context, remat_status status);
 
 /* Reads a profile from a path, or from standard input where the path is "-". */
 remat_status command_read_profile(remat_context *context, const char *path, remat_profile **profile);
 
-/* Opens a file for reading, "-" being standard input; `name` is what messages call it. */
-remat_status command_open(remat_context *context, const char *path, FILE **stream, const char **name);
-void command_close(FILE *stream);
+/* Opens a file for reading, "-" being standard input; `name` is what messages call it. Says on stderr what is wrong. */
+remat_status command_open(const char *path, FILE **stream, const char **name);
+/* Closes it. `status` is what reading gave: it comes back, and a failure is said on stderr. */
+remat_status command_close(remat_context *context, FILE *stream, remat_status status);
 
 /* Parses an option's size or stops with a usage error. */
 uint64_t command_size(struct argp_state *state, remat_context *context, const char *text);
 /* The same for a count. */
 uint64_t command_count(struct argp_state *state, remat_context *context, const char *text);
+/* The same for the number of an option, from 1 to `most`; UINT64_MAX: any. */
+uint64_t command_number(struct argp_state *state, remat_context *context, const char *option, uint64_t most,
+                        const char *text);
 /* And for the samples of a batch, at least 1. Where `largest` is not NULL, "auto" sets it and gives 0. */
 uint64_t command_batch(struct argp_state *state, remat_context *context, const char *text, bool *largest);
 /* And for a number of threads. */

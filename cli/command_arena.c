@@ -26,17 +26,11 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         command->limited = true;
         break;
     case 'a':
-        command->options.alignment = command_count(state, command->context, argument);
-        if (command->options.alignment == 0)
-            argp_error(state, "--alignment takes a number from 1 on");
+        command->options.alignment = command_number(state, command->context, "--alignment", UINT64_MAX, argument);
         break;
     case OPTION_EFFORT: command->options.effort = command_count(state, command->context, argument); break;
     case OPTION_JSON: command->json = true; break;
-    case ARGP_KEY_ARG:
-        if (command->file)
-            argp_error(state, "one FILE is enough; '%s' is a second", argument);
-        command->file = argument;
-        break;
+    case ARGP_KEY_ARG: command_take(state, "FILE", argument, &command->file); break;
     case ARGP_KEY_END:
         if (!command->file)
             argp_error(state, "FILE is missing: a CSV of lifetimes, or - for standard input");
@@ -47,31 +41,23 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 }
 
 static const struct argp argp = {
-    options,
-    parse,
-    "FILE",
-    "Give the tensors of FILE their places in one piece of memory: tensors alive at the same time never share bytes, "
-    "and "
-    "all together need as few as can be found. FILE is a CSV with the columns id, lower, upper and size; a tensor "
-    "lives "
-    "from lower until just before upper. The rows come back with a column offset.\v"
-    "Example:\n  remat arena lifetimes.csv > placed.csv\n  remat arena lifetimes.csv --alignment 64 --json",
-    NULL,
-    NULL,
-    NULL};
+    .options = options,
+    .parser = parse,
+    .args_doc = "FILE",
+    .doc = "Give the tensors of FILE their places in one piece of memory: tensors alive at the same time never "
+           "share bytes, and all together need as few as can be found. FILE is a CSV with the columns id, lower, "
+           "upper and size; a tensor lives from lower until just before upper. The rows come back with a column "
+           "offset.\v"
+           "Example:\n  remat arena lifetimes.csv > placed.csv\n  remat arena lifetimes.csv --alignment 64 --json",
+};
 
 static remat_status read_table(remat_context *context, const char *path, remat_lifetime_table **table)
 {
     FILE *stream;
     const char *name;
-    remat_status status = command_open(context, path, &stream, &name);
-    if (status != REMAT_OK)
-        return status;
-    status = remat_lifetime_table_read(context, stream, name, table);
-    command_close(stream);
-    if (status != REMAT_OK)
-        command_fail(context, status);
-    return status;
+    remat_status status = command_open(path, &stream, &name);
+    return status == REMAT_OK ? command_close(context, stream, remat_lifetime_table_read(context, stream, name, table))
+                              : status;
 }
 
 static void print_words(const remat_lifetime_table *table, const remat_arena_result *result)

@@ -37,9 +37,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     bench_command *command = state->input;
     switch (key) {
     case OPTION_STEPS:
-        command->steps = command_count(state, command->given.context, argument);
-        if (command->steps == 0)
-            argp_error(state, "--steps takes a number from 1 on");
+        command->steps = command_number(state, command->given.context, "--steps", UINT64_MAX, argument);
         break;
     default: return model_options_parse(key, argument, state);
     }

@@ -21,11 +21,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     switch (key) {
     case 'p': command->profile = argument; break;
     case OPTION_JSON: command->json = true; break;
-    case ARGP_KEY_ARG:
-        if (command->plan)
-            argp_error(state, "one PLAN is enough; '%s' is a second", argument);
-        command->plan = argument;
-        break;
+    case ARGP_KEY_ARG: command_take(state, "PLAN", argument, &command->plan); break;
     case ARGP_KEY_END:
         if (!command->plan)
             argp_error(state, "PLAN is missing: a plan file, or - for standard input");
@@ -40,15 +36,14 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 }
 
 static const struct argp argp = {
-    options,
-    parse,
-    "PLAN",
-    "Replay the schedule of PLAN step by step and compare what it comes to with what the plan states. Exits with 7 "
-    "and names the step, figure or layer where something is wrong.\v"
-    "Example:\n  remat plan profile.json --budget 64MiB -o plan.json\n  remat check plan.json --profile profile.json",
-    NULL,
-    NULL,
-    NULL};
+    .options = options,
+    .parser = parse,
+    .args_doc = "PLAN",
+    .doc = "Replay the schedule of PLAN step by step and compare what it comes to with what the plan states. "
+           "Exits with 7 and names the step, figure or layer where something is wrong.\v"
+           "Example:\n  remat plan profile.json --budget 64MiB -o plan.json\n"
+           "  remat check plan.json --profile profile.json",
+};
 
 static void print_figures(const remat_figures *figures, bool json)
 {
@@ -88,18 +83,14 @@ int command_check(remat_context *context, int argc, char **argv)
     remat_status status = read_profile(context, command.profile, &profile);
     if (status != REMAT_OK)
         return (int)status;
-    FILE *stream = NULL;
+    FILE *stream;
     const char *name;
-    status = command_open(context, command.plan, &stream, &name);
-    if (status == REMAT_OK) {
-        remat_figures figures;
-        status = remat_plan_check(context, stream, name, profile, &figures);
-        if (status == REMAT_OK)
-            print_figures(&figures, command.json);
-        else
-            command_fail(context, status);
-    }
-    command_close(stream);
+    remat_figures figures;
+    status = command_open(command.plan, &stream, &name);
+    if (status == REMAT_OK)
+        status = command_close(context, stream, remat_plan_check(context, stream, name, profile, &figures));
+    if (status == REMAT_OK)
+        print_figures(&figures, command.json);
     remat_profile_destroy(profile);
     return (int)status;
 }

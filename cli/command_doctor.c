@@ -22,15 +22,13 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 }
 
 static const struct argp argp = {
-    options,
-    parse,
-    "",
-    "Say what was found on this machine: the processor and what the kernels make of it, memory and the limits on it, "
-    "and the libraries in use. Good to have in a report of a problem.\v"
-    "Example:\n  remat doctor\n  remat doctor --json",
-    NULL,
-    NULL,
-    NULL};
+    .options = options,
+    .parser = parse,
+    .args_doc = "",
+    .doc = "Say what was found on this machine: the processor and what the kernels make of it, memory and the "
+           "limits on it, and the libraries in use. Good to have in a report of a problem.\v"
+           "Example:\n  remat doctor\n  remat doctor --json",
+};
 
 /* One finding; `advice` is NULL where there is nothing to say. */
 typedef struct finding {

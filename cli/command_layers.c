@@ -14,25 +14,20 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     layers_command *command = state->input;
     switch (key) {
     case OPTION_JSON: command->json = true; break;
-    case ARGP_KEY_ARG:
-        if (command->type)
-            argp_error(state, "one TYPE is enough; '%s' is a second", argument);
-        command->type = argument;
-        break;
+    case ARGP_KEY_ARG: command_take(state, "TYPE", argument, &command->type); break;
     default: return ARGP_ERR_UNKNOWN;
     }
     return 0;
 }
 
-static const struct argp argp = {options,
-                                 parse,
-                                 "[TYPE]",
-                                 "List the layer types that a model can be made of; with TYPE, what that one reads and "
-                                 "the properties it takes, with their defaults.\v"
-                                 "Example:\n  remat layers\n  remat layers conv2d",
-                                 NULL,
-                                 NULL,
-                                 NULL};
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "[TYPE]",
+    .doc = "List the layer types that a model can be made of; with TYPE, what that one reads and the properties "
+           "it takes, with their defaults.\v"
+           "Example:\n  remat layers\n  remat layers conv2d",
+};
 
 int command_layers(remat_context *context, int argc, char **argv)
 {

@@ -81,11 +81,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case OPTION_PROFILE: command->profile = argument; break;
     case OPTION_PROFILE_OUT: command->profile_output = argument; break;
     case OPTION_BATCH: command->batch = command_batch(state, command->context, argument, NULL); break;
-    case ARGP_KEY_ARG:
-        if (command->file)
-            argp_error(state, "one FILE is enough; '%s' is a second", argument);
-        command->file = argument;
-        break;
+    case ARGP_KEY_ARG: command_take(state, "FILE", argument, &command->file); break;
     case ARGP_KEY_END:
         if (!command->file)
             argp_error(state, "FILE is missing: a profile, a model, or - for standard input");
@@ -126,14 +122,14 @@ static char *help_filter(int key, const char *text, void *input)
 }
 
 static const struct argp argp = {
-    options,
-    parse,
-    "FILE",
-    "Decide which layers of FILE, a profile or a model, to keep and which to recompute. A model is planned as `remat "
-    "train` would train it; the plan is one of its chain of pieces, and `remat train --plan` runs it.\v",
-    NULL,
-    help_filter,
-    NULL};
+    .options = options,
+    .parser = parse,
+    .args_doc = "FILE",
+    .doc = "Decide which layers of FILE, a profile or a model, to keep and which to recompute. A model is planned "
+           "as `remat train` would train it; the plan is one of its chain of pieces, and `remat train --plan` "
+           "runs it.\v",
+    .help_filter = help_filter,
+};
 
 static remat_status show(const plan_command *command, const remat_profile *profile, const remat_plan *plan)
 {

@@ -24,9 +24,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     switch (key) {
     case OPTION_CLASSES: command->classes = true; break;
     case OPTION_SAMPLES:
-        command->samples = command_count(state, command->given.context, argument);
-        if (command->samples == 0)
-            argp_error(state, "--samples takes a number from 1 on");
+        command->samples = command_number(state, command->given.context, "--samples", UINT64_MAX, argument);
         break;
     default: return model_options_parse(key, argument, state);
     }

@@ -21,13 +21,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     profile_command *command = state->input;
     switch (key) {
     case 'o': command->output = argument; break;
-    case OPTION_REPEATS: {
-        uint64_t repeats = command_count(state, command->given.context, argument);
-        if (repeats == 0 || repeats > 10000)
-            argp_error(state, "--repeats takes a number from 1 to 10000, not %s", argument);
-        command->repeats = (unsigned)repeats;
+    case OPTION_REPEATS:
+        command->repeats = (unsigned)command_number(state, command->given.context, "--repeats", 10000, argument);
         break;
-    }
     default: return model_options_parse(key, argument, state);
     }
     return 0;

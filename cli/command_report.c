@@ -81,21 +81,17 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 }
 
 static const struct argp argp = {
-    options,
-    parse,
-    "FILE [FILE...]",
-    "Make one HTML page of the FILEs, profiles, plans, models and logs of runs, that opens in any browser without a "
-    "network: "
-    "memory over "
-    "time, the arena, the curve of cost over memory, the layers. Several FILEs are set side by side.\v"
-    "Example:\n  remat plan profile.json --budget 64MiB -o plan.json\n"
-    "  remat report plan.json --profile profile.json -o page.html\n"
-    "  remat report profile.json plan.json -o both.html\n"
-    "  remat report model.ini --budget 300MiB -o model.html\n"
-    "  remat report run.log -o run.html",
-    NULL,
-    NULL,
-    NULL};
+    .options = options,
+    .parser = parse,
+    .args_doc = "FILE [FILE...]",
+    .doc = "Make one HTML page of the FILEs, profiles, plans, models and logs of runs, that opens in any browser "
+           "without a network: memory over time, the arena, the curve of cost over memory, the layers. Several "
+           "FILEs are set side by side.\v"
+           "Example:\n  remat plan profile.json --budget 64MiB -o plan.json\n"
+           "  remat report plan.json --profile profile.json -o page.html\n"
+           "  remat report profile.json plan.json -o both.html\n"
+           "  remat report model.ini --budget 300MiB -o model.html\n  remat report run.log -o run.html",
+};
 
 /* ---- reading ---- */
 

@@ -15,8 +15,7 @@ enum {
     OPTION_ALL,
     OPTION_PLOT,
     OPTION_PROFILE,
-    OPTION_BATCH,
-    ROWS_SHOWN = 24
+    OPTION_BATCH
 };
 
 typedef struct sweep_command {
@@ -53,11 +52,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case OPTION_LOSSY: command->options.allow_lossy = true; break;
     case OPTION_METHOD: command->options.method = argument; break;
     case OPTION_THREADS: command->options.threads = command_threads(state, command->context, argument); break;
-    case ARGP_KEY_ARG:
-        if (command->file)
-            argp_error(state, "one FILE is enough; '%s' is a second", argument);
-        command->file = argument;
-        break;
+    case ARGP_KEY_ARG: command_take(state, "FILE", argument, &command->file); break;
     case ARGP_KEY_END:
         if (!command->file)
             argp_error(state, "FILE is missing: a profile, a model, or - for standard input");
@@ -72,17 +67,15 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 }
 
 static const struct argp argp = {
-    options,
-    parse,
-    "FILE",
-    "Show the whole curve of cost over memory of FILE, a profile or a model: for each point "
-    "the smallest peak, or total memory, at which that cost can "
-    "be had. Each point is a plan: 'remat plan FILE --budget PEAK' makes it.\v"
-    "Example:\n  remat sweep profile.json\n  remat sweep profile.json --csv > curve.csv\n  "
-    "remat sweep model.ini --profile costs.json",
-    NULL,
-    NULL,
-    NULL};
+    .options = options,
+    .parser = parse,
+    .args_doc = "FILE",
+    .doc = "Show the whole curve of cost over memory of FILE, a profile or a model: for each point the smallest "
+           "peak, or total memory, at which that cost can be had. Each point is a plan: 'remat plan FILE --budget "
+           "PEAK' makes it.\v"
+           "Example:\n  remat sweep profile.json\n  remat sweep profile.json --csv > curve.csv\n"
+           "  remat sweep model.ini --profile costs.json",
+};
 
 typedef struct figures {
     uint64_t base_cost, base_peak;
@@ -94,14 +87,6 @@ static double overhead(const figures *base, remat_sweep_point point)
                            : 0.0;
 }
 
-/* Rows of the table: both ends, the knee, and what lies evenly between. */
-static bool shown(size_t i, size_t count, size_t knee, bool all)
-{
-    if (all || count <= ROWS_SHOWN || i == 0 || i == knee || i + 1 == count)
-        return true;
-    return i * (ROWS_SHOWN - 1) / (count - 1) != (i + 1) * (ROWS_SHOWN - 1) / (count - 1);
-}
-
 static void print_table(const remat_profile *profile, const remat_sweep *sweep, const figures *base, bool all)
 {
     size_t count = remat_sweep_count(sweep), knee = remat_sweep_knee(sweep), rows = 0;
@@ -111,7 +96,7 @@ static void print_table(const remat_profile *profile, const remat_sweep *sweep, 
            count, count == 1 ? "" : "s", remat_sweep_method(sweep));
     printf("%20s %11s %9s  %20s %9s\n", "peak bytes", "", "of all", *unit ? unit : "cost", "more");
     for (size_t i = 0; i < count; i++) {
-        if (!shown(i, count, knee, all))
+        if (!all && !sweep_row_is_shown(i, count, knee))
             continue;
         remat_sweep_point point = remat_sweep_get(sweep, i);
         char bytes[REMAT_COUNT_TEXT], size[REMAT_SIZE_TEXT], cost[REMAT_COUNT_TEXT];
@@ -122,9 +107,7 @@ static void print_table(const remat_profile *profile, const remat_sweep *sweep, 
         rows++;
     }
     if (rows < count)
-        printf(count - rows == 1 ? "\n%zu more plan lies between these; --all shows it\n"
-                                 : "\n%zu more plans lie between these; --all shows them\n",
-               count - rows);
+        sweep_rest_print(count - rows);
 }
 
 static void print_json(const remat_sweep *sweep, const figures *base)
@@ -144,11 +127,12 @@ static void print_json(const remat_sweep *sweep, const figures *base)
 
 static void print_csv(const remat_sweep *sweep, const figures *base)
 {
+    size_t knee = remat_sweep_knee(sweep);
     printf("peak_bytes,total_cost,overhead_percent,knee\n");
     for (size_t i = 0; i < remat_sweep_count(sweep); i++) {
         remat_sweep_point point = remat_sweep_get(sweep, i);
         printf("%llu,%llu,%.4f,%d\n", (unsigned long long)point.peak_bytes, (unsigned long long)point.total_cost,
-               overhead(base, point), i == remat_sweep_knee(sweep));
+               overhead(base, point), i == knee);
     }
 }
 

@@ -6,7 +6,7 @@ remat_status file_bytes_read(remat_context *context, const char *path, file_byte
 {
     FILE *stream;
     *file = (file_bytes){0};
-    remat_status status = command_open(context, path, &stream, &file->name);
+    remat_status status = command_open(path, &stream, &file->name);
     if (status != REMAT_OK)
         return status;
     FILE *copy = open_memstream(&file->bytes, &file->count);
@@ -17,7 +17,7 @@ remat_status file_bytes_read(remat_context *context, const char *path, file_byte
     bool failed = !copy || ferror(stream) || ferror(copy);
     if (copy)
         failed |= fclose(copy) != 0;
-    command_close(stream);
+    command_close(context, stream, REMAT_OK);
     if (!failed)
         return REMAT_OK;
     fprintf(stderr, "remat: %s: cannot be read\n", file->name);

@@ -34,14 +34,8 @@ remat_status model_file_read_model(remat_context *context, const char *path, rem
     FILE *stream;
     const char *name;
     *model = NULL;
-    remat_status status = command_open(context, path, &stream, &name);
-    if (status != REMAT_OK)
-        return status;
-    status = remat_model_read(context, stream, name, model);
-    command_close(stream);
-    if (status != REMAT_OK)
-        command_fail(context, status);
-    return status;
+    remat_status status = command_open(path, &stream, &name);
+    return status == REMAT_OK ? command_close(context, stream, remat_model_read(context, stream, name, model)) : status;
 }
 
 remat_status model_file_set_batch(remat_model *model, uint64_t batch)

@@ -7,13 +7,6 @@ void model_options_init(remat_context *context, model_options *given)
     remat_train_options_init(&given->train);
 }
 
-static void take_file(model_options *given, const char *argument, struct argp_state *state)
-{
-    if (given->file)
-        argp_error(state, "one MODEL.ini is enough; '%s' is a second", argument);
-    given->file = argument;
-}
-
 static void need(const model_options *given, struct argp_state *state)
 {
     if (!given->file)
@@ -38,7 +31,7 @@ error_t model_options_parse(int key, char *argument, struct argp_state *state)
     case MODEL_PROFILE: train->profile_path = argument; break;
     case MODEL_KERNELS: train->kernels = argument; break;
     case MODEL_JSON: given->json = true; break;
-    case ARGP_KEY_ARG: take_file(given, argument, state); break;
+    case ARGP_KEY_ARG: command_take(state, "MODEL.ini", argument, &given->file); break;
     case ARGP_KEY_END: need(given, state); break;
     default: return ARGP_ERR_UNKNOWN;
     }

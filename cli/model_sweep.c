@@ -25,33 +25,18 @@ static double overhead(const curve *shown, const remat_train_point *point)
     return percent(point->cost, shown->figures.keep_all_cost) - 100;
 }
 
-/* The point farthest below the line between the two ends, as for profiles. */
-static size_t find_knee(const remat_train_point *points, size_t count)
+bool sweep_row_is_shown(size_t i, size_t count, size_t knee)
 {
-    size_t knee = 0;
-    double deepest = 0;
-    if (count < 2)
-        return 0;
-    double width = (double)(points[count - 1].total_bytes - points[0].total_bytes);
-    double height = (double)points[0].cost - (double)points[count - 1].cost;
-    for (size_t i = 0; i < count && width > 0 && height > 0; i++) {
-        double right = (double)(points[i].total_bytes - points[0].total_bytes) / width;
-        double depth = ((double)points[0].cost - (double)points[i].cost) / height - right;
-        if (depth > deepest) {
-            deepest = depth;
-            knee = i;
-        }
-    }
-    return knee;
+    if (count <= ROWS_SHOWN || i == 0 || i == knee || i + 1 == count)
+        return true;
+    return i * (ROWS_SHOWN - 1) / (count - 1) != (i + 1) * (ROWS_SHOWN - 1) / (count - 1);
 }
 
-/* Rows of the table: both ends, the knee, and what lies evenly between. */
-static bool is_shown(const curve *shown, size_t i)
+void sweep_rest_print(size_t hidden)
 {
-    size_t last = shown->count - 1;
-    if (shown->all || shown->count <= ROWS_SHOWN || i == 0 || i == shown->knee || i == last)
-        return true;
-    return i * (ROWS_SHOWN - 1) / last != (i + 1) * (ROWS_SHOWN - 1) / last;
+    printf(hidden == 1 ? "\n%zu more plan lies between these; --all shows it\n"
+                       : "\n%zu more plans lie between these; --all shows them\n",
+           hidden);
 }
 
 static void print_table(const curve *shown)
@@ -62,7 +47,7 @@ static void print_table(const curve *shown)
            shown->timed ? "measured" : "modelled");
     printf("%16s %11s %11s %9s %12s %9s %7s\n", "total bytes", "", "arena", "of all", "step", "more", "again");
     for (size_t i = 0; i < shown->count; i++) {
-        if (!is_shown(shown, i))
+        if (!shown->all && !sweep_row_is_shown(i, shown->count, shown->knee))
             continue;
         rows++;
         const remat_train_point *point = &shown->points[i];
@@ -73,10 +58,10 @@ static void print_table(const curve *shown)
                overhead(shown, point), (unsigned long long)point->recomputed, i == shown->knee ? "  knee" : "");
     }
     if (rows < shown->count)
-        printf(shown->count - rows == 1 ? "\n%zu more plan lies between these; --all shows it"
-                                        : "\n%zu more plans lie between these; --all shows them",
-               shown->count - rows);
-    printf("\nEach row is a plan: --budget with its total makes it. 'again' counts layers that run forward again.\n");
+        sweep_rest_print(shown->count - rows);
+    else
+        putchar('\n');
+    printf("Each row is a plan: --budget with its total makes it. 'again' counts layers that run forward again.\n");
     if (!shown->timed)
         printf("Without --profile the times are modelled: only their proportions mean something.\n");
 }
@@ -132,7 +117,7 @@ int model_sweep_show(remat_context *context, remat_model *model, const remat_tra
         status = remat_trainer_curve(trainer, &shown.points, &shown.count);
     if (status == REMAT_OK) {
         remat_trainer_get_figures(trainer, &shown.figures);
-        shown.knee = find_knee(shown.points, shown.count);
+        shown.knee = remat_trainer_knee(trainer);
         shown.keep_all_bytes =
             shown.figures.total_bytes - shown.figures.arena_bytes + shown.figures.keep_all_arena_bytes;
         if (format == SWEEP_JSON)

@@ -118,6 +118,9 @@ typedef struct remat_train_point {
 } remat_train_point;
 remat_status remat_trainer_curve(remat_trainer *trainer, const remat_train_point **points, size_t *count);
 
+/* The position of that curve where it bends most, as remat_sweep_knee finds it; 0 before the curve was asked for. */
+size_t remat_trainer_knee(const remat_trainer *trainer);
+
 /* The largest batch size whose training fits `options->budget_bytes`, by the same planner, and without plan_only is no
  * larger than the data. REMAT_INFEASIBLE where not even one sample does. */
 remat_status remat_train_largest_batch(remat_model *model, const remat_train_options *options, uint64_t *batch);

@@ -36,3 +36,19 @@ remat_status remat_sort(remat_context *context, uint32_t *items, size_t count, r
     remat_release(context, spare, count, sizeof *spare);
     return REMAT_OK;
 }
+
+remat_status remat_order(remat_context *context, size_t count, remat_before_fn before, const void *user,
+                         uint32_t **order)
+{
+    *order = remat_alloc(context, count, sizeof **order);
+    if (!*order)
+        return REMAT_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        (*order)[i] = (uint32_t)i;
+    remat_status status = remat_sort(context, *order, count, before, user);
+    if (status != REMAT_OK) {
+        remat_release(context, *order, count, sizeof **order);
+        *order = NULL;
+    }
+    return status;
+}

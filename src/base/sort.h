@@ -13,4 +13,8 @@ typedef bool (*remat_before_fn)(const void *user, uint32_t a, uint32_t b);
 remat_status remat_sort(remat_context *context, uint32_t *items, size_t count, remat_before_fn before,
                         const void *user);
 
+/* The numbers from 0 to count - 1, sorted; the caller releases them. */
+remat_status remat_order(remat_context *context, size_t count, remat_before_fn before, const void *user,
+                         uint32_t **order);
+
 #endif

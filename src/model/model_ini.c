@@ -4,9 +4,9 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/input.h"
 #include "layers/layer_names.h"
 
-#include <errno.h>
 #include <string.h>
 
 typedef struct file_reader {
@@ -331,9 +331,8 @@ remat_status remat_model_read(remat_context *context, FILE *stream, const char *
 remat_status remat_model_load(remat_context *context, const char *path, remat_model **model)
 {
     *model = NULL;
-    FILE *stream = fopen(path, "r");
-    if (!stream)
-        return remat_fail(context, REMAT_IO, NULL, "%s: cannot be opened: %s", path, strerror(errno));
+    FILE *stream;
+    REMAT_TRY(input_open(context, path, &stream));
     remat_status status = remat_model_read(context, stream, path, model);
     fclose(stream);
     return status;

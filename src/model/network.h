@@ -23,7 +23,8 @@ typedef struct network_parameter {
     const char *name; /* "fc1.weight"; belongs to the network */
     layer_parameter about;
     uint64_t values;
-    uint32_t layer; /* the first that has it */
+    uint64_t offset; /* of its bytes where all parameters lie in one area: a multiple of 64 */
+    uint32_t layer;  /* the first that has it */
 } network_parameter;
 
 typedef enum network_purpose {
@@ -39,6 +40,7 @@ typedef struct remat_network {
     size_t layer_count;
     network_parameter *parameters;
     size_t parameter_count;
+    uint64_t parameter_bytes; /* of that area */
     uint32_t block_count;
     const char **block_names;
     bool has_labels, integer_labels;

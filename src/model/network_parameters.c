@@ -13,7 +13,6 @@ static const uint64_t MOST_BYTES = REMAT_LIMIT / 16; /* weights, moments and gra
 typedef struct numbering {
     network_builder *builder;
     size_t capacity;
-    uint64_t bytes;         /* of all so far */
     uint32_t *first_layers; /* for each described layer its first in the network, NETWORK_NONE where it has none yet */
 } numbering;
 
@@ -39,8 +38,9 @@ static remat_status add_parameter(numbering *numbers, uint32_t layer, const laye
     for (uint32_t i = 0; i < about->rank; i++)
         fits = fits && remat_multiply(parameter.values, about->dims[i], &parameter.values);
     uint64_t bytes = 0;
+    parameter.offset = network->parameter_bytes;
     fits = fits && remat_multiply(parameter.values, sizeof(real), &bytes) && remat_add(&bytes, 63) &&
-           remat_add(&numbers->bytes, bytes) && numbers->bytes < MOST_BYTES;
+           remat_add(&network->parameter_bytes, bytes & ~(uint64_t)63) && network->parameter_bytes < MOST_BYTES;
     if (!fits || network->parameter_count == MOST_PARAMETERS)
         return remat_fail(builder->context, REMAT_INVALID, NULL, "%s: too large, or too many parameters", about->name);
     parameter.name = model_pool_join(builder->pool, (const char *const[]){node->name, ".", about->name, NULL});

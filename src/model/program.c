@@ -8,14 +8,6 @@
 #include "base/error.h"
 #include "model/program_builder.h"
 
-uint64_t network_parameter_bytes(const remat_network *network)
-{
-    uint64_t bytes = 0;
-    for (size_t p = 0; p < network->parameter_count; p++)
-        bytes += (network->parameters[p].values * sizeof(real) + 63) & ~(uint64_t)63;
-    return bytes;
-}
-
 void program_destroy(remat_program *program)
 {
     if (!program)

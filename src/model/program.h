@@ -58,7 +58,4 @@ remat_status program_set_costs(remat_program *program, const remat_profile *prof
 /* How long an action may take, in nanoseconds, where nothing was measured. */
 uint64_t program_modelled_cost(uint64_t flops, uint64_t bytes);
 
-/* Bytes of a tensor that is no part of the arena. */
-uint64_t network_parameter_bytes(const remat_network *network); /* trained and statistics, each rounded up to 64 */
-
 #endif

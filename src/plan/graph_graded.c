@@ -175,14 +175,8 @@ static remat_status grade(grader *g)
     if (!g->modes || !g->repaired || !g->steps)
         return REMAT_NO_MEMORY;
     REMAT_TRY(find_moves(g));
-    g->order = remat_alloc(context, g->move_count, sizeof *g->order);
-    if (!g->order)
-        return REMAT_NO_MEMORY;
-    for (uint32_t i = 0; i < g->move_count; i++)
-        g->order[i] = i;
-    remat_status status = remat_sort(context, g->order, g->move_count, move_before, g);
-    if (status == REMAT_OK)
-        status = walk_moves(g);
+    REMAT_TRY(remat_order(context, g->move_count, move_before, g, &g->order));
+    remat_status status = walk_moves(g);
     remat_release(context, g->order, g->move_count, sizeof *g->order);
     return status;
 }

@@ -17,9 +17,9 @@ staircase stairs_nothing(void)
     return (staircase){memory, cost, 1};
 }
 
-size_t stairs_at(staircase stairs, uint64_t limit)
+/* The last corner with memory <= limit, where memory[low] <= limit < memory[high]. */
+static size_t last_between(staircase stairs, size_t low, size_t high, uint64_t limit)
 {
-    size_t low = 0, high = stairs.count; /* memory[low] <= limit < memory[high] */
     while (high - low > 1) {
         size_t middle = (low + high) / 2;
         if (stairs.memory[middle] <= limit)
@@ -28,6 +28,11 @@ size_t stairs_at(staircase stairs, uint64_t limit)
             high = middle;
     }
     return low;
+}
+
+size_t stairs_at(staircase stairs, uint64_t limit)
+{
+    return last_between(stairs, 0, stairs.count, limit);
 }
 
 remat_status envelope_allocate(remat_context *context, size_t most_corners, staircase_envelope *envelope)
@@ -98,15 +103,7 @@ static size_t advance(staircase stairs, size_t from, uint64_t limit)
         low += step;
         step *= 2;
     }
-    size_t high = low + step < stairs.count ? low + step : stairs.count;
-    while (high - low > 1) {
-        size_t middle = (low + high) / 2;
-        if (stairs.memory[middle] <= limit)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    return last_between(stairs, low, low + step < stairs.count ? low + step : stairs.count, limit);
 }
 
 /* Where a comparison of an offer with the envelope stands. */

@@ -1,11 +1,9 @@
 #include "plan/plan_reader.h"
 
 #include "base/alloc.h"
+#include "base/input.h"
 #include "plan/lower_bound.h"
 #include "plan/optimal_method.h"
-
-#include <errno.h>
-#include <string.h>
 
 /* ---- what a file states against what its schedule comes to ---- */
 
@@ -195,11 +193,8 @@ remat_status remat_plan_read(remat_context *context, FILE *stream, const char *n
 remat_status remat_plan_load(remat_context *context, const char *path, const remat_profile *profile, remat_plan **plan)
 {
     *plan = NULL;
-    remat_place place = REMAT_PLACE_NOWHERE;
-    place.file = path;
-    FILE *stream = fopen(path, "r");
-    if (!stream)
-        return remat_fail(context, REMAT_IO, &place, "cannot be opened: %s", strerror(errno));
+    FILE *stream;
+    REMAT_TRY(input_open(context, path, &stream));
     remat_status status = remat_plan_read(context, stream, path, profile, plan);
     fclose(stream);
     return status;

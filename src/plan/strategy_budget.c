@@ -59,15 +59,12 @@ remat_status strategy_budget(const plan_request *request, plan_draft *draft)
         return remat_fail(request->context, REMAT_INVALID, NULL, "the strategy 'budget' needs a budget");
     size_t n = request->chain->layer_count, length = 0;
     REMAT_TRY(plan_draft_marks(request, draft));
-    uint32_t *order = remat_alloc(request->context, n, sizeof *order);
-    if (!order)
-        return REMAT_NO_MEMORY;
-    for (size_t i = 0; i < n; i++)
-        order[i] = (uint32_t)i;
-    remat_status status = remat_sort(request->context, order, n, frees_more, request->chain->layers);
-    if (status == REMAT_OK && request->options->count == REMAT_COUNT_KEPT)
+    uint32_t *order;
+    REMAT_TRY(remat_order(request->context, n, frees_more, request->chain->layers, &order));
+    remat_status status = REMAT_OK;
+    if (request->options->count == REMAT_COUNT_KEPT)
         shortest_by_kept(request, order, draft, &length);
-    else if (status == REMAT_OK)
+    else
         status = shortest_by_peak(request, order, draft, &length);
     for (size_t i = 0; status == REMAT_OK && i < length; i++)
         draft->marks[order[i]] = MARK_RECOMPUTE;

@@ -15,14 +15,10 @@ remat_status strategy_largest(const plan_request *request, plan_draft *draft)
 {
     size_t n = request->chain->layer_count;
     REMAT_TRY(plan_draft_marks(request, draft));
-    uint32_t *order = remat_alloc(request->context, n, sizeof *order);
-    if (!order)
-        return REMAT_NO_MEMORY;
-    for (size_t i = 0; i < n; i++)
-        order[i] = (uint32_t)i;
-    remat_status status = remat_sort(request->context, order, n, larger, request->chain->layers);
-    for (size_t i = 0; status == REMAT_OK && i < n && i < request->count; i++)
+    uint32_t *order;
+    REMAT_TRY(remat_order(request->context, n, larger, request->chain->layers, &order));
+    for (size_t i = 0; i < n && i < request->count; i++)
         draft->marks[order[i]] = MARK_RECOMPUTE;
     remat_release(request->context, order, n, sizeof *order);
-    return status;
+    return REMAT_OK;
 }

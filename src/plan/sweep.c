@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/options.h"
+#include "plan/curve_knee.h"
 #include "plan/exhaustive.h"
 #include "plan/optimal_method.h"
 #include "plan/optimal_solve.h"
@@ -130,23 +131,14 @@ const char *remat_sweep_method(const remat_sweep *sweep)
     return optimal_method_name(sweep->method);
 }
 
+static remat_sweep_point point_at(const void *sweep, size_t position)
+{
+    return remat_sweep_get(sweep, position);
+}
+
 size_t remat_sweep_knee(const remat_sweep *sweep)
 {
-    if (sweep->count == 0)
-        return 0;
-    remat_sweep_point first = sweep->points[0], last = sweep->points[sweep->count - 1];
-    double width = (double)(last.peak_bytes - first.peak_bytes), height = (double)(first.total_cost - last.total_cost);
-    size_t knee = 0;
-    double deepest = 0;
-    for (size_t i = 0; i < sweep->count && width > 0 && height > 0; i++) {
-        double right = (double)(sweep->points[i].peak_bytes - first.peak_bytes) / width;
-        double down = (double)(first.total_cost - sweep->points[i].total_cost) / height;
-        if (down - right > deepest) {
-            deepest = down - right;
-            knee = i;
-        }
-    }
-    return knee;
+    return curve_knee(point_at, sweep, sweep->count);
 }
 
 remat_status remat_sweep_plan(const remat_sweep *sweep, size_t position, remat_plan **plan)

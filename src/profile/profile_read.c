@@ -1,6 +1,7 @@
 #include "profile/profile_read.h"
 
-#include <errno.h>
+#include "base/input.h"
+
 #include <string.h>
 
 const profile_field remat_profile_fields[PROFILE_FIELD_COUNT] = {
@@ -80,11 +81,8 @@ remat_status remat_profile_read(remat_context *context, FILE *stream, const char
 remat_status remat_profile_load(remat_context *context, const char *path, remat_profile **profile)
 {
     *profile = NULL;
-    remat_place place = REMAT_PLACE_NOWHERE;
-    place.file = path;
-    FILE *stream = fopen(path, "r");
-    if (!stream)
-        return remat_fail(context, REMAT_IO, &place, "cannot be opened: %s", strerror(errno));
+    FILE *stream;
+    REMAT_TRY(input_open(context, path, &stream));
     remat_status status = remat_profile_read(context, stream, path, profile);
     fclose(stream);
     return status;

@@ -35,6 +35,14 @@ void document_number(report_document *document, const char *key, uint64_t number
 void document_real(report_document *document, const char *key, double number); /* null where it is not finite */
 void document_text(report_document *document, const char *key, const char *text);
 void document_bool(report_document *document, const char *key, bool value);
+/* An array: `value`, an expression of i, for each i below `count`; `write` is one of the functions above. */
+#define DOCUMENT_COLUMN(document, key, count, write, value) \
+    do {                                                    \
+        document_open(document, key, '[');                  \
+        for (size_t i = 0; i < (count); i++)                \
+            write(document, NULL, value);                   \
+        document_close(document, ']');                      \
+    } while (0)
 /* A text of plain ASCII letters, added to one at a time: begin, letters, end. */
 void document_letters_begin(report_document *document, const char *key);
 void document_letter(report_document *document, char letter);

@@ -99,16 +99,11 @@ static void write_layers(const stated_plan *plan)
 {
     report_document *to = plan->to;
     document_open(to, "layers", '{');
-#define COLUMN(key, write, value)                  \
-    document_open(to, key, '[');                   \
-    for (size_t i = 0; i < plan->layer_count; i++) \
-        write(to, NULL, value);                    \
-    document_close(to, ']')
-    COLUMN("index", document_number, plan->layers[i].index);
-    COLUMN("name", document_text, plan->layers[i].name ? plan->layers[i].name : "");
-    COLUMN("decision", document_text, plan->layers[i].decision ? plan->layers[i].decision : "");
-    COLUMN("forwards", document_number, plan->layers[i].forwards);
-#undef COLUMN
+    DOCUMENT_COLUMN(to, "index", plan->layer_count, document_number, plan->layers[i].index);
+    DOCUMENT_COLUMN(to, "name", plan->layer_count, document_text, plan->layers[i].name ? plan->layers[i].name : "");
+    DOCUMENT_COLUMN(to, "decision", plan->layer_count, document_text,
+                    plan->layers[i].decision ? plan->layers[i].decision : "");
+    DOCUMENT_COLUMN(to, "forwards", plan->layer_count, document_number, plan->layers[i].forwards);
     document_close(to, '}');
 }
 

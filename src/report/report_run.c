@@ -100,14 +100,9 @@ static void write_series(report_document *to, const run_record *record, run_seri
         return;
     document_open(to, NULL, '{');
     document_text(to, "name", which == TRAINING_LOSS ? "training" : "validation");
-    document_open(to, "step", '[');
-    for (size_t i = 0; i < count; i++)
-        document_number(to, NULL, which == TRAINING_LOSS ? record->steps[i].step : record->validations[i].step);
-    document_close(to, ']');
-    document_open(to, "value", '[');
-    for (size_t i = 0; i < count; i++)
-        document_real(to, NULL, series_value(record, which, i));
-    document_close(to, ']');
+    DOCUMENT_COLUMN(to, "step", count, document_number,
+                    which == TRAINING_LOSS ? record->steps[i].step : record->validations[i].step);
+    DOCUMENT_COLUMN(to, "value", count, document_real, series_value(record, which, i));
     document_close(to, '}');
 }
 

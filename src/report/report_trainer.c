@@ -5,15 +5,14 @@
 #include "base/options.h"
 #include "train/trainer_object.h"
 
-#include <string.h>
-
-/* Letters of the document: what holds memory, and what a step does. */
-enum {
-    HOLDS_DATA = 'x',
-    HOLDS_ACTIVATION = 's',
-    HOLDS_GRADIENT = 'y',
-    HOLDS_WEIGHT_GRADIENT = 'g',
-    HOLDS_WORKSPACE = 'w'
+/* What holds memory: its letter in the document, and its name. */
+static const struct {
+    char letter[2];
+    const char *name;
+} kinds[HOLDS_KINDS] = {
+    [HOLDS_DATA] = {"x", "data"},           [HOLDS_ACTIVATION] = {"s", "activations"},
+    [HOLDS_GRADIENT] = {"y", "gradients"},  [HOLDS_WEIGHT_GRADIENT] = {"g", "gradients of the weights"},
+    [HOLDS_WORKSPACE] = {"w", "workspace"},
 };
 
 typedef struct model_view {
@@ -21,48 +20,8 @@ typedef struct model_view {
     const remat_trainer *trainer;
     const remat_graph *graph;
     const graph_plan *plan;
-    char *kinds;    /* by tensor */
-    uint64_t *ends; /* by life: until its bytes pass to the next in place */
+    trainer_holding *holdings; /* by life */
 } model_view;
-
-/* ---- who is who ---- */
-
-/* Whatever no forward action writes is a gradient. */
-static void find_kinds(const model_view *view)
-{
-    const remat_program *program = view->trainer->program;
-    memset(view->kinds, HOLDS_GRADIENT, view->graph->tensor_count);
-    for (size_t a = 0; a < view->graph->backward_begin; a++) {
-        const graph_action *action = &view->graph->actions[a];
-        for (size_t i = 0; i < action->write_count; i++)
-            view->kinds[graph_writes(view->graph, action)[i]] =
-                action->kind == GRAPH_LOAD ? HOLDS_DATA : HOLDS_ACTIVATION;
-    }
-    for (size_t p = 0; p < program->network->parameter_count; p++)
-        if (program->gradients[p] != GRAPH_NONE)
-            view->kinds[program->gradients[p]] = HOLDS_WEIGHT_GRADIENT;
-}
-
-/* Where a tensor takes over another's bytes in place, both are alive in that step; the bytes are counted as the new one's. */
-static remat_status find_ends(const model_view *view)
-{
-    const graph_lives *lives = &view->plan->lives;
-    remat_context *context = view->to->context;
-    size_t *latest = remat_alloc(context, lives->buffer_count, sizeof *latest);
-    if (!latest)
-        return REMAT_NO_MEMORY;
-    for (size_t b = 0; b < lives->buffer_count; b++)
-        latest[b] = SIZE_MAX;
-    for (size_t i = 0; i < lives->life_count; i++) {
-        size_t *before = &latest[lives->lives[i].buffer];
-        view->ends[i] = lives->lives[i].ends;
-        if (*before != SIZE_MAX && view->ends[*before] > lives->lives[i].born)
-            view->ends[*before] = lives->lives[i].born;
-        *before = i;
-    }
-    remat_release(context, latest, lives->buffer_count, sizeof *latest);
-    return REMAT_OK;
-}
 
 static const graph_action *action_at(const model_view *view, size_t position)
 {
@@ -96,11 +55,8 @@ static void write_names(report_document *to)
     document_text(to, "z", "finish");
     document_close(to, '}');
     document_open(to, "kinds", '{');
-    document_text(to, "x", "data");
-    document_text(to, "s", "activations");
-    document_text(to, "y", "gradients");
-    document_text(to, "g", "gradients of the weights");
-    document_text(to, "w", "workspace");
+    for (size_t k = 0; k < HOLDS_KINDS; k++)
+        document_text(to, kinds[k].letter, kinds[k].name);
     document_close(to, '}');
 }
 
@@ -108,29 +64,20 @@ static void write_tensors(const model_view *view)
 {
     report_document *to = view->to;
     const graph_lives *lives = &view->plan->lives;
+    size_t count = lives->life_count;
     document_open(to, "tensors", '{');
     document_letters_begin(to, "kind");
-    for (size_t i = 0; i < lives->life_count; i++)
-        document_letter(to,
-                        lives->lives[i].tensor == GRAPH_NONE ? HOLDS_WORKSPACE : view->kinds[lives->lives[i].tensor]);
+    for (size_t i = 0; i < count; i++)
+        document_letter(to, kinds[view->holdings[i].kind].letter[0]);
     document_letters_end(to);
-    document_open(to, "name", '[');
-    for (size_t i = 0; i < lives->life_count; i++)
-        document_text(to, NULL,
-                      lives->lives[i].tensor == GRAPH_NONE ? "workspace"
-                                                           : view->graph->tensors[lives->lives[i].tensor].name);
-    document_close(to, ']');
-#define COLUMN(key, value)                         \
-    document_open(to, key, '[');                   \
-    for (size_t i = 0; i < lives->life_count; i++) \
-        document_number(to, NULL, value);          \
-    document_close(to, ']')
-    COLUMN("layer", action_at(view, lives->lives[i].born)->layer);
-    COLUMN("bytes", lives->buffers[lives->lives[i].buffer].bytes);
-    COLUMN("born", lives->lives[i].born);
-    COLUMN("ends", view->ends[i]);
-    COLUMN("offset", view->plan->offsets[lives->lives[i].buffer]);
-#undef COLUMN
+    DOCUMENT_COLUMN(to, "name", count, document_text,
+                    lives->lives[i].tensor == GRAPH_NONE ? "workspace"
+                                                         : view->graph->tensors[lives->lives[i].tensor].name);
+    DOCUMENT_COLUMN(to, "layer", count, document_number, action_at(view, lives->lives[i].born)->layer);
+    DOCUMENT_COLUMN(to, "bytes", count, document_number, lives->buffers[lives->lives[i].buffer].bytes);
+    DOCUMENT_COLUMN(to, "born", count, document_number, lives->lives[i].born);
+    DOCUMENT_COLUMN(to, "ends", count, document_number, view->holdings[i].ends);
+    DOCUMENT_COLUMN(to, "offset", count, document_number, view->plan->offsets[lives->lives[i].buffer]);
     document_close(to, '}');
 }
 
@@ -146,14 +93,8 @@ static void write_memory(const model_view *view)
     for (size_t i = 0; i < steps; i++)
         document_letter(to, letter_of(view, action_at(view, i)));
     document_letters_end(to);
-    document_open(to, "layer", '[');
-    for (size_t i = 0; i < steps; i++)
-        document_number(to, NULL, action_at(view, i)->layer);
-    document_close(to, ']');
-    document_open(to, "cost", '[');
-    for (size_t i = 0; i < steps; i++)
-        document_number(to, NULL, action_at(view, i)->cost);
-    document_close(to, ']');
+    DOCUMENT_COLUMN(to, "layer", steps, document_number, action_at(view, i)->layer);
+    DOCUMENT_COLUMN(to, "cost", steps, document_number, action_at(view, i)->cost);
     write_tensors(view);
     document_close(to, '}');
     document_open(to, "arena", '{');
@@ -199,44 +140,20 @@ static remat_status write_layers(const model_view *view)
         return REMAT_NO_MEMORY;
     sum_layers(view, sums);
     document_open(to, "layers", '{');
-#define COLUMN(key, write, value)      \
-    document_open(to, key, '[');       \
-    for (size_t i = 0; i < count; i++) \
-        write(to, NULL, value);        \
-    document_close(to, ']')
-    COLUMN("name", document_text, view->graph->layers[i].name);
-    COLUMN("type", document_text, remat_layer_type_name(view->graph->layers[i].type));
-    COLUMN("role", document_text, role_of(view, i));
-    COLUMN("activation_bytes", document_number, sums[i].bytes);
-    COLUMN("forward_cost", document_number, sums[i].forward_cost);
-    COLUMN("backward_cost", document_number, sums[i].backward_cost);
-    COLUMN("decision", document_text, view->plan->forwards[i] > 1 ? "recompute" : "keep");
-    COLUMN("forwards", document_number, view->plan->forwards[i]);
-#undef COLUMN
+    DOCUMENT_COLUMN(to, "name", count, document_text, view->graph->layers[i].name);
+    DOCUMENT_COLUMN(to, "type", count, document_text, remat_layer_type_name(view->graph->layers[i].type));
+    DOCUMENT_COLUMN(to, "role", count, document_text, role_of(view, i));
+    DOCUMENT_COLUMN(to, "activation_bytes", count, document_number, sums[i].bytes);
+    DOCUMENT_COLUMN(to, "forward_cost", count, document_number, sums[i].forward_cost);
+    DOCUMENT_COLUMN(to, "backward_cost", count, document_number, sums[i].backward_cost);
+    DOCUMENT_COLUMN(to, "decision", count, document_text, view->plan->forwards[i] > 1 ? "recompute" : "keep");
+    DOCUMENT_COLUMN(to, "forwards", count, document_number, view->plan->forwards[i]);
     document_close(to, '}');
     remat_release(to->context, sums, count, sizeof *sums);
     return REMAT_OK;
 }
 
 /* ---- the curve ---- */
-
-/* The point farthest below the line between the two ends. */
-static size_t find_knee(const remat_train_point *points, size_t count)
-{
-    size_t knee = 0;
-    double farthest = 0;
-    double width = (double)points[count - 1].total_bytes - (double)points[0].total_bytes;
-    double fall = (double)points[0].cost - (double)points[count - 1].cost;
-    for (size_t i = 0; i < count; i++) {
-        double along = (double)points[i].total_bytes - (double)points[0].total_bytes;
-        double below = fall * (width - along) - ((double)points[i].cost - (double)points[count - 1].cost) * width;
-        if (below > farthest) {
-            farthest = below;
-            knee = i;
-        }
-    }
-    return knee;
-}
 
 static remat_status write_curve(report_document *to, remat_trainer *trainer)
 {
@@ -255,7 +172,7 @@ static remat_status write_curve(report_document *to, remat_trainer *trainer)
         document_close(to, ']');
     }
     document_close(to, ']');
-    document_number(to, "knee", find_knee(points, count));
+    document_number(to, "knee", remat_trainer_knee(trainer));
     document_close(to, '}');
     return REMAT_OK;
 }
@@ -301,8 +218,6 @@ static remat_status write_model(const model_view *view, remat_trainer *trainer, 
                                  {"activations and all gradients of a step: the arena", figures->arena_bytes},
                                  {"scratch of the kernels", figures->scratch_bytes}};
     report_write_holds(to, holds, sizeof holds / sizeof holds[0]);
-    find_kinds(view);
-    REMAT_TRY(find_ends(view));
     write_memory(view);
     if (curve)
         REMAT_TRY(write_curve(to, trainer));
@@ -320,18 +235,12 @@ remat_status remat_report_add_trainer(remat_report *report, const char *label, r
     remat_trainer_figures figures;
     remat_trainer_get_figures(trainer, &figures);
     model_view view = {.trainer = trainer, .graph = trainer->program->graph, .plan = trainer->plan};
-    size_t tensors = view.graph->tensor_count, lives = view.plan->lives.life_count;
-    view.kinds = remat_alloc(context, tensors, 1);
-    view.ends = remat_alloc(context, lives, sizeof *view.ends);
-    remat_status status = REMAT_NO_MEMORY;
-    if (view.kinds && view.ends) {
-        view.to = report_begin_file(report, "model", label, figures.model);
-        status = write_model(&view, trainer, &figures, wanted.curve);
-        if (status != REMAT_OK && view.to->status == REMAT_OK)
-            view.to->status = status;
-        status = report_end_file(report);
-    }
-    remat_release(context, view.kinds, tensors, 1);
-    remat_release(context, view.ends, lives, sizeof *view.ends);
+    REMAT_TRY(trainer_find_holdings(trainer, &view.holdings));
+    view.to = report_begin_file(report, "model", label, figures.model);
+    remat_status status = write_model(&view, trainer, &figures, wanted.curve);
+    if (status != REMAT_OK && view.to->status == REMAT_OK)
+        view.to->status = status;
+    status = report_end_file(report);
+    remat_release(trainer->context, view.holdings, view.plan->lives.life_count, sizeof *view.holdings);
     return status;
 }

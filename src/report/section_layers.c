@@ -1,28 +1,22 @@
 #include "report/report_sections.h"
 
+#include "profile/chain.h"
+
 void section_layers(report_document *to, const remat_profile *profile, const remat_plan *plan)
 {
-    size_t n = remat_profile_layer_count(profile);
+    const remat_layer *layers = profile->layers;
+    size_t n = profile->layer_count;
     document_open(to, "layers", '{');
-#define COLUMN(key, write, value)                                   \
-    document_open(to, key, '[');                                    \
-    for (size_t i = 0; i < n; i++) {                                \
-        const remat_layer *layer = remat_profile_layer(profile, i); \
-        (void)layer;                                                \
-        write(to, NULL, value);                                     \
-    }                                                               \
-    document_close(to, ']')
-    COLUMN("index", document_number, layer->index);
-    COLUMN("name", document_text, layer->name);
-    COLUMN("type", document_text, remat_layer_type_name(layer->type));
-    COLUMN("activation_bytes", document_number, layer->modes[REMAT_KEEP].activation_bytes);
-    COLUMN("output_bytes", document_number, layer->output_bytes);
-    COLUMN("forward_cost", document_number, layer->modes[REMAT_KEEP].forward_cost);
-    COLUMN("backward_cost", document_number, layer->modes[REMAT_KEEP].backward_cost);
+    DOCUMENT_COLUMN(to, "index", n, document_number, layers[i].index);
+    DOCUMENT_COLUMN(to, "name", n, document_text, layers[i].name);
+    DOCUMENT_COLUMN(to, "type", n, document_text, remat_layer_type_name(layers[i].type));
+    DOCUMENT_COLUMN(to, "activation_bytes", n, document_number, layers[i].modes[REMAT_KEEP].activation_bytes);
+    DOCUMENT_COLUMN(to, "output_bytes", n, document_number, layers[i].output_bytes);
+    DOCUMENT_COLUMN(to, "forward_cost", n, document_number, layers[i].modes[REMAT_KEEP].forward_cost);
+    DOCUMENT_COLUMN(to, "backward_cost", n, document_number, layers[i].modes[REMAT_KEEP].backward_cost);
     if (plan) {
-        COLUMN("decision", document_text, remat_plan_decision_name(plan, i));
-        COLUMN("forwards", document_number, remat_plan_forwards(plan, i));
+        DOCUMENT_COLUMN(to, "decision", n, document_text, remat_plan_decision_name(plan, i));
+        DOCUMENT_COLUMN(to, "forwards", n, document_number, remat_plan_forwards(plan, i));
     }
-#undef COLUMN
     document_close(to, '}');
 }

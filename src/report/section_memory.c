@@ -16,14 +16,8 @@ static void write_steps(report_document *to, const memory_walk *walk)
     for (size_t i = 0; i < walk->step_count; i++)
         document_letter(to, walk->steps[i].op);
     document_letters_end(to);
-    document_open(to, "layer", '[');
-    for (size_t i = 0; i < walk->step_count; i++)
-        document_number(to, NULL, walk->steps[i].layer);
-    document_close(to, ']');
-    document_open(to, "cost", '[');
-    for (size_t i = 0; i < walk->step_count; i++)
-        document_number(to, NULL, walk->steps[i].cost);
-    document_close(to, ']');
+    DOCUMENT_COLUMN(to, "layer", walk->step_count, document_number, walk->steps[i].layer);
+    DOCUMENT_COLUMN(to, "cost", walk->step_count, document_number, walk->steps[i].cost);
 }
 
 static void write_tensors(report_document *to, const memory_walk *walk, const remat_lifetime *places)
@@ -33,35 +27,22 @@ static void write_tensors(report_document *to, const memory_walk *walk, const re
     for (size_t i = 0; i < walk->tensor_count; i++)
         document_letter(to, memory_kind_letters[walk->tensors[i].kind]);
     document_letters_end(to);
-#define COLUMN(key, value)                          \
-    document_open(to, key, '[');                    \
-    for (size_t i = 0; i < walk->tensor_count; i++) \
-        document_number(to, NULL, value);           \
-    document_close(to, ']')
-    COLUMN("layer", walk->tensors[i].layer);
-    COLUMN("bytes", walk->tensors[i].bytes);
-    COLUMN("born", walk->tensors[i].born);
-    COLUMN("ends", walk->tensors[i].ends);
-    if (places) {
-        COLUMN("offset", places[i].offset);
-    }
-#undef COLUMN
+    DOCUMENT_COLUMN(to, "layer", walk->tensor_count, document_number, walk->tensors[i].layer);
+    DOCUMENT_COLUMN(to, "bytes", walk->tensor_count, document_number, walk->tensors[i].bytes);
+    DOCUMENT_COLUMN(to, "born", walk->tensor_count, document_number, walk->tensors[i].born);
+    DOCUMENT_COLUMN(to, "ends", walk->tensor_count, document_number, walk->tensors[i].ends);
+    if (places)
+        DOCUMENT_COLUMN(to, "offset", walk->tensor_count, document_number, places[i].offset);
     document_close(to, '}');
 }
 
 static void write_columns(report_document *to, const memory_walk *walk)
 {
     document_open(to, "columns", '{');
-    document_open(to, "step", '[');
-    for (size_t i = 0; i < walk->column_count; i++)
-        document_number(to, NULL, walk->columns[i].step);
-    document_close(to, ']');
+    DOCUMENT_COLUMN(to, "step", walk->column_count, document_number, walk->columns[i].step);
     for (int kind = 0; kind < KIND_COUNT; kind++) {
         char key[2] = {memory_kind_letters[kind], '\0'};
-        document_open(to, key, '[');
-        for (size_t i = 0; i < walk->column_count; i++)
-            document_number(to, NULL, walk->columns[i].bytes[kind]);
-        document_close(to, ']');
+        DOCUMENT_COLUMN(to, key, walk->column_count, document_number, walk->columns[i].bytes[kind]);
     }
     document_close(to, '}');
 }

@@ -4,9 +4,9 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/csv_reader.h"
+#include "base/input.h"
 #include "train/data_number.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -202,11 +202,8 @@ static remat_status scan(csv_set *csv, csv_reader *reader, csv_value *values)
 static remat_status scan_file(csv_set *csv, csv_value *values)
 {
     remat_context *context = csv->set.context;
-    remat_place place = REMAT_PLACE_NOWHERE;
-    place.file = csv->path;
-    FILE *stream = fopen(csv->path, "re");
-    if (!stream)
-        return remat_fail(context, REMAT_IO, &place, "cannot be opened: %s", strerror(errno));
+    FILE *stream;
+    REMAT_TRY(input_open(context, csv->path, &stream));
     csv_reader *reader = csv_reader_create(context, stream, csv->path);
     remat_status status = reader ? scan(csv, reader, values) : REMAT_NO_MEMORY;
     csv_reader_destroy(reader);

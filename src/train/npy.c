@@ -2,7 +2,6 @@
 
 #include "base/checked.h"
 
-#include <errno.h>
 #include <string.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are read as they lie in the file");
@@ -265,27 +264,4 @@ void npy_to_int32(npy_type type, const void *from, size_t count, int32_t *to)
     case NPY_INT64: EACH(int64_t, clamp((double)value));
     case NPY_UINT8: EACH(uint8_t, value);
     }
-}
-
-/* ---- writing ---- */
-
-remat_status npy_write_header(remat_context *context, FILE *stream, npy_type type, uint32_t rank, const uint64_t *dims)
-{
-    char text[1024];
-    int length = snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (", types[type].code);
-    for (uint32_t i = 0; i < rank && i < NPY_MAX_RANK; i++)
-        length += snprintf(text + length, sizeof text - (size_t)length, "%s%llu%s", i ? ", " : "",
-                           (unsigned long long)dims[i], rank == 1 ? "," : "");
-    length += snprintf(text + length, sizeof text - (size_t)length, "), }");
-    /* Blanks and an end of line fill it up, so that the values start at a multiple of 64. */
-    while ((10 + length + 1) % 64 != 0)
-        text[length++] = ' ';
-    text[length++] = '\n';
-    unsigned char start[10] = "\x93NUMPY\x01";
-    start[8] = (unsigned char)length;
-    start[9] = (unsigned char)(length >> 8);
-    if (fwrite(start, 1, sizeof start, stream) != sizeof start ||
-        fwrite(text, 1, (size_t)length, stream) != (size_t)length)
-        return remat_fail(context, REMAT_IO, NULL, "writing failed: %s", strerror(errno));
-    return REMAT_OK;
 }

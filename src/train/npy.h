@@ -3,7 +3,6 @@
 #define REMAT_TRAIN_NPY_H
 
 #include <stdbool.h>
-#include <stdio.h>
 
 #include "kernels/real.h"
 #include "train/data_file.h"
@@ -33,8 +32,5 @@ bool npy_type_is_integer(npy_type type);
  * INT32_MIN or INT32_MAX, which no range of ids contains. */
 void npy_to_real(npy_type type, const void *from, size_t count, real *to);
 void npy_to_int32(npy_type type, const void *from, size_t count, int32_t *to);
-
-/* Writes a header of version 1; the values follow as they lie in memory. REMAT_IO. */
-remat_status npy_write_header(remat_context *context, FILE *stream, npy_type type, uint32_t rank, const uint64_t *dims);
 
 #endif

@@ -12,36 +12,18 @@
 #include "train/predictor_object.h"
 #include "train/trainer_files.h"
 
-static remat_status allocate_area(remat_predictor *predictor, trainer_area *area, uint64_t bytes)
-{
-    if (bytes == 0)
-        return REMAT_OK;
-    area->memory = remat_alloc_aligned(predictor->context, bytes, 64);
-    if (!area->memory)
-        return REMAT_NO_MEMORY;
-    area->bytes = bytes;
-    return REMAT_OK;
-}
-
 static remat_status allocate(remat_predictor *predictor)
 {
+    remat_context *context = predictor->context;
     const remat_network *network = predictor->network;
-    REMAT_TRY(allocate_area(predictor, &predictor->weights, network_parameter_bytes(network)));
-    REMAT_TRY(allocate_area(predictor, &predictor->scratch,
-                            (uint64_t)predictor->run.threads * predictor->kernels->scratch_bytes));
-    REMAT_TRY(allocate_area(predictor, &predictor->arena, predictor->plan.arena_bytes));
+    REMAT_TRY(area_allocate(context, network->parameter_bytes, &predictor->weights));
+    REMAT_TRY(area_allocate(context, (uint64_t)predictor->run.threads * predictor->kernels->scratch_bytes,
+                            &predictor->scratch));
+    REMAT_TRY(area_allocate(context, predictor->plan.arena_bytes, &predictor->arena));
     predictor->run.scratch = predictor->scratch.memory;
-    predictor->values = remat_alloc(predictor->context, network->parameter_count, sizeof *predictor->values);
-    predictor->input_pointers =
-        remat_alloc_zeroed(predictor->context, network->layer_count, sizeof *predictor->input_pointers);
-    if (!predictor->values || !predictor->input_pointers)
-        return REMAT_NO_MEMORY;
-    uint64_t offset = 0;
-    for (size_t p = 0; p < network->parameter_count; p++) {
-        predictor->values[p] = (real *)(void *)(predictor->weights.memory + offset);
-        offset += (network->parameters[p].values * sizeof(real) + 63) & ~(uint64_t)63;
-    }
-    return REMAT_OK;
+    predictor->input_pointers = remat_alloc_zeroed(context, network->layer_count, sizeof *predictor->input_pointers);
+    return predictor->input_pointers ? area_point_into(&predictor->weights, network, &predictor->values)
+                                     : REMAT_NO_MEMORY;
 }
 
 static remat_status load_weights(remat_predictor *predictor, const char *path)
@@ -115,9 +97,9 @@ void remat_predictor_destroy(remat_predictor *predictor)
         remat_release(context, predictor->values, network->parameter_count, sizeof *predictor->values);
         remat_release(context, predictor->input_pointers, network->layer_count, sizeof *predictor->input_pointers);
     }
-    remat_release(context, predictor->weights.memory, predictor->weights.bytes, 1);
-    remat_release(context, predictor->scratch.memory, predictor->scratch.bytes, 1);
-    remat_release(context, predictor->arena.memory, predictor->arena.bytes, 1);
+    area_release(context, &predictor->weights);
+    area_release(context, &predictor->scratch);
+    area_release(context, &predictor->arena);
     network_destroy(predictor->network);
     remat_release(context, predictor, 1, sizeof *predictor);
 }

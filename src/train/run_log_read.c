@@ -1,6 +1,7 @@
 #include "train/run_log.h"
 
 #include "base/alloc.h"
+#include "base/input.h"
 #include "base/json_fields.h"
 #include "train/data_number.h"
 
@@ -230,11 +231,8 @@ static remat_status read_lines(run_record *record, FILE *stream, const char *pat
 remat_status run_log_read(remat_context *context, const char *path, run_record **record)
 {
     *record = NULL;
-    remat_place place = REMAT_PLACE_NOWHERE;
-    place.file = path;
-    FILE *stream = fopen(path, "re");
-    if (!stream)
-        return remat_fail(context, REMAT_IO, &place, "cannot be opened: %s", strerror(errno));
+    FILE *stream;
+    REMAT_TRY(input_open(context, path, &stream));
     remat_status status = REMAT_NO_MEMORY;
     run_record *made = remat_alloc_zeroed(context, 1, sizeof *made);
     if (made) {

@@ -9,16 +9,6 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are read as they lie in the file");
 
-size_t safetensors_count(const safetensors *file)
-{
-    return file->count;
-}
-
-const safetensors_tensor *safetensors_get(const safetensors *file, size_t position)
-{
-    return position < file->count ? &file->tensors[position] : NULL;
-}
-
 const safetensors_tensor *safetensors_find(const safetensors *file, const char *name)
 {
     size_t low = 0, high = file->count;
@@ -63,7 +53,7 @@ static remat_status check_offsets(safetensors *file)
 {
     remat_place place = data_file_place(&file->source);
     uint64_t reached = 0, all = file->source.bytes - file->data_offset;
-    REMAT_TRY(remat_sort(file->source.context, file->by_name, file->count, offset_before, file));
+    REMAT_TRY(remat_order(file->source.context, file->count, offset_before, file, &file->by_name));
     for (size_t i = 0; i < file->count; i++) {
         const safetensors_tensor *tensor = &file->tensors[file->by_name[i]];
         if (tensor->begin != reached)
@@ -94,14 +84,8 @@ static remat_status check_names(safetensors *file)
 
 static remat_status open_file(safetensors *file, const char *path)
 {
-    remat_context *context = file->source.context;
-    REMAT_TRY(data_file_open(context, path, 0, &file->source));
+    REMAT_TRY(data_file_open(file->source.context, path, 0, &file->source));
     REMAT_TRY(safetensors_read_header(file));
-    file->by_name = remat_alloc(context, file->count, sizeof *file->by_name);
-    if (!file->by_name)
-        return REMAT_NO_MEMORY;
-    for (size_t i = 0; i < file->count; i++)
-        file->by_name[i] = (uint32_t)i;
     REMAT_TRY(check_offsets(file));
     return check_names(file);
 }

@@ -48,10 +48,7 @@ typedef struct safetensors_tensor {
 remat_status safetensors_open(remat_context *context, const char *path, safetensors **file);
 void safetensors_close(safetensors *file); /* NULL is fine */
 
-/* All tensors in the order of the header, and one by its name; NULL where there is none. Good until the file is
- * closed. */
-size_t safetensors_count(const safetensors *file);
-const safetensors_tensor *safetensors_get(const safetensors *file, size_t position);
+/* A tensor by its name; NULL where there is none. Good until the file is closed. */
 const safetensors_tensor *safetensors_find(const safetensors *file, const char *name);
 
 /* A text of the metadata; NULL where there is none. */

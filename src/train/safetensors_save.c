@@ -43,12 +43,9 @@ static bool name_before(const void *user, uint32_t a, uint32_t b)
 
 static remat_status check_unique(const weights *w)
 {
-    uint32_t *order = remat_alloc(w->context, w->count, sizeof *order);
-    if (!order)
-        return REMAT_NO_MEMORY;
-    for (size_t i = 0; i < w->count; i++)
-        order[i] = (uint32_t)i;
-    remat_status status = remat_sort(w->context, order, w->count, name_before, w->entries);
+    uint32_t *order;
+    REMAT_TRY(remat_order(w->context, w->count, name_before, w->entries, &order));
+    remat_status status = REMAT_OK;
     for (size_t i = 1; i < w->count && status == REMAT_OK; i++)
         if (strcmp(w->entries[order[i - 1]].name, w->entries[order[i]].name) == 0)
             status = remat_fail(w->context, REMAT_INVALID, NULL, "two tensors are called '%.100s'",

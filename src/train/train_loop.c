@@ -143,7 +143,7 @@ remat_status remat_trainer_run(remat_trainer *trainer, const remat_run_hooks *ho
     run->result.mean_step_seconds = median_time(run);
     run->result.best_validation_loss = isinf(trainer->best_validation) ? NAN : trainer->best_validation;
     run->result.peak_resident_bytes = peak_resident();
-    run->result.allocated_bytes = trainer->allocated;
+    run->result.allocated_bytes = trainer_allocated_bytes(trainer);
     run->result.forwards = executor_forwards(trainer->executor);
     if (run->log) {
         remat_status closed = run_log_close(run->log, &run->result);

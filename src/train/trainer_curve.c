@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "base/output.h"
+#include "plan/curve_knee.h"
 #include "plan/plan_object.h"
 #include "train/data.h"
 #include "train/trainer_object.h"
@@ -89,6 +90,17 @@ remat_status remat_trainer_curve(remat_trainer *trainer, const remat_train_point
     *points = trainer->points;
     *count = trainer->point_count;
     return status;
+}
+
+static remat_sweep_point point_at(const void *points, size_t position)
+{
+    const remat_train_point *point = (const remat_train_point *)points + position;
+    return (remat_sweep_point){point->total_bytes, point->cost};
+}
+
+size_t remat_trainer_knee(const remat_trainer *trainer)
+{
+    return curve_knee(point_at, trainer->points, trainer->point_count);
 }
 
 /* ---- the largest batch ---- */

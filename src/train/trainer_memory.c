@@ -2,19 +2,13 @@
 #include <sys/mman.h>
 
 #include "base/alloc.h"
-#include "base/checked.h"
 #include "base/error.h"
 #include "train/optimizer.h"
 #include "train/trainer_object.h"
 
-static uint64_t round_up(uint64_t bytes)
-{
-    return (bytes + 63) & ~(uint64_t)63;
-}
-
 uint64_t trainer_fixed_bytes(const remat_trainer *trainer)
 {
-    uint64_t weights = network_parameter_bytes(trainer->network);
+    uint64_t weights = trainer->network->parameter_bytes;
     uint64_t bytes = weights * (1 + optimizer_moments(&trainer->optimizer));
     if (trainer->settings.accumulate > 1)
         bytes += weights;
@@ -31,75 +25,77 @@ static void wish_for_large_pages(char *memory, uint64_t bytes)
         madvise((void *)first, end - first, MADV_HUGEPAGE);
 }
 
-static remat_status allocate_area(remat_trainer *trainer, trainer_area *area, uint64_t bytes)
+remat_status area_allocate(remat_context *context, uint64_t bytes, trainer_area *area)
 {
     if (bytes == 0)
         return REMAT_OK;
-    area->memory = remat_alloc_aligned(trainer->context, bytes, 64);
+    area->memory = remat_alloc_aligned(context, bytes, 64);
     if (!area->memory)
         return REMAT_NO_MEMORY;
     area->bytes = bytes;
-    trainer->allocated += bytes;
     wish_for_large_pages(area->memory, bytes);
     return REMAT_OK;
 }
 
-static void release_area(remat_trainer *trainer, trainer_area *area)
+void area_release(remat_context *context, const trainer_area *area)
 {
-    remat_release(trainer->context, area->memory, area->bytes, 1);
-    *area = (trainer_area){0};
+    remat_release(context, area->memory, area->bytes, 1);
 }
 
-/* Pointers to the parameters inside an area that has their layout. */
-static remat_status point_into(remat_trainer *trainer, const trainer_area *area, real ***pointers)
+remat_status area_point_into(const trainer_area *area, const remat_network *network, real ***pointers)
 {
-    const remat_network *network = trainer->network;
-    *pointers = remat_alloc_zeroed(trainer->context, network->parameter_count, sizeof **pointers);
+    *pointers = remat_alloc_zeroed(network->context, network->parameter_count, sizeof **pointers);
     if (!*pointers)
         return REMAT_NO_MEMORY;
-    uint64_t offset = 0;
-    for (size_t p = 0; area->memory && p < network->parameter_count; p++) {
-        (*pointers)[p] = (real *)(void *)(area->memory + offset);
-        offset += round_up(network->parameters[p].values * sizeof(real));
-    }
+    for (size_t p = 0; area->memory && p < network->parameter_count; p++)
+        (*pointers)[p] = (real *)(void *)(area->memory + network->parameters[p].offset);
     return REMAT_OK;
 }
 
 remat_status trainer_allocate(remat_trainer *trainer)
 {
-    uint64_t weights = network_parameter_bytes(trainer->network);
+    remat_context *context = trainer->context;
+    const remat_network *network = trainer->network;
+    uint64_t weights = network->parameter_bytes;
     unsigned moments = optimizer_moments(&trainer->optimizer);
-    REMAT_TRY(allocate_area(trainer, &trainer->weights, weights));
+    REMAT_TRY(area_allocate(context, weights, &trainer->weights));
     for (unsigned m = 0; m < moments; m++)
-        REMAT_TRY(allocate_area(trainer, &trainer->moments[m], weights));
+        REMAT_TRY(area_allocate(context, weights, &trainer->moments[m]));
     if (trainer->settings.accumulate > 1)
-        REMAT_TRY(allocate_area(trainer, &trainer->gradients, weights));
+        REMAT_TRY(area_allocate(context, weights, &trainer->gradients));
     if (trainer->gradients.memory)
         memset(trainer->gradients.memory, 0, trainer->gradients.bytes);
     REMAT_TRY(
-        allocate_area(trainer, &trainer->scratch, (uint64_t)trainer->run.threads * trainer->kernels->scratch_bytes));
-    REMAT_TRY(allocate_area(trainer, &trainer->arena, trainer_arena_bytes(trainer)));
+        area_allocate(context, (uint64_t)trainer->run.threads * trainer->kernels->scratch_bytes, &trainer->scratch));
+    REMAT_TRY(area_allocate(context, trainer_arena_bytes(trainer), &trainer->arena));
     trainer->run.scratch = trainer->scratch.memory;
-    REMAT_TRY(point_into(trainer, &trainer->weights, &trainer->parameter_values));
+    REMAT_TRY(area_point_into(&trainer->weights, network, &trainer->parameter_values));
     for (unsigned m = 0; m < 2; m++) {
-        REMAT_TRY(point_into(trainer, &trainer->moments[m], &trainer->moment_values[m]));
+        REMAT_TRY(area_point_into(&trainer->moments[m], network, &trainer->moment_values[m]));
         if (trainer->moments[m].memory)
             memset(trainer->moments[m].memory, 0, trainer->moments[m].bytes);
     }
-    return point_into(trainer, &trainer->gradients, &trainer->gradient_values);
+    return area_point_into(&trainer->gradients, network, &trainer->gradient_values);
+}
+
+uint64_t trainer_allocated_bytes(const remat_trainer *trainer)
+{
+    return trainer->weights.bytes + trainer->moments[0].bytes + trainer->moments[1].bytes + trainer->gradients.bytes +
+           trainer->scratch.bytes + trainer->arena.bytes;
 }
 
 void trainer_release(remat_trainer *trainer)
 {
+    remat_context *context = trainer->context;
     size_t count = trainer->network ? trainer->network->parameter_count : 0;
-    remat_release(trainer->context, trainer->parameter_values, count, sizeof *trainer->parameter_values);
-    remat_release(trainer->context, trainer->gradient_values, count, sizeof *trainer->gradient_values);
+    remat_release(context, trainer->parameter_values, count, sizeof *trainer->parameter_values);
+    remat_release(context, trainer->gradient_values, count, sizeof *trainer->gradient_values);
     for (unsigned m = 0; m < 2; m++) {
-        remat_release(trainer->context, trainer->moment_values[m], count, sizeof *trainer->moment_values[m]);
-        release_area(trainer, &trainer->moments[m]);
+        remat_release(context, trainer->moment_values[m], count, sizeof *trainer->moment_values[m]);
+        area_release(context, &trainer->moments[m]);
     }
-    release_area(trainer, &trainer->weights);
-    release_area(trainer, &trainer->gradients);
-    release_area(trainer, &trainer->scratch);
-    release_area(trainer, &trainer->arena);
+    area_release(context, &trainer->weights);
+    area_release(context, &trainer->gradients);
+    area_release(context, &trainer->scratch);
+    area_release(context, &trainer->arena);
 }

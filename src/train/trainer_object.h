@@ -23,10 +23,15 @@ typedef struct trainer_area {
     uint64_t bytes;
 } trainer_area;
 
-/* Bytes in the arena while its peak lasts. */
-typedef struct trainer_peak {
-    uint64_t activations, gradients, weight_gradients, workspace, data;
-} trainer_peak;
+/* What the arena holds. */
+enum { HOLDS_DATA, HOLDS_ACTIVATION, HOLDS_GRADIENT, HOLDS_WEIGHT_GRADIENT, HOLDS_WORKSPACE, HOLDS_KINDS };
+
+/* Of one life of the plan: its kind, and the position where it ends. Where a tensor takes over another's bytes in place,
+ * both are alive in that step; the bytes are counted as the new one's. */
+typedef struct trainer_holding {
+    uint8_t kind;
+    uint64_t ends;
+} trainer_holding;
 
 struct remat_trainer {
     remat_context *context;
@@ -38,10 +43,10 @@ struct remat_trainer {
     uint64_t seed;
 
     remat_network *network;
-    remat_program *program; /* a training step */
-    graph_plan *plan;       /* and how it runs */
-    trainer_peak peak;
-    remat_program *evaluation; /* forward only */
+    remat_program *program;     /* a training step */
+    graph_plan *plan;           /* and how it runs */
+    uint64_t peak[HOLDS_KINDS]; /* bytes in the arena while its peak lasts */
+    remat_program *evaluation;  /* forward only */
     placed_graph evaluation_plan;
     remat_train_point *points; /* the curve, where it was asked for */
     size_t point_count, point_capacity;
@@ -50,7 +55,6 @@ struct remat_trainer {
     kernel_run run;
     trainer_area weights, moments[2], gradients, scratch, arena;
     real **parameter_values, **moment_values[2], **gradient_values; /* of each network parameter */
-    uint64_t allocated;
 
     remat_executor *executor, *evaluator;
     data_source *data;
@@ -79,13 +83,20 @@ remat_status trainer_open_data(const remat_trainer *trainer, uint64_t seed, data
 /* trainer_plan.c: what is kept and where it lies, within the budget. */
 remat_status trainer_plan(remat_trainer *trainer);
 uint64_t trainer_arena_bytes(const remat_trainer *trainer); /* for training and evaluation */
-/* trainer_peak.c: fills `peak`. */
+/* trainer_peak.c: one for each life of the plan; the caller releases them. */
+remat_status trainer_find_holdings(const remat_trainer *trainer, trainer_holding **holdings);
+/* Fills `peak`. */
 remat_status trainer_find_peak(remat_trainer *trainer);
 
 /* trainer_memory.c: the areas. */
 remat_status trainer_allocate(remat_trainer *trainer);
 void trainer_release(remat_trainer *trainer);
-uint64_t trainer_fixed_bytes(const remat_trainer *trainer); /* all areas but the arena */
+uint64_t trainer_fixed_bytes(const remat_trainer *trainer);     /* all areas but the arena, as planned */
+uint64_t trainer_allocated_bytes(const remat_trainer *trainer); /* all areas that are there */
+/* One area, 0 bytes being none; and pointers to the parameters in one that has their layout, NULL where it is none. */
+remat_status area_allocate(remat_context *context, uint64_t bytes, trainer_area *area);
+void area_release(remat_context *context, const trainer_area *area);
+remat_status area_point_into(const trainer_area *area, const remat_network *network, real ***pointers);
 
 /* trainer_trace.c: hands an action to on_action; for executor_hooks. */
 void trainer_observe(void *trainer, size_t position, bool again, uint64_t began, uint64_t ended);

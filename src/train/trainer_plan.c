@@ -124,7 +124,7 @@ static uint64_t step_cost(const remat_trainer *trainer, uint64_t micro_batch)
 {
     if (trainer->settings.accumulate == 1)
         return micro_batch;
-    uint64_t moved = network_parameter_bytes(trainer->network) * (3 + 2 * optimizer_moments(&trainer->optimizer));
+    uint64_t moved = trainer->network->parameter_bytes * (3 + 2 * optimizer_moments(&trainer->optimizer));
     return remat_add_saturated(micro_batch * trainer->settings.accumulate, program_modelled_cost(0, moved));
 }
 
@@ -133,20 +133,20 @@ void remat_trainer_get_figures(const remat_trainer *trainer, remat_trainer_figur
     const graph_plan *plan = trainer->plan;
     uint64_t fixed = trainer_fixed_bytes(trainer);
     *figures = (remat_trainer_figures){
-        .weight_bytes = network_parameter_bytes(trainer->network),
-        .optimizer_bytes = network_parameter_bytes(trainer->network) * optimizer_moments(&trainer->optimizer),
-        .gradient_bytes = trainer->settings.accumulate > 1 ? network_parameter_bytes(trainer->network) : 0,
+        .weight_bytes = trainer->network->parameter_bytes,
+        .optimizer_bytes = trainer->network->parameter_bytes * optimizer_moments(&trainer->optimizer),
+        .gradient_bytes = trainer->settings.accumulate > 1 ? trainer->network->parameter_bytes : 0,
         .scratch_bytes = (uint64_t)trainer->run.threads * trainer->kernels->scratch_bytes,
         .arena_bytes = trainer_arena_bytes(trainer),
         .total_bytes = fixed + trainer_arena_bytes(trainer),
         .peak_bytes = plan->peak_bytes,
         .keep_all_arena_bytes = shared_arena(trainer, plan->base_arena_bytes),
         .min_budget_bytes = fixed + shared_arena(trainer, plan->min_budget_bytes),
-        .peak_activation_bytes = trainer->peak.activations,
-        .peak_gradient_bytes = trainer->peak.gradients,
-        .peak_weight_gradient_bytes = trainer->peak.weight_gradients,
-        .peak_workspace_bytes = trainer->peak.workspace,
-        .peak_data_bytes = trainer->peak.data,
+        .peak_activation_bytes = trainer->peak[HOLDS_ACTIVATION],
+        .peak_gradient_bytes = trainer->peak[HOLDS_GRADIENT],
+        .peak_weight_gradient_bytes = trainer->peak[HOLDS_WEIGHT_GRADIENT],
+        .peak_workspace_bytes = trainer->peak[HOLDS_WORKSPACE],
+        .peak_data_bytes = trainer->peak[HOLDS_DATA],
         .budget_bytes = trainer->options.budget_bytes,
         .cost = step_cost(trainer, plan->cost),
         .keep_all_cost = step_cost(trainer, plan->base_cost),

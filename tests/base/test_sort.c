@@ -1,5 +1,6 @@
 #include "support/fixture.h"
 
+#include "base/alloc.h"
 #include "base/sort.h"
 
 static bool smaller_key(const void *user, uint32_t a, uint32_t b)
@@ -23,17 +24,16 @@ static void sorts_like_counting_and_keeps_equal_items_in_order(void **state)
     uint64_t seed = test_seed();
     test_random random = {seed};
     for (int round = 0; round < 400; round++) {
-        uint32_t keys[200], items[200];
+        uint32_t keys[200], *items;
         size_t count = round < 40 ? (size_t)round : test_random_below(&random, 200);
         uint64_t different = 1 + test_random_below(&random, round % 2 ? 5 : 1000);
-        for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t i = 0; i < count; i++)
             keys[i] = (uint32_t)test_random_below(&random, different);
-            items[i] = i;
-        }
-        expect_ok(f, remat_sort(f->context, items, count, smaller_key, keys));
+        expect_ok(f, remat_order(f->context, count, smaller_key, keys, &items));
         for (size_t i = 0; i < count; i++)
             if (place_of(keys, count, items[i]) != i)
                 fail_msg("seed %llu, round %d: item %u is at %zu", (unsigned long long)seed, round, items[i], i);
+        remat_release(f->context, items, count, sizeof *items);
     }
 }
 
@@ -61,6 +61,12 @@ static void without_memory_nothing_is_moved(void **state)
     expect_status(f, remat_sort(f->context, items, 3, smaller_key, keys), REMAT_NO_MEMORY);
     assert_int_equal(items[0], 0);
     assert_int_equal(items[2], 2);
+    for (uint64_t call = 1; call <= 2; call++) {
+        uint32_t *order;
+        f->memory.fail_at = f->memory.calls + call;
+        expect_status(f, remat_order(f->context, 3, smaller_key, keys, &order), REMAT_NO_MEMORY);
+        assert_null(order);
+    }
 }
 
 int main(void)

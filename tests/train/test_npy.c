@@ -167,38 +167,35 @@ static void values_are_converted(void **state)
     assert_true(reals[0] == (real)0.25 && reals[2] == (real)3);
 }
 
-static void what_is_written_is_read(void **state)
+static void every_rank_is_read(void **state)
 {
     fixture *f = *state;
-    uint64_t dims[NPY_MAX_RANK];
+    static const int32_t data[1 << 5] = {0};
+    uint64_t dims[NPY_MAX_RANK], values = 1;
+    char shape[256] = "";
     for (uint32_t rank = 0; rank <= NPY_MAX_RANK; rank++) {
-        uint64_t values = 1;
-        for (uint32_t i = 0; i < rank; i++)
-            values *= dims[i] = i % 7 == 0 ? 2 : 1;
-        FILE *stream = fopen(scratch_path("w.npy"), "w");
-        expect_ok(f, npy_write_header(f->context, stream, NPY_INT32, rank, dims));
-        assert_int_equal(ftell(stream) % 64, 0);
-        for (uint64_t i = 0; i < values; i++)
-            fwrite(&i, 4, 1, stream);
-        fclose(stream);
+        char text[400];
+        snprintf(text, sizeof text, "{'descr': '<i4', 'fortran_order': False, 'shape': (%s), }", shape);
         npy_header header;
-        expect_ok(f, read_header(f, scratch_path("w.npy"), &header));
+        expect_ok(f, read_header(f, write_npy(1, text, data, values * sizeof data[0]), &header));
         assert_int_equal(header.type, NPY_INT32);
         assert_int_equal(header.rank, rank);
         assert_memory_equal(header.dims, dims, rank * sizeof dims[0]);
+        if (rank == NPY_MAX_RANK)
+            break;
+        values *= dims[rank] = rank % 7 == 0 ? 2 : 1;
+        snprintf(shape + strlen(shape), sizeof shape - strlen(shape), "%llu, ", (unsigned long long)dims[rank]);
     }
-    FILE *full = fopen("/dev/full", "w");
-    setvbuf(full, NULL, _IONBF, 0);
-    expect_status(f, npy_write_header(f->context, full, NPY_INT32, 1, dims), REMAT_IO);
-    fclose(full);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(headers_of_all_versions_are_read), FIXTURE_TEST(bad_headers_say_what_is_wrong),
-        FIXTURE_TEST(random_damage_never_crashes),      FIXTURE_TEST(values_are_converted),
-        FIXTURE_TEST(what_is_written_is_read),
+        FIXTURE_TEST(headers_of_all_versions_are_read),
+        FIXTURE_TEST(bad_headers_say_what_is_wrong),
+        FIXTURE_TEST(random_damage_never_crashes),
+        FIXTURE_TEST(values_are_converted),
+        FIXTURE_TEST(every_rank_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

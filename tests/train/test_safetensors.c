@@ -1,7 +1,7 @@
 #include "support/fixture.h"
 #include "support/scratch_files.h"
 
-#include "train/safetensors.h"
+#include "train/safetensors_file.h"
 
 #include <jansson.h>
 #include <unistd.h>
@@ -50,10 +50,10 @@ static void what_is_saved_is_read(void **state)
     save(f, path);
     safetensors *file;
     expect_ok(f, safetensors_open(f->context, path, &file));
-    assert_int_equal(safetensors_count(file), ENTRIES);
+    assert_int_equal(file->count, ENTRIES);
     for (size_t i = 0; i < ENTRIES; i++) {
-        const safetensors_tensor *tensor = safetensors_get(file, i);
-        assert_ptr_equal(tensor, safetensors_find(file, entries[i].name));
+        const safetensors_tensor *tensor = safetensors_find(file, entries[i].name);
+        assert_non_null(tensor);
         assert_string_equal(tensor->name, entries[i].name);
         assert_string_equal(tensor->dtype, "F32");
         assert_int_equal(tensor->rank, entries[i].rank);
@@ -64,7 +64,6 @@ static void what_is_saved_is_read(void **state)
             assert_memory_equal(got, entries[i].data, tensor->values * sizeof(float));
         expect_status(f, safetensors_read(file, tensor, got, tensor->values + 1), REMAT_INVALID);
     }
-    assert_null(safetensors_get(file, ENTRIES));
     assert_null(safetensors_find(file, "fc1"));
     assert_null(safetensors_find(file, "zzz"));
     assert_null(safetensors_find(file, ""));
@@ -75,7 +74,7 @@ static void what_is_saved_is_read(void **state)
     safetensors_close(NULL);
     expect_ok(f, safetensors_save(f->context, path, NULL, 0, NULL, 0));
     expect_ok(f, safetensors_open(f->context, path, &file));
-    assert_int_equal(safetensors_count(file), 0);
+    assert_int_equal(file->count, 0);
     safetensors_close(file);
 }
 
@@ -180,7 +179,7 @@ static void other_types_are_converted(void **state)
         wide[i] = i * 0.5;
     memcpy(bytes + 128, wide, MANY * 8);
     expect_ok(f, safetensors_open(f->context, scratch_write("m.safetensors", bytes, 128 + MANY * 8), &file));
-    expect_ok(f, safetensors_read(file, safetensors_get(file, 0), narrow, MANY));
+    expect_ok(f, safetensors_read(file, safetensors_find(file, "d"), narrow, MANY));
     for (int i = 0; i < MANY; i++)
         assert_true(narrow[i] == (float)i * 0.5f);
     safetensors_close(file);
@@ -312,8 +311,8 @@ static void random_damage_never_crashes(void **state)
         safetensors *file;
         remat_status status = safetensors_open(f->context, scratch_write("d.safetensors", copy, cut), &file);
         assert_true(status == REMAT_OK || status == REMAT_BAD_INPUT);
-        for (size_t i = 0; status == REMAT_OK && i < safetensors_count(file); i++) {
-            const safetensors_tensor *tensor = safetensors_get(file, i);
+        for (size_t i = 0; status == REMAT_OK && i < file->count; i++) {
+            const safetensors_tensor *tensor = &file->tensors[i];
             assert_true(tensor->end <= length);
             float *to = malloc(tensor->values * sizeof *to + 1);
             safetensors_read(file, tensor, to, tensor->values);
