@@ -370,8 +370,8 @@ FAST_INLINE fast_vector fast_gelu_derivative(fast_vector x)
     return fast_select(x < 0.0f, tail, 1.0f - tail);
 }
 
-/* Activations. Call them with a constant `kind`, so that the switch is gone from the loop; FAST_ACTIVATION_CASES makes
- * the constants. */
+/* Activations. Call them with a constant `kind`, so that the switch is gone from the loop; FAST_ACTIVATIONS makes the
+ * constants. */
 
 #define FAST_GELU_SLOPE 0.79788456f /* sqrt(2 / pi) */
 #define FAST_GELU_CUBE  0.044715f
@@ -419,17 +419,10 @@ FAST_INLINE fast_vector fast_activate_derivative(kernel_activation kind, fast_ve
     return one;
 }
 
-/* The cases of a switch over the kind, each with DO(constant kind). */
-#define FAST_ACTIVATION_CASES(DO)                         \
-    case KERNEL_NONE: DO(KERNEL_NONE); break;             \
-    case KERNEL_RELU: DO(KERNEL_RELU); break;             \
-    case KERNEL_LEAKY_RELU: DO(KERNEL_LEAKY_RELU); break; \
-    case KERNEL_GELU_TANH: DO(KERNEL_GELU_TANH); break;   \
-    case KERNEL_GELU_ERF: DO(KERNEL_GELU_ERF); break;     \
-    case KERNEL_SIGMOID: DO(KERNEL_SIGMOID); break;       \
-    case KERNEL_TANH: DO(KERNEL_TANH); break;             \
-    case KERNEL_SWISH:                                    \
-        DO(KERNEL_SWISH);                                 \
-        break;
+/* DO(kind) for every kind. */
+#define FAST_ACTIVATIONS(DO)                                                                                          \
+    DO(KERNEL_NONE)                                                                                                   \
+    DO(KERNEL_RELU) DO(KERNEL_LEAKY_RELU) DO(KERNEL_GELU_TANH) DO(KERNEL_GELU_ERF) DO(KERNEL_SIGMOID) DO(KERNEL_TANH) \
+        DO(KERNEL_SWISH)
 
 #endif

@@ -10,6 +10,7 @@
  * Where the cuts lie has no influence on the bits of a value of C. */
 #include <omp.h>
 
+#include "kernels/fast_activations.h"
 #include "kernels/fast_product_kernel.h"
 
 /* Both together fill the second cache. */
@@ -32,26 +33,13 @@ static size_t share(size_t units, size_t parts)
 /* What follows a finished tile of C while it is in the cache. */
 static void activate_tile(const kernel_product *p, size_t rows, size_t columns, size_t place)
 {
-#define VALUE(kind, LOAD) \
-    (v ? LOAD(c + at) * fast_activate_derivative(kind, LOAD(v + at)) : fast_activate(kind, LOAD(c + at)))
-#define ROWS(kind)                                                                          \
-    for (size_t row = 0; row < rows; row++) {                                               \
-        const float *c = p->c + place + row * p->ldc;                                       \
-        const float *v = p->derivative_at ? p->derivative_at + place + row * p->ldc : NULL; \
-        float *to = p->activated + place + row * p->ldc;                                    \
-        size_t at = 0;                                                                      \
-        for (; at + FAST_LANES <= columns; at += FAST_LANES)                                \
-            fast_store(to + at, VALUE(kind, fast_load));                                    \
-        if (at < columns)                                                                   \
-            fast_store_part(to + at, VALUE(kind, LOAD_PART), columns - at);                 \
-    }
-#define LOAD_PART(from) fast_load_part(from, columns - at)
-    switch (p->activation) {
-        FAST_ACTIVATION_CASES(ROWS)
-    }
-#undef LOAD_PART
-#undef ROWS
-#undef VALUE
+    fast_matrix size = {rows, columns, p->ldc};
+    const float *c = p->c + place;
+    float *to = p->activated + place;
+    if (p->derivative_at)
+        FAST(activate_matrix_backward)(p->activation, &size, p->derivative_at + place, c, to, false);
+    else
+        FAST(activate_matrix)(p->activation, &size, c, to);
 }
 
 /* One thread's rectangle of C. */
