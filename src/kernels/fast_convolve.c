@@ -6,14 +6,14 @@
 
 #include <omp.h>
 
-#if FAST_LANES == 16
-#define TILE_ROWS 8 /* of 3 vectors each: 24 of 32 registers */
-#else
-#define TILE_ROWS 4 /* 12 of 16 */
-#endif
+/* Outputs of a piece, about, for vectors of places and of channels: what it works on stays in the nearer caches. */
+#define PLACES_LENGTH   2048
+#define CHANNELS_LENGTH 512
+
+/* ---- vectors of places ---- */
 
 /* What the rows of outputs of a piece are made from. */
-typedef struct flat_factors {
+typedef struct place_factors {
     const float *weight; /* of all rows for each tap in turn */
     const float *bias;   /* of each row, or NULL */
     size_t count;        /* of taps, each with its offset in the planes */
@@ -22,10 +22,10 @@ typedef struct flat_factors {
     const int32_t *places; /* where vectors of outputs are wanted */
     size_t vectors;
     size_t length; /* of a row of outputs */
-} flat_factors;
+} place_factors;
 
 /* `rows` x `vectors` outputs at once: out[r] = bias[r] + the sum over k of weight[k][r] * the vector at offset k. */
-FAST_INLINE void tile(size_t rows, size_t vectors, const flat_factors *f, const int32_t *places, float *out)
+FAST_INLINE void tile(size_t rows, size_t vectors, const place_factors *f, const int32_t *places, float *out)
 {
     fast_vector sum[TILE_ROWS][3];
     size_t at[3], count = f->count;
@@ -60,7 +60,7 @@ FAST_INLINE void tile(size_t rows, size_t vectors, const flat_factors *f, const 
             fast_store(out + r * f->length + at[v], sum[r][v]);
 }
 
-FAST_INLINE void fill_rows(size_t rows, const flat_factors *f, float *out)
+FAST_INLINE void fill_rows(size_t rows, const place_factors *f, float *out)
 {
     size_t v = 0;
     for (; v + 3 <= f->vectors; v += 3)
@@ -72,11 +72,11 @@ FAST_INLINE void fill_rows(size_t rows, const flat_factors *f, float *out)
 }
 
 /* Rows of outputs for as many output channels. */
-typedef void fill_function(const flat_factors *factors, float *out);
-#define FILL(rows)                                                                             \
-    static __attribute__((noinline)) void fill_##rows(const flat_factors *factors, float *out) \
-    {                                                                                          \
-        fill_rows(rows, factors, out);                                                         \
+typedef void fill_function(const place_factors *factors, float *out);
+#define FILL(rows)                                                                              \
+    static __attribute__((noinline)) void fill_##rows(const place_factors *factors, float *out) \
+    {                                                                                           \
+        fill_rows(rows, factors, out);                                                          \
     }
 FILL(1)
 FILL(2)
@@ -100,7 +100,7 @@ static fill_function *fill_for(size_t left, size_t *rows)
 }
 
 /* A convolution as the product of weights, outputs x (channels, taps), and the source. Outputs stand together in
- * panels, as many as fill_for() says; in a panel, the weights of all its outputs for the first tap come first. */
+ * panels, as many as panel_rows() says; in a panel, the weights of all its outputs for the first tap come first. */
 typedef struct flat_product {
     flat_shape shape;
     const float *source, *weight, *bias;
@@ -109,7 +109,8 @@ typedef struct flat_product {
     size_t channel;     /* from one output channel to the next */
 } flat_product;
 
-static void fill_piece(const flat_product *product, const flat_cut *cut, const flat_piece *piece, flat_scratch scratch)
+static void places_piece(const flat_product *product, const flat_cut *cut, const flat_piece *piece,
+                         flat_scratch scratch)
 {
     const flat_shape *shape = &piece->shape;
     size_t taps = shape->high.taps * shape->wide.taps, weight_row = shape->channels * taps;
@@ -120,14 +121,14 @@ static void fill_piece(const flat_product *product, const flat_cut *cut, const f
         FAST(flat_load)(piece, product->source, c, count, scratch.planes);
         for (size_t m = 0; m < product->outputs; m += rows) {
             fill_function *fill = fill_for(product->outputs - m, &rows);
-            flat_factors factors = {.weight = product->weight + m * weight_row + c * taps * rows,
-                                    .bias = product->bias && c == 0 ? product->bias + m : NULL,
-                                    .count = count * taps,
-                                    .offsets = scratch.offsets,
-                                    .planes = scratch.planes,
-                                    .places = scratch.places,
-                                    .vectors = shape->vectors,
-                                    .length = shape->length};
+            place_factors factors = {.weight = product->weight + m * weight_row + c * taps * rows,
+                                     .bias = product->bias && c == 0 ? product->bias + m : NULL,
+                                     .count = count * taps,
+                                     .offsets = scratch.offsets,
+                                     .planes = scratch.planes,
+                                     .places = scratch.places,
+                                     .vectors = shape->vectors,
+                                     .length = shape->length};
             fill(&factors, scratch.rows);
             for (size_t r = 0; r < rows; r++) {
                 flat_target target = product->target;
@@ -139,6 +140,74 @@ static void fill_piece(const flat_product *product, const flat_cut *cut, const f
     }
 }
 
+/* ---- vectors of output channels ---- */
+
+/* Places between narrow rows and small images would be many. Vectors of channels lose none of their lanes there; but
+ * channels must fill them, and results must be turned, which pays where taps are many. The last: a piece of 64 outputs
+ * fits the scratch. */
+static bool by_channel(const flat_product *product)
+{
+    const flat_shape *shape = &product->shape;
+    return shape->wide.outputs < 16 && product->outputs % FAST_LANES == 0 &&
+           shape->channels * shape->high.taps * shape->wide.taps >= 128 &&
+           (product->outputs + FAST_LANES) * 64 <= FLAT_ROWS;
+}
+
+static void channels_piece(const flat_product *product, const flat_cut *cut, const flat_piece *piece,
+                           flat_scratch scratch)
+{
+    const flat_shape *shape = &piece->shape;
+    size_t taps = shape->high.taps * shape->wide.taps, weight_row = shape->channels * taps;
+    size_t outputs = shape->images * shape->high.outputs * shape->wide.outputs, all = product->outputs / FAST_LANES;
+    float *turned = scratch.rows + product->outputs * outputs; /* FAST_LANES rows */
+    flat_piece dense = *piece;
+    dense.shape.high.pitch = shape->high.outputs;
+    dense.shape.wide.pitch = shape->wide.outputs;
+    FAST(flat_offsets)(shape, cut->channels, scratch.offsets);
+    FAST(flat_outputs)(shape, scratch.places);
+    for (size_t c = 0, count; c < shape->channels; c += count) {
+        count = smaller(shape->channels - c, cut->channels);
+        FAST(flat_load)(piece, product->source, c, count, scratch.planes);
+        for (size_t v = 0, vectors; v < all; v += vectors) {
+            vectors = panel_vectors(all - v);
+            size_t m = v * FAST_LANES, width = vectors * FAST_LANES;
+            float *rows = scratch.rows + m * outputs;
+            for (size_t i = 0; i < outputs * vectors && c == 0; i++)
+                fast_store(rows + i * FAST_LANES,
+                           product->bias ? fast_load(product->bias + m + i % vectors * FAST_LANES) : (fast_vector){0});
+            flat_factors factors = {.planes = scratch.planes,
+                                    .rows = outputs,
+                                    .depth = count * taps,
+                                    .columns = width,
+                                    .places = scratch.places,
+                                    .steps = scratch.offsets,
+                                    .panel = product->weight + m * weight_row + c * taps * width,
+                                    .to = rows,
+                                    .to_row = width};
+            FAST(flat_multiply)(&factors);
+            for (size_t i = 0; i < width && c + count == shape->channels; i++) {
+                flat_target target = product->target;
+                target.to += (m + i) * product->channel;
+                if (i % FAST_LANES == 0)
+                    pack_panel(&(pack_source){rows + i, width, FAST_LANES, outputs, true}, turned);
+                FAST(flat_store)(&dense, turned + i % FAST_LANES * round_up(outputs, FAST_LANES), &target);
+            }
+        }
+    }
+}
+
+/* ---- both ---- */
+
+/* Outputs of the panel that begins with output m. */
+static size_t panel_rows(const flat_product *product, size_t m)
+{
+    size_t left = product->outputs - m, rows;
+    if (by_channel(product))
+        return FAST_LANES * panel_vectors(left / FAST_LANES);
+    fill_for(left, &rows);
+    return rows;
+}
+
 /* Where weights are taken from: that of output m, channel c and tap (y, x) lies at a sum of steps from the first. */
 typedef struct weight_steps {
     const float *first;
@@ -148,48 +217,49 @@ typedef struct weight_steps {
 static void pack_weights(const kernel_run *run, const flat_product *product, weight_steps from, float *packed)
 {
     const flat_shape *shape = &product->shape;
-    size_t row = shape->channels * shape->high.taps * shape->wide.taps;
+    size_t taps = shape->high.taps * shape->wide.taps, row = shape->channels * taps;
     int threads = fast_threads(run, product->outputs * row);
 #pragma omp parallel for num_threads(threads)
-    for (size_t begin = 0; begin < product->outputs; begin += TILE_ROWS)
-        for (size_t m = begin, rows; m < product->outputs && m < begin + TILE_ROWS; m += rows) {
-            fill_for(product->outputs - m, &rows);
-            float *to = packed + m * row;
-            const float *panel = from.first + (ptrdiff_t)m * from.output;
-            for (size_t c = 0; c < shape->channels; c++)
-                for (size_t y = 0; y < shape->high.taps; y++)
-                    for (size_t x = 0; x < shape->wide.taps; x++)
-                        for (size_t r = 0; r < rows; r++)
-                            *to++ = panel[(ptrdiff_t)r * from.output + (ptrdiff_t)c * from.channel +
-                                          (ptrdiff_t)y * from.high + (ptrdiff_t)x * from.wide];
+    for (size_t c = 0; c < shape->channels; c++)
+        for (size_t m = 0, rows; m < product->outputs; m += rows) {
+            rows = panel_rows(product, m);
+            float *to = packed + m * row + c * taps * rows;
+            const float *panel = from.first + (ptrdiff_t)m * from.output + (ptrdiff_t)c * from.channel;
+            for (size_t y = 0; y < shape->high.taps; y++)
+                for (size_t x = 0; x < shape->wide.taps; x++)
+                    for (size_t r = 0; r < rows; r++)
+                        *to++ = panel[(ptrdiff_t)r * from.output + (ptrdiff_t)y * from.high + (ptrdiff_t)x * from.wide];
         }
 }
 
-/* Images of a piece: several, if they are small, but enough pieces for many threads. */
-static size_t images_at_once(size_t batch)
+static size_t piece_length(const flat_product *product)
 {
-    return batch / 16 ? batch / 16 : 1;
+    if (!by_channel(product))
+        return PLACES_LENGTH;
+    return smaller(CHANNELS_LENGTH, FLAT_ROWS / (product->outputs + FAST_LANES) / FAST_LANES * FAST_LANES);
 }
 
-static bool product_fits(flat_product *product, size_t batch)
+static bool product_fits(const flat_product *product, size_t batch)
 {
     flat_cut cut;
-    return FAST(flat_cut_make)(&product->shape, batch, images_at_once(batch), &cut);
+    return FAST(flat_cut_make)(&product->shape, batch, 1, piece_length(product), &cut);
 }
 
-static void product_run(const kernel_run *run, flat_product *product, size_t batch)
+static void product_run(const kernel_run *run, const flat_product *product, size_t batch)
 {
-    flat_shape *shape = &product->shape;
-    flat_cut cut;
-    FAST(flat_cut_make)(shape, batch, images_at_once(batch), &cut);
-    size_t pieces = FAST(flat_cut_count)(shape, batch, &cut);
+    const flat_shape *shape = &product->shape;
     size_t taps = shape->channels * shape->high.taps * shape->wide.taps;
     size_t values = batch * product->outputs * shape->high.outputs * shape->wide.outputs;
     int threads = fast_threads(run, values * taps / 16); /* a value of other kernels takes about as long as 16 taps */
+    size_t images = batch / (4 * (size_t)threads);       /* of a piece, if they are small: there must be work for all */
+    bool channels = by_channel(product);
+    flat_cut cut;
+    FAST(flat_cut_make)(shape, batch, images, piece_length(product), &cut);
+    size_t pieces = FAST(flat_cut_count)(shape, batch, &cut);
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
     for (size_t i = 0; i < pieces; i++) {
         flat_piece piece = FAST(flat_cut_piece)(shape, batch, &cut, i);
-        fill_piece(product, &cut, &piece, flat_scratch_of(run, omp_get_thread_num()));
+        (channels ? channels_piece : places_piece)(product, &cut, &piece, flat_scratch_of(run, omp_get_thread_num()));
     }
 }
 
@@ -200,8 +270,8 @@ void FAST(convolve)(const kernel_run *run, const kernel_window *w, const float *
     if (w->batch == 0 || w->out_channels == 0 || area == 0)
         return;
     flat_product product = {
-        .shape = {.high = {w->in_h, -(ptrdiff_t)w->pad_h, w->stride_h, w->kernel_h, w->out_h, false, 0},
-                  .wide = {w->in_w, -(ptrdiff_t)w->pad_w, w->stride_w, w->kernel_w, w->out_w, false, 0},
+        .shape = {.high = {w->in_h, -(ptrdiff_t)w->pad_h, w->stride_h, w->kernel_h, w->out_h, 0},
+                  .wide = {w->in_w, -(ptrdiff_t)w->pad_w, w->stride_w, w->kernel_w, w->out_w, 0},
                   .channels = w->in_channels},
         .source = x,
         .weight = workspace,
@@ -230,7 +300,7 @@ static flat_axis phase_axis(size_t phase, size_t in, size_t out, size_t kernel, 
     *begin = phase + skipped * stride - pad;
     size_t taps = phase < kernel ? (kernel - phase + stride - 1) / stride : 0;
     size_t outputs = *begin < in ? (in - *begin + stride - 1) / stride : 0;
-    return (flat_axis){out, (ptrdiff_t)skipped - ((ptrdiff_t)taps - 1), 1, taps, outputs, false, 0};
+    return (flat_axis){out, (ptrdiff_t)skipped - ((ptrdiff_t)taps - 1), 1, taps, outputs, 0};
 }
 
 /* The weights of a phase: channels of the input are the outputs now, and the taps run backwards. */
@@ -251,8 +321,8 @@ void FAST(convolve_backward_input)(const kernel_run *run, const kernel_window *w
         return;
     /* A phase is no larger than the whole kernel at stride 1: if that fits, all do. */
     flat_product product = {
-        .shape = {.high = {w->out_h, 0, 1, w->kernel_h, w->in_h, false, 0},
-                  .wide = {w->out_w, 0, 1, w->kernel_w, w->in_w, false, 0},
+        .shape = {.high = {w->out_h, 0, 1, w->kernel_h, w->in_h, 0},
+                  .wide = {w->out_w, 0, 1, w->kernel_w, w->in_w, 0},
                   .channels = w->out_channels},
         .source = dy,
         .weight = workspace,

@@ -1,15 +1,11 @@
 #include "kernels/fast_convolve_flat.h"
 
-#include "kernels/fast_math.h"
+/* Channels at a time, if they fit: fewer leave room for more images, and the weights of a panel in the nearest cache.
+ * It must not depend on the number of images: it decides in what order products are added. */
+#define CHANNELS 64
 
-/* Pieces whose rows of outputs are about this long keep what they work on in the nearest caches. */
-#define FLAT_LENGTH 2048
-
-/* Wider rows are not spread: the columns between them are few, and copies of the source cost more. */
-#define SPREAD_COLUMNS 8
-
-/* Eight rows at least must fit, and the places of their vectors. */
-#define MOST_LENGTH (FLAT_ROWS / 8)
+/* Sixteen rows at least must fit, and the places of their vectors. */
+#define MOST_LENGTH (FLAT_ROWS / 16)
 _Static_assert(MOST_LENGTH / FAST_LANES <= FLAT_PLACES, "no room for the places");
 
 static size_t least(size_t a, size_t b)
@@ -32,16 +28,16 @@ static size_t whole_vectors(size_t values)
     return divide_up(values, FAST_LANES) * FAST_LANES;
 }
 
-/* Planes for each channel along an axis: phases of the stride, or taps. */
+/* Planes for each channel along an axis: phases of the stride. */
 static size_t planes(const flat_axis *axis)
 {
-    return axis->spread ? axis->taps : least(axis->stride, axis->taps);
+    return least(axis->stride, axis->taps);
 }
 
 /* How far the taps reach beyond their first one, in places of a plane. */
 static size_t reach(const flat_axis *axis)
 {
-    return axis->spread ? 0 : (axis->taps - 1) / axis->stride;
+    return (axis->taps - 1) / axis->stride;
 }
 
 /* The places q of a plane, begin <= q < end, that hold values of the source; the others are zero. Place q of plane f
@@ -113,25 +109,13 @@ static void bound_piece(const flat_shape *whole, size_t images, size_t rows, siz
               (whole_vectors(*length + reach(&whole->high) * wide + reach(&whole->wide)) + FAST_LANES);
 }
 
-/* Spreading pays for narrow rows, and where the planes of a whole image fit. */
-static bool worth_spreading(const flat_shape *whole)
-{
-    flat_shape spread = *whole;
-    size_t columns = whole->wide.outputs, length, values;
-    spread.wide.spread = true;
-    bound_piece(&spread, 1, whole->high.outputs, columns, &length, &values);
-    return whole->wide.taps > 1 && columns <= SPREAD_COLUMNS && length <= FLAT_LENGTH &&
-           values * whole->channels <= FLAT_PLANES;
-}
-
-bool FAST(flat_cut_make)(flat_shape *whole, size_t batch, size_t most_images, flat_cut *cut)
+bool FAST(flat_cut_make)(const flat_shape *whole, size_t batch, size_t most_images, size_t length, flat_cut *cut)
 {
     size_t rows = whole->high.outputs, columns = whole->wide.outputs, values;
-    whole->wide.spread = worth_spreading(whole);
     *cut = (flat_cut){1, rows, columns, 0, 0};
-    if (columns > FLAT_LENGTH)
-        cut->columns = divide_up(columns, divide_up(columns, FLAT_LENGTH));
-    cut->rows = least(rows, most(1, FLAT_LENGTH / (cut->columns + reach(&whole->wide))));
+    if (columns > length)
+        cut->columns = divide_up(columns, divide_up(columns, length));
+    cut->rows = least(rows, most(1, length / (cut->columns + reach(&whole->wide))));
     cut->rows = divide_up(rows, divide_up(rows, cut->rows));
     bound_piece(whole, 1, cut->rows, cut->columns, &cut->most_length, &values);
     if (values > FLAT_PLANES || cut->most_length > MOST_LENGTH) {
@@ -139,18 +123,18 @@ bool FAST(flat_cut_make)(flat_shape *whole, size_t batch, size_t most_images, fl
         cut->columns = least(columns, 64);
         bound_piece(whole, 1, cut->rows, cut->columns, &cut->most_length, &values);
     }
-    cut->channels = least(whole->channels, FLAT_PLANES / values);
+    cut->channels = least(least(whole->channels, CHANNELS), FLAT_PLANES / values);
     if (cut->channels == 0 || cut->most_length > MOST_LENGTH)
         return false;
-    if (cut->rows < rows || cut->columns < columns || cut->channels < whole->channels)
+    if (cut->rows < rows || cut->columns < columns)
         return true;
     for (size_t images = 2; images <= least(batch, most_images); images++) {
-        size_t length;
-        bound_piece(whole, images, rows, columns, &length, &values);
-        if (length > FLAT_LENGTH || values * whole->channels > FLAT_PLANES)
+        size_t long_length;
+        bound_piece(whole, images, rows, columns, &long_length, &values);
+        if (long_length > length || values * cut->channels > FLAT_PLANES)
             break;
         cut->images = images;
-        cut->most_length = length;
+        cut->most_length = long_length;
     }
     return true;
 }
@@ -190,6 +174,21 @@ FAST_INLINE void copy_row(const float *from, size_t count, float *to, bool add)
     }
 }
 
+/* Every second one of `count` < 2 FAST_LANES values, then zeros. */
+FAST_INLINE fast_vector load_even(const float *from, size_t count)
+{
+    fast_vector low = count < FAST_LANES ? fast_load_part(from, count) : fast_load(from), high = {0};
+    if (count > FAST_LANES)
+        high = fast_load_part(from + FAST_LANES, count - FAST_LANES);
+#if FAST_LANES == 16
+    return SHUFFLE(low, high, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+#elif FAST_LANES == 8
+    return SHUFFLE(low, high, 0, 2, 4, 6, 8, 10, 12, 14);
+#else
+    return SHUFFLE(low, high, 0, 2, 4, 6);
+#endif
+}
+
 /* A part of one plane: `rows` rows of `count` values, `stride` apart in the source. The last vector of a row is stored
  * whole: the zeros beyond its end fall on places that hold zeros, or rows that are yet to come. */
 typedef struct plane_part {
@@ -211,9 +210,9 @@ static void load_part(plane_part part, float *to)
                 fast_store(to + i, fast_load(from + i));
             if (i < part.count)
                 fast_store(to + i, fast_load_part(from + i, part.count - i));
-        } else if (part.stride == 2) { /* a constant: the compiler makes vectors */
-            for (; i < part.count; i++)
-                to[i] = from[2 * i];
+        } else if (part.stride == 2) {
+            for (; i < part.count; i += FAST_LANES)
+                fast_store(to + i, load_even(from + 2 * i, 2 * least(part.count - i, FAST_LANES) - 1));
         } else {
             for (; i < part.count; i++)
                 to[i] = from[part.stride * i];
@@ -258,12 +257,13 @@ void FAST(flat_offsets)(const flat_shape *shape, size_t count, int32_t *offsets)
 {
     const flat_axis *high = &shape->high, *wide = &shape->wide;
     size_t planes_h = planes(high), planes_w = planes(wide);
-    for (size_t c = 0; c < count; c++)
-        for (size_t y = 0; y < high->taps; y++)
-            for (size_t x = 0; x < wide->taps; x++) {
-                size_t plane = (c * planes_h + y % planes_h) * planes_w + x % planes_w;
-                *offsets++ = (int32_t)(plane * shape->plane + y / planes_h * wide->pitch + x / planes_w);
-            }
+    size_t taps = high->taps * wide->taps, channel = planes_h * planes_w * shape->plane;
+    for (size_t t = 0; t < taps; t++) {
+        size_t y = t / wide->taps, x = t % wide->taps, plane = y % planes_h * planes_w + x % planes_w;
+        offsets[t] = (int32_t)(plane * shape->plane + y / planes_h * wide->pitch + x / planes_w);
+    }
+    for (size_t i = taps; i < count * taps; i++)
+        offsets[i] = offsets[i - taps] + (int32_t)channel;
 }
 
 void FAST(flat_store)(const flat_piece *piece, const float *row, const flat_target *target)
@@ -286,13 +286,63 @@ void FAST(flat_store)(const flat_piece *piece, const float *row, const flat_targ
         }
 }
 
-void FAST(flat_spread)(const flat_piece *piece, const float *from, size_t image, size_t row_step, float *row)
+void FAST(flat_outputs)(const flat_shape *shape, int32_t *places)
 {
-    const flat_axis *high = &piece->shape.high, *wide = &piece->shape.wide;
-    plane_part part = {NULL, row_step, 1, wide->outputs, high->outputs, wide->pitch};
-    memset(row, 0, piece->shape.length * sizeof *row);
-    for (size_t i = 0; i < piece->shape.images; i++) {
-        part.from = from + (piece->image + i) * image + piece->row * row_step + piece->column;
-        load_part(part, row + i * high->pitch * wide->pitch);
+    for (size_t i = 0; i < shape->images; i++)
+        for (size_t y = 0; y < shape->high.outputs; y++)
+            for (size_t x = 0; x < shape->wide.outputs; x++)
+                *places++ = (int32_t)((i * shape->high.pitch + y) * shape->wide.pitch + x);
+}
+
+/* Some rows of the product, from the first on. */
+FAST_INLINE void multiply(size_t rows, size_t vectors, const flat_factors *f)
+{
+    tile_sums sum = {0};
+    const float *from[TILE_ROWS], *panel = f->panel;
+    const int32_t *steps = f->steps;
+    size_t depth = f->depth;
+    UNROLLED (r, rows)
+        from[r] = f->planes + f->places[r];
+    for (size_t k = 0; k < depth; k++, panel += vectors * FAST_LANES) {
+        size_t step = (size_t)steps[k];
+        fast_vector row[TILE_VECTORS];
+        UNROLLED (v, vectors)
+            row[v] = fast_load(panel + v * FAST_LANES);
+        UNROLLED (r, rows) {
+            fast_vector x = fast_repeat(from[r][step]);
+            UNROLLED (v, vectors)
+                sum[r][v] += x * row[v];
+        }
+    }
+    UNROLLED (r, rows)
+        UNROLLED (v, vectors)
+            flat_add(sum[r][v], f->to + r * f->to_row + v * FAST_LANES, f->columns - v * FAST_LANES);
+}
+
+/* Functions of their own, so that nothing around them takes registers from the loop. */
+typedef void multiply_function(const flat_factors *factors);
+#define MULTIPLY(name, rows, vectors)                                                              \
+    static __attribute__((noinline)) void multiply_##name##_##vectors(const flat_factors *factors) \
+    {                                                                                              \
+        multiply(rows, vectors, factors);                                                          \
+    }
+MULTIPLY(some, TILE_ROWS, 1)
+MULTIPLY(some, TILE_ROWS, 2)
+MULTIPLY(some, TILE_ROWS, 3)
+MULTIPLY(one, 1, 1)
+MULTIPLY(one, 1, 2)
+MULTIPLY(one, 1, 3)
+
+void FAST(flat_multiply)(const flat_factors *factors)
+{
+    static multiply_function *const some[] = {multiply_some_1, multiply_some_2, multiply_some_3};
+    static multiply_function *const one[] = {multiply_one_1, multiply_one_2, multiply_one_3};
+    size_t last = (factors->columns - 1) / FAST_LANES;
+    flat_factors left = *factors;
+    for (size_t rows; left.rows > 0; left.rows -= rows) {
+        rows = left.rows < TILE_ROWS ? 1 : TILE_ROWS;
+        (rows == 1 ? one : some)[last](&left);
+        left.places += rows;
+        left.to += rows * left.to_row;
     }
 }

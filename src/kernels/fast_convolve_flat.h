@@ -9,9 +9,9 @@
  * The output at place p of the same long row is then a sum over taps of weight[tap] * plane[p + offset[tap]], whatever
  * the size of the kernel: a product of matrices whose right-hand rows are shifts of one another, and need not be
  * made. Vectors run along p without regard to rows and images. What they compute between the rows is thrown away; it
- * is little, because the zeros behind a row serve as those before the next one, and likewise below an image. Narrow
- * images are `spread` instead: each column of the kernel has a plane of its own, shifted already, and nothing stands
- * between the rows.
+ * is little, unless rows are narrow, because the zeros behind a row serve as those before the next one, and likewise
+ * below an image. Where it would be much, and in the gradient of the weights, vectors hold output channels instead, and
+ * single values of the planes are repeated in all their lanes.
  *
  * A stride cuts the source into phases, each a plane: phase f holds the columns f, f + stride, f + 2 stride and so on,
  * so that neighbours in the output are neighbours in a plane.
@@ -20,7 +20,7 @@
 #ifndef REMAT_KERNELS_FAST_CONVOLVE_FLAT_H
 #define REMAT_KERNELS_FAST_CONVOLVE_FLAT_H
 
-#include "kernels/fast.h"
+#include "kernels/fast_product_kernel.h"
 
 /* One axis, height or width. */
 typedef struct flat_axis {
@@ -28,7 +28,6 @@ typedef struct flat_axis {
     ptrdiff_t first; /* the place in the source under the first tap of the first output; may be outside */
     size_t stride, taps;
     size_t outputs;
-    bool spread;  /* a plane for each tap instead of each phase; flat_cut_make() decides */
     size_t pitch; /* of a piece: from row to row, or from image to image in rows */
 } flat_axis;
 
@@ -81,8 +80,8 @@ static inline flat_scratch flat_scratch_of(const kernel_run *run, int thread)
 }
 
 /* False where not even the smallest piece fits: the kernel is larger than about 300 x 300. `most_images` bounds the
- * images of a piece. The shape needs its axes and channels only; whether it is spread is decided here. */
-bool FAST(flat_cut_make)(flat_shape *whole, size_t batch, size_t most_images, flat_cut *cut);
+ * images of a piece, `length` that of its rows of outputs, about. The shape needs its axes and channels only. */
+bool FAST(flat_cut_make)(const flat_shape *whole, size_t batch, size_t most_images, size_t length, flat_cut *cut);
 size_t FAST(flat_cut_count)(const flat_shape *whole, size_t batch, const flat_cut *cut);
 flat_piece FAST(flat_cut_piece)(const flat_shape *whole, size_t batch, const flat_cut *cut, size_t index);
 
@@ -95,8 +94,33 @@ void FAST(flat_offsets)(const flat_shape *shape, size_t count, int32_t *offsets)
 /* The places of shape->vectors vectors, none of which overlap, that cover all outputs. */
 void FAST(flat_places)(const flat_shape *shape, int32_t *places);
 
-/* One row of outputs to its place, and the other way round with zeros where there is no output. */
+/* The places of the outputs themselves. */
+void FAST(flat_outputs)(const flat_shape *shape, int32_t *places);
+
+/* One row of outputs to its place. */
 void FAST(flat_store)(const flat_piece *piece, const float *row, const flat_target *target);
-void FAST(flat_spread)(const flat_piece *piece, const float *from, size_t image, size_t row_step, float *row);
+
+/* A product whose left side is in the planes: value (r, k) at places[r] + steps[k]. Either may be taps, the other outputs.
+ * The right side is a panel with a row of whole vectors, up to TILE_VECTORS, for each k. */
+typedef struct flat_factors {
+    const float *planes;
+    size_t rows, depth, columns;
+    const int32_t *places, *steps;
+    const float *panel;
+    float *to;
+    size_t to_row;
+} flat_factors;
+
+/* to[r][c] += the sum over k of planes[places[r] + steps[k]] * panel[k][c]. */
+void FAST(flat_multiply)(const flat_factors *factors);
+
+/* to[0 .. count - 1] += x, or the whole vector where count is larger. */
+FAST_INLINE void flat_add(fast_vector x, float *to, size_t count)
+{
+    if (count >= FAST_LANES)
+        fast_store(to, fast_load(to) + x);
+    else
+        fast_store_part(to, fast_load_part(to, count) + x, count);
+}
 
 #endif

@@ -248,17 +248,13 @@ FAST_INLINE pack_source source_part(const pack_source *s, size_t first, size_t c
     return (pack_source){s->from + first * (s->by_count ? s->stride : 1), s->stride, s->depth, count, s->by_count};
 }
 
-/* Loads `rows` x `columns` values, padded with 0, and asks for what follows in the rows. */
+/* Loads `rows` x `columns` values, padded with 0. */
 FAST_INLINE void block_load(const float *from, size_t stride, size_t rows, size_t columns, fast_vector *block)
 {
-    UNROLLED (i, FAST_LANES) {
-        block[i] = (fast_vector){0};
-        if (i < rows) {
-            block[i] =
-                columns == FAST_LANES ? fast_load(from + i * stride) : fast_load_part(from + i * stride, columns);
-            __builtin_prefetch(from + i * stride + 4 * FAST_LANES);
-        }
-    }
+    UNROLLED (i, FAST_LANES)
+        block[i] = i >= rows               ? (fast_vector){0}
+                   : columns == FAST_LANES ? fast_load(from + i * stride)
+                                           : fast_load_part(from + i * stride, columns);
 }
 
 /* FAST_LANES values of FAST_LANES steps from (step, at) on, a vector for each step; 0 where there are no more. */

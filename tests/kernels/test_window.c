@@ -32,6 +32,9 @@ static const layer layers[] = {
     {1, 2, 120, 90, 3, 3, 3, 1, 1, 1, 1},      /* more rows than a piece */
     {2, 120, 30, 40, 2, 3, 3, 1, 1, 1, 1},     /* more channels than fit at once */
     {1, 40, 130, 20, 2, 5, 5, 1, 1, 2, 2},     /* more of both */
+    {9, 80, 7, 7, 112, 3, 3, 1, 1, 1, 1},      /* narrow, many channels that fill vectors */
+    {9, 32, 14, 13, 64, 3, 3, 2, 2, 1, 1},     /* and with a stride */
+    {1, 16, 60, 9, 16, 3, 3, 1, 1, 1, 1},      /* and with more rows than a piece */
     {1, 1, 400, 410, 2, 400, 400, 1, 1, 0, 0}, /* a kernel that does not fit */
     {0, 3, 8, 8, 4, 3, 3, 1, 1, 1, 1},         /* no images */
 };
