@@ -19,7 +19,7 @@ typedef struct bench_command {
     uint64_t steps;
     layer_times *layers;
     size_t layer_count;
-    double total;
+    double data_seconds; /* over all steps */
 } bench_command;
 
 static const struct argp_option options[] = {
@@ -112,9 +112,10 @@ static void print_table(const bench_command *command, const remat_machine_limits
         if (command->layers[i].name)
             print_row(&command->layers[i], steps, total, limits);
     print_row(&all, steps, total, limits);
-    printf("\n%.1f ms a step (median), %.2f GFLOP a step: %.1f GFLOP/s, %.1f %% of the peak\n", 1e3 * step_seconds,
-           1e-9 * all.flops / steps, 1e-9 * all.flops / steps / step_seconds,
-           100 * all.flops / steps / step_seconds / limits->flops);
+    printf("\n%.1f ms a step (median), %.1f of them for the samples, %.2f GFLOP a step: %.1f GFLOP/s, %.1f %% of the "
+           "peak\n",
+           1e3 * step_seconds, 1e3 * command->data_seconds / steps, 1e-9 * all.flops / steps,
+           1e-9 * all.flops / steps / step_seconds, 100 * all.flops / steps / step_seconds / limits->flops);
     printf("limits with %u threads (%s): %.1f GFLOP/s in multiply-adds on registers, %.1f GB/s through memory\n",
            limits->threads, limits->kernels, 1e-9 * limits->flops, 1e-9 * limits->bytes);
 }
@@ -122,10 +123,11 @@ static void print_table(const bench_command *command, const remat_machine_limits
 static void print_json(const bench_command *command, const remat_machine_limits *limits, double step_seconds)
 {
     double steps = (double)command->steps;
-    printf("{\"format\": \"remat-bench\", \"version\": 1, \"steps\": %llu, \"step_seconds\": %.9g,\n"
+    printf("{\"format\": \"remat-bench\", \"version\": 1, \"steps\": %llu, \"step_seconds\": %.9g, \"data_seconds\": "
+           "%.9g,\n"
            " \"peak_flops\": %.6g, \"peak_bytes\": %.6g, \"threads\": %u, \"kernels\": \"%s\", \"layers\": [",
-           (unsigned long long)command->steps, step_seconds, limits->flops, limits->bytes, limits->threads,
-           limits->kernels);
+           (unsigned long long)command->steps, step_seconds, command->data_seconds / steps, limits->flops,
+           limits->bytes, limits->threads, limits->kernels);
     bool first = true;
     for (size_t i = 0; i < command->layer_count; i++) {
         const layer_times *layer = &command->layers[i];
@@ -156,6 +158,7 @@ static remat_status time_steps(bench_command *command, remat_trainer *trainer, d
     for (uint64_t i = 0; i < command->steps && status == REMAT_OK; i++) {
         status = remat_trainer_step(trainer, &result);
         times[i] = result.seconds;
+        command->data_seconds += result.data_seconds;
     }
     return status;
 }

@@ -2,7 +2,8 @@
 # Times training steps of remat and of PyTorch, by turns in one run, and prints a Markdown table:
 #   scripts/compare_torch.sh [PROGRAM]        (default: build/remat)
 # ROUNDS=3 turns each, THREADS=2, ONLY="GPT" for the rows whose names begin with it, QUICK=1 to see whether it works.
-# A time is the median over the rounds of the median step of a process; memory is the most a process had resident.
+# A time is the median over the rounds of the median step of a process, without the making of samples, which PyTorch's
+# script does before its clock runs; memory is the most a process had resident.
 set -eu
 cd "$(dirname "$0")/.."
 remat=${1:-build/remat}
@@ -27,6 +28,7 @@ END
 
 # number KEY FILE: every value of the key in JSON texts.
 number() { sed -n "s/.*\"$1\": \([0-9.e+-]*\).*/\1/p" "$2"; }
+computing() { sed -n 's/.*"step_seconds": \([^,]*\), "data_seconds": \([^,]*\),.*/\1 \2/p' "$1" | awk '{ print $1 - $2 }'; }
 median() { sort -g | awk '{ v[NR] = $1 } END { if (NR) print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'; }
 
 # complain WHO FILE: a run failed; its messages go out and the row says so.
@@ -57,7 +59,7 @@ row() {
       --steps "$steps" $torch_options >>"$work/theirs" 2>"$work/said" || complain PyTorch "$work/said"
   done
   [ -f "$work/theirs" ] || : >"$work/theirs"
-  awk -v name="$name" -v a="$(number step_seconds "$work/ours" | median)" \
+  awk -v name="$name" -v a="$(computing "$work/ours" | median)" \
     -v b="$(number step_seconds "$work/theirs" | median)" \
     -v x="$(number peak_resident_bytes "$work/ours" | sort -g | tail -1)" \
     -v y="$(number peak_resident_bytes "$work/theirs" | sort -g | tail -1)" '

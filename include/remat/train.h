@@ -133,6 +133,7 @@ typedef struct remat_step_result {
     double rate;
     double gradient_norm; /* with clipping; else NaN */
     double seconds;
+    double data_seconds; /* of these: until the samples were there */
 } remat_step_result;
 remat_status remat_trainer_step(remat_trainer *trainer, remat_step_result *result);
 uint64_t remat_trainer_steps_taken(const remat_trainer *trainer); /* those before a resume as well */
@@ -165,6 +166,7 @@ typedef struct remat_run_result {
     bool stopped_early; /* by validation */
     double last_loss;
     double mean_step_seconds;     /* median over the steps but the first */
+    double mean_data_seconds;     /* the same of data_seconds */
     double best_validation_loss;  /* NaN where none */
     uint64_t peak_resident_bytes; /* of the process, as the system counts it */
     uint64_t allocated_bytes;     /* for tensors, counted at the allocation: equals total_bytes */

@@ -23,7 +23,7 @@ typedef struct training_run {
     remat_run_hooks hooks;
     remat_run_result result;
     run_log *log;
-    double times[TIMES];
+    double times[TIMES], data_times[TIMES];
     size_t time_count;
     bool stop;
 } training_run;
@@ -34,13 +34,13 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double median_time(training_run *run)
+static double median_time(const training_run *run, double *times)
 {
     size_t count = run->time_count < TIMES ? run->time_count : TIMES;
     if (count == 0)
         return 0;
-    qsort(run->times, count, sizeof run->times[0], compare_doubles);
-    return run->times[count / 2];
+    qsort(times, count, sizeof *times, compare_doubles);
+    return times[count / 2];
 }
 
 static uint64_t peak_resident(void)
@@ -111,8 +111,10 @@ static remat_status take_steps(training_run *run)
         REMAT_TRY(remat_trainer_step(trainer, &result));
         run->result.steps++;
         run->result.last_loss = result.loss;
-        if (run->result.steps > 1) /* the first touches all memory for the first time */
-            run->times[run->time_count++ % TIMES] = result.seconds;
+        if (run->result.steps > 1) { /* the first touches all memory for the first time */
+            run->times[run->time_count % TIMES] = result.seconds;
+            run->data_times[run->time_count++ % TIMES] = result.data_seconds;
+        }
         if (run->log)
             REMAT_TRY(run_log_step(run->log, &result));
         if (run->hooks.on_step && !run->hooks.on_step(run->hooks.user, &result))
@@ -140,7 +142,8 @@ remat_status remat_trainer_run(remat_trainer *trainer, const remat_run_hooks *ho
         status = run_log_open(trainer, run->hooks.log_path, trainer->resumed, &run->log);
     if (status == REMAT_OK)
         status = take_steps(run);
-    run->result.mean_step_seconds = median_time(run);
+    run->result.mean_step_seconds = median_time(run, run->times);
+    run->result.mean_data_seconds = median_time(run, run->data_times);
     run->result.best_validation_loss = isinf(trainer->best_validation) ? NAN : trainer->best_validation;
     run->result.peak_resident_bytes = peak_resident();
     run->result.allocated_bytes = trainer_allocated_bytes(trainer);

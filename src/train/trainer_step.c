@@ -81,14 +81,16 @@ remat_status trainer_fill_first(remat_trainer *trainer)
                             executor_labels(trainer->executor));
 }
 
-static remat_status run_micro_batch(remat_trainer *trainer, double *loss)
+static remat_status run_micro_batch(remat_trainer *trainer, double *loss, double *data_seconds)
 {
+    double began = seconds_now();
     uint64_t micro_per_epoch = trainer->steps_per_epoch * trainer->settings.accumulate;
     uint64_t epoch = trainer->micro_step / micro_per_epoch;
     uint64_t first = trainer->micro_step % micro_per_epoch * trainer->network->batch;
     point_at_inputs(trainer, trainer->executor);
     REMAT_TRY(data_source_fill(trainer->data, DATA_TRAINING, epoch, first, trainer->network->batch,
                                trainer->input_pointers, executor_labels(trainer->executor)));
+    *data_seconds += seconds_now() - began;
     /* Streams count 2^32 steps; beyond, the seed moves on. */
     uint64_t seed = trainer->seed + (trainer->micro_step >> 32) * UINT64_C(0x9E3779B97F4A7C15);
     const executor_turn turn = {seed, (uint32_t)trainer->micro_step, true, 1.0 / (double)trainer->settings.accumulate};
@@ -100,7 +102,7 @@ static remat_status run_micro_batch(remat_trainer *trainer, double *loss)
 
 remat_status remat_trainer_step(remat_trainer *trainer, remat_step_result *result)
 {
-    double began = seconds_now(), loss = 0;
+    double began = seconds_now(), loss = 0, data_seconds = 0;
     uint64_t micro_batches = trainer->settings.accumulate;
     trainer->rate = optimizer_rate(&trainer->optimizer, trainer->step, trainer->total_steps);
     trainer->clip_scale = 1;
@@ -109,7 +111,7 @@ remat_status remat_trainer_step(remat_trainer *trainer, remat_step_result *resul
     if (trainer->gradients.memory)
         memset(trainer->gradients.memory, 0, trainer->gradients.bytes);
     for (uint64_t m = 0; m < micro_batches; m++)
-        REMAT_TRY(run_micro_batch(trainer, &loss));
+        REMAT_TRY(run_micro_batch(trainer, &loss, &data_seconds));
     if (trainer->gradients.memory)
         apply_all(trainer);
     uint64_t epoch = trainer->step / trainer->steps_per_epoch;
@@ -119,7 +121,8 @@ remat_status remat_trainer_step(remat_trainer *trainer, remat_step_result *resul
                                   .loss = loss / (double)micro_batches,
                                   .rate = trainer->rate,
                                   .gradient_norm = trainer->gradient_norm,
-                                  .seconds = seconds_now() - began};
+                                  .seconds = seconds_now() - began,
+                                  .data_seconds = data_seconds};
     return REMAT_OK;
 }
 

@@ -25,6 +25,7 @@ tr -d '\n' <"$work/out" >"$work/one-line.json"
 echo >>"$work/one-line.json"
 json_lines "$work/one-line.json"
 out '"steps": 3,'
+out '"data_seconds": '
 
 # Stopped and resumed after an epoch: the same bytes as without the pause, whatever was recomputed and with any number of threads.
 expect 0 train "$model" --steps 32 --save "$work/part.st" --log "$work/parts.jsonl" -q --strategy none -j 1

@@ -26,13 +26,13 @@ static run_log_header example(void)
 }
 
 static const remat_step_result steps[] = {
-    {1, 0, 2.5, 1e-3, NAN, 0.25},
-    {2, 0, 1.0 / 3, 1e-3 / 7, 0.75, 0.125},
-    {3, 1, INFINITY, 5e-324, 1e300, 0.0},
-    {4, 1, NAN, 0.1 + 0.2, 12345678901234, 1e-9},
+    {1, 0, 2.5, 1e-3, NAN, 0.25, 0},
+    {2, 0, 1.0 / 3, 1e-3 / 7, 0.75, 0.125, 0},
+    {3, 1, INFINITY, 5e-324, 1e300, 0.0, 0},
+    {4, 1, NAN, 0.1 + 0.2, 12345678901234, 1e-9, 0},
 };
 static const remat_validation_result validation = {0.7, 0.9, 64};
-static const remat_run_result end = {4, true, false, 0.125, 0.2, NAN, 1 << 20, 1 << 19, 12};
+static const remat_run_result end = {4, true, false, 0.125, 0.2, 0, NAN, 1 << 20, 1 << 19, 12};
 
 static void write_run(fixture *f, const char *path, bool append, const run_log_header *header, size_t first,
                       size_t last, bool finish)

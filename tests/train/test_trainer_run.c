@@ -14,6 +14,7 @@ typedef struct watched {
 
 static bool watch_step(void *user, const remat_step_result *result)
 {
+    assert_true(result->data_seconds > 0 && result->data_seconds < result->seconds);
     watched *seen = user;
     seen->steps++;
     assert_int_equal(result->step, seen->steps);
