@@ -83,10 +83,12 @@ static void test_convolutional(void **state)
     compare(*state, "convnet", LESS_WHEN_SANITIZED(4, 1), "full", "reference"); /* slow */
 }
 
-/* Its blocks are recomputed: dropout must draw the same and batch statistics must count once. */
+/* Its blocks are recomputed: dropout must draw the same and batch statistics must count once. Only the first steps, which
+ * agree to 2e-8: later the largest of a window or the sign of a unit is another one here and there, by the last bit, and the
+ * losses part; those of PyTorch in single and double precision do so too. */
 static void test_residual(void **state)
 {
-    compare(*state, "resnet", 20, NULL, "fast");
+    compare(*state, "resnet", 5, NULL, "fast");
     compare(*state, "resnet", LESS_WHEN_SANITIZED(3, 1), "full", "reference");
 }
 
