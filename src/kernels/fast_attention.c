@@ -71,7 +71,7 @@ static void panel_scale(const head_view *h, const query_panel *panel, const floa
 }
 
 /* Turns scores into weights, exp(scale * (score - largest)), and makes what was summed fit them. */
-static FAST_ALONE void panel_weigh(const head_view *h, const query_panel *panel, const pairing *of, float *scores)
+FAST_ALONE void panel_weigh(const head_view *h, const query_panel *panel, const pairing *of, float *scores)
 {
     const float scale = h->scale * LOG2_E;
     float factors[QUERIES];

@@ -64,9 +64,6 @@ FAST_INLINE size_t queries_in_strips(size_t most, size_t padded)
 }
 _Static_assert(STRIP *MOST_SIZE <= MOST_VALUES, "a strip always fits");
 
-/* For functions whose loops have many constants: with nothing around them these stay in registers. */
-#define FAST_ALONE __attribute__((noinline))
-
 /* ---- who sees whom ---- */
 
 /* Some keys and the queries that look at them. */

@@ -66,7 +66,7 @@ static void panel_pack(const head_view *h, size_t query, size_t queries, const b
 }
 
 /* Scores become weights, and gradients of weights become gradients of scores. */
-static FAST_ALONE void differentiate(const head_view *h, const pairing *of, const backward_memory *memory)
+FAST_ALONE void differentiate(const head_view *h, const pairing *of, const backward_memory *memory)
 {
     const float scale = h->scale * LOG2_E;
     for (size_t at = 0; at < of->queries; at += FAST_LANES) {

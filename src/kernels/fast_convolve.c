@@ -73,10 +73,10 @@ FAST_INLINE void fill_rows(size_t rows, const place_factors *f, float *out)
 
 /* Rows of outputs for as many output channels. */
 typedef void fill_function(const place_factors *factors, float *out);
-#define FILL(rows)                                                                              \
-    static __attribute__((noinline)) void fill_##rows(const place_factors *factors, float *out) \
-    {                                                                                           \
-        fill_rows(rows, factors, out);                                                          \
+#define FILL(rows)                                                        \
+    FAST_ALONE void fill_##rows(const place_factors *factors, float *out) \
+    {                                                                     \
+        fill_rows(rows, factors, out);                                    \
     }
 FILL(1)
 FILL(2)

@@ -321,10 +321,10 @@ FAST_INLINE void multiply(size_t rows, size_t vectors, const flat_factors *f)
 
 /* Functions of their own, so that nothing around them takes registers from the loop. */
 typedef void multiply_function(const flat_factors *factors);
-#define MULTIPLY(name, rows, vectors)                                                              \
-    static __attribute__((noinline)) void multiply_##name##_##vectors(const flat_factors *factors) \
-    {                                                                                              \
-        multiply(rows, vectors, factors);                                                          \
+#define MULTIPLY(name, rows, vectors)                                        \
+    FAST_ALONE void multiply_##name##_##vectors(const flat_factors *factors) \
+    {                                                                        \
+        multiply(rows, vectors, factors);                                    \
     }
 MULTIPLY(some, TILE_ROWS, 1)
 MULTIPLY(some, TILE_ROWS, 2)

@@ -16,6 +16,8 @@
 #include "kernels/fast.h"
 
 #define FAST_INLINE static inline __attribute__((always_inline))
+/* For functions whose loops need all registers: with nothing around them they have them. */
+#define FAST_ALONE static __attribute__((noinline, unused))
 
 /* A thread is worth waking for about this many values. */
 #define FAST_VALUES_FOR_THREADS 16384
@@ -420,9 +422,9 @@ FAST_INLINE fast_vector fast_activate_derivative(kernel_activation kind, fast_ve
 }
 
 /* DO(kind) for every kind. */
-#define FAST_ACTIVATIONS(DO)                                                                                          \
-    DO(KERNEL_NONE)                                                                                                   \
-    DO(KERNEL_RELU) DO(KERNEL_LEAKY_RELU) DO(KERNEL_GELU_TANH) DO(KERNEL_GELU_ERF) DO(KERNEL_SIGMOID) DO(KERNEL_TANH) \
-        DO(KERNEL_SWISH)
+#define FAST_ACTIVATIONS(DO) \
+    DO(KERNEL_NONE)          \
+    DO(KERNEL_RELU)          \
+    DO(KERNEL_LEAKY_RELU) DO(KERNEL_GELU_TANH) DO(KERNEL_GELU_ERF) DO(KERNEL_SIGMOID) DO(KERNEL_TANH) DO(KERNEL_SWISH)
 
 #endif

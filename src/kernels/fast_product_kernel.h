@@ -146,16 +146,14 @@ FAST_INLINE void tile_run(size_t vectors, size_t a_row, size_t a_step, const til
 /* Functions of their own, so that nothing around them takes registers from the loop: one where a step's values of A lie
  * side by side, one where a row's do. */
 typedef void tile_function(const tile_operands *of, bool add, const float *bias, float *c, size_t ldc);
-#define TILE_FUNCTIONS(vectors)                                                                                   \
-    static __attribute__((noinline, unused)) void tile_by_step_##vectors(const tile_operands *of, bool add,       \
-                                                                         const float *bias, float *c, size_t ldc) \
-    {                                                                                                             \
-        tile_run(vectors, 1, of->a_step, of, add, bias, c, ldc);                                                  \
-    }                                                                                                             \
-    static __attribute__((noinline, unused)) void tile_by_row_##vectors(const tile_operands *of, bool add,        \
-                                                                        const float *bias, float *c, size_t ldc)  \
-    {                                                                                                             \
-        tile_run(vectors, of->a_row, 1, of, add, bias, c, ldc);                                                   \
+#define TILE_FUNCTIONS(vectors)                                                                                        \
+    FAST_ALONE void tile_by_step_##vectors(const tile_operands *of, bool add, const float *bias, float *c, size_t ldc) \
+    {                                                                                                                  \
+        tile_run(vectors, 1, of->a_step, of, add, bias, c, ldc);                                                       \
+    }                                                                                                                  \
+    FAST_ALONE void tile_by_row_##vectors(const tile_operands *of, bool add, const float *bias, float *c, size_t ldc)  \
+    {                                                                                                                  \
+        tile_run(vectors, of->a_row, 1, of, add, bias, c, ldc);                                                        \
     }
 TILE_FUNCTIONS(1)
 TILE_FUNCTIONS(2)
