@@ -94,18 +94,6 @@ static void close_variant(variant *v)
     remat_model_destroy(v->model);
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int count)
-{
-    qsort(values, (size_t)count, sizeof *values, compare);
-    return values[count / 2];
-}
-
 /* Steps of both in turns, so that both see the same machine; losses must be the same bits. */
 static void take_steps(remat_context *context, variant *kept, variant *blocks, int steps)
 {
@@ -132,7 +120,7 @@ static void measure(remat_context *context, const char *name, model_fn make, int
     take_steps(context, &kept, &blocks, steps);
     double all = (double)kept.figures.arena_bytes, with = (double)blocks.figures.arena_bytes;
     printf("%-24s %10.1f %10.1f %8.1f %%", name, all / 1e6, with / 1e6, 100 * (1 - with / all));
-    double a = median(kept.seconds, steps), b = median(blocks.seconds, steps);
+    double a = measure_median(kept.seconds, (size_t)steps), b = measure_median(blocks.seconds, (size_t)steps);
     printf(" %10.1f %10.1f %+8.1f %%\n", 1000 * a, 1000 * b, 100 * (b / a - 1));
     if (blocks.figures.remark[0])
         printf("    %s\n", blocks.figures.remark);

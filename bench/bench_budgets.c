@@ -17,18 +17,6 @@ typedef struct point {
     double ratios[MOST_ROUNDS]; /* to keeping everything in the same round: slow moments of the machine fall out */
 } point;
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int count)
-{
-    qsort(values, (size_t)count, sizeof *values, compare);
-    return values[count / 2];
-}
-
 /* Times the layers and writes the profile to a file, whose name it returns. */
 static const char *measure_costs(remat_context *context, remat_model *model, char *path, size_t room)
 {
@@ -123,11 +111,11 @@ int main(int argc, char **argv)
            "off", "more", "predicted");
     for (int i = 0; i < POINTS; i++) {
         const remat_trainer_figures *figures = &points[i].figures;
-        double measured = median(points[i].seconds, rounds), predicted = 1e-9 * (double)figures->cost;
+        double measured = measure_median(points[i].seconds, (size_t)rounds), predicted = 1e-9 * (double)figures->cost;
         printf("%12.1f %14.1f %6.1f %% %12.1f %12.1f %+8.1f %% %+8.1f %% %+8.1f %%\n",
                1e-6 * (double)figures->total_bytes, 1e-6 * activations(figures), 100 * activations(figures) / keep_all,
                1e3 * measured, 1e3 * predicted, 100 * (predicted / measured - 1),
-               100 * (median(points[i].ratios, rounds) - 1),
+               100 * (measure_median(points[i].ratios, (size_t)rounds) - 1),
                100 * ((double)figures->cost / (double)figures->keep_all_cost - 1));
         remat_trainer_destroy(points[i].trainer);
     }

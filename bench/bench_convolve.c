@@ -45,12 +45,6 @@ static float *make(size_t count)
     return values;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 typedef enum operation { FORWARD, WEIGHT, INPUT, POOL, POOL_BACK, NORM, NORM_BACK } operation;
 
 static void perform(operation what, const kernel_table *table, const kernel_run *run, const kernel_window *w, data *d)
@@ -83,8 +77,7 @@ static double median(operation what, const kernel_table *table, const kernel_run
         perform(what, table, run, w, d);
         times[i] = measure_now() - start;
     }
-    qsort(times, ROUNDS, sizeof times[0], compare);
-    return times[ROUNDS / 2];
+    return measure_median(times, ROUNDS);
 }
 
 static void measure(const kernel_table *table, const kernel_run *run, shape s)

@@ -22,6 +22,18 @@ uint64_t measure_peak_resident(void)
     return (uint64_t)usage.ru_maxrss * 1024;
 }
 
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double measure_median(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, compare);
+    return values[count / 2];
+}
+
 void measure_must(remat_context *context, remat_status status)
 {
     if (status == REMAT_OK)

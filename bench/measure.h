@@ -10,6 +10,9 @@ double measure_now(void);
 /* The most memory this process has had resident, in bytes. */
 uint64_t measure_peak_resident(void);
 
+/* The median; sorts the values. */
+double measure_median(double *values, size_t count);
+
 /* Ends the program with the context's message unless `status` is REMAT_OK. */
 void measure_must(remat_context *context, remat_status status);
 

@@ -3,12 +3,16 @@
 #ifndef REMAT_BASE_ALLOC_H
 #define REMAT_BASE_ALLOC_H
 
+#include <stdbool.h>
+
 #include <remat/context.h>
 
 /* `count` items of `size` bytes; count 0 counts as 1. NULL with REMAT_NO_MEMORY on the context where there is none. */
 void *remat_alloc(remat_context *context, size_t count, size_t size);
 void *remat_alloc_zeroed(remat_context *context, size_t count, size_t size);
 void *remat_alloc_aligned(remat_context *context, size_t bytes, size_t alignment);
+/* Whether new memory of this size is zero as it comes, so that nobody needs to write and touch it. */
+bool remat_alloc_comes_zeroed(const remat_context *context, size_t bytes);
 
 /* Gives it back; NULL is fine. */
 void remat_release(remat_context *context, void *memory, size_t count, size_t size);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 struct remat_context {
     remat_allocator allocator;
@@ -15,9 +16,17 @@ struct remat_context {
     char message[1024], file[512], field[64];
 };
 
+/* From here on the C library asks the system for every piece anew. Asked for directly, it is known to be zero, and what
+ * starts with zeros needs no second writing. Nobody asks for more alignment than a page has. */
+enum { MAPPED_BYTES = 32 << 20 };
+
 static void *libc_allocate(void *user, size_t bytes, size_t alignment)
 {
     (void)user;
+    if (bytes >= MAPPED_BYTES) {
+        void *mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        return mapped == MAP_FAILED ? NULL : mapped;
+    }
     if (alignment <= _Alignof(max_align_t))
         return malloc(bytes);
     void *memory = NULL;
@@ -27,8 +36,10 @@ static void *libc_allocate(void *user, size_t bytes, size_t alignment)
 static void libc_release(void *user, void *memory, size_t bytes)
 {
     (void)user;
-    (void)bytes;
-    free(memory);
+    if (bytes >= MAPPED_BYTES)
+        munmap(memory, bytes);
+    else
+        free(memory);
 }
 
 remat_status remat_context_create(const remat_allocator *allocator, remat_context **context)
@@ -201,11 +212,17 @@ void *remat_alloc(remat_context *context, size_t count, size_t size)
     return remat_alloc_aligned(context, bytes, _Alignof(max_align_t));
 }
 
+bool remat_alloc_comes_zeroed(const remat_context *context, size_t bytes)
+{
+    return context->allocator.allocate == libc_allocate && bytes >= MAPPED_BYTES;
+}
+
 void *remat_alloc_zeroed(remat_context *context, size_t count, size_t size)
 {
     void *memory = remat_alloc(context, count, size);
-    if (memory)
-        memset(memory, 0, (count ? count : 1) * size);
+    size_t bytes = (count ? count : 1) * size;
+    if (memory && !remat_alloc_comes_zeroed(context, bytes))
+        memset(memory, 0, bytes);
     return memory;
 }
 

@@ -20,11 +20,12 @@ struct piece_scratch {
     uint32_t *actions; /* in order; the backward begins at `turn` */
     size_t count, turn;
     uint8_t *have;
-    instance *instances;
-    size_t instance_count;
-    uint32_t *latest; /* by tensor: its latest instance */
+    instance *instances; /* those of the forward, which is the same for all choices, stay */
+    size_t instance_count, forward_instances;
+    uint32_t *forward_ends; /* of those, where the forward itself is done with them */
+    uint32_t *latest;       /* by tensor: its latest instance */
     in_place *shared;
-    size_t shared_count;
+    size_t shared_count, forward_shared;
     uint64_t *change; /* of the bytes that live, by position; differences wrap, and back */
     uint64_t *saved;  /* by position: what is not taken twice */
 };
@@ -42,12 +43,15 @@ remat_status piece_scratch_create(const graph_piece *piece, piece_scratch **made
     s->actions = remat_alloc(context, s->most_positions, sizeof *s->actions);
     s->have = remat_alloc(context, piece->tensor_count, sizeof *s->have);
     s->instances = remat_alloc(context, s->most_instances, sizeof *s->instances);
+    s->forward_ends = remat_alloc(context, s->most_instances, sizeof *s->forward_ends);
     s->latest = remat_alloc(context, piece->tensor_count, sizeof *s->latest);
     s->shared = remat_alloc(context, s->most_positions, sizeof *s->shared);
     s->change = remat_alloc(context, s->most_positions, sizeof *s->change);
     s->saved = remat_alloc(context, s->most_positions, sizeof *s->saved);
-    if (s->actions && s->have && s->instances && s->latest && s->shared && s->change && s->saved)
+    if (s->actions && s->have && s->instances && s->forward_ends && s->latest && s->shared && s->change && s->saved) {
+        piece_leave_out_data(s, false);
         return REMAT_OK;
+    }
     piece_scratch_destroy(s);
     *made = NULL;
     return REMAT_NO_MEMORY;
@@ -61,6 +65,7 @@ void piece_scratch_destroy(piece_scratch *s)
     remat_release(context, s->actions, s->most_positions, sizeof *s->actions);
     remat_release(context, s->have, s->piece->tensor_count, sizeof *s->have);
     remat_release(context, s->instances, s->most_instances, sizeof *s->instances);
+    remat_release(context, s->forward_ends, s->most_instances, sizeof *s->forward_ends);
     remat_release(context, s->latest, s->piece->tensor_count, sizeof *s->latest);
     remat_release(context, s->shared, s->most_positions, sizeof *s->shared);
     remat_release(context, s->change, s->most_positions, sizeof *s->change);
@@ -93,14 +98,6 @@ static uint64_t make_needs(piece_scratch *s, const piece_action *action)
         if (needs[i] < s->piece->inner_count && !s->have[needs[i]])
             cost += make(s, needs[i]);
     return cost;
-}
-
-static void list_forward(piece_scratch *s)
-{
-    s->count = 0;
-    for (uint32_t i = 0; i < s->piece->forward_count; i++)
-        s->actions[s->count++] = i;
-    s->turn = s->count;
 }
 
 static uint64_t list_backward(piece_scratch *s, const uint8_t *keep)
@@ -144,14 +141,38 @@ static void live_through(piece_scratch *s, uint32_t position)
         be_born(s, links[action->need_count + i], position);
 }
 
-static void find_instances(piece_scratch *s)
+static void run_forward(piece_scratch *s)
 {
     const graph_piece *piece = s->piece;
     s->instance_count = s->shared_count = 0;
-    for (uint32_t position = 0; position < s->turn; position++)
+    s->turn = piece->forward_count;
+    for (uint32_t position = 0; position < s->turn; position++) {
+        s->actions[position] = position;
         live_through(s, position);
+    }
     if (piece->output != GRAPH_NONE)
         s->instances[s->latest[piece->output]].ends = (uint32_t)s->turn;
+    for (size_t i = 0; i < s->instance_count; i++)
+        s->forward_ends[i] = s->instances[i].ends;
+    s->forward_instances = s->instance_count;
+    s->forward_shared = s->shared_count;
+}
+
+/* As it was when the forward was done. */
+static void return_to_turn(piece_scratch *s)
+{
+    s->count = s->turn;
+    s->instance_count = s->forward_instances;
+    s->shared_count = s->forward_shared;
+    for (uint32_t i = 0; i < s->instance_count; i++) {
+        s->instances[i].ends = s->forward_ends[i];
+        s->latest[s->instances[i].tensor] = i;
+    }
+}
+
+static void run_backward(piece_scratch *s)
+{
+    const graph_piece *piece = s->piece;
     for (uint32_t t = (uint32_t)piece->inner_count; t < piece->tensor_count && s->count > s->turn; t++)
         if (piece->tensors[t].arrives)
             be_born(s, t, (uint32_t)s->turn);
@@ -197,22 +218,22 @@ static void sum_up(piece_scratch *s, piece_figures *figures)
 void piece_leave_out_data(piece_scratch *s, bool leave_out)
 {
     s->without_data = leave_out;
+    run_forward(s);
 }
 
 void piece_evaluate(piece_scratch *s, const uint8_t *keep, piece_figures *figures)
 {
     *figures = (piece_figures){0};
-    list_forward(s);
+    return_to_turn(s);
     figures->remake_cost = list_backward(s, keep);
-    find_instances(s);
+    run_backward(s);
     sum_up(s, figures);
 }
 
 uint64_t piece_forward_peak(piece_scratch *s)
 {
     piece_figures figures = {0};
-    list_forward(s);
-    find_instances(s);
+    return_to_turn(s);
     sum_up(s, &figures);
     return figures.forward_peak;
 }

@@ -63,7 +63,7 @@ static void fill_random(const network_parameter *parameter, const normal_table *
     const bool is_normal = parameter->about.fill == LAYER_NORMAL;
     const kernel_run alone = {1, NULL};
     uint64_t count = parameter->values;
-#pragma omp parallel for num_threads(threads) if (count > 16 * CHUNK)
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 64) if (count > 16 * CHUNK)
     for (uint64_t from = 0; from < count; from += CHUNK) {
         uint32_t bits[CHUNK];
         size_t some = count - from < CHUNK ? (size_t)(count - from) : CHUNK;

@@ -37,6 +37,15 @@ remat_status area_allocate(remat_context *context, uint64_t bytes, trainer_area 
     return REMAT_OK;
 }
 
+/* One that starts with zeros. */
+static remat_status allocate_zeroed(remat_context *context, uint64_t bytes, trainer_area *area)
+{
+    REMAT_TRY(area_allocate(context, bytes, area));
+    if (area->memory && !remat_alloc_comes_zeroed(context, bytes))
+        memset(area->memory, 0, bytes);
+    return REMAT_OK;
+}
+
 void area_release(remat_context *context, const trainer_area *area)
 {
     remat_release(context, area->memory, area->bytes, 1);
@@ -60,21 +69,16 @@ remat_status trainer_allocate(remat_trainer *trainer)
     unsigned moments = optimizer_moments(&trainer->optimizer);
     REMAT_TRY(area_allocate(context, weights, &trainer->weights));
     for (unsigned m = 0; m < moments; m++)
-        REMAT_TRY(area_allocate(context, weights, &trainer->moments[m]));
+        REMAT_TRY(allocate_zeroed(context, weights, &trainer->moments[m]));
     if (trainer->settings.accumulate > 1)
-        REMAT_TRY(area_allocate(context, weights, &trainer->gradients));
-    if (trainer->gradients.memory)
-        memset(trainer->gradients.memory, 0, trainer->gradients.bytes);
+        REMAT_TRY(allocate_zeroed(context, weights, &trainer->gradients));
     REMAT_TRY(
         area_allocate(context, (uint64_t)trainer->run.threads * trainer->kernels->scratch_bytes, &trainer->scratch));
     REMAT_TRY(area_allocate(context, trainer_arena_bytes(trainer), &trainer->arena));
     trainer->run.scratch = trainer->scratch.memory;
     REMAT_TRY(area_point_into(&trainer->weights, network, &trainer->parameter_values));
-    for (unsigned m = 0; m < 2; m++) {
+    for (unsigned m = 0; m < 2; m++)
         REMAT_TRY(area_point_into(&trainer->moments[m], network, &trainer->moment_values[m]));
-        if (trainer->moments[m].memory)
-            memset(trainer->moments[m].memory, 0, trainer->moments[m].bytes);
-    }
     return area_point_into(&trainer->gradients, network, &trainer->gradient_values);
 }
 

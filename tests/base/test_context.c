@@ -38,6 +38,58 @@ static void a_context_without_memory_is_no_context(void **state)
     assert_int_equal(memory.blocks, 0);
 }
 
+/* An allocator whose memory is anything but zero. */
+static void *allocate_dirty(void *user, size_t bytes, size_t alignment)
+{
+    (void)user;
+    void *memory = NULL;
+    if (posix_memalign(&memory, alignment < sizeof(void *) ? sizeof(void *) : alignment, bytes) != 0)
+        return NULL;
+    return memset(memory, 0xAA, bytes);
+}
+
+static void release_dirty(void *user, void *memory, size_t bytes)
+{
+    (void)user;
+    memset(memory, 0xAA, bytes);
+    free(memory);
+}
+
+static void check_zeros(remat_context *context, size_t bytes)
+{
+    unsigned char *memory = remat_alloc_aligned(context, bytes, 64);
+    assert_non_null(memory);
+    assert_int_equal((uintptr_t)memory % 64, 0);
+    if (remat_alloc_comes_zeroed(context, bytes))
+        assert_true(memory[0] == 0 && memcmp(memory, memory + 1, bytes - 1) == 0);
+    memset(memory, 0xAA, bytes);
+    remat_release(context, memory, bytes, 1);
+    memory = remat_alloc_zeroed(context, bytes, 1);
+    assert_non_null(memory);
+    assert_true(memory[0] == 0 && memcmp(memory, memory + 1, bytes - 1) == 0);
+    assert_int_equal(remat_context_bytes(context), bytes);
+    memset(memory, 0xAA, bytes); /* all of it is there */
+    remat_release(context, memory, bytes, 1);
+    assert_int_equal(remat_context_bytes(context), 0);
+}
+
+static void what_is_asked_for_as_zeros_is_zero(void **state)
+{
+    (void)state;
+    const remat_allocator dirty = {allocate_dirty, release_dirty, NULL};
+    const size_t large = (size_t)32 << 20, sizes[] = {2, 4096, large - 1, large, large + 1};
+    for (int own = 0; own < 2; own++) {
+        remat_context *context;
+        assert_int_equal(remat_context_create(own ? &dirty : NULL, &context), REMAT_OK);
+        for (int round = 0; round < 2; round++)
+            for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+                check_zeros(context, sizes[i]);
+        assert_true(remat_alloc_comes_zeroed(context, large) == !own);
+        assert_false(remat_alloc_comes_zeroed(context, large - 1));
+        remat_context_destroy(context);
+    }
+}
+
 static void a_failure_is_told_in_one_sentence_and_in_parts(void **state)
 {
     fixture *f = *state;
@@ -221,6 +273,7 @@ int main(void)
         FIXTURE_TEST(a_fresh_context_has_nothing_to_say),
         cmocka_unit_test(destroying_nothing_is_fine),
         cmocka_unit_test(a_context_without_memory_is_no_context),
+        cmocka_unit_test(what_is_asked_for_as_zeros_is_zero),
         FIXTURE_TEST(a_failure_is_told_in_one_sentence_and_in_parts),
         FIXTURE_TEST(a_later_failure_replaces_every_part),
         FIXTURE_TEST(a_failure_can_be_put_into_a_file),
