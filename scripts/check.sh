@@ -3,6 +3,7 @@
 # ThreadSanitizer.
 set -eu
 jobs=$1
+export GOMP_SPINCOUNT="${GOMP_SPINCOUNT:-1000}" # as the program sets it for itself: tests share the cores
 
 build_and_test() { # folder, CMake options ...
   folder=$1

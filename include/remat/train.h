@@ -14,7 +14,8 @@
  *
  * Losses, gradients and weights are the same bits whatever is recomputed and with any number of threads.
  *
- * Threads: a trainer belongs to one thread at a time; it starts its own inside a call. */
+ * Threads: a trainer belongs to one thread at a time; it starts its own inside a call. They are OpenMP's, which spin for
+ * long where they wait: on a machine that others use as well, start the program with GOMP_SPINCOUNT=1000. */
 #ifndef REMAT_TRAIN_H
 #define REMAT_TRAIN_H
 
