@@ -1,25 +1,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench_text.h"
 #include "model_options.h"
-#include "run_text.h"
 
 enum { OPTION_STEPS = MODEL_KEYS_END };
-enum { FORWARD, RECOMPUTE, GRADIENT, DERIVATIVE, APPLY, PHASES };
-static const char *const phases[PHASES] = {"forward", "recompute", "gradient", "derivative", "apply"};
-
-typedef struct layer_times {
-    const char *name;
-    double seconds[PHASES];
-    double flops, bytes; /* of all phases but the optimizer's */
-} layer_times;
+enum { MOST_STEPS = 1000000 };
 
 typedef struct bench_command {
     model_options given;
-    uint64_t steps;
-    layer_times *layers;
-    size_t layer_count;
-    double data_seconds; /* over all steps */
+    bench_result result;
 } bench_command;
 
 static const struct argp_option options[] = {
@@ -37,7 +27,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     bench_command *command = state->input;
     switch (key) {
     case OPTION_STEPS:
-        command->steps = command_number(state, command->given.context, "--steps", UINT64_MAX, argument);
+        command->result.steps = command_number(state, command->given.context, "--steps", MOST_STEPS, argument);
         break;
     default: return model_options_parse(key, argument, state);
     }
@@ -49,98 +39,24 @@ static const struct argp argp = {
     .parser = parse,
     .args_doc = "MODEL.ini",
     .doc = "Time every layer and phase of a training step, beside what this machine can do: "
-           "multiply-adds on registers and bytes through memory, measured in the same run.\v"
+           "multiply-adds on registers and bytes through memory, measured in the same run. "
+           "The steps timed here run layer by layer, so that every time belongs to a layer; "
+           "training runs an activation together with the product before it, which is a little faster.\v"
+           "Bytes are counted as if every tensor came from memory and went there (docs/formats.md): where a rate "
+           "passes 100 % of the peak, the data was in the cache.\n\n"
            "Example:\n  remat bench gpt.ini --steps 20",
 };
 
 static void observe(void *user, const remat_action *action)
 {
-    bench_command *command = user;
-    layer_times *layer = &command->layers[action->position];
-    for (int p = 0; p < PHASES; p++)
-        if (strcmp(action->what, phases[p]) == 0) {
-            layer->seconds[p] += 1e-9 * (double)(action->ended - action->began);
-            if (p != APPLY) {
-                layer->flops += (double)action->flops;
-                layer->bytes += (double)action->bytes;
-            }
-        }
-    layer->name = action->layer;
-}
-
-static double layer_seconds(const layer_times *layer, int until)
-{
-    double sum = 0;
-    for (int p = 0; p < until; p++)
-        sum += layer->seconds[p];
-    return sum;
-}
-
-static void print_row(const layer_times *layer, double steps, double total, const remat_machine_limits *limits)
-{
-    double seconds = layer_seconds(layer, PHASES), computing = layer_seconds(layer, APPLY);
-    printf("%-28s", layer->name);
-    for (int p = 0; p < PHASES; p++)
-        printf(" %9.3f", 1e3 * layer->seconds[p] / steps);
-    printf(" %9.3f %5.1f %%", 1e3 * seconds / steps, 100 * seconds / total);
-    if (computing > 0)
-        printf(" %8.1f %5.1f %% %7.1f %5.1f %%", 1e-9 * layer->flops / computing,
-               100 * layer->flops / computing / limits->flops, 1e-9 * layer->bytes / computing,
-               100 * layer->bytes / computing / limits->bytes);
-    putchar('\n');
-}
-
-static void print_table(const bench_command *command, const remat_machine_limits *limits, double step_seconds)
-{
-    layer_times all = {.name = "all layers"};
-    double steps = (double)command->steps;
-    printf("%-28s", "ms a step");
-    for (int p = 0; p < PHASES; p++)
-        printf(" %9s", phases[p]);
-    printf(" %9s %7s %8s %7s %7s %7s\n", "sum", "share", "GFLOP/s", "of peak", "GB/s", "of peak");
-    for (size_t i = 0; i < command->layer_count; i++) {
-        const layer_times *layer = &command->layers[i];
-        if (!layer->name)
-            continue;
-        for (int p = 0; p < PHASES; p++)
-            all.seconds[p] += layer->seconds[p];
-        all.flops += layer->flops;
-        all.bytes += layer->bytes;
-    }
-    double total = layer_seconds(&all, PHASES);
-    for (size_t i = 0; i < command->layer_count; i++)
-        if (command->layers[i].name)
-            print_row(&command->layers[i], steps, total, limits);
-    print_row(&all, steps, total, limits);
-    printf("\n%.1f ms a step (median), %.1f of them for the samples, %.2f GFLOP a step: %.1f GFLOP/s, %.1f %% of the "
-           "peak\n",
-           1e3 * step_seconds, 1e3 * command->data_seconds / steps, 1e-9 * all.flops / steps,
-           1e-9 * all.flops / steps / step_seconds, 100 * all.flops / steps / step_seconds / limits->flops);
-    printf("limits with %u threads (%s): %.1f GFLOP/s in multiply-adds on registers, %.1f GB/s through memory\n",
-           limits->threads, limits->kernels, 1e-9 * limits->flops, 1e-9 * limits->bytes);
-}
-
-static void print_json(const bench_command *command, const remat_machine_limits *limits, double step_seconds)
-{
-    double steps = (double)command->steps;
-    printf("{\"format\": \"remat-bench\", \"version\": 1, \"steps\": %llu, \"step_seconds\": %.9g, \"data_seconds\": "
-           "%.9g,\n"
-           " \"peak_flops\": %.6g, \"peak_bytes\": %.6g, \"threads\": %u, \"kernels\": \"%s\", \"layers\": [",
-           (unsigned long long)command->steps, step_seconds, command->data_seconds / steps, limits->flops,
-           limits->bytes, limits->threads, limits->kernels);
-    bool first = true;
-    for (size_t i = 0; i < command->layer_count; i++) {
-        const layer_times *layer = &command->layers[i];
-        if (!layer->name)
-            continue;
-        run_text_json_text(stdout, first ? "\n  {" : ",\n  {", "name", layer->name);
-        printf(", \"flops\": %.0f, \"bytes\": %.0f", layer->flops / steps, layer->bytes / steps);
-        for (int p = 0; p < PHASES; p++)
-            printf(", \"%s_seconds\": %.9g", phases[p], layer->seconds[p] / steps);
-        putchar('}');
-        first = false;
-    }
-    puts("\n]}");
+    bench_result *result = user;
+    bench_row *row = &result->rows[action->position];
+    const bench_tally seen = {1e-9 * (double)(action->ended - action->began), (double)action->flops,
+                              (double)action->product_flops, (double)action->bytes};
+    for (int p = 0; p < BENCH_PHASES; p++)
+        if (strcmp(action->what, bench_phases[p]) == 0)
+            bench_tally_add(&row->phases[p], &seen);
+    row->name = action->layer;
 }
 
 static int compare(const void *a, const void *b)
@@ -149,48 +65,60 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static remat_status time_steps(bench_command *command, remat_trainer *trainer, double *times)
+static double median(double *values, uint64_t count)
 {
-    remat_step_result result;
-    remat_status status = remat_trainer_step(trainer, &result); /* touches all memory for the first time */
+    qsort(values, count, sizeof *values, compare);
+    return values[count / 2];
+}
+
+/* `times` has room for the steps twice: whole, and until the samples were there. */
+static remat_status time_steps(remat_trainer *trainer, double *times, bench_result *result)
+{
+    uint64_t steps = result->steps;
+    remat_step_result step;
+    remat_status status = remat_trainer_step(trainer, &step); /* touches all memory for the first time */
     if (status == REMAT_OK)
-        status = remat_trainer_on_action(trainer, observe, command);
-    for (uint64_t i = 0; i < command->steps && status == REMAT_OK; i++) {
-        status = remat_trainer_step(trainer, &result);
-        times[i] = result.seconds;
-        command->data_seconds += result.data_seconds;
+        status = remat_trainer_on_action(trainer, observe, result);
+    for (uint64_t i = 0; i < steps && status == REMAT_OK; i++) {
+        status = remat_trainer_step(trainer, &step);
+        times[i] = step.seconds;
+        times[steps + i] = step.data_seconds;
     }
-    return status;
+    if (status != REMAT_OK)
+        return status;
+    result->step_seconds = median(times, steps);
+    result->data_seconds = median(times + steps, steps);
+    remat_trainer_get_figures(trainer, &result->figures);
+    return REMAT_OK;
 }
 
 static remat_status bench(void *user, remat_model *model)
 {
     bench_command *command = user;
+    const remat_train_options *train = &command->given.train;
+    bench_result *result = &command->result;
     remat_trainer *trainer = NULL;
-    remat_machine_limits limits;
-    command->layer_count = remat_model_layer_count(model);
-    command->layers = calloc(command->layer_count, sizeof *command->layers);
-    double *times = calloc(command->steps, sizeof *times);
-    remat_status status = command->layers && times ? REMAT_OK : REMAT_NO_MEMORY;
+    result->row_count = remat_model_layer_count(model) + 1;
+    result->rows = calloc(result->row_count, sizeof *result->rows);
+    double *times = calloc(result->steps, 2 * sizeof *times);
+    remat_status status = result->rows && times ? REMAT_OK : REMAT_NO_MEMORY;
     if (status == REMAT_OK)
-        status = remat_trainer_create(model, &command->given.train, &trainer);
+        status = remat_trainer_create(model, train, &trainer);
     if (status == REMAT_OK)
-        status = time_steps(command, trainer, times);
+        status = time_steps(trainer, times, result);
     if (status == REMAT_OK)
-        status = remat_measure_limits(command->given.context, command->given.train.threads, &limits);
-    if (status == REMAT_OK) {
-        qsort(times, command->steps, sizeof *times, compare);
-        (command->given.json ? print_json : print_table)(command, &limits, times[command->steps / 2]);
-    }
+        status = remat_measure_limits(command->given.context, train->threads, &result->limits);
+    if (status == REMAT_OK)
+        (command->given.json ? bench_print_json : bench_print_table)(result);
     remat_trainer_destroy(trainer);
-    free(command->layers);
+    free(result->rows);
     free(times);
     return status;
 }
 
 int command_bench(remat_context *context, int argc, char **argv)
 {
-    bench_command command = {.steps = 10};
+    bench_command command = {.result.steps = 10};
     model_options_init(context, &command.given);
     command_parse(&argp, argc, argv, &command);
     remat_train_options *train = &command.given.train;

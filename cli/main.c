@@ -70,13 +70,13 @@ static int run(const struct command *command, int argc, char **argv)
 }
 
 /* Waiting threads of the OpenMP library spin for long by default: on a machine that others use as well that makes a step
- * many times slower. A short spin is as fast on an idle machine. The library reads this before main runs, so the program
- * starts itself once more; who has set one of these variables keeps it. */
+ * many times slower. A short spin is as fast on an idle machine. GNU's library counts rounds, clang's milliseconds. Both
+ * read this before main runs, so the program starts itself once more; who has set one of these variables keeps it. */
 static void wait_politely(char **argv)
 {
-    if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT"))
+    if (getenv("OMP_WAIT_POLICY") || (getenv("GOMP_SPINCOUNT") && getenv("KMP_BLOCKTIME")))
         return;
-    if (setenv("GOMP_SPINCOUNT", "1000", 1) == 0)
+    if (setenv("GOMP_SPINCOUNT", "1000", 0) == 0 && setenv("KMP_BLOCKTIME", "0", 0) == 0)
         execv("/proc/self/exe", argv); /* where this fails, everything works all the same */
 }
 

@@ -27,7 +27,9 @@ enum {
         "samples a micro-batch (default: the model's); auto: the most that fit the budget"
 #define MODEL_ROW_PROFILE "profile", MODEL_PROFILE, "FILE", 0, "plan with measured costs, from `remat profile`"
 #define MODEL_ROW_THREADS "threads", 'j', "N", 0, "threads to compute with (default: all cores)"
-#define MODEL_ROW_KERNELS "kernels", MODEL_KERNELS, "NAME", 0, "fast (default) or reference"
+#define MODEL_ROW_KERNELS                \
+    "kernels", MODEL_KERNELS, "NAME", 0, \
+        "fast (default): the best that the processor has of avx512, avx2 and portable; one of these; or reference"
 
 typedef struct model_options {
     remat_context *context;

@@ -15,7 +15,8 @@
  * Losses, gradients and weights are the same bits whatever is recomputed and with any number of threads.
  *
  * Threads: a trainer belongs to one thread at a time; it starts its own inside a call. They are OpenMP's, which spin for
- * long where they wait: on a machine that others use as well, start the program with GOMP_SPINCOUNT=1000. */
+ * long where they wait: on a machine that others use as well, start the program with GOMP_SPINCOUNT=1000, or with
+ * KMP_BLOCKTIME=0 where it was built with clang. */
 #ifndef REMAT_TRAIN_H
 #define REMAT_TRAIN_H
 
@@ -48,7 +49,9 @@ typedef struct remat_train_options {
     const char *strategy;     /* "none", "every-nth:2", ...; NULL: the model's, its blocks, or the budget's optimum */
     const char *plan_path;    /* a plan file for the model's chain of pieces, instead of planning; NULL */
     const char *profile_path; /* measured costs, from `remat profile`; NULL: modelled ones */
-    const char *kernels;      /* "fast" or NULL, "reference" */
+    const char *kernels;      /* NULL or "fast": the best instruction set of this processor; one of them by name,
+                                    "avx512", "avx2" or "portable"; "reference": plain loops. What this processor has
+                                    not got is REMAT_INVALID, and the message lists what it has */
     unsigned threads;         /* 0: all cores */
     uint64_t batch_size;      /* 0: the model's */
     uint64_t seed;            /* REMAT_DEFAULT: the model's */
@@ -192,14 +195,17 @@ remat_status remat_trainer_get_parameter(const remat_trainer *trainer, size_t po
 typedef void (*remat_gradient_fn)(void *user, size_t parameter, const float *gradient, uint64_t count);
 void remat_trainer_on_gradient(remat_trainer *trainer, remat_gradient_fn visit, void *user);
 
-/* Called after every action of a training step: for traces and timings. NULL takes it away. */
+/* Called after every action of a training step: for traces and timings. NULL takes it away. What is done to all gradients
+ * at once belongs to no layer and is called "(all gradients)": clearing them ("gradient", with accumulate) and finding
+ * their norm ("apply", with clip_norm). */
 typedef struct remat_action {
     const char *layer;     /* its name */
     const char *what;      /* "load" (of data), "forward", "recompute", "gradient", "derivative", "apply" */
-    size_t position;       /* of the model's layers */
+    size_t position;       /* of the model's layers; their number for what is done to all gradients at once */
     uint64_t began, ended; /* nanoseconds of a clock that only rises */
     uint64_t live_bytes;   /* in the arena while it ran */
-    uint64_t flops, bytes; /* of arithmetic, and of tensors read and written */
+    uint64_t flops, bytes; /* of arithmetic, and of tensors and parameters read and written: docs/formats.md, "Bench" */
+    uint64_t product_flops; /* those of the flops that are in matrix products */
 } remat_action;
 typedef void (*remat_action_fn)(void *user, const remat_action *action);
 remat_status remat_trainer_on_action(remat_trainer *trainer, remat_action_fn visit, void *user);
@@ -220,8 +226,8 @@ remat_status remat_trainer_measure(remat_trainer *trainer, unsigned repeats, rem
  * registers, and bytes a second through memory. threads 0: all cores. */
 typedef struct remat_machine_limits {
     double flops, bytes;
-    unsigned threads;
-    const char *kernels; /* the instruction set that the fast kernels use here */
+    unsigned threads;    /* that ran: where the system allows fewer than were asked for, those */
+    const char *kernels; /* the instruction set that the fast kernels use here; limits are always theirs */
 } remat_machine_limits;
 remat_status remat_measure_limits(remat_context *context, unsigned threads, remat_machine_limits *limits);
 

@@ -128,12 +128,10 @@ static inline void pack_strip(const float *rows, size_t row, size_t count, size_
         for (size_t step = 0; step < size; step += FAST_LANES) {
             fast_vector block[FAST_LANES];
             size_t steps = smaller(size - step, FAST_LANES);
-            UNROLLED (i, FAST_LANES) {
-                const float *from = rows + (at + i) * row + step;
+            UNROLLED (i, FAST_LANES)
                 block[i] = at + i >= count       ? (fast_vector){0}
-                           : steps == FAST_LANES ? fast_load(from)
-                                                 : fast_load_part(from, steps);
-            }
+                           : steps == FAST_LANES ? fast_load(rows + (at + i) * row + step)
+                                                 : fast_load_part(rows + (at + i) * row + step, steps);
             block_transpose(block);
             UNROLLED (i, FAST_LANES)
                 if (i < steps)

@@ -58,3 +58,14 @@ void FAST(scale)(const kernel_run *run, size_t count, float factor, float *y)
     for (size_t from = 0; from < count; from += FAST_BLOCK)
         scale_block(fast_block_length(count, from), factor, y + from);
 }
+
+void FAST(add_to_rows)(const kernel_run *run, size_t rows, size_t columns, const float *x, const float *addend,
+                       float *y)
+{
+    size_t blocks = (columns + FAST_BLOCK - 1) / FAST_BLOCK; /* of a row */
+#pragma omp parallel for num_threads(fast_threads(run, rows *columns)) schedule(static)
+    for (size_t block = 0; block < rows * blocks; block++) {
+        size_t from = block % blocks * FAST_BLOCK, at = block / blocks * columns + from;
+        add_block(fast_block_length(columns, from), x + at, addend + from, y + at);
+    }
+}

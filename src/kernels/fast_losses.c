@@ -55,20 +55,6 @@ static double squared_differences(size_t count, const float *x, const float *tar
     return sum;
 }
 
-double FAST(squared_error)(const kernel_run *run, size_t count, const float *x, const float *target)
-{
-    double *sums = (double *)run->scratch, sum = 0;
-    size_t parts = fast_parts(count, FAST_BLOCK);
-#pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static)
-    for (size_t part = 0; part < parts; part++) {
-        size_t first = fast_cut(count, parts, part), last = fast_cut(count, parts, part + 1);
-        sums[part] = squared_differences(last - first, x + first, target + first);
-    }
-    for (size_t part = 0; part < parts; part++)
-        sum += sums[part];
-    return sum;
-}
-
 static void difference_block(size_t count, const float *x, const float *target, float factor, float *dx,
                              bool accumulate)
 {
@@ -83,10 +69,19 @@ static void difference_block(size_t count, const float *x, const float *target, 
     }
 }
 
-void FAST(squared_error_backward)(const kernel_run *run, size_t count, const float *x, const float *target,
-                                  float factor, float *dx, bool accumulate)
+double FAST(squared_error)(const kernel_run *run, size_t count, const float *x, const float *target, float factor,
+                           float *gradient, bool accumulate)
 {
+    double *sums = (double *)run->scratch, sum = 0;
+    size_t parts = fast_parts(count, FAST_BLOCK);
 #pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static)
-    for (size_t from = 0; from < count; from += FAST_BLOCK)
-        difference_block(fast_block_length(count, from), x + from, target + from, 2.0f * factor, dx + from, accumulate);
+    for (size_t part = 0; part < parts; part++) {
+        size_t first = fast_cut(count, parts, part), length = fast_cut(count, parts, part + 1) - first;
+        sums[part] = squared_differences(length, x + first, target + first);
+        if (gradient)
+            difference_block(length, x + first, target + first, 2.0f * factor, gradient + first, accumulate);
+    }
+    for (size_t part = 0; part < parts; part++)
+        sum += sums[part];
+    return sum;
 }

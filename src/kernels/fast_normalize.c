@@ -48,7 +48,8 @@ void FAST(normalize)(const kernel_run *run, size_t rows, size_t columns, float e
         const float *in = x + row * columns;
         float mean = means ? row_mean(columns, in) : 0.0f;
         float scale = 1.0f / sqrtf(row_variance(columns, in, mean) + epsilon);
-        write_row(columns, in, mean, scale, gain, shift, y + row * columns);
+        if (y)
+            write_row(columns, in, mean, scale, gain, shift, y + row * columns);
         if (means)
             means[row] = mean;
         scales[row] = scale;

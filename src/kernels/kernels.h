@@ -126,6 +126,8 @@ typedef struct kernel_table {
     void (*multiply)(const kernel_run *run, size_t count, const real *a, const real *b, real *y, bool accumulate);
     void (*accumulate)(const kernel_run *run, size_t count, const real *x, real *y);
     void (*scale)(const kernel_run *run, size_t count, real factor, real *y);
+    /* Every row of y = that row of x + `addend`; y may overlap x. */
+    void (*add_to_rows)(const kernel_run *run, size_t rows, size_t columns, const real *x, const real *addend, real *y);
 
     /* sums (+)= the sum of every column. */
     void (*column_sums)(const kernel_run *run, size_t rows, size_t columns, const real *x, real *sums, bool accumulate);
@@ -133,8 +135,9 @@ typedef struct kernel_table {
     double (*sum_of_squares)(const kernel_run *run, size_t count, const real *x);
 
     /* Normalisation of every row: centred by its mean (layer normalisation) or not (rms). `shift` may be NULL. `means` is
-     * NULL for rms; `scales` gets 1/deviation. The backward makes all gradients in one pass over the rows; dx may overlap
-     * dy or be NULL; dgain and dshift (may be NULL) are accumulated into or replaced as `accumulate_parameters` says. */
+     * NULL for rms; `scales` gets 1/deviation; y NULL: only these. The backward makes all gradients in one pass over the
+     * rows; dx may overlap dy or be NULL; dgain and dshift (may be NULL) are accumulated into or replaced as
+     * `accumulate_parameters` says. */
     void (*normalize)(const kernel_run *run, size_t rows, size_t columns, real epsilon, const real *x, const real *gain,
                       const real *shift, real *y, real *means, real *scales);
     void (*normalize_backward)(const kernel_run *run, size_t rows, size_t columns, const real *x, const real *gain,
@@ -175,8 +178,9 @@ typedef struct kernel_table {
     void (*convolve_backward_input)(const kernel_run *run, const kernel_window *window, const real *weight,
                                     const real *dy, real *dx, bool accumulate, real *workspace);
 
-    /* Pooling. max: `chosen` gets the position of the largest value inside the image, the first of equals. average:
-     * divides by the number of values inside the image. in_channels == out_channels. */
+    /* Pooling. max: `chosen` gets the position of the largest value inside the image, the first of equals; NaN counts as the
+     * largest; y may be NULL, where only the positions are wanted. average: divides by the number of values inside the
+     * image. in_channels == out_channels. */
     void (*pool_max)(const kernel_run *run, const kernel_window *window, const real *x, real *y, int32_t *chosen);
     void (*pool_max_backward)(const kernel_run *run, const kernel_window *window, const int32_t *chosen, const real *dy,
                               real *dx, bool accumulate);
@@ -185,13 +189,12 @@ typedef struct kernel_table {
                                   bool accumulate);
 
     /* Losses: the sum over all rows or values, in double and fixed order; the caller divides. The gradient is multiplied by
-     * `factor`. Cross entropy reads logits and labels (0..columns-1; a negative label counts nothing) and may write its
-     * gradient over the logits; gradient NULL: only the loss. */
+     * `factor`; gradient NULL: only the loss. Cross entropy reads logits and labels (0..columns-1; a negative label counts
+     * nothing) and may write its gradient over the logits. */
     double (*cross_entropy)(const kernel_run *run, size_t rows, size_t columns, const real *logits,
                             const int32_t *labels, real factor, real *gradient);
-    double (*squared_error)(const kernel_run *run, size_t count, const real *x, const real *target);
-    void (*squared_error_backward)(const kernel_run *run, size_t count, const real *x, const real *target, real factor,
-                                   real *dx, bool accumulate);
+    double (*squared_error)(const kernel_run *run, size_t count, const real *x, const real *target, real factor,
+                            real *gradient, bool accumulate);
 
     /* One pass over weight, gradient and moments. `velocity` is NULL without momentum. */
     void (*sgd)(const kernel_run *run, const kernel_sgd *options, size_t count, const real *gradient, real *weight,
@@ -214,15 +217,20 @@ typedef struct kernel_table {
     X(activate)                                                                                                      \
     X(activate_backward)                                                                                             \
     X(softmax)                                                                                                       \
-    X(softmax_backward) X(add) X(multiply) X(accumulate) X(scale) X(column_sums) X(sum_of_squares) X(normalize)      \
+    X(softmax_backward)                                                                                              \
+    X(add)                                                                                                           \
+    X(multiply) X(accumulate) X(scale) X(add_to_rows) X(column_sums) X(sum_of_squares) X(normalize)                  \
         X(normalize_backward) X(batch_statistics) X(batch_normalize) X(batch_normalize_backward) X(attention)        \
             X(attention_backward) X(gather) X(gather_backward) X(dropout) X(convolve) X(convolve_backward_weight)    \
                 X(convolve_backward_input) X(pool_max) X(pool_max_backward) X(pool_average) X(pool_average_backward) \
-                    X(cross_entropy) X(squared_error) X(squared_error_backward) X(sgd) X(adam) X(draw) X(exercise)
+                    X(cross_entropy) X(squared_error) X(sgd) X(adam) X(draw) X(exercise)
 
 /* The tables. `fast` is the best for this processor; in a build for double it is the reference. */
 const kernel_table *kernels_reference(void);
 const kernel_table *kernels_fast(void);
+
+/* The fast tables that this processor can run, best first, ended by NULL; none in a build for double. */
+const kernel_table *const *kernels_available(void);
 
 /* Values of workspace (not bytes) that the functions above take from their caller; the same for both tables. */
 size_t attention_workspace(size_t batch, size_t heads, size_t steps, size_t size);

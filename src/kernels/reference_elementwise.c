@@ -27,3 +27,11 @@ void reference_scale(const kernel_run *run, size_t count, real factor, real *y)
     for (size_t i = 0; i < count; i++)
         y[i] *= factor;
 }
+
+void reference_add_to_rows(const kernel_run *run, size_t rows, size_t columns, const real *x, const real *addend,
+                           real *y)
+{
+#pragma omp parallel for num_threads(run->threads)
+    for (size_t i = 0; i < rows * columns; i++)
+        y[i] = x[i] + addend[i % columns];
+}

@@ -30,23 +30,17 @@ double reference_cross_entropy(const kernel_run *run, size_t rows, size_t column
     return loss;
 }
 
-double reference_squared_error(const kernel_run *run, size_t count, const real *x, const real *target)
+double reference_squared_error(const kernel_run *run, size_t count, const real *x, const real *target, real factor,
+                               real *gradient, bool accumulate)
 {
     (void)run;
     double sum = 0;
     for (size_t i = 0; i < count; i++) {
         double difference = (double)x[i] - (double)target[i];
+        real slope = 2 * factor * (x[i] - target[i]);
         sum += difference * difference;
+        if (gradient)
+            gradient[i] = accumulate ? gradient[i] + slope : slope;
     }
     return sum;
-}
-
-void reference_squared_error_backward(const kernel_run *run, size_t count, const real *x, const real *target,
-                                      real factor, real *dx, bool accumulate)
-{
-#pragma omp parallel for num_threads(run->threads)
-    for (size_t i = 0; i < count; i++) {
-        real value = 2 * factor * (x[i] - target[i]);
-        dx[i] = accumulate ? dx[i] + value : value;
-    }
 }

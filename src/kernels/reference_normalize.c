@@ -16,7 +16,6 @@ void reference_normalize(const kernel_run *run, size_t rows, size_t columns, rea
 #pragma omp parallel for num_threads(run->threads)
     for (size_t row = 0; row < rows; row++) {
         const real *in = x + row * columns;
-        real *out = y + row * columns;
         double mean = 0, variance = 0;
         for (size_t i = 0; means && i < columns; i++)
             mean += (double)in[i];
@@ -25,8 +24,8 @@ void reference_normalize(const kernel_run *run, size_t rows, size_t columns, rea
             variance += ((double)in[i] - mean) * ((double)in[i] - mean);
         variance /= (double)columns;
         real scale = (real)(1 / sqrt(variance + (double)epsilon));
-        for (size_t i = 0; i < columns; i++)
-            out[i] = (in[i] - (real)mean) * scale * gain[i] + (shift ? shift[i] : 0);
+        for (size_t i = 0; y && i < columns; i++)
+            y[row * columns + i] = (in[i] - (real)mean) * scale * gain[i] + (shift ? shift[i] : 0);
         if (means)
             means[row] = (real)mean;
         scales[row] = scale;

@@ -90,26 +90,23 @@ void reference_convolve_backward_input(const kernel_run *run, const kernel_windo
 }
 
 /* `chosen` is a position in the plane of one channel; -1 where a window lies in the padding altogether, and y is 0.
- * NaN counts as larger than everything. */
+ * NaN counts as larger than everything. y may be NULL. */
 void reference_pool_max(const kernel_run *run, const kernel_window *w, const real *x, real *y, int32_t *chosen)
 {
     (void)run;
     size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w;
     for (size_t plane = 0; plane < w->batch * w->in_channels; plane++) {
         const real *from = x + plane * in;
-        real *to = y + plane * out;
         int32_t *where = chosen + plane * out;
-        for (size_t o = 0; o < out; o++) {
-            to[o] = 0;
+        for (size_t o = 0; o < out; o++)
             where[o] = -1;
-        }
         EACH_TAP(w, {
             (void)tap;
-            if (where[o] < 0 || from[i] > to[o] || (from[i] != from[i] && to[o] == to[o])) {
-                to[o] = from[i];
+            if (where[o] < 0 || from[i] > from[where[o]] || (from[i] != from[i] && from[where[o]] == from[where[o]]))
                 where[o] = (int32_t)i;
-            }
         })
+        for (size_t o = 0; y && o < out; o++)
+            y[plane * out + o] = where[o] < 0 ? 0 : from[where[o]];
     }
 }
 

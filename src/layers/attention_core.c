@@ -128,6 +128,7 @@ const layer_type layer_type_attention_core = {
     .properties = properties,
     .min_inputs = 1,
     .max_inputs = 1,
+    .multiplies = true,
     .resolve = resolve,
     .forward = forward,
     .derivative = derivative,

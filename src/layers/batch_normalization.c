@@ -66,6 +66,8 @@ static void forward(const layer_node *layer, const layer_call *call)
         for (uint64_t i = 0; i < channels; i++)
             made[i] = 1 / sqrt(call->parameters[RUNNING_VARIANCE][i] + (real)options->epsilon);
     }
+    if (!call->output)
+        return;
     call->kernels->batch_normalize(call->run, layer->batch, channels, area, call->inputs[0], means, scales,
                                    call->parameters[GAIN], call->parameters[SHIFT], call->output);
 }
@@ -86,6 +88,7 @@ const layer_type layer_type_batch_normalization = {
     .properties = properties,
     .min_inputs = 1,
     .max_inputs = 1,
+    .may_leave_output = true,
     .resolve = resolve,
     .forward = forward,
     .derivative = derivative,

@@ -82,6 +82,7 @@ const layer_type layer_type_conv2d = {
     .properties = properties,
     .min_inputs = 1,
     .max_inputs = 1,
+    .multiplies = true,
     .resolve = resolve,
     .forward = forward,
     .gradient = gradient,

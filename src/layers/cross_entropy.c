@@ -1,5 +1,6 @@
 /* cross_entropy: softmax and the mean of -log(chance of the label) over all rows. Input 0 holds logits, input 1 a label
- * for every row; a negative label adds nothing. The gradient may take the bytes of the logits. */
+ * for every row; a negative label adds nothing. The gradient may take the bytes of the logits. In training the derivative
+ * makes the loss on its way; forward is for evaluation. */
 #include "layers/cross_entropy.h"
 
 #include <inttypes.h>
@@ -30,7 +31,6 @@ static remat_status resolve(remat_context *context, layer_node *layer)
 {
     REMAT_TRY(cross_entropy_resolve(context, layer));
     layer->derivative_in_place = true;
-    layer->forward_flops = layer_flops(layer_input_values(layer, 0), 15, 1);
     layer->derivative_flops = layer_flops(layer_input_values(layer, 0), 18, 1);
     if (layer->sole_reader & 1)
         return REMAT_OK;
@@ -53,35 +53,39 @@ void cross_entropy_count(const layer_call *call, uint64_t rows, uint64_t classes
     }
 }
 
+/* The sum of the losses of some rows. */
+static double run_rows(const layer_node *layer, const layer_call *call, uint64_t first, uint64_t rows, real *gradient)
+{
+    uint64_t all = layer_input_rows(layer, 0), classes = layer->inputs[0].w;
+    const real *logits = call->inputs[0];
+    const int32_t *labels = call->inputs[1];
+    return call->kernels->cross_entropy(call->run, rows, classes, logits + first * classes, labels + first,
+                                        (real)(call->loss_share / (double)all), gradient);
+}
+
 static void forward(const layer_node *layer, const layer_call *call)
 {
     uint64_t rows = layer_input_rows(layer, 0);
+    if (call->training)
+        return;
     cross_entropy_count(call, rows, layer->inputs[0].w, call->inputs[0], call->inputs[1]);
-    if (!call->again)
-        *call->loss += call->kernels->cross_entropy(call->run, rows, layer->inputs[0].w, call->inputs[0],
-                                                    call->inputs[1], 0, NULL) /
-                       (double)rows;
+    *call->loss += run_rows(layer, call, 0, rows, NULL) / (double)rows;
 }
 
 static void derivative(const layer_node *layer, const layer_call *call)
 {
     uint64_t rows = layer_input_rows(layer, 0), classes = layer->inputs[0].w, step = rows_at_a_time(layer);
-    real factor = (real)(call->loss_share / (double)rows);
-    const real *logits = call->inputs[0];
-    const int32_t *labels = call->inputs[1];
-    if (!call->d_inputs[0])
-        return;
-    if (!call->accumulate_inputs[0]) {
-        call->kernels->cross_entropy(call->run, rows, classes, logits, labels, factor, call->d_inputs[0]);
-        return;
+    double loss = 0;
+    if (!call->d_inputs[0] || !call->accumulate_inputs[0]) {
+        loss = run_rows(layer, call, 0, rows, call->d_inputs[0]);
+    } else { /* The kernel replaces: make some rows apart, and add them. */
+        for (uint64_t first = 0; first < rows; first += step) {
+            uint64_t count = rows - first < step ? rows - first : step;
+            loss += run_rows(layer, call, first, count, call->workspace);
+            call->kernels->accumulate(call->run, count * classes, call->workspace, call->d_inputs[0] + first * classes);
+        }
     }
-    /* The kernel replaces: make some rows apart, and add them. */
-    for (uint64_t first = 0; first < rows; first += step) {
-        uint64_t count = rows - first < step ? rows - first : step;
-        call->kernels->cross_entropy(call->run, count, classes, logits + first * classes, labels + first, factor,
-                                     call->workspace);
-        call->kernels->accumulate(call->run, count * classes, call->workspace, call->d_inputs[0] + first * classes);
-    }
+    *call->loss += loss / (double)rows;
 }
 
 const layer_type layer_type_cross_entropy = {

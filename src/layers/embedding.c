@@ -69,6 +69,22 @@ static void gradient(const layer_node *layer, const layer_call *call)
                                    call->inputs[0], call->d_output, call->gradients[0], call->accumulate_gradients[0]);
 }
 
+/* Only the rows of tokens are touched, each at most once; a forward copies them. A gradient that is not added to a sum
+ * is zero everywhere first. */
+static void correct_work(const layer_node *layer, layer_pass pass, const layer_call *call, layer_work *work)
+{
+    const embedding_options *options = layer->options;
+    uint64_t tokens = layer_input_values(layer, 0), row = options->out_dim * sizeof(real);
+    uint64_t touched = (tokens < options->in_dim ? tokens : options->in_dim) * row;
+    work->bytes = tokens * (sizeof(int32_t) + row);
+    if (pass == LAYER_FORWARD) {
+        work->flops = 0;
+        work->bytes += touched;
+    } else {
+        work->bytes += 2 * touched + (call->accumulate_gradients[0] ? 0 : options->in_dim * row);
+    }
+}
+
 const layer_type layer_type_embedding = {
     .name = "embedding",
     .summary = "a row of a table for every token",
@@ -81,4 +97,5 @@ const layer_type layer_type_embedding = {
     .resolve = resolve,
     .forward = forward,
     .gradient = gradient,
+    .correct_work = correct_work,
 };

@@ -173,6 +173,7 @@ const layer_type layer_type_fully_connected = {
     .min_inputs = 1,
     .max_inputs = 1,
     .fuses_activation = true,
+    .multiplies = true,
     .expand = expand,
     .resolve = resolve,
     .forward = forward,

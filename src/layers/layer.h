@@ -103,6 +103,13 @@ typedef struct layer_call {
     double loss_share;   /* 1 / micro-batches: multiplies loss gradients, not the loss */
 } layer_call;
 
+/* What one call does: arithmetic, how much of it is in matrix products, and bytes of tensors and parameters moved. */
+typedef struct layer_work {
+    uint64_t flops, product_flops, bytes;
+} layer_work;
+
+typedef enum layer_pass { LAYER_FORWARD, LAYER_GRADIENT, LAYER_DERIVATIVE } layer_pass;
+
 /* How a property's text becomes a field of the type's options. */
 typedef enum layer_property_kind {
     LAYER_COUNT,  /* uint64_t, min..max */
@@ -150,6 +157,9 @@ struct layer_type {
     uint32_t min_inputs, max_inputs;
     layer_labels labels;
     bool fuses_activation; /* forward and derivative do what call->fused asks for */
+    /* Forward gets no address for an output that nobody reads: often it runs again for what it saves alone. */
+    bool may_leave_output;
+    bool multiplies; /* its flops are those of matrix products */
     /* Composite types have only expand(): it adds the parts. It may also say with REMAT_OK and no part that the type
      * stands for itself, as fully_connected does without an activation. */
     remat_status (*expand)(remat_context *context, const layer_node *layer, layer_parts *parts);
@@ -160,6 +170,9 @@ struct layer_type {
     void (*gradient)(const layer_node *layer,
                      const layer_call *call); /* of parameters; NULL: derivative makes them as well */
     void (*derivative)(const layer_node *layer, const layer_call *call); /* NULL: none, or passes_gradient */
+    /* For timings: corrects what a call in training is said to do where that is not the flops of its pass, every tensor
+     * once and every parameter once. NULL: it is so. */
+    void (*correct_work)(const layer_node *layer, layer_pass pass, const layer_call *call, layer_work *work);
 };
 
 /* All types, for building models and for help; NULL past the end. */

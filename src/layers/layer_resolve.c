@@ -108,10 +108,14 @@ remat_status layer_set_workspace(remat_context *context, const layer_node *layer
     return REMAT_OK;
 }
 
+/* A thread is worth waking for about this many values: what the fast kernels go by. */
+enum { VALUES_FOR_THREADS = 16384 };
+
 void layer_copy_rows(const kernel_run *run, uint64_t rows, uint64_t width, const real *from, uint64_t from_row,
                      real *to, uint64_t to_row, bool accumulate)
 {
-#pragma omp parallel for num_threads(run->threads)
+    int threads = rows * width < VALUES_FOR_THREADS ? 1 : run->threads;
+#pragma omp parallel for num_threads(threads)
     for (uint64_t row = 0; row < rows; row++) {
         const real *source = from + row * from_row;
         real *target = to + row * to_row;

@@ -1,4 +1,5 @@
-/* mse: the mean of the squared differences between the prediction (input 0) and the target (input 1). */
+/* mse: the mean of the squared differences between the prediction (input 0) and the target (input 1). In training the
+ * derivative makes the loss on its way; forward is for evaluation. */
 #include "layers/layer_resolve.h"
 
 static remat_status resolve(remat_context *context, layer_node *layer)
@@ -10,24 +11,28 @@ static remat_status resolve(remat_context *context, layer_node *layer)
     layer->output = (layer_shape){1, 1, 1};
     layer->loss = true;
     layer->derivative_needs = LAYER_NEEDS_INPUT(0) | LAYER_NEEDS_INPUT(1);
-    layer->forward_flops = layer->derivative_flops = layer_flops(layer_input_values(layer, 0), 3, 1);
+    layer->derivative_flops = layer_flops(layer_input_values(layer, 0), 5, 1);
     return REMAT_OK;
+}
+
+static void run(const layer_node *layer, const layer_call *call, real *gradient)
+{
+    uint64_t count = layer_input_values(layer, 0);
+    *call->loss +=
+        call->kernels->squared_error(call->run, count, call->inputs[0], call->inputs[1],
+                                     (real)(call->loss_share / (double)count), gradient, call->accumulate_inputs[0]) /
+        (double)count;
 }
 
 static void forward(const layer_node *layer, const layer_call *call)
 {
-    uint64_t count = layer_input_values(layer, 0);
-    if (!call->again)
-        *call->loss += call->kernels->squared_error(call->run, count, call->inputs[0], call->inputs[1]) / (double)count;
+    if (!call->training)
+        run(layer, call, NULL);
 }
 
 static void derivative(const layer_node *layer, const layer_call *call)
 {
-    uint64_t count = layer_input_values(layer, 0);
-    if (call->d_inputs[0])
-        call->kernels->squared_error_backward(call->run, count, call->inputs[0], call->inputs[1],
-                                              (real)(call->loss_share / (double)count), call->d_inputs[0],
-                                              call->accumulate_inputs[0]);
+    run(layer, call, call->d_inputs[0]);
 }
 
 const layer_type layer_type_mse = {

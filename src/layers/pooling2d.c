@@ -78,7 +78,7 @@ static void forward(const layer_node *layer, const layer_call *call)
     const pooling2d_options *options = layer->options;
     if (is_max(layer))
         call->kernels->pool_max(call->run, &options->window, call->inputs[0], call->output, call->saved[0]);
-    else
+    else if (call->output)
         call->kernels->pool_average(call->run, &options->window, call->inputs[0], call->output);
 }
 
@@ -103,6 +103,7 @@ const layer_type layer_type_pooling2d = {
     .properties = properties,
     .min_inputs = 1,
     .max_inputs = 1,
+    .may_leave_output = true,
     .resolve = resolve,
     .forward = forward,
     .derivative = derivative,

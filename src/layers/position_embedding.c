@@ -41,10 +41,8 @@ static remat_status resolve(remat_context *context, layer_node *layer)
 
 static void forward(const layer_node *layer, const layer_call *call)
 {
-    uint64_t sample = layer_values(layer->output);
-    const real *x = call->inputs[0];
-    for (uint64_t i = 0; i < layer->batch; i++)
-        call->kernels->add(call->run, sample, x + i * sample, call->parameters[0], call->output + i * sample);
+    call->kernels->add_to_rows(call->run, layer->batch, layer_values(layer->output), call->inputs[0],
+                               call->parameters[0], call->output);
 }
 
 /* Every position is a column of samples. Positions past the sequence take no part. */
@@ -58,6 +56,17 @@ static void gradient(const layer_node *layer, const layer_call *call)
         memset(call->gradients[0] + sample, 0, (all - sample) * sizeof(real));
 }
 
+/* Positions past the sequence are not touched, but for the zeros of a gradient that is not added to a sum. */
+static void correct_work(const layer_node *layer, layer_pass pass, const layer_call *call, layer_work *work)
+{
+    const position_embedding_options *options = layer->options;
+    uint64_t unused = (options->positions - layer->output.h) * layer->output.w * sizeof(real);
+    if (pass == LAYER_FORWARD)
+        work->bytes -= unused;
+    else if (pass == LAYER_GRADIENT && call->accumulate_gradients[0])
+        work->bytes -= 2 * unused;
+}
+
 const layer_type layer_type_position_embedding = {
     .name = "position_embedding",
     .summary = "a learned row added to every step of a sequence",
@@ -69,4 +78,5 @@ const layer_type layer_type_position_embedding = {
     .resolve = resolve,
     .forward = forward,
     .gradient = gradient,
+    .correct_work = correct_work,
 };

@@ -64,6 +64,25 @@ static void derivative(const layer_node *layer, const layer_call *call)
     run_rows(layer, call, true);
 }
 
+/* Of the derivative, which does everything. The weight and its gradient are passed once for each piece of rows. The
+ * logits are written by the product, read and replaced by their gradient, and read by the products behind it. */
+static void correct_work(const layer_node *layer, layer_pass pass, const layer_call *call, layer_work *work)
+{
+    if (pass == LAYER_FORWARD)
+        return;
+    uint64_t rows = layer_input_rows(layer, 0), in = layer->inputs[0].w, units = layer->parameters[0].dims[0];
+    uint64_t step = rows_at_a_time(layer), pieces = (rows + step - 1) / step;
+    uint64_t x = rows * in * sizeof(real), logits = rows * units * sizeof(real), weight = units * in * sizeof(real);
+    uint64_t bias = layer->parameter_count > 1 ? units * sizeof(real) : 0;
+    uint64_t gradient_passes = 2 * pieces - (call->accumulate_gradients[0] ? 0 : 1); /* the first may be a write only */
+    bool derived = call->d_inputs[0] != NULL;
+    work->product_flops = layer_flops(layer_flops(2 * rows, units, in), derived ? 3 : 2, 1);
+    work->flops = work->product_flops + layer_flops(rows, units, 18);
+    work->bytes = 2 * x + rows * sizeof(int32_t) + (pieces + gradient_passes) * (weight + bias) + 4 * logits;
+    if (derived)
+        work->bytes += logits + pieces * weight + (call->accumulate_inputs[0] ? 2 : 1) * x;
+}
+
 const layer_type layer_type_projection_cross_entropy = {
     .name = "projection_cross_entropy",
     .summary = "loss: a fully_connected and a cross_entropy that never hold the logits of a batch",
@@ -76,4 +95,5 @@ const layer_type layer_type_projection_cross_entropy = {
     .resolve = resolve,
     .forward = forward,
     .derivative = derivative,
+    .correct_work = correct_work,
 };

@@ -48,6 +48,7 @@ const layer_type layer_type_rms_normalization = {
     .properties = properties,
     .min_inputs = 1,
     .max_inputs = 1,
+    .may_leave_output = true,
     .resolve = resolve,
     .forward = forward,
     .derivative = derivative,

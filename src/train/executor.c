@@ -19,18 +19,30 @@ void executor_destroy(remat_executor *executor)
     remat_release(context, executor, 1, sizeof *executor);
 }
 
-/* The state while the steps are prepared: the address of the latest instance of every tensor. */
+/* Where a tensor is, and until which position. */
+typedef struct instance {
+    void *at;
+    size_t ends;
+} instance;
+
+/* The state while the steps are prepared: the latest instance of every tensor. */
 typedef struct preparation {
     remat_executor *executor;
     const graph_lives *lives;
     const executor_memory *memory;
-    void **latest;
+    instance *latest;
     size_t next_life;
 } preparation;
 
 static void *address(const preparation *p, uint32_t tensor)
 {
-    return tensor == GRAPH_NONE ? NULL : p->latest[tensor];
+    return tensor == GRAPH_NONE ? NULL : p->latest[tensor].at;
+}
+
+/* Whether anybody will read what this position makes. */
+static bool is_read(const preparation *p, uint32_t tensor, size_t position)
+{
+    return p->latest[tensor].ends > position + 1;
 }
 
 /* Takes up the instances born at this position; returns the workspace, if there is one. */
@@ -43,7 +55,7 @@ static void *take_births(preparation *p, size_t position)
         if (life->tensor == GRAPH_NONE)
             workspace = at;
         else
-            p->latest[life->tensor] = at;
+            p->latest[life->tensor] = (instance){at, life->ends};
     }
     return workspace;
 }
@@ -75,6 +87,8 @@ static void bind(preparation *p, size_t position, uint32_t number, prepared_step
     }
     call->workspace = take_births(p, position);
     call->output = address(p, binding->output);
+    if (action->kind == GRAPH_FORWARD && layer->node.type->may_leave_output && !is_read(p, binding->output, position))
+        call->output = NULL;
     for (uint32_t s = 0; s < layer->node.saved_count; s++)
         call->saved[s] = address(p, binding->saved[s]);
     for (uint32_t i = 0; i < layer->node.input_count; i++) {
@@ -135,7 +149,7 @@ static remat_status prepare_all(remat_executor *executor, const graph_sequence *
 {
     remat_context *context = executor->context;
     size_t tensors = executor->program->graph->tensor_count, actions = executor->program->graph->action_count;
-    void **latest = remat_alloc_zeroed(context, tensors, sizeof *latest);
+    instance *latest = remat_alloc_zeroed(context, tensors, sizeof *latest);
     bool *ran = remat_alloc_zeroed(context, actions, sizeof *ran);
     remat_status status = REMAT_NO_MEMORY;
     if (latest && ran) {
@@ -284,12 +298,7 @@ static void run_step(remat_executor *executor, prepared_step *step, walk *at)
         if (!done)
             run_derivative(node, step);
         break;
-    case GRAPH_APPLY:
-        if (!at->ready && at->hooks->ready)
-            at->hooks->ready(at->hooks->user);
-        at->ready = true;
-        run_apply(executor, step, at->hooks);
-        break;
+    case GRAPH_APPLY: run_apply(executor, step, at->hooks); break;
     case GRAPH_LOAD: /* the caller filled it */
     case GRAPH_FINISH: break;
     }
@@ -304,6 +313,9 @@ double executor_run(remat_executor *executor, const executor_turn *turn, const e
     for (size_t position = 0; position < executor->count; position++) {
         prepared_step *step = &executor->steps[position];
         poison_map_enter(executor->poison, at.fused ? step->until : position);
+        if (step->kind == GRAPH_APPLY && !at.ready && hooks->ready)
+            hooks->ready(hooks->user); /* before the clock starts: it is not this layer's time */
+        at.ready |= step->kind == GRAPH_APPLY;
         uint64_t began = hooks->observe ? clock_now() : 0;
         run_step(executor, step, &at);
         if (hooks->observe)

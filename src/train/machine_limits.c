@@ -42,6 +42,15 @@ static double best_bytes(const kernel_table *kernels, const kernel_run *run, siz
     return best;
 }
 
+/* The system may allow fewer than are asked for. */
+static unsigned threads_that_run(const kernel_run *run)
+{
+    unsigned threads = 0;
+#pragma omp parallel num_threads(run->threads) reduction(+ : threads)
+    threads++;
+    return threads;
+}
+
 remat_status remat_measure_limits(remat_context *context, unsigned threads, remat_machine_limits *limits)
 {
     const kernel_table *kernels = kernels_fast();
@@ -51,7 +60,7 @@ remat_status remat_measure_limits(remat_context *context, unsigned threads, rema
     remat_status status = a && b ? REMAT_OK : REMAT_NO_MEMORY;
     if (status == REMAT_OK)
         *limits = (remat_machine_limits){best_flops(kernels, &run), best_bytes(kernels, &run, count, a, b),
-                                         (unsigned)run.threads, kernels->name};
+                                         threads_that_run(&run), kernels->name};
     remat_release(context, a, count, sizeof *a);
     remat_release(context, b, count, sizeof *b);
     return status;

@@ -25,14 +25,19 @@ enum { MOST_THREADS = 1024 };
 
 remat_status kernels_by_name(remat_context *context, const char *name, const kernel_table **table)
 {
-    if (!name || strcmp(name, "fast") == 0)
-        *table = kernels_fast();
-    else if (strcmp(name, "reference") == 0)
-        *table = kernels_reference();
-    else
-        return remat_fail(context, REMAT_INVALID, NULL, "there are no kernels '%s'; there are fast and reference",
-                          name);
-    return REMAT_OK;
+    bool fast = !name || strcmp(name, "fast") == 0;
+    *table = fast ? kernels_fast() : strcmp(name, "reference") == 0 ? kernels_reference() : NULL;
+    char sets[64] = "";
+    for (const kernel_table *const *set = kernels_available(); *set && !*table; set++) {
+        if (strcmp(name, (*set)->name) == 0)
+            *table = *set;
+        size_t length = strlen(sets);
+        snprintf(sets + length, sizeof sets - length, ", %s", (*set)->name);
+    }
+    if (*table)
+        return REMAT_OK;
+    return remat_fail(context, REMAT_INVALID, NULL,
+                      "there are no kernels '%s' for this processor; there are fast%s and reference", name, sets);
 }
 
 static remat_status take_settings(remat_trainer *trainer, const remat_train_options *options)

@@ -100,6 +100,11 @@ remat_status area_point_into(const trainer_area *area, const remat_network *netw
 
 /* trainer_trace.c: hands an action to on_action; for executor_hooks. */
 void trainer_observe(void *trainer, size_t position, bool again, uint64_t began, uint64_t ended);
+/* What runs outside of the sequence, reported when it ends: the time it began, 0 where nobody watches; the optimizer's step
+ * on a parameter; what is done to all gradients together, by the name of its phase. */
+uint64_t trainer_clock(const remat_trainer *trainer);
+void trainer_note_apply(const remat_trainer *trainer, uint32_t parameter, uint64_t began);
+void trainer_note_all(const remat_trainer *trainer, const char *phase, uint64_t began, uint64_t flops, uint64_t bytes);
 
 /* trainer_step.c: the optimizer's step on one parameter, at the trainer's rate and scale. */
 void trainer_apply(remat_trainer *trainer, uint32_t parameter, const real *gradient);

@@ -29,13 +29,18 @@ static void find_norm(void *user)
     if (trainer->settings.clip_norm <= 0)
         return;
     double sum = 0;
-    for (uint32_t p = 0; p < trainer->network->parameter_count; p++)
-        if (!trainer->network->parameters[p].about.statistic && gradient_of(trainer, p))
-            sum += trainer->kernels->sum_of_squares(&trainer->run, trainer->network->parameters[p].values,
-                                                    gradient_of(trainer, p));
+    uint64_t began = trainer_clock(trainer), values = 0;
+    for (uint32_t p = 0; p < trainer->network->parameter_count; p++) {
+        const network_parameter *about = &trainer->network->parameters[p];
+        if (about->about.statistic || !gradient_of(trainer, p))
+            continue;
+        sum += trainer->kernels->sum_of_squares(&trainer->run, about->values, gradient_of(trainer, p));
+        values += about->values;
+    }
     trainer->gradient_norm = sqrt(sum);
     double scale = trainer->settings.clip_norm / (trainer->gradient_norm + 1e-6);
     trainer->clip_scale = scale < 1 ? scale : 1;
+    trainer_note_all(trainer, "apply", began, 2 * values, values * sizeof(real));
 }
 
 void trainer_apply(remat_trainer *trainer, uint32_t parameter, const real *gradient)
@@ -59,9 +64,21 @@ static void apply(void *user, uint32_t parameter, const real *gradient)
 static void apply_all(remat_trainer *trainer)
 {
     find_norm(trainer);
-    for (uint32_t p = 0; p < trainer->network->parameter_count; p++)
-        if (!trainer->network->parameters[p].about.statistic)
-            apply(trainer, p, trainer->gradient_values[p]);
+    for (uint32_t p = 0; p < trainer->network->parameter_count; p++) {
+        if (trainer->network->parameters[p].about.statistic)
+            continue;
+        uint64_t began = trainer_clock(trainer);
+        trainer_apply(trainer, p, trainer->gradient_values[p]);
+        trainer_note_apply(trainer, p, began);
+    }
+}
+
+/* Before the first micro-batch, where several are added up. */
+static void clear_gradients(const remat_trainer *trainer)
+{
+    uint64_t began = trainer_clock(trainer);
+    memset(trainer->gradients.memory, 0, trainer->gradients.bytes);
+    trainer_note_all(trainer, "gradient", began, 0, trainer->gradients.bytes);
 }
 
 /* ---- one step ---- */
@@ -109,7 +126,7 @@ remat_status remat_trainer_step(remat_trainer *trainer, remat_step_result *resul
     trainer->gradient_norm = NAN;
     trainer->micro_step = trainer->step * micro_batches; /* a step that failed between micro-batches begins anew */
     if (trainer->gradients.memory)
-        memset(trainer->gradients.memory, 0, trainer->gradients.bytes);
+        clear_gradients(trainer);
     for (uint64_t m = 0; m < micro_batches; m++)
         REMAT_TRY(run_micro_batch(trainer, &loss, &data_seconds));
     if (trainer->gradients.memory)

@@ -109,13 +109,31 @@ sed "s|spirals.csv|$work/&|" "$model" >"$work/absolute.ini"
 expect_stdin 0 "$work/absolute.ini" train - --save "$work/stdin.st" -q
 cmp "$work/whole.st" "$work/stdin.st" || complain "a model from standard input trains to other bits"
 
+# Every instruction set of the processor can be chosen. Those it has not got are refused, and the others named.
+features=$("$REMAT" doctor --json | sed -n 's/.*"features", "value": "\(.*\)".*/ \1 /p')
+sets=portable
+case $features in *" avx2 fma "*) sets="avx2 $sets" ;; esac
+case $features in *" avx512f avx512bw avx512dq avx512vl "*) sets="avx512 $sets" ;; esac
+for set in avx512 avx2 portable; do
+  case " $sets " in
+    *" $set "*)
+      expect 0 train "$model" --kernels "$set" --steps 2 --json -q
+      out "\"kernels\": \"$set\""
+      ;;
+    *)
+      expect 2 train "$model" --kernels "$set" --steps 2
+      err "no kernels '$set' for this processor; there are fast, $(echo "$sets" | sed 's/ /, /g') and reference"
+      ;;
+  esac
+done
+expect 2 train "$model" --kernels quick
+err "there are fast, $(echo "$sets" | sed 's/ /, /g') and reference"
+
 # Errors say what is wrong, with the right code.
 expect 2 train
 err "MODEL.ini is missing"
 expect 6 train "$work/none.ini"
 err "none.ini"
-expect 2 train "$model" --kernels quick
-err "fast and reference"
 expect 2 train "$model" --strategy sometimes
 err "sometimes"
 expect 2 train "$model" --batch 0

@@ -104,6 +104,21 @@ static void tables_agree(void **state)
     compare(16, 8, 196, 50, &random); /* far from 0: squares without a mean taken off would be lost */
 }
 
+/* Areas shorter than a vector and a little longer, with channels that fill panels and that do not. */
+static void small_areas_agree(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    static const size_t channels[] = {1, 3, 4, 7, 8, 9, 15, 16, 17, 31, 33, 85, 86, 255, 256, 257, 600};
+    for (size_t area = 1; area < 18; area++)
+        for (size_t i = 0; i < sizeof channels / sizeof channels[0]; i++)
+            compare(6 + (area + i) % 5, channels[i], area, 0, &random);
+    for (size_t batch = 1; batch < 9; batch++)
+        compare(batch * 16, 40, 1 + batch % 3, 0, &random);
+    compare(70, 600, 1, 50, &random); /* far from 0, and more rows than a task takes */
+    compare(130, 70, 3, -50, &random);
+}
+
 /* All in double, from the formulas. */
 static void against_formulas(void **state)
 {
@@ -206,37 +221,45 @@ static void reference_has_the_right_gradients(void **state)
     }
 }
 
-/* Results over their inputs: y over x, dx over dy. */
+/* Results over their inputs: y over x, dx over dy. And no dx at all. */
 static void in_place(void **state)
 {
     (void)state;
     test_random random = random_open();
-    for (const kernel_table *const *table = kernel_tables(); *table; table++) {
-        kernel_run run = kernel_run_open(*table, 2);
-        problem p = problem_open(9, 4, 100, 0, &random);
-        size_t size = size_of(&p);
-        statistics(*table, &run, &p);
-        normalize(*table, &run, &p);
-        backward(*table, &run, &p);
-        float *x = values_copy(p.x, size), *dy = values_copy(p.dy, size);
-        (*table)->batch_normalize(&run, p.batch, p.channels, p.area, x, p.means, p.scales, p.gain, p.shift, x);
-        expect_same_bits(x, p.y, size);
-        (*table)->batch_normalize_backward(&run, p.batch, p.channels, p.area, p.x, p.means, p.scales, p.gain, dy, dy,
-                                           false, p.dgain, p.dshift, false);
-        expect_same_bits(dy, p.dx, size);
-        free(x);
-        free(dy);
-        problem_close(&p);
-        kernel_run_close(&run);
-    }
+    static const size_t areas[] = {1, 3, 100};
+    for (const kernel_table *const *table = kernel_tables(); *table; table++)
+        for (size_t i = 0; i < sizeof areas / sizeof areas[0]; i++) {
+            kernel_run run = kernel_run_open(*table, 2);
+            problem p = problem_open(9, 37, areas[i], 0, &random);
+            size_t size = size_of(&p);
+            statistics(*table, &run, &p);
+            normalize(*table, &run, &p);
+            backward(*table, &run, &p);
+            float *x = values_copy(p.x, size), *dy = values_copy(p.dy, size);
+            float *dgain = values_copy(p.dgain, p.channels), *dshift = values_copy(p.dshift, p.channels);
+            (*table)->batch_normalize(&run, p.batch, p.channels, p.area, x, p.means, p.scales, p.gain, p.shift, x);
+            expect_same_bits(x, p.y, size);
+            (*table)->batch_normalize_backward(&run, p.batch, p.channels, p.area, p.x, p.means, p.scales, p.gain, dy,
+                                               dy, false, p.dgain, p.dshift, false);
+            expect_same_bits(dy, p.dx, size);
+            (*table)->batch_normalize_backward(&run, p.batch, p.channels, p.area, p.x, p.means, p.scales, p.gain, p.dy,
+                                               NULL, false, p.dgain, p.dshift, false);
+            expect_same_bits(p.dgain, dgain, p.channels);
+            expect_same_bits(p.dshift, dshift, p.channels);
+            free(x);
+            free(dy);
+            free(dgain);
+            free(dshift);
+            problem_close(&p);
+            kernel_run_close(&run);
+        }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables_agree),
-        cmocka_unit_test(against_formulas),
-        cmocka_unit_test(reference_has_the_right_gradients),
+        cmocka_unit_test(tables_agree),     cmocka_unit_test(small_areas_agree),
+        cmocka_unit_test(against_formulas), cmocka_unit_test(reference_has_the_right_gradients),
         cmocka_unit_test(in_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

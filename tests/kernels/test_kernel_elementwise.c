@@ -31,6 +31,13 @@ static void call_scale(const kernel_table *table, const kernel_run *run, void *t
     table->scale(run, t->count, 1.7f, t->y);
 }
 
+/* Three rows, cut where blocks are. */
+static void call_add_to_rows(const kernel_table *table, const kernel_run *run, void *task)
+{
+    const elementwise_task *t = task;
+    table->add_to_rows(run, 3, t->count, t->a, t->b, t->y);
+}
+
 /* Single operations round once: the results are the reference's to the bit, except where a product and a sum may round
  * together. */
 static void fast_agrees_with_the_reference(void **state)
@@ -62,6 +69,24 @@ static void fast_agrees_with_the_reference(void **state)
     }
 }
 
+static void rows_agree_with_the_reference(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    for (const size_t *size = KERNEL_SIZES; *size; size++) {
+        float *x = values_random(&random, 3 * *size, -3, 3), *addend = values_random(&random, *size, -3, 3);
+        float *y = values_random(&random, 3 * *size, -3, 3), *places[] = {y, x};
+        for (int place = 0; place < 2; place++) { /* y apart, y on x */
+            elementwise_task task = {*size, x, addend, places[place], false};
+            expect_agreement(
+                (&(kernel_trial){.call = call_add_to_rows, .task = &task, .outputs = {{places[place], 3 * *size}}}));
+        }
+        free(x);
+        free(addend);
+        free(y);
+    }
+}
+
 static void values_are_those_of_the_formulas(void **state)
 {
     (void)state;
@@ -81,7 +106,11 @@ static void values_are_those_of_the_formulas(void **state)
         table->scale(&run, 3, 0.5f, y);
         expect_same_bits(y, ((const float[]){10.5f, -41, 3}), 3);
         table->add(&run, 0, a, b, y);
+        table->add_to_rows(&run, 0, 3, a, b, y);
+        table->add_to_rows(&run, 3, 0, a, b, y);
         expect_same_bits(y, ((const float[]){10.5f, -41, 3}), 3);
+        table->add_to_rows(&run, 3, 1, a, b, y);
+        expect_same_bits(y, ((const float[]){11, 8, 13}), 3);
     }
 }
 
@@ -89,6 +118,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fast_agrees_with_the_reference),
+        cmocka_unit_test(rows_agree_with_the_reference),
         cmocka_unit_test(values_are_those_of_the_formulas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 #include "support/kernel_compare.h"
 
 #include <math.h>
+#include <string.h>
 
 /* batch; channels, height, width; channels; kernel; stride; padding. The output's size follows. */
 typedef struct layer {
@@ -311,6 +312,96 @@ static void pooling_agrees(void **state)
     }
 }
 
+/* Few different values, so that many are equal; NaN and infinities among them. */
+static void make_difficult(problem *p, test_random *random)
+{
+    static const float kinds[] = {0, -0.0f, 1, 1, 2, -1, -INFINITY, -INFINITY, NAN, 3};
+    size_t most = 2 + test_random_below(random, sizeof kinds / sizeof kinds[0] - 1);
+    for (size_t i = 0; i < p->in; i++)
+        p->x[i] = kinds[test_random_below(random, most)];
+}
+
+static void compare_pooling_of(layer l, test_random *random)
+{
+    if (l.kernel_h > l.in_h + 2 * l.pad_h || l.kernel_w > l.in_w + 2 * l.pad_w)
+        return;
+    problem p = problem_open(window_of(l), random);
+    if (test_random_below(random, 2))
+        make_difficult(&p, random);
+    compare_pooling(&p);
+    problem_close(&p);
+}
+
+/* Widths around the lengths of vectors and twice those, with every window. */
+static void pooling_of_all_widths_agrees(void **state)
+{
+    (void)state;
+    static const size_t widths[] = {1, 2, 3, 4, 5, 7, 8, 9, 11, 15, 16, 17, 18, 19, 20, 31, 32, 33, 34, 35, 36, 63, 66};
+    test_random random = random_open();
+    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++)
+        for (size_t kernel = 1; kernel < 6; kernel++)
+            for (size_t stride = 1; stride < 5; stride++)
+                for (size_t pad = 0; pad < 4; pad++) {
+                    size_t high = 1 + test_random_below(&random, 6), kernel_h = 1 + test_random_below(&random, 4);
+                    layer l = {2,      1,
+                               high,   widths[i],
+                               1,      kernel_h,
+                               kernel, 1 + test_random_below(&random, 3),
+                               stride, test_random_below(&random, 3),
+                               pad};
+                    compare_pooling_of(l, &random);
+                }
+}
+
+/* Square windows of square images as nets have them, large enough for several threads. */
+static void pooling_of_squares_agrees(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    for (size_t size = 26; size < 36; size += 3)
+        for (size_t kernel = 2; kernel < 4; kernel++)
+            for (size_t stride = 1; stride < 4; stride++)
+                for (size_t pad = 0; pad < 2; pad++)
+                    compare_pooling_of((layer){4, 7, size, size, 7, kernel, kernel, stride, stride, pad, pad}, &random);
+}
+
+static void pooling_of_whole_planes_agrees(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    for (size_t width = 1; width < 40; width++)
+        for (size_t high = 1; high < 4; high++)
+            compare_pooling_of((layer){8, 3, high, width, 3, high, width, 1, 1, 0, 0}, &random);
+    compare_pooling_of((layer){3, 4, 64, 65, 4, 64, 65, 64, 65, 0, 0}, &random);
+}
+
+/* Without y the places are the same. */
+static void pooling_for_the_places_alone(void **state)
+{
+    (void)state;
+    static const layer pools[] = {
+        {3, 2, 15, 41, 2, 2, 2, 2, 2, 0, 0}, {3, 2, 9, 41, 2, 3, 3, 2, 2, 1, 1}, {2, 2, 5, 7, 2, 5, 7, 1, 1, 0, 0}};
+    test_random random = random_open();
+    for (size_t i = 0; i < sizeof pools / sizeof pools[0]; i++) {
+        problem p = problem_open(window_of(pools[i]), &random);
+        int32_t *want = malloc(p.out * sizeof *want), *got = malloc(p.out * sizeof *got);
+        assert_non_null(want);
+        assert_non_null(got);
+        kernel_run run = {2, NULL};
+        kernels_reference()->pool_max(&run, &p.w, p.x, p.y, want);
+        kernels_reference()->pool_max(&run, &p.w, p.x, NULL, got);
+        assert_memory_equal(got, want, p.out * sizeof *want);
+        for (const kernel_table *const *table = kernel_tables(); *table; table++) {
+            memset(got, 0, p.out * sizeof *got);
+            (*table)->pool_max(&run, &p.w, p.x, NULL, got);
+            assert_memory_equal(got, want, p.out * sizeof *want);
+        }
+        free(want);
+        free(got);
+        problem_close(&p);
+    }
+}
+
 static void pooling_by_hand(void **state)
 {
     (void)state;
@@ -343,6 +434,11 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(convolutions_agree),
                                        cmocka_unit_test(random_convolutions_agree),
                                        cmocka_unit_test(reference_has_the_right_gradients),
-                                       cmocka_unit_test(pooling_agrees), cmocka_unit_test(pooling_by_hand)};
+                                       cmocka_unit_test(pooling_agrees),
+                                       cmocka_unit_test(pooling_of_all_widths_agrees),
+                                       cmocka_unit_test(pooling_of_squares_agrees),
+                                       cmocka_unit_test(pooling_of_whole_planes_agrees),
+                                       cmocka_unit_test(pooling_for_the_places_alone),
+                                       cmocka_unit_test(pooling_by_hand)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,8 +8,6 @@
 
 #include <math.h>
 
-enum { RIG_MOST_THREADS = 8 };
-
 typedef struct layer_rig {
     remat_context *context;
     layer_node node;
@@ -109,7 +107,7 @@ static inline void rig_open(layer_rig *rig, remat_context *context, const layer_
     const layer_node *node = &rig->node;
     layer_call *call = &rig->call;
     call->kernels = kernels;
-    rig->run = (kernel_run){1, rig_alloc(RIG_MOST_THREADS * kernels->scratch_bytes)};
+    rig->run = (kernel_run){1, rig_alloc(kernels->scratch_bytes)};
     call->run = &rig->run;
     for (uint32_t i = 0; i < node->input_count; i++)
         call->inputs[i] = node->integer_inputs & 1u << i
@@ -137,6 +135,12 @@ static inline void rig_open(layer_rig *rig, remat_context *context, const layer_
     for (uint32_t i = 0; i < node->input_count; i++)
         if (!(node->integer_inputs & 1u << i) && !(node->loss && i > 0))
             call->d_inputs[i] = rig_alloc(rig_input_values(rig, i) * sizeof(real));
+}
+
+static inline void rig_set_threads(layer_rig *rig, int threads)
+{
+    free(rig->run.scratch);
+    rig->run = (kernel_run){threads, rig_alloc((uint64_t)threads * rig->call.kernels->scratch_bytes)};
 }
 
 static inline void rig_close(layer_rig *rig)

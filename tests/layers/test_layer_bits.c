@@ -1,7 +1,8 @@
-/* In single precision: the bits of a layer do not depend on threads, on running again or on doing it in place, and the
- * fast kernels agree with the reference. */
+/* In single precision: the bits of a layer do not depend on threads, on running again or on doing it in place, with the
+ * reference and with the fast kernels of every instruction set, and these agree with the reference. */
 #include "layers/layer_rig.h"
 #include "support/fixture.h"
+#include "support/kernel_compare.h"
 
 /* Large enough that the fast kernels cut them into several parts. */
 static const layer_case large_cases[] = {
@@ -37,7 +38,7 @@ static const layer_case *case_of(size_t number)
 /* ---- one run from fresh tensors ---- */
 
 typedef struct manner {
-    const kernel_table *kernels;
+    const char *name;
     int threads;
     bool again;    /* the forward runs a second time, over poisoned results, before the backward */
     bool in_place; /* forward and derivative, where the layer allows it */
@@ -78,28 +79,29 @@ static void backward(layer_rig *rig, const manner *how)
     rig_backward(rig, &call);
 }
 
-static void run(layer_rig *rig, fixture *f, size_t number, const manner *how)
+static const manner plainly = {.name = "with 1 thread", .threads = 1};
+
+static void run(layer_rig *rig, fixture *f, size_t number, const kernel_table *kernels, const manner *how)
 {
     test_random random = {number + 1};
-    rig_open(rig, f->context, case_of(number), how->kernels, &random);
-    rig->run.threads = how->threads;
+    rig_open(rig, f->context, case_of(number), kernels, &random);
+    rig_set_threads(rig, how->threads);
     forward(rig, how);
     backward(rig, how);
 }
 
 /* ---- comparing two runs ---- */
 
-typedef void compare_fn(const layer_rig *rig, const char *what, uint32_t i, const real *a, const real *b,
-                        uint64_t count);
+/* Fails where a and b differ; `whose` says in words what b is. */
+typedef void compare_fn(const char *whose, const char *what, uint32_t i, const real *a, const real *b, uint64_t count);
 
-static void compare_bits(const layer_rig *rig, const char *what, uint32_t i, const real *a, const real *b,
-                         uint64_t count)
+static void compare_bits(const char *whose, const char *what, uint32_t i, const real *a, const real *b, uint64_t count)
 {
     if (memcmp(a, b, count * sizeof(real)) != 0)
-        fail_msg("%s: the bits of %s %u differ", rig->node.type->name, what, i);
+        fail_msg("%s: the bits of %s %u differ", whose, what, i);
 }
 
-static void compare_values(const layer_rig *rig, const char *what, uint32_t i, const real *a, const real *b,
+static void compare_values(const char *whose, const char *what, uint32_t i, const real *a, const real *b,
                            uint64_t count)
 {
     double largest = 1e-6, error = 0;
@@ -108,77 +110,80 @@ static void compare_values(const layer_rig *rig, const char *what, uint32_t i, c
         error = isnan(a[k]) || isnan(b[k]) ? HUGE_VAL : fmax(error, fabs((double)a[k] - (double)b[k]));
     }
     if (!(error <= 2e-5 * largest))
-        fail_msg("%s: %s %u differs by %.2e where the largest is %.2e", rig->node.type->name, what, i, error, largest);
+        fail_msg("%s: %s %u differs by %.2e where the largest is %.2e", whose, what, i, error, largest);
 }
 
-static void compare_runs(const layer_rig *a, const layer_rig *b, compare_fn *compare)
+/* `how` is the manner of b. */
+static void compare_runs(const layer_rig *a, const layer_rig *b, const manner *how, compare_fn *compare)
 {
     const layer_node *node = &a->node;
+    char whose[128];
+    snprintf(whose, sizeof whose, "%s of %s, %s", node->type->name, b->call.kernels->name, how->name);
     if (!node->loss)
-        compare(a, "output", 0, a->call.output, b->call.output, rig_output_values(a));
+        compare(whose, "output", 0, a->call.output, b->call.output, rig_output_values(a));
     for (uint32_t i = 0; i < node->input_count; i++)
         if (a->call.d_inputs[i])
-            compare(a, "the gradient of input", i, a->call.d_inputs[i], b->call.d_inputs[i], rig_input_values(a, i));
+            compare(whose, "the gradient of input", i, a->call.d_inputs[i], b->call.d_inputs[i],
+                    rig_input_values(a, i));
     for (uint32_t p = 0; p < node->parameter_count; p++) {
         if (a->call.gradients[p])
-            compare(a, "the gradient of parameter", p, a->call.gradients[p], b->call.gradients[p],
+            compare(whose, "the gradient of parameter", p, a->call.gradients[p], b->call.gradients[p],
                     rig_parameter_values(a, p));
-        compare(a, "parameter", p, a->call.parameters[p], b->call.parameters[p], rig_parameter_values(a, p));
+        compare(whose, "parameter", p, a->call.parameters[p], b->call.parameters[p], rig_parameter_values(a, p));
     }
     bool bits = compare == compare_bits;
     for (uint32_t s = 0; s < node->saved_count && bits; s++)
         if (memcmp(a->call.saved[s], b->call.saved[s], node->saved[s].bytes) != 0)
-            fail_msg("%s: the bits of saved %s differ", node->type->name, node->saved[s].name);
+            fail_msg("%s: the bits of saved %s differ", whose, node->saved[s].name);
     if (bits ? memcmp(&a->loss, &b->loss, sizeof a->loss) != 0 : fabs(a->loss - b->loss) > 1e-5 * fabs(a->loss))
-        fail_msg("%s: the loss is %.17g and %.17g", node->type->name, a->loss, b->loss);
-}
-
-static void expect_same(fixture *f, const manner *first, const manner *second, compare_fn *compare)
-{
-    for (size_t number = 0; number < ALL_COUNT; number++) {
-        layer_rig a, b;
-        run(&a, f, number, first);
-        run(&b, f, number, second);
-        compare_runs(&a, &b, compare);
-        rig_close(&a);
-        rig_close(&b);
-    }
+        fail_msg("%s: the loss is %.17g and %.17g", whose, a->loss, b->loss);
 }
 
 static void test_fast_agrees_with_reference(void **state)
 {
-    expect_same(*state, &(manner){.kernels = kernels_reference(), .threads = 1},
-                &(manner){.kernels = kernels_fast(), .threads = 1}, compare_values);
-}
-
-static void expect_same_in_both(fixture *f, manner first, manner second)
-{
-    const kernel_table *tables[] = {kernels_reference(), kernels_fast()};
-    for (int t = 0; t < 2; t++) {
-        first.kernels = second.kernels = tables[t];
-        expect_same(f, &first, &second, compare_bits);
+    for (size_t number = 0; number < ALL_COUNT; number++) {
+        layer_rig wanted, got;
+        run(&wanted, *state, number, kernels_reference(), &plainly);
+        for (const kernel_table *const *table = kernel_tables(); *table; table++) {
+            run(&got, *state, number, *table, &plainly);
+            compare_runs(&wanted, &got, &plainly, compare_values);
+            rig_close(&got);
+        }
+        rig_close(&wanted);
     }
 }
 
-static void test_twice(void **state)
+/* Every layer plainly and in all other manners. */
+static void expect_same_bits_in_all_manners(fixture *f, const kernel_table *kernels)
 {
-    expect_same_in_both(*state, (manner){.threads = 1}, (manner){.threads = 1});
+    static const manner manners[] = {
+        {.name = "once more", .threads = 1},
+        {.name = "forward again", .threads = 1, .again = true},
+        {.name = "with 2 threads", .threads = 2},
+        {.name = "with 8 threads", .threads = 8},
+        {.name = "in place", .threads = 2, .in_place = true},
+    };
+    for (size_t number = 0; number < ALL_COUNT; number++) {
+        layer_rig wanted, got;
+        run(&wanted, f, number, kernels, &plainly);
+        for (size_t m = 0; m < sizeof manners / sizeof manners[0]; m++) {
+            run(&got, f, number, kernels, &manners[m]);
+            compare_runs(&wanted, &got, &manners[m], compare_bits);
+            rig_close(&got);
+        }
+        rig_close(&wanted);
+    }
 }
 
-static void test_again(void **state)
+static void test_bits_of_reference(void **state)
 {
-    expect_same_in_both(*state, (manner){.threads = 1}, (manner){.threads = 1, .again = true});
+    expect_same_bits_in_all_manners(*state, kernels_reference());
 }
 
-static void test_threads(void **state)
+static void test_bits_of_fast(void **state)
 {
-    expect_same_in_both(*state, (manner){.threads = 1}, (manner){.threads = 2});
-    expect_same_in_both(*state, (manner){.threads = 1}, (manner){.threads = 8});
-}
-
-static void test_in_place(void **state)
-{
-    expect_same_in_both(*state, (manner){.threads = 1}, (manner){.threads = 2, .in_place = true});
+    for (const kernel_table *const *table = kernel_tables(); *table; table++)
+        expect_same_bits_in_all_manners(*state, *table);
 }
 
 /* ---- a projection and its loss, as one layer and as two ---- */
@@ -206,9 +211,9 @@ static void compare_fused(fixture *f, const kernel_table *kernels, uint64_t rows
     first.d_output = second.d_inputs[0];
     rig_backward(&linear, &first);
 
-    compare_bits(&fused, "the gradient of input", 0, fused.call.d_inputs[0], first.d_inputs[0], rows * 33);
-    compare_bits(&fused, "the gradient of parameter", 0, fused.call.gradients[0], first.gradients[0], 71 * 33);
-    compare_values(&fused, "the gradient of parameter", 1, fused.call.gradients[1], first.gradients[1], 71);
+    compare_bits(kernels->name, "the gradient of input", 0, fused.call.d_inputs[0], first.d_inputs[0], rows * 33);
+    compare_bits(kernels->name, "the gradient of parameter", 0, fused.call.gradients[0], first.gradients[0], 71 * 33);
+    compare_values(kernels->name, "the gradient of parameter", 1, fused.call.gradients[1], first.gradients[1], 71);
     assert_true(fabs(fused.loss - loss.loss) <= 1e-12 * loss.loss);
     rig_close(&fused);
     rig_close(&linear);
@@ -220,7 +225,8 @@ static void test_fused_projection(void **state)
     const uint64_t rows[] = {1, KERNEL_K_BLOCK - 1, KERNEL_K_BLOCK, KERNEL_K_BLOCK + 1, 2 * KERNEL_K_BLOCK + 88};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         compare_fused(*state, kernels_reference(), rows[i]);
-        compare_fused(*state, kernels_fast(), rows[i]);
+        for (const kernel_table *const *table = kernel_tables(); *table; table++)
+            compare_fused(*state, *table, rows[i]);
     }
 }
 
@@ -228,10 +234,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(test_fast_agrees_with_reference),
-        FIXTURE_TEST(test_twice),
-        FIXTURE_TEST(test_again),
-        FIXTURE_TEST(test_threads),
-        FIXTURE_TEST(test_in_place),
+        FIXTURE_TEST(test_bits_of_reference),
+        FIXTURE_TEST(test_bits_of_fast),
         FIXTURE_TEST(test_fused_projection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
