@@ -1,15 +1,19 @@
 /* How fast the matrix product is on the shapes of training, against what the processor could do at best and, where their
  * shared libraries are installed, against the products of oneDNN and OpenBLAS.
  *
- *   bench_product [THREADS [PART]]   default: 2 threads, all shapes; PART: only shapes with this text in their name */
+ *   bench_product [THREADS [PART]]      default: 2 threads, all shapes; PART: only shapes with this text in their name
+ *   bench_product blocks [PART [ISA]]   how fast each shape is in blocks of several sizes, and in those that
+ *                                       src/kernels/fast_product_table.c has for it; ISA: avx512, avx2 or portable */
 #include "measure.h"
 
 #include <dlfcn.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <time.h>
 
-#include "kernels/kernels.h"
+#include "kernels/fast_product_table.h"
 
 /* ---- the peak: chains of multiply-adds that wait for nothing but themselves ---- */
 
@@ -114,8 +118,11 @@ static const shape shapes[] = {
     LAYER("gpt768 up", 1024, 768, 3072),  LAYER("gpt768 down", 1024, 3072, 768),
     LAYER("mlp wide", 2048, 1024, 1024),  LAYER("mlp small", 128, 1024, 1024),
     LAYER("mlp first", 128, 784, 1024),   LAYER("mlp last", 128, 1024, 10),
-    LAYER("mlp odd", 301, 777, 333),
+    LAYER("mlp odd", 301, 777, 333),      LAYER("mlp last wide", 2048, 1024, 10),
+    LAYER("conv hidden", 32, 1568, 64),   LAYER("conv last", 32, 64, 10),
 };
+
+enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 static kernel_product product_of(const shape *s, const float *x, const float *y, float *z)
 {
@@ -184,16 +191,16 @@ static void measure_shape(const kernel_run *run, const rivals *others, const ker
 static float *filled(size_t count, uint64_t seed)
 {
     remat_random stream = remat_random_stream(seed, 0, 0);
-    float *values = aligned_alloc(64, (count * sizeof(float) + 63) / 64 * 64);
+    size_t page = (size_t)2 << 20, bytes = (count * sizeof(float) + page - 1) / page * page;
+    float *values = aligned_alloc(page, bytes);
+    madvise(values, bytes, MADV_HUGEPAGE); /* as the arena of a training does */
     for (size_t i = 0; i < count; i++)
         values[i] = (float)remat_random_below(&stream, i, 2001) * 1e-3f - 1.0f;
     return values;
 }
 
-int main(int count, char **arguments)
+static int compare_products(int threads, const char *wanted)
 {
-    int threads = count > 1 ? atoi(arguments[1]) : 2;
-    const char *wanted = count > 2 ? arguments[2] : "";
     const kernel_table *table = kernels_fast();
     const size_t most = (size_t)8192 * 1024;
     omp_set_num_threads(threads);
@@ -204,7 +211,7 @@ int main(int count, char **arguments)
     printf("%s, %d threads, peak %.1f GFLOP/s\n", table->name, threads, peak * 1e-9);
     printf("%-15s %-12s %5s %5s %5s %8s %7s %8s %8s\n", "", "", "m", "n", "k", "GFLOP/s", "of peak", "oneDNN",
            "OpenBLAS");
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+    for (size_t i = 0; i < SHAPES; i++) {
         double rates[3];
         kernel_product p = product_of(&shapes[i], x, y, z);
         if (!strstr(shapes[i].name, wanted))
@@ -218,4 +225,106 @@ int main(int count, char **arguments)
     free(y);
     free(z);
     return 0;
+}
+
+/* ---- blocks ---- */
+
+typedef struct isa {
+    const char *name;
+    product_blocks_function *blocks_for;
+    product_in_blocks_function *in_blocks;
+} isa;
+
+#define X(isa) {#isa, product_blocks_for_##isa, product_in_blocks_##isa},
+static const isa isas[] = {PRODUCT_ISAS(X)};
+#undef X
+
+static const product_blocks candidates[] = {
+    {16, 576, false},  {32, 576, false},  {64, 576, false}, {96, 576, false}, {128, 576, false},
+    {192, 576, false}, {128, 672, false}, {64, 384, false}, {96, 384, false}, {64, 192, false},
+    {64, 768, false},  {32, 576, true},   {64, 576, true},  {128, 576, true}, {128, 672, true},
+};
+enum { CANDIDATES = sizeof candidates / sizeof *candidates };
+
+/* Of this thread alone: what else runs on the machine hardly counts. */
+static double cpu_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Operands taken from one place after another of so many values, as in training: they are in no near cache. */
+enum { POOL = 48 << 20 };
+
+/* Seconds of one call in each of the candidates' blocks and, last, in the table's: medians of runs in turns. */
+static void measure_blocks(const isa *with, const kernel_run *run, kernel_product p, float *pool,
+                           double seconds[CANDIDATES + 1])
+{
+    enum { RUNS = 15, WHOLE_LINES = 64 };
+    double all[CANDIDATES + 1][RUNS], work = 2.0 * (double)p.m * (double)p.n * (double)p.k;
+    int repeats = 1 + (int)(2e8 / work);
+    size_t a = p.m * p.k / WHOLE_LINES + 1, b = p.k * p.n / WHOLE_LINES + 1, c = p.m * p.n / WHOLE_LINES + 1;
+    size_t places = POOL / WHOLE_LINES / (a + b + c), place = 0;
+    product_blocks chosen = with->blocks_for(&p);
+    for (int i = 0; i < RUNS; i++) {
+        for (int turn = 0; turn <= CANDIDATES; turn++) {
+            int who = (turn + i) % (CANDIDATES + 1);
+            double began = cpu_now();
+            for (int repeat = 0; repeat < repeats; repeat++) {
+                float *at = pool + place * (a + b + c) * WHOLE_LINES;
+                place = (place + 1) % places;
+                p.a = at;
+                p.b = at + a * WHOLE_LINES;
+                p.c = at + (a + b) * WHOLE_LINES;
+                with->in_blocks(run, &p, who == CANDIDATES ? &chosen : &candidates[who]);
+            }
+            all[who][i] = (cpu_now() - began) / repeats;
+        }
+    }
+    for (int who = 0; who <= CANDIDATES; who++)
+        seconds[who] = measure_median(all[who], RUNS);
+}
+
+/* A line for each shape: how many percent longer than the best each of the candidates takes, and the table's choice. */
+static int compare_blocks(const char *wanted, const char *name)
+{
+    const isa *with = NULL;
+    for (size_t i = 0; i < sizeof isas / sizeof *isas; i++)
+        with = strcmp(isas[i].name, name) == 0 ? &isas[i] : with;
+    if (!with) {
+        fprintf(stderr, "bench_product: no instruction set %s\n", name);
+        return 1;
+    }
+    kernel_run run = {1, aligned_alloc(64, FAST_SCRATCH_BYTES)};
+    float *pool = filled(POOL, 1);
+    printf("%s: percent above the time in the best blocks; + where a row-wise A is turned\n%-40s", name, "");
+    for (int i = 0; i < CANDIDATES; i++)
+        printf(" %3zux%zu%c", candidates[i].rows, candidates[i].columns, candidates[i].turn_a ? '+' : ' ');
+    printf("   table\n");
+    for (size_t i = 0; i < SHAPES; i++) {
+        double seconds[CANDIDATES + 1], best = 0;
+        kernel_product p = product_of(&shapes[i], NULL, NULL, NULL);
+        product_blocks chosen = with->blocks_for(&p);
+        if (!strstr(shapes[i].name, wanted) || shapes[i].kind == WEIGHT_ADD)
+            continue;
+        measure_blocks(with, &run, p, pool, seconds);
+        for (int who = 0; who <= CANDIDATES; who++)
+            best = best == 0 || seconds[who] < best ? seconds[who] : best;
+        printf("%-13s %-10s %4zu %4zu %4zu", shapes[i].name, kind_names[shapes[i].kind], p.m, p.n, p.k);
+        for (int who = 0; who <= CANDIDATES; who++)
+            printf("%s %7.1f ", who == CANDIDATES ? " " : "", 100 * (seconds[who] / best - 1));
+        printf("%zux%zu%s, %.1f GFLOP/s\n", chosen.rows, chosen.columns, chosen.turn_a ? "+" : "",
+               2e-9 * (double)p.m * (double)p.n * (double)p.k / seconds[CANDIDATES]);
+    }
+    free(run.scratch);
+    free(pool);
+    return 0;
+}
+
+int main(int count, char **arguments)
+{
+    if (count > 1 && strcmp(arguments[1], "blocks") == 0)
+        return compare_blocks(count > 2 ? arguments[2] : "", count > 3 ? arguments[3] : kernels_fast()->name);
+    return compare_products(count > 1 ? atoi(arguments[1]) : 2, count > 2 ? arguments[2] : "");
 }

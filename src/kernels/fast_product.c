@@ -1,37 +1,19 @@
 /* The matrix product. C is shared out to the threads as one rectangle each; within its rectangle a thread works alone, in
- * blocks whose packed operands stay in its caches:
+ * blocks whose operands stay in its caches:
  *
- *     for up to B_COLUMNS columns of the rectangle
+ *     for a block's columns of the rectangle
  *         for KERNEL_K_BLOCK steps of k
- *             for up to A_ROWS rows of the rectangle   pack A
- *                 for every panel of B                 pack it, the first time
- *                     for every tile of A: C (+)= tile; what will be packed next is fetched meanwhile
+ *             for a block's rows of the rectangle
+ *                 for every panel of B
+ *                     for every tile of A: C (+)= tile; what comes next is fetched meanwhile
  *
- * Where the cuts lie has no influence on the bits of a value of C. */
+ * Operands that have to be turned are packed before they are read. The others are packed by the first tile that reads
+ * them. fast_product_table.c says how large blocks are. Where the cuts lie has no influence on the bits of C. */
 #include <omp.h>
 
 #include "kernels/fast_activations.h"
 #include "kernels/fast_product_kernel.h"
-
-/* Both together fill the second cache. */
-#define A_ROWS    128
-#define B_COLUMNS 672
-_Static_assert((A_ROWS + B_COLUMNS) * KERNEL_K_BLOCK * sizeof(float) <= FAST_SCRATCH_BYTES, "packed blocks fit");
-_Static_assert(A_ROWS % FAST_LANES == 0 && B_COLUMNS % TILE_COLUMNS == 0, "blocks are made of whole tiles");
-
-/* With fewer rows than this, packing B costs more than reading it where it is. */
-#define FEW_ROWS 24
-
-/* With fewer columns than this, the same is true of A where it is stored row by row. AMD's processors read such rows in
- * their place as fast as packed ones; others (measured: Intel's) lose 3 to 5 % of the time if they do. */
-static size_t few_columns(void)
-{
-#if defined(__x86_64__)
-    if (__builtin_cpu_is("amd"))
-        return SIZE_MAX;
-#endif
-    return 96;
-}
+#include "kernels/fast_product_table.h"
 
 /* Below this many multiplications a second thread costs more than it brings. */
 #define WORTH_THREADS (1 << 18)
@@ -81,7 +63,8 @@ typedef struct cuts {
     part at;
     size_t wide, high; /* columns and rows of a block */
     float *a, *b;
-    bool a_in_place, b_in_place; /* not packed */
+    bool turn_a;     /* A is stored row by row and packed step by step, else read in its place */
+    bool b_in_place; /* not packed */
 } cuts;
 
 /* One block: from this column, row and step on. */
@@ -132,25 +115,52 @@ static pack_source block_columns(const kernel_product *p, const block *o)
     return (pack_source){from, p->ldb, o->depth, o->columns, p->transpose_b};
 }
 
-/* A tile from `row` of the block on. In its place only where it does not reach over the edge. */
-static tile_operands tile_rows(const cuts *c, const block *o, size_t row)
+/* The rows of A for a tile from `row` of the block on. `first`: no tile of this block has read them before. */
+static tile_operands tile_rows(const cuts *c, const block *o, size_t row, size_t rows, bool first)
 {
     const kernel_product *p = c->of;
-    if (!c->a_in_place || o->rows - row < TILE_ROWS)
-        return (tile_operands){
-            .depth = o->depth, .a = c->a + (c->a_in_place ? 0 : row * o->depth), .a_row = 1, .a_step = TILE_ROWS};
-    return (tile_operands){
-        .depth = o->depth, .a = p->a + (o->row + row) * p->lda + o->step, .a_row = p->lda, .a_step = 1};
+    tile_operands packed = {.depth = o->depth, .a = c->a + row * o->depth, .a_row = 1, .a_step = TILE_ROWS};
+    tile_operands in_place = {.depth = o->depth, .a_row = p->transpose_a ? 1 : p->lda};
+    in_place.a_step = p->transpose_a ? p->lda : 1;
+    in_place.a = p->a + (o->row + row) * in_place.a_row + o->step * in_place.a_step;
+    if (p->transpose_a && rows == TILE_ROWS)
+        in_place.keep_a = c->a + row * o->depth;
+    bool read_packed = p->transpose_a ? rows == TILE_ROWS && !first : c->turn_a;
+    return read_packed ? packed : in_place;
 }
 
-/* A panel of B, packed or in its place, and the columns of C that it makes; `after` is where C goes on behind its last
- * tile, or NULL. */
+/* A panel of B, packed or in its place, and the columns of C that it makes. The first tile packs it to `keep` where that
+ * is not NULL; the others find it there. `after` is where C goes on behind the panel's last tile, or NULL. */
 typedef struct panel {
     const float *b;
-    size_t b_step, column, columns;
+    size_t b_step;
+    float *keep;
+    bool first; /* of its block */
+    size_t column, columns;
     const float *after;
     tile_ahead *next;
 } panel;
+
+/* Tiles that pack what they read: A, B or both. */
+#define TILE_KEEPERS(name, by_row, keep_a, keep_b)                \
+    TILE_FUNCTION(name##_1, TILE_ROWS, 1, by_row, keep_a, keep_b) \
+    TILE_FUNCTION(name##_2, TILE_ROWS, 2, by_row, keep_a, keep_b) \
+    TILE_FUNCTION(name##_3, TILE_ROWS, 3, by_row, keep_a, keep_b) \
+    static tile_function *const name[] = {name##_1, name##_2, name##_3};
+TILE_KEEPERS(tile_keep_a, false, true, false)
+TILE_KEEPERS(tile_keep_b, false, false, true)
+TILE_KEEPERS(tile_keep_both, false, true, true)
+TILE_KEEPERS(tile_by_row_keep_b, true, false, true)
+
+static void tile_make_keeping(size_t columns, const tile_operands *of, bool add, const float *bias, float *c,
+                              size_t ldc)
+{
+    tile_function *const *functions = of->a_row != 1 ? tile_by_row_keep_b
+                                      : !of->keep_a  ? tile_keep_b
+                                      : !of->keep_b  ? tile_keep_a
+                                                     : tile_keep_both;
+    functions[(columns - 1) / FAST_LANES](of, add, bias, c, ldc, columns % FAST_LANES);
+}
 
 static void multiply_panel(const cuts *c, const block *o, const panel *with)
 {
@@ -160,9 +170,11 @@ static void multiply_panel(const cuts *c, const block *o, const panel *with)
     size_t paces = share(o->depth, PACE_STEPS);
     for (size_t row = 0; row < o->rows; row += TILE_ROWS) {
         size_t rows = smaller(o->rows - row, TILE_ROWS), place = (o->row + row) * p->ldc + with->column;
-        tile_operands operands = tile_rows(c, o, row);
-        operands.b = with->b;
-        operands.b_step = with->b_step;
+        tile_operands operands = tile_rows(c, o, row, rows, with->first);
+        bool again = with->keep && row > 0;
+        operands.b = again ? with->keep : with->b;
+        operands.b_step = again ? round_up(with->columns, FAST_LANES) : with->b_step;
+        operands.keep_b = again ? NULL : with->keep;
         operands.next = with->next;
         operands.soon[0] = row + rows < o->rows ? p->c + place + rows * p->ldc : with->after;
         if (activate) {
@@ -171,19 +183,13 @@ static void multiply_panel(const cuts *c, const block *o, const panel *with)
         }
         operands.c_row = p->ldc;
         operands.soon_rows = paces ? share(TILE_ROWS, paces) : 0;
-        tile_make(rows, with->columns, &operands, add, bias, p->c + place, p->ldc);
+        if (operands.keep_a || operands.keep_b)
+            tile_make_keeping(with->columns, &operands, add, bias, p->c + place, p->ldc);
+        else
+            tile_make(rows, with->columns, &operands, add, bias, p->c + place, p->ldc);
         if (activate)
             activate_tile(p, rows, with->columns, place);
     }
-}
-
-/* Packs what has to be: all of A, or the rows of A that do not fill a tile. */
-static void pack_rows(const cuts *c, const block *o)
-{
-    pack_source all = block_rows(c->of, o);
-    size_t first = c->a_in_place ? o->rows / TILE_ROWS * TILE_ROWS : 0;
-    pack_source from = source_part(&all, first, o->rows - first);
-    pack_tiles(&from, c->a);
 }
 
 /* What the next block reads first: its rows of A, and its first panel of B if that has to be packed. */
@@ -208,7 +214,10 @@ static void multiply_block(const cuts *c, const block *o, const block *next)
     bool pack_b = packs_b(c, o);
     tile_ahead behind[2], beside[2];
     fetch_next(c, next, pack_b ? paces : paces * share(o->columns, TILE_COLUMNS), behind);
-    pack_rows(c, o);
+    if (c->turn_a) {
+        pack_source rows = block_rows(p, o);
+        pack_tiles(&rows, c->a);
+    }
     for (size_t first = 0, vectors; first < all; first += vectors) {
         vectors = panel_vectors(all - first);
         size_t column = first * FAST_LANES, columns = smaller(o->columns - column, vectors * FAST_LANES);
@@ -216,20 +225,21 @@ static void multiply_block(const cuts *c, const block *o, const block *next)
         const float *after = left   ? p->c + o->row * p->ldc + o->column + column + columns
                              : next ? p->c + next->row * p->ldc + next->column
                                     : NULL;
-        panel with = {b.from + column, b.stride, o->column + column, columns, after, behind};
-        if (!c->b_in_place) {
-            float *packed = c->b + column * o->depth;
+        panel with = {b.from + column, b.stride, NULL, first == 0, o->column + column, columns, after, behind};
+        float *packed = c->b + column * o->depth;
+        if (pack_b && !b.by_count && o->rows >= TILE_ROWS && columns % FAST_LANES == 0) {
+            with.keep = packed;
+        } else if (!c->b_in_place) {
+            pack_source now = source_part(&b, column, columns);
+            if (pack_b)
+                pack_panel(&now, packed);
             with.b = packed;
             with.b_step = vectors * FAST_LANES;
-            if (pack_b) {
-                pack_source now = source_part(&b, column, columns);
-                pack_panel(&now, packed);
-            }
-            if (pack_b && left) {
-                pack_source right = source_part(&b, column + columns, smaller(left, TILE_COLUMNS));
-                fetch_during(&right, &nothing, paces, beside);
-                with.next = beside;
-            }
+        }
+        if (pack_b && left) {
+            pack_source right = source_part(&b, column + columns, smaller(left, TILE_COLUMNS));
+            fetch_during(&right, &nothing, paces, beside);
+            with.next = beside;
         }
         multiply_panel(c, o, &with);
     }
@@ -242,16 +252,17 @@ static size_t piece_of(size_t length, size_t most, size_t unit)
     return round_up(share(length, pieces), unit);
 }
 
-static void multiply_part(const kernel_product *p, const part *at, float *scratch)
+/* B is read where it is if that happens once. */
+static void multiply_part(const kernel_product *p, const product_blocks *blocks, const part *at, float *scratch)
 {
     cuts c = {.of = p,
               .at = *at,
-              .wide = piece_of(at->columns, B_COLUMNS, TILE_COLUMNS),
-              .high = piece_of(at->rows, A_ROWS, FAST_LANES),
-              .a = scratch + B_COLUMNS * KERNEL_K_BLOCK,
+              .wide = piece_of(at->columns, blocks->columns, TILE_COLUMNS),
+              .high = piece_of(at->rows, blocks->rows, FAST_LANES),
+              .a = scratch + blocks->columns * KERNEL_K_BLOCK,
               .b = scratch,
-              .a_in_place = !p->transpose_a && at->columns < few_columns(),
-              .b_in_place = !p->transpose_b && at->rows < FEW_ROWS && at->columns % FAST_LANES == 0};
+              .turn_a = !p->transpose_a && blocks->turn_a,
+              .b_in_place = !p->transpose_b && at->rows <= TILE_ROWS && at->columns % FAST_LANES == 0};
     block now = block_at(&c, 0, 0, 0), next = now;
     for (bool more = true; more; now = next) {
         more = block_next(&c, &now, &next);
@@ -267,19 +278,19 @@ typedef struct grid {
 } grid;
 
 /* The grid with the least work for the busiest thread. Beside the multiplications there are, in cycles for a value of
- * each step as measured: reading A for each block of columns, packing it where it is transposed; packing B. */
-static grid choose_grid(const kernel_product *p, size_t threads)
+ * each step as measured: reading A for each block of columns, and packing B. */
+static grid choose_grid(const kernel_product *p, const product_blocks *blocks, size_t threads)
 {
     grid best = {1, 1};
-    double least = 0, for_a = p->transpose_a ? 0.9 : 0.3, for_b = p->transpose_b ? 0.65 : 0.35;
+    double least = 0, for_a = 0.3, for_b = p->transpose_b ? 0.65 : 0.35;
     if ((double)p->m * (double)p->n * (double)p->k < WORTH_THREADS)
         return best;
     for (size_t down = 1; down <= threads; down++) {
         if (threads % down)
             continue;
-        double rows = (double)(share(share(p->m, TILE_ROWS), down) * TILE_ROWS);
+        double rows = (double)smaller(share(share(p->m, TILE_ROWS), down) * TILE_ROWS, p->m);
         size_t columns = share(share(p->n, FAST_LANES), threads / down) * FAST_LANES;
-        double work = rows * (double)columns / FAST_LANES + for_a * rows * (double)share(columns, B_COLUMNS) +
+        double work = rows * (double)columns / FAST_LANES + for_a * rows * (double)share(columns, blocks->columns) +
                       for_b * (double)columns;
         if (least == 0 || work < least) {
             least = work;
@@ -297,11 +308,11 @@ static size_t cut(size_t length, size_t unit, size_t parts, size_t i, size_t *fi
     return smaller(units * (i + 1) / parts * unit, length) - *first;
 }
 
-void FAST(product)(const kernel_run *run, const kernel_product *p)
+void FAST(product_in_blocks)(const kernel_run *run, const kernel_product *p, const product_blocks *blocks)
 {
     if (p->m == 0 || p->n == 0)
         return;
-    grid parts = choose_grid(p, (size_t)run->threads);
+    grid parts = choose_grid(p, blocks, (size_t)run->threads);
     size_t count = parts.down * parts.across;
 #pragma omp parallel for schedule(static, 1) num_threads((int)count) if (count > 1)
     for (size_t i = 0; i < count; i++) {
@@ -309,6 +320,12 @@ void FAST(product)(const kernel_run *run, const kernel_product *p)
         at.rows = cut(p->m, TILE_ROWS, parts.down, i / parts.across, &at.row);
         at.columns = cut(p->n, FAST_LANES, parts.across, i % parts.across, &at.column);
         if (at.rows && at.columns)
-            multiply_part(p, &at, fast_scratch(run, omp_get_thread_num()));
+            multiply_part(p, blocks, &at, fast_scratch(run, omp_get_thread_num()));
     }
+}
+
+void FAST(product)(const kernel_run *run, const kernel_product *p)
+{
+    product_blocks blocks = FAST(product_blocks_for)(p);
+    FAST(product_in_blocks)(run, p, &blocks);
 }

@@ -15,6 +15,7 @@
 
 /* 24 sums of AVX-512's 32 registers, or 12 of 16. Rows divide the lanes: packing relies on it. */
 #define TILE_ROWS    (FAST_LANES == 16 ? 8 : 4)
+#define TILE_SIZES   (FAST_LANES == 16 ? 4 : 3) /* powers of 2 up to TILE_ROWS */
 #define TILE_VECTORS 3
 #define TILE_COLUMNS (TILE_VECTORS * FAST_LANES)
 
@@ -77,116 +78,163 @@ FAST_INLINE void ahead_fetch(tile_ahead *next)
 /* ---- the tile ---- */
 
 /* Operands of a tile: value (row, step) of A is at a[row * a_row + step * a_step], one of these distances being 1; the
- * rows of B are b_step apart. What is fetched meanwhile: `next`, which will be packed, and the rows of up to three tiles
- * `soon`, c_row apart, `soon_rows` with every PACE_STEPS steps: what comes behind the sums. All may be NULL. */
+ * rows of B are b_step apart. What is read in its place and will be read again is packed by the way, to keep_a and
+ * keep_b: while it multiplies, a tile has time to store. What is fetched meanwhile: `next`, which will be read next, and
+ * the rows of up to three tiles `soon`, c_row apart, `soon_rows` with every PACE_STEPS steps: what comes behind the sums.
+ * All of these may be NULL. */
 typedef struct tile_operands {
     size_t depth;
     const float *a;
     size_t a_row, a_step;
     const float *b;
     size_t b_step;
+    float *keep_a, *keep_b;
     tile_ahead *next;
     const float *soon[3];
     size_t c_row, soon_rows;
 } tile_operands;
 
-/* sums = A B. Strides come on their own where they are constants. */
-FAST_INLINE void tile_multiply(size_t vectors, size_t a_row, size_t a_step, const tile_operands *of, tile_sums sums)
+/* What a tile's function is compiled for. */
+typedef struct tile_form {
+    size_t rows, vectors;
+    bool by_row; /* a row's values of A lie side by side, not a step's */
+    bool keep_a, keep_b;
+} tile_form;
+
+/* sums = A B. */
+FAST_INLINE void tile_multiply(tile_form form, const tile_operands *of, tile_sums sums)
 {
+    const size_t a_row = form.by_row ? of->a_row : 1, a_step = form.by_row ? 1 : of->a_step, b_step = of->b_step;
     const float *a = of->a, *b = of->b;
-    const float *ahead = b + 8 * of->b_step; /* B comes from the second cache */
-    UNROLLED (i, TILE_ROWS)
-        UNROLLED (v, vectors)
+    const float *ahead_a = a + 8 * a_step, *ahead_b = b + 8 * b_step; /* they come from the second cache */
+    float *keep_a = of->keep_a, *keep_b = of->keep_b;
+    UNROLLED (i, form.rows)
+        UNROLLED (v, form.vectors)
             sums[i][v] = (fast_vector){0};
     for (size_t left = of->depth, steps, soon_row = 0; left > 0; left -= steps) {
         steps = smaller(left, PACE_STEPS);
         if (of->next)
             ahead_fetch(of->next);
-        for (size_t last = smaller(soon_row + of->soon_rows, TILE_ROWS); soon_row < last; soon_row++)
+        for (size_t last = smaller(soon_row + of->soon_rows, form.rows); soon_row < last; soon_row++)
             for (size_t i = 0; i < 3; i++)
-                for (size_t v = 0; of->soon[i] && v < vectors; v++)
+                for (size_t v = 0; of->soon[i] && v < form.vectors; v++)
                     __builtin_prefetch(of->soon[i] + soon_row * of->c_row + v * FAST_LANES, 1);
         for (size_t p = 0; p < steps; p++) {
             fast_vector row[TILE_VECTORS];
-            UNROLLED (v, vectors)
+            UNROLLED (v, form.vectors)
                 row[v] = fast_load(b + v * FAST_LANES);
-            UNROLLED (i, TILE_ROWS) {
+            UNROLLED (i, form.rows) {
                 fast_vector spread = fast_repeat(a[i * a_row]);
-                UNROLLED (v, vectors)
+                UNROLLED (v, form.vectors)
                     sums[i][v] += spread * row[v];
             }
-            UNROLLED (v, vectors)
-                __builtin_prefetch(ahead + v * FAST_LANES);
+            UNROLLED (v, form.vectors)
+                __builtin_prefetch(ahead_b + v * FAST_LANES);
+            if (form.keep_a) {
+                __builtin_prefetch(ahead_a);
+                memcpy(keep_a, a, form.rows * sizeof(float));
+                ahead_a += a_step;
+                keep_a += form.rows;
+            }
+            if (form.keep_b) {
+                UNROLLED (v, form.vectors)
+                    fast_store(keep_b + v * FAST_LANES, row[v]);
+                keep_b += form.vectors * FAST_LANES;
+            }
             a += a_step;
-            b += of->b_step;
-            ahead += of->b_step;
+            b += b_step;
+            ahead_b += b_step;
         }
     }
 }
 
-/* What becomes of the sums: C = sums or C += sums, then the bias where there is one. */
-FAST_INLINE void tile_store(size_t vectors, tile_sums sums, bool add, const float *bias, float *c, size_t ldc)
+/* What becomes of the sums: C = sums or C += sums, then the bias where there is one. The last vector of a row of C has
+ * only `edge` values, if that is not 0. */
+FAST_INLINE void tile_store(tile_form form, tile_sums sums, bool add, const float *bias, float *c, size_t ldc,
+                            size_t edge)
 {
-    UNROLLED (i, TILE_ROWS)
-        UNROLLED (v, vectors) {
+    UNROLLED (i, form.rows)
+        UNROLLED (v, form.vectors) {
             float *to = c + i * ldc + v * FAST_LANES;
-            fast_vector value = add ? fast_load(to) + sums[i][v] : sums[i][v];
-            fast_store(to, bias ? value + fast_load(bias + v * FAST_LANES) : value);
+            fast_vector value = sums[i][v];
+            if (v + 1 < form.vectors || edge == 0) {
+                value = add ? fast_load(to) + value : value;
+                fast_store(to, bias ? value + fast_load(bias + v * FAST_LANES) : value);
+            } else {
+                value = add ? fast_load_part(to, edge) + value : value;
+                fast_store_part(to, bias ? value + fast_load_part(bias + v * FAST_LANES, edge) : value, edge);
+            }
         }
 }
 
-FAST_INLINE void tile_run(size_t vectors, size_t a_row, size_t a_step, const tile_operands *of, bool add,
-                          const float *bias, float *c, size_t ldc)
-{
-    tile_sums sums;
-    tile_multiply(vectors, a_row, a_step, of, sums);
-    tile_store(vectors, sums, add, bias, c, ldc);
-}
-
-/* Functions of their own, so that nothing around them takes registers from the loop: one where a step's values of A lie
- * side by side, one where a row's do. */
-typedef void tile_function(const tile_operands *of, bool add, const float *bias, float *c, size_t ldc);
-#define TILE_FUNCTIONS(vectors)                                                                                        \
-    FAST_ALONE void tile_by_step_##vectors(const tile_operands *of, bool add, const float *bias, float *c, size_t ldc) \
-    {                                                                                                                  \
-        tile_run(vectors, 1, of->a_step, of, add, bias, c, ldc);                                                       \
-    }                                                                                                                  \
-    FAST_ALONE void tile_by_row_##vectors(const tile_operands *of, bool add, const float *bias, float *c, size_t ldc)  \
-    {                                                                                                                  \
-        tile_run(vectors, of->a_row, 1, of, add, bias, c, ldc);                                                        \
+/* Functions of their own, so that nothing around them takes registers from the loop. */
+typedef void tile_function(const tile_operands *of, bool add, const float *bias, float *c, size_t ldc, size_t edge);
+#define TILE_FUNCTION(name, ...)                                                                                  \
+    FAST_ALONE void name(const tile_operands *of, bool add, const float *bias, float *c, size_t ldc, size_t edge) \
+    {                                                                                                             \
+        const tile_form form = {__VA_ARGS__};                                                                     \
+        tile_sums sums;                                                                                           \
+        tile_multiply(form, of, sums);                                                                            \
+        tile_store(form, sums, add, bias, c, ldc, edge);                                                          \
     }
-TILE_FUNCTIONS(1)
-TILE_FUNCTIONS(2)
-TILE_FUNCTIONS(3)
+#define TILE_FUNCTIONS(rows, vectors)                                                  \
+    TILE_FUNCTION(tile_by_step_##rows##x##vectors, rows, vectors, false, false, false) \
+    TILE_FUNCTION(tile_by_row_##rows##x##vectors, rows, vectors, true, false, false)
+#define TILES_OF(rows)      \
+    TILE_FUNCTIONS(rows, 1) \
+    TILE_FUNCTIONS(rows, 2) \
+    TILE_FUNCTIONS(rows, 3)
+TILES_OF(1)
+TILES_OF(2)
+TILES_OF(4)
+#if FAST_LANES == 16
+TILES_OF(8)
+#endif
+
+#define TILES_NAMED(rows)                                                                                     \
+    {                                                                                                         \
+        {tile_by_step_##rows##x1, tile_by_row_##rows##x1}, {tile_by_step_##rows##x2, tile_by_row_##rows##x2}, \
+        {                                                                                                     \
+            tile_by_step_##rows##x3, tile_by_row_##rows##x3                                                   \
+        }                                                                                                     \
+    }
+/* For 1, 2, 4 and 8 rows. */
+static tile_function *const tile_functions[][TILE_VECTORS][2] = {TILES_NAMED(1), TILES_NAMED(2), TILES_NAMED(4),
+#if FAST_LANES == 16
+                                                                 TILES_NAMED(8)
+#endif
+};
 #undef TILE_FUNCTIONS
-static tile_function *const tile_functions[TILE_VECTORS][2] = {
-    {tile_by_step_1, tile_by_row_1}, {tile_by_step_2, tile_by_row_2}, {tile_by_step_3, tile_by_row_3}};
+#undef TILES_OF
+#undef TILES_NAMED
 
-static inline void copy_rows(size_t rows, size_t columns, const float *from, size_t from_row, float *to, size_t to_row)
+/* A tile of fewer rows than TILE_ROWS, made of smaller ones. */
+FAST_ALONE void tile_make_low(size_t rows, size_t columns, const tile_operands *of, bool add, const float *bias,
+                              float *c, size_t ldc)
 {
-    for (size_t i = 0; i < rows; i++)
-        memcpy(to + i * to_row, from + i * from_row, columns * sizeof(float));
+    tile_operands part = *of;
+    for (size_t size = TILE_SIZES - 1; size-- > 0;) {
+        size_t high = (size_t)1 << size;
+        if (!(rows & high))
+            continue;
+        tile_functions[size][(columns - 1) / FAST_LANES][of->a_row != 1](&part, add, bias, c, ldc,
+                                                                         columns % FAST_LANES);
+        part.a += high * part.a_row;
+        c += high * ldc;
+        for (size_t i = 0; i < 3; i++)
+            part.soon[i] = part.soon[i] ? part.soon[i] + high * part.c_row : NULL;
+    }
 }
 
-/* A tile of C, of `rows` x `columns` values. One that reaches over the edge of C is made in a whole one beside it. */
-static inline void tile_make(size_t rows, size_t columns, const tile_operands *of, bool add, const float *bias,
-                             float *c, size_t ldc)
+/* A tile of C, of `rows` x `columns` values. */
+FAST_INLINE void tile_make(size_t rows, size_t columns, const tile_operands *of, bool add, const float *bias, float *c,
+                           size_t ldc)
 {
-    bool whole = rows == TILE_ROWS && columns % FAST_LANES == 0;
-    float tile[TILE_ROWS * TILE_COLUMNS], bias_part[TILE_COLUMNS] = {0}, *to = c;
-    size_t to_row = ldc;
-    if (!whole) {
-        memset(tile, 0, sizeof tile);
-        to = tile;
-        to_row = TILE_COLUMNS;
-        if (add)
-            copy_rows(rows, columns, c, ldc, tile, TILE_COLUMNS);
-        if (bias)
-            bias = memcpy(bias_part, bias, columns * sizeof(float));
-    }
-    tile_functions[(columns - 1) / FAST_LANES][of->a_row != 1](of, add, bias, to, to_row);
-    if (!whole)
-        copy_rows(rows, columns, tile, TILE_COLUMNS, c, ldc);
+    if (rows == TILE_ROWS)
+        tile_functions[TILE_SIZES - 1][(columns - 1) / FAST_LANES][of->a_row != 1](of, add, bias, c, ldc,
+                                                                                   columns % FAST_LANES);
+    else
+        tile_make_low(rows, columns, of, add, bias, c, ldc);
 }
 
 /* ---- packing ---- */

@@ -1,57 +1,6 @@
 #include <math.h>
 
-#include "support/fixture.h"
-#include "support/kernel_compare.h"
-
-/* A product with its memory: every matrix ends where its last value does. */
-typedef struct product_case {
-    kernel_product p;
-    float *a, *b, *c, *activated, *at, *bias;
-    size_t a_count, b_count, c_count;
-} product_case;
-
-static size_t matrix_count(size_t rows, size_t columns, size_t stride)
-{
-    return rows && columns ? (rows - 1) * stride + columns : 0;
-}
-
-/* `shape` bits: 1 transpose_a, 2 transpose_b, 4 accumulate, 8 bias, 16 activated apart, 32 activated in place, 64 the
- * activation's derivative. */
-static product_case case_open(test_random *random, size_t m, size_t n, size_t k, unsigned shape, size_t padding)
-{
-    product_case of = {.p = {.m = m, .n = n, .k = k}};
-    kernel_product *p = &of.p;
-    p->transpose_a = shape & 1;
-    p->transpose_b = shape & 2;
-    p->accumulate = shape & 4;
-    p->lda = (p->transpose_a ? m : k) + padding;
-    p->ldb = (p->transpose_b ? k : n) + 2 * padding;
-    p->ldc = n + 3 * padding;
-    of.a_count = matrix_count(p->transpose_a ? k : m, p->transpose_a ? m : k, p->lda);
-    of.b_count = matrix_count(p->transpose_b ? n : k, p->transpose_b ? k : n, p->ldb);
-    of.c_count = matrix_count(m, n, p->ldc);
-    p->a = of.a = values_random(random, of.a_count, -1, 1);
-    p->b = of.b = values_random(random, of.b_count, -1, 1);
-    p->c = of.c = values_random(random, of.c_count, -1, 1);
-    of.bias = values_random(random, n, -1, 1);
-    of.activated = values_random(random, of.c_count, -1, 1);
-    of.at = values_random(random, of.c_count, -3, 3);
-    p->bias = shape & 8 ? of.bias : NULL;
-    p->activated = shape & 32 ? of.c : shape & 16 ? of.activated : NULL;
-    p->derivative_at = p->activated && shape & 64 ? of.at : NULL;
-    p->activation = p->activated ? (kernel_activation)test_random_below(random, KERNEL_SWISH + 1) : KERNEL_NONE;
-    return of;
-}
-
-static void case_close(product_case *of)
-{
-    free(of->a);
-    free(of->b);
-    free(of->c);
-    free(of->bias);
-    free(of->activated);
-    free(of->at);
-}
+#include "product_case.h"
 
 static void call_product(const kernel_table *table, const kernel_run *run, void *task)
 {
