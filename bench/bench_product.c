@@ -120,6 +120,7 @@ static const shape shapes[] = {
     LAYER("mlp first", 128, 784, 1024),   LAYER("mlp last", 128, 1024, 10),
     LAYER("mlp odd", 301, 777, 333),      LAYER("mlp last wide", 2048, 1024, 10),
     LAYER("conv hidden", 32, 1568, 64),   LAYER("conv last", 32, 64, 10),
+    LAYER("one attention", 256, 64, 256), /* of a head: scores; gradients of queries and of keys */
 };
 
 enum { SHAPES = sizeof shapes / sizeof *shapes };

@@ -3,7 +3,8 @@
 # ThreadSanitizer.
 set -eu
 jobs=$1
-export GOMP_SPINCOUNT="${GOMP_SPINCOUNT:-1000}" # as the program sets it for itself: tests share the cores
+# As the program sets it for itself: tests share the cores.
+export GOMP_SPINCOUNT="${GOMP_SPINCOUNT:-1000}" KMP_BLOCKTIME="${KMP_BLOCKTIME:-0}"
 
 build_and_test() { # folder, CMake options ...
   folder=$1
