@@ -181,11 +181,11 @@ FAST_INLINE fast_vector load_even(const float *from, size_t count)
     if (count > FAST_LANES)
         high = fast_load_part(from + FAST_LANES, count - FAST_LANES);
 #if FAST_LANES == 16
-    return SHUFFLE(low, high, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    return FAST_SHUFFLE(low, high, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
 #elif FAST_LANES == 8
-    return SHUFFLE(low, high, 0, 2, 4, 6, 8, 10, 12, 14);
+    return FAST_SHUFFLE(low, high, 0, 2, 4, 6, 8, 10, 12, 14);
 #else
-    return SHUFFLE(low, high, 0, 2, 4, 6);
+    return FAST_SHUFFLE(low, high, 0, 2, 4, 6);
 #endif
 }
 

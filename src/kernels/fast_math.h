@@ -19,6 +19,13 @@
 /* For functions whose loops need all registers: with nothing around them they have them. */
 #define FAST_ALONE static __attribute__((noinline, unused))
 
+/* The lanes of two vectors in another order, by constant numbers. */
+#ifdef __clang__
+#define FAST_SHUFFLE(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
+#else
+#define FAST_SHUFFLE(x, y, ...) __builtin_shuffle(x, y, (fast_integers){__VA_ARGS__})
+#endif
+
 /* A thread is worth waking for about this many values. */
 #define FAST_VALUES_FOR_THREADS 16384
 static inline int fast_threads(const kernel_run *run, size_t values)

@@ -5,12 +5,6 @@
 
 #include "kernels/fast_math.h"
 
-#ifdef __clang__
-#define SHUFFLE(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
-#else
-#define SHUFFLE(x, y, ...) __builtin_shuffle(x, y, (fast_integers){__VA_ARGS__})
-#endif
-
 /* Every other value of a vector and of one that begins FAST_LANES - 1 values later. */
 #if FAST_LANES == 16
 #define EVEN 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31
@@ -43,7 +37,7 @@ FAST_INLINE fast_vector load_apart(const float *from, size_t stride, size_t coun
     if (stride == 2) {
         size_t values = 2 * count - 1, rest = values < FAST_LANES ? 0 : values - (FAST_LANES - 1);
         fast_vector a = load_some(from, values), b = load_some(from + (FAST_LANES - 1), rest);
-        return SHUFFLE(a, b, EVEN);
+        return FAST_SHUFFLE(a, b, EVEN);
     }
     fast_vector x = {0};
     for (size_t i = 0; i < count; i++)

@@ -102,8 +102,8 @@ void FAST(pool_average)(const kernel_run *run, const kernel_window *w, const flo
 FAST_INLINE void add_in_turn(float *to, fast_vector a, fast_vector b, size_t count)
 {
     size_t rest = 2 * count < FAST_LANES ? 0 : 2 * count - FAST_LANES;
-    store_some(to, load_some(to, 2 * count) + SHUFFLE(a, b, LOW), 2 * count);
-    store_some(to + FAST_LANES, load_some(to + FAST_LANES, rest) + SHUFFLE(a, b, HIGH), rest);
+    store_some(to, load_some(to, 2 * count) + FAST_SHUFFLE(a, b, LOW), 2 * count);
+    store_some(to + FAST_LANES, load_some(to + FAST_LANES, rest) + FAST_SHUFFLE(a, b, HIGH), rest);
 }
 
 FAST_INLINE void add_twice(float *to, fast_vector x, size_t count)

@@ -29,12 +29,6 @@
 #define UNROLLED(i, count) _Pragma("GCC unroll 16") for (size_t i = 0; i < (count); i++)
 #endif
 
-#ifdef __clang__
-#define SHUFFLE(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
-#else
-#define SHUFFLE(x, y, ...) __builtin_shuffle(x, y, (fast_integers){__VA_ARGS__})
-#endif
-
 typedef fast_vector tile_sums[TILE_ROWS][TILE_VECTORS];
 
 FAST_INLINE size_t smaller(size_t x, size_t y)
@@ -248,22 +242,22 @@ FAST_INLINE size_t panel_vectors(size_t left)
 FAST_INLINE fast_vector interleave_low(fast_vector x, fast_vector y)
 {
 #if FAST_LANES == 16
-    return SHUFFLE(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    return FAST_SHUFFLE(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
 #elif FAST_LANES == 8
-    return SHUFFLE(x, y, 0, 8, 1, 9, 2, 10, 3, 11);
+    return FAST_SHUFFLE(x, y, 0, 8, 1, 9, 2, 10, 3, 11);
 #else
-    return SHUFFLE(x, y, 0, 4, 1, 5);
+    return FAST_SHUFFLE(x, y, 0, 4, 1, 5);
 #endif
 }
 
 FAST_INLINE fast_vector interleave_high(fast_vector x, fast_vector y)
 {
 #if FAST_LANES == 16
-    return SHUFFLE(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    return FAST_SHUFFLE(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
 #elif FAST_LANES == 8
-    return SHUFFLE(x, y, 4, 12, 5, 13, 6, 14, 7, 15);
+    return FAST_SHUFFLE(x, y, 4, 12, 5, 13, 6, 14, 7, 15);
 #else
-    return SHUFFLE(x, y, 2, 6, 3, 7);
+    return FAST_SHUFFLE(x, y, 2, 6, 3, 7);
 #endif
 }
 
