@@ -36,7 +36,8 @@ typedef struct remat_allocator {
     void *user;
 } remat_allocator;
 
-/* Makes a context. `allocator` NULL: the C library's, and the system's for 32 MiB and more. The struct is copied. REMAT_NO_MEMORY where it cannot. */
+/* Makes a context. `allocator` NULL: the C library's, and the system's for 32 MiB and more. The struct is copied.
+ * REMAT_NO_MEMORY where it cannot. */
 remat_status remat_context_create(const remat_allocator *allocator, remat_context **context);
 
 /* Frees a context. Everything made from it must be destroyed before. NULL is fine. */

@@ -18,7 +18,8 @@ static bool has_trained_parameters(const layer_node *node)
     return false;
 }
 
-/* Which outputs depend on a trained parameter: only those have gradients. */
+/* Which outputs depend on a trained parameter: only those have gradients. A loss goes backward in any case: there it is
+ * counted. */
 static remat_status find_wanted(builder *b)
 {
     const remat_network *network = b->network;
@@ -30,7 +31,7 @@ static remat_status find_wanted(builder *b)
     memset(b->gradient, 0xff, b->activation_count * sizeof *b->gradient);
     for (size_t n = 0; n < network->layer_count; n++) {
         const network_layer *layer = &network->layers[n];
-        b->wanted[n] = has_trained_parameters(&layer->node);
+        b->wanted[n] = has_trained_parameters(&layer->node) || layer->node.loss;
         for (uint32_t i = 0; i < layer->node.input_count; i++)
             if (layer->inputs[i] != NETWORK_LABELS)
                 b->wanted[n] |= b->wanted[layer->inputs[i]];

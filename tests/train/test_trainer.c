@@ -284,6 +284,45 @@ static void test_accumulation(void **state)
 
 /* ---- profiles of a model ---- */
 
+static remat_status twos(void *user, uint64_t sample, void *const *inputs, void *labels)
+{
+    (void)user, (void)sample;
+    for (int i = 0; i < 3; i++) {
+        ((float *)inputs[0])[i] = 2;
+        ((float *)labels)[i] = 0;
+    }
+    return REMAT_OK;
+}
+
+/* Nothing can be learned, but the loss is what it is. */
+static void test_without_parameters(void **state)
+{
+    fixture *f = *state;
+    remat_model *model;
+    remat_trainer *trainer;
+    remat_step_result result;
+    expect_ok(f, remat_model_create(f->context, &model));
+    expect_ok(f, remat_model_add_layer(model, "input", REMAT_PROPERTIES("name=in", "input_shape=1:1:3")));
+    expect_ok(f, remat_model_add_layer(model, "activation", REMAT_PROPERTIES("name=act", "activation=relu")));
+    expect_ok(f, remat_model_add_layer(model, "mse", REMAT_PROPERTIES("name=loss")));
+    expect_ok(f, remat_model_set(model, REMAT_PROPERTIES("batch_size=4")));
+    expect_ok(f, remat_model_compile(model));
+    static const char *const strategies[] = {"none", "full"};
+    for (int s = 0; s < 2; s++) {
+        remat_train_options options;
+        remat_train_options_init(&options);
+        options.strategy = strategies[s];
+        options.sample = twos;
+        options.samples = 8;
+        options.threads = 1;
+        expect_ok(f, remat_trainer_create(model, &options, &trainer));
+        expect_ok(f, remat_trainer_step(trainer, &result));
+        assert_true(result.loss == 4);
+        remat_trainer_destroy(trainer);
+    }
+    remat_model_destroy(model);
+}
+
 static void test_measure(void **state)
 {
     fixture *f = *state;
@@ -318,6 +357,7 @@ int main(void)
         FIXTURE_TEST(test_learns),
         FIXTURE_TEST(test_clipping),
         FIXTURE_TEST(test_accumulation),
+        FIXTURE_TEST(test_without_parameters),
         FIXTURE_TEST(test_measure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
