@@ -230,15 +230,7 @@ static int compare_products(int threads, const char *wanted)
 
 /* ---- blocks ---- */
 
-typedef struct isa {
-    const char *name;
-    product_blocks_function *blocks_for;
-    product_in_blocks_function *in_blocks;
-} isa;
-
-#define X(isa) {#isa, product_blocks_for_##isa, product_in_blocks_##isa},
-static const isa isas[] = {PRODUCT_ISAS(X)};
-#undef X
+static const product_isa isas[] = {PRODUCT_ISAS(PRODUCT_ISA_ROW)};
 
 static const product_blocks candidates[] = {
     {16, 576, false},  {32, 576, false},  {64, 576, false}, {96, 576, false}, {128, 576, false},
@@ -259,7 +251,7 @@ static double cpu_now(void)
 enum { POOL = 48 << 20 };
 
 /* Seconds of one call in each of the candidates' blocks and, last, in the table's: medians of runs in turns. */
-static void measure_blocks(const isa *with, const kernel_run *run, kernel_product p, float *pool,
+static void measure_blocks(const product_isa *with, const kernel_run *run, kernel_product p, float *pool,
                            double seconds[CANDIDATES + 1])
 {
     enum { RUNS = 15, WHOLE_LINES = 64 };
@@ -290,7 +282,7 @@ static void measure_blocks(const isa *with, const kernel_run *run, kernel_produc
 /* A line for each shape: how many percent longer than the best each of the candidates takes, and the table's choice. */
 static int compare_blocks(const char *wanted, const char *name)
 {
-    const isa *with = NULL;
+    const product_isa *with = NULL;
     for (size_t i = 0; i < sizeof isas / sizeof *isas; i++)
         with = strcmp(isas[i].name, name) == 0 ? &isas[i] : with;
     if (!with) {

@@ -32,4 +32,12 @@ typedef void product_in_blocks_function(const kernel_run *run, const kernel_prod
 PRODUCT_ISAS(X)
 #undef X
 
+/* The same by name, for tests and benchmarks: PRODUCT_ISAS(PRODUCT_ISA_ROW) fills an array of these. */
+typedef struct product_isa {
+    const char *name;
+    product_blocks_function *blocks_for;
+    product_in_blocks_function *in_blocks;
+} product_isa;
+#define PRODUCT_ISA_ROW(isa) {#isa, product_blocks_for_##isa, product_in_blocks_##isa},
+
 #endif

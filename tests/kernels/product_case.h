@@ -55,4 +55,22 @@ static inline void case_close(product_case *of)
     free(of->at);
 }
 
+static inline void call_product(const kernel_table *table, const kernel_run *run, void *task)
+{
+    table->product(run, task);
+}
+
+/* Against the reference, and the same bits with 1, 2 and 8 threads. */
+static inline void judge(test_random *random, size_t m, size_t n, size_t k, unsigned shape, size_t padding)
+{
+    product_case of = case_open(random, m, n, k, shape, padding);
+    kernel_trial trial = {.call = call_product,
+                          .task = &of.p,
+                          .outputs = {{of.c, of.c_count}, {of.activated, of.c_count}},
+                          .absolute = 2e-6 + 2e-7 * (double)k,
+                          .relative = 1e-5};
+    expect_agreement(&trial);
+    case_close(&of);
+}
+
 #endif

@@ -2,23 +2,6 @@
 
 #include "product_case.h"
 
-static void call_product(const kernel_table *table, const kernel_run *run, void *task)
-{
-    table->product(run, task);
-}
-
-static void judge(test_random *random, size_t m, size_t n, size_t k, unsigned shape, size_t padding)
-{
-    product_case of = case_open(random, m, n, k, shape, padding);
-    kernel_trial trial = {.call = call_product,
-                          .task = &of.p,
-                          .outputs = {{of.c, of.c_count}, {of.activated, of.c_count}},
-                          .absolute = 2e-6 + 2e-7 * (double)k,
-                          .relative = 1e-5};
-    expect_agreement(&trial);
-    case_close(&of);
-}
-
 static void fast_agrees_with_the_reference(void **state)
 {
     (void)state;

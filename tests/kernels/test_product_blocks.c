@@ -4,16 +4,9 @@
 #include "product_case.h"
 #include "kernels/fast_product_table.h"
 
-typedef struct isa {
-    const char *name;
-    product_blocks_function *blocks_for;
-    product_in_blocks_function *in_blocks;
-} isa;
-#define X(isa) {#isa, product_blocks_for_##isa, product_in_blocks_##isa},
-static const isa isas[] = {PRODUCT_ISAS(X)};
-#undef X
+static const product_isa isas[] = {PRODUCT_ISAS(PRODUCT_ISA_ROW)};
 
-static const isa *isa_of(const kernel_table *table)
+static const product_isa *isa_of(const kernel_table *table)
 {
     for (size_t i = 0; i < sizeof isas / sizeof *isas; i++)
         if (strcmp(isas[i].name, table->name) == 0)
@@ -44,24 +37,6 @@ static void blocks_are_whole_tiles_and_fit(void **state)
                     assert_true(blocks.rows == again.rows && blocks.columns == again.columns);
                     assert_true(blocks.turn_a == again.turn_a);
                 }
-}
-
-static void call_product(const kernel_table *table, const kernel_run *run, void *task)
-{
-    table->product(run, task);
-}
-
-/* Against the reference, and the same bits with 1, 2 and 8 threads. */
-static void judge(test_random *random, size_t m, size_t n, size_t k, unsigned shape, size_t padding)
-{
-    product_case of = case_open(random, m, n, k, shape, padding);
-    kernel_trial trial = {.call = call_product,
-                          .task = &of.p,
-                          .outputs = {{of.c, of.c_count}, {of.activated, of.c_count}},
-                          .absolute = 2e-6 + 2e-7 * (double)k,
-                          .relative = 1e-5};
-    expect_agreement(&trial);
-    case_close(&of);
 }
 
 /* n and k on both sides of every limit in the tables, m on both sides of tiles and of blocks. */
