@@ -1,7 +1,7 @@
 /* Time of convolutions, their gradients, pooling and batch normalisation, for shapes of small image nets.
  *     bench_convolve [threads]   (2 unless told)
  * Medians in milliseconds, and the rate of the convolutions in multiply-adds. */
-#include "kernels/kernels.h"
+#include "backend/cpu/kernels.h"
 #include "measure.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
  *
  *   bench_product [THREADS [PART]]      default: 2 threads, all shapes; PART: only shapes with this text in their name
  *   bench_product blocks [PART [ISA]]   how fast each shape is in blocks of several sizes, and in those that
- *                                       src/kernels/fast_product_table.c has for it; ISA: avx512, avx2 or portable */
+ *                                       src/backend/cpu/fast_product_table.c has for it; ISA: avx512, avx2 or portable */
 #include "measure.h"
 
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "kernels/fast_product_table.h"
+#include "backend/cpu/fast_product_table.h"
 
 /* ---- the peak: chains of multiply-adds that wait for nothing but themselves ---- */
 

@@ -5,7 +5,7 @@
 
 #include "store/chunk_hash.h"
 #include "store/disk_store.h"
-#include "store/half.h"
+#include "base/half.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -42,7 +42,7 @@ static const struct argp argp = {
     .parser = parse,
     .args_doc = "MODEL.ini",
     .doc = "Print a text and let a trained model of bytes go on with it.\v"
-           "Example:\n  remat generate gpt.ini --weights gpt.safetensors --prompt 'static int ' --count 300",
+           "Example:\n  remat generate gpt.ini --weights gpt.safetensors --prompt '17:45 is' --count 300",
 };
 
 static void emit(void *user, unsigned char byte)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The main job on something small that ships with the project: a GPT that learns to write C from these sources, in a memory
+# The main job on something small that ships with the project: a GPT that learns to say the time of day in words, in a memory
 # in which keeping all activations does not fit; and the proof that it learns the same.
 set -eu
 remat=$1
@@ -29,8 +29,8 @@ else
   exit 1
 fi
 
-show "generate $model --weights gpt.safetensors --prompt 'static remat_status ' --temperature 0.5 --count 160"
-"$remat" generate $model --weights "$folder/gpt.safetensors" --prompt 'static remat_status ' --temperature 0.5 --count 160
+show "generate $model --weights gpt.safetensors --prompt '17:45 is' --temperature 0.5 --count 160"
+"$remat" generate $model --weights "$folder/gpt.safetensors" --prompt '17:45 is' --temperature 0.5 --count 160
 
 show "report $model --budget 32MiB run.jsonl -o demo.html"
 "$remat" report $model --budget 32MiB "$folder/run.jsonl" -o demo.html

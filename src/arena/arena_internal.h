@@ -1,7 +1,7 @@
 /* Shared inside the arena solver only. Sizes, offsets and heights are counted
  * in alignment units here; bytes appear only at the public boundary. */
-#ifndef REMAT_ARENA_INTERNAL_H
-#define REMAT_ARENA_INTERNAL_H
+#ifndef REMAT_ARENA_ARENA_INTERNAL_H
+#define REMAT_ARENA_ARENA_INTERNAL_H
 
 #include "arena/placement.h"
 

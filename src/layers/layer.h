@@ -10,7 +10,7 @@
 #include <remat/context.h>
 #include <remat/profile.h>
 
-#include "kernels/kernels.h"
+#include "backend/cpu/kernels.h"
 
 enum { LAYER_MAX_INPUTS = 16, LAYER_MAX_PARAMETERS = 4, LAYER_MAX_SAVED = 2 };
 

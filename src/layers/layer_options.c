@@ -3,7 +3,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "layers/layer_names.h"
+#include "base/names.h"
 
 #include <locale.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* The layer types. A new one is a file with a `const layer_type layer_type_NAME`, and a line here. */
 #include "layers/layer.h"
-#include "layers/layer_names.h"
+#include "base/names.h"
 
 #define LAYER_TYPES(X)      \
     X(input)                \

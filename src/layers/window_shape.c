@@ -1,6 +1,6 @@
 #include "layers/window_shape.h"
 
-#include "layers/layer_names.h"
+#include "base/names.h"
 #include "layers/layer_options.h"
 #include "layers/layer_resolve.h"
 

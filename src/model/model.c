@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "layers/layer_names.h"
+#include "base/names.h"
 
 #include <string.h>
 
@@ -14,10 +14,10 @@ remat_status remat_model_create(remat_context *context, remat_model **model)
     if (!made)
         return REMAT_NO_MEMORY;
     made->context = context;
-    model_pool_begin(&made->pool, context);
+    text_pool_begin(&made->pool, context);
     model_names_begin(&made->layer_names, context);
     model_names_begin(&made->block_names, context);
-    made->order = model_pool_take(&made->pool, 1, sizeof *made->order);
+    made->order = text_pool_take(&made->pool, 1, sizeof *made->order);
     remat_status status = made->order ? model_settings_begin(made) : REMAT_NO_MEMORY;
     if (status == REMAT_OK)
         *model = made;
@@ -38,7 +38,7 @@ void remat_model_destroy(remat_model *model)
     remat_release(context, model->blocks, model->block_capacity, sizeof *model->blocks);
     model_names_end(&model->layer_names);
     model_names_end(&model->block_names);
-    model_pool_end(&model->pool);
+    text_pool_end(&model->pool);
     remat_release(context, model, 1, sizeof *model);
 }
 
@@ -84,7 +84,7 @@ static remat_status check_twice(const remat_model *model, const ini_entry *entri
 static remat_status take_properties(remat_model *model, described_layer *layer, const ini_entry *entries, size_t count,
                                     layer_words *words)
 {
-    ini_entry *kept = model_pool_take(&model->pool, count, sizeof *kept);
+    ini_entry *kept = text_pool_take(&model->pool, count, sizeof *kept);
     if (!kept)
         return REMAT_NO_MEMORY;
     for (size_t i = 0; i < count; i++) {
@@ -96,7 +96,7 @@ static remat_status take_properties(remat_model *model, described_layer *layer, 
         } else if (strcmp(entry->key, "block") == 0) {
             words->block = entry;
         } else {
-            ini_entry copy = {model_pool_text(&model->pool, entry->key), model_pool_text(&model->pool, entry->value),
+            ini_entry copy = {text_pool_text(&model->pool, entry->key), text_pool_text(&model->pool, entry->value),
                               entry->line};
             if (!copy.key || !copy.value)
                 return REMAT_NO_MEMORY;
@@ -150,7 +150,7 @@ static remat_status make_name(remat_model *model, described_layer *layer)
     char number[24];
     for (size_t i = model->layer_count;; i++) {
         snprintf(number, sizeof number, "%zu", i);
-        layer->name = model_pool_join(&model->pool, (const char *const[]){layer->type->name, number, NULL});
+        layer->name = text_pool_join(&model->pool, (const char *const[]){layer->type->name, number, NULL});
         if (!layer->name)
             return REMAT_NO_MEMORY;
         if (model_names_find(&model->layer_names, layer->name) == MODEL_NAME_NONE)
@@ -205,7 +205,7 @@ remat_status model_add_layer(remat_model *model, const char *type, const char *n
     REMAT_TRY(take_properties(model, &layer, entries, count, &words));
     if (name)
         REMAT_TRY(model_blame(model, NULL, line, check_name(model, name)));
-    if (name && !(layer.name = model_pool_text(&model->pool, name)))
+    if (name && !(layer.name = text_pool_text(&model->pool, name)))
         return REMAT_NO_MEMORY;
     if (!name)
         REMAT_TRY(make_name(model, &layer));
@@ -217,12 +217,12 @@ remat_status model_add_layer(remat_model *model, const char *type, const char *n
     return append_layer(model, &layer, words.block);
 }
 
-remat_status model_split_list(model_pool *pool, const char *text, const char *const **items, size_t *count)
+remat_status model_split_list(text_pool *pool, const char *text, const char *const **items, size_t *count)
 {
     size_t commas = 0;
     for (const char *at = text; *at; at++)
         commas += *at == ',';
-    const char **made = model_pool_take(pool, commas + 1, sizeof *made);
+    const char **made = text_pool_take(pool, commas + 1, sizeof *made);
     if (!made)
         return REMAT_NO_MEMORY;
     for (*count = 0; *count <= commas; ++*count) {
@@ -230,7 +230,7 @@ remat_status model_split_list(model_pool *pool, const char *text, const char *co
         skip = skip < length ? skip : length;
         while (end > skip && (text[end - 1] == ' ' || text[end - 1] == '\t'))
             end--;
-        made[*count] = model_pool_part(pool, text + skip, end - skip);
+        made[*count] = text_pool_part(pool, text + skip, end - skip);
         if (!made[*count])
             return REMAT_NO_MEMORY;
         text += length + (text[length] == ',');

@@ -45,7 +45,7 @@ static remat_status append_block(remat_model *model, const char *name, uint32_t 
         if (model_names_find(&model->block_names, made_up) == MODEL_NAME_NONE)
             name = made_up;
     }
-    described_block block = {model_pool_text(&model->pool, name), first, last, line};
+    described_block block = {text_pool_text(&model->pool, name), first, last, line};
     void *blocks = model->blocks;
     if (!block.name)
         return REMAT_NO_MEMORY;

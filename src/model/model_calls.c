@@ -15,7 +15,7 @@ static remat_status split_property(remat_model *model, const char *text, ini_ent
     size_t key = (size_t)(equals - text), skip = strspn(text, " \t");
     while (key > skip && (text[key - 1] == ' ' || text[key - 1] == '\t'))
         key--;
-    char *folded = model_pool_part(&model->pool, text + skip, key - skip);
+    char *folded = text_pool_part(&model->pool, text + skip, key - skip);
     const char *value = equals + 1 + strspn(equals + 1, " \t");
     if (!folded)
         return REMAT_NO_MEMORY;
@@ -33,7 +33,7 @@ static remat_status split_properties(remat_model *model, const char *const *prop
         ++*count;
     if (*count > INI_MOST_KEYS)
         return remat_fail(model->context, REMAT_INVALID, NULL, "more than %d properties", INI_MOST_KEYS);
-    *entries = model_pool_take(&model->pool, *count, sizeof **entries);
+    *entries = text_pool_take(&model->pool, *count, sizeof **entries);
     if (!*entries)
         return REMAT_NO_MEMORY;
     for (size_t i = 0; i < *count; i++)
@@ -63,7 +63,7 @@ remat_status remat_model_add_block(remat_model *model, const char *const *layers
 static remat_status keep_values(remat_model *model, ini_entry *entries, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (!(entries[i].value = model_pool_text(&model->pool, entries[i].value)))
+        if (!(entries[i].value = text_pool_text(&model->pool, entries[i].value)))
             return REMAT_NO_MEMORY;
     return REMAT_OK;
 }

@@ -47,14 +47,14 @@ static remat_status fill(const model_copy *copy, remat_context *context, const c
     return REMAT_OK;
 }
 
-remat_status model_copy_fill(const model_copy *copy, model_pool *pool, const char *text, const char **filled)
+remat_status model_copy_fill(const model_copy *copy, text_pool *pool, const char *text, const char **filled)
 {
     size_t length;
     *filled = text;
     if (!strchr(text, '{'))
         return REMAT_OK;
     REMAT_TRY(fill(copy, pool->context, text, NULL, &length));
-    char *made = model_pool_take(pool, length + 1, 1); /* zeroed: terminated */
+    char *made = text_pool_take(pool, length + 1, 1); /* zeroed: terminated */
     if (!made)
         return REMAT_NO_MEMORY;
     *filled = made;

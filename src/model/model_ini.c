@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/input.h"
-#include "layers/layer_names.h"
+#include "base/names.h"
 
 #include <string.h>
 
@@ -13,7 +13,7 @@ typedef struct file_reader {
     remat_model *model;
     const ini_file *file;
     uint64_t settings[3]; /* the lines of [Model], [Optimizer] and [Dataset], 0 where they have not been */
-    model_pool pool;      /* the texts of one section of one copy */
+    text_pool pool;      /* the texts of one section of one copy */
     bool copying;         /* a group is being repeated: */
     model_copy copy;
     /* Blocks wait until all layers are there. */
@@ -60,8 +60,8 @@ static remat_status split_head(file_reader *reader, ini_section *section, const 
     size_t name = (size_t)(colon - section->name);
     while (name && (section->name[name - 1] == ' ' || section->name[name - 1] == '\t'))
         name--;
-    ini_entry *made = model_pool_take(&reader->pool, 1, sizeof *made);
-    char *copy = model_pool_part(&reader->pool, section->name, name);
+    ini_entry *made = text_pool_take(&reader->pool, 1, sizeof *made);
+    char *copy = text_pool_part(&reader->pool, section->name, name);
     if (!made || !copy)
         return REMAT_NO_MEMORY;
     *made = (ini_entry){"type", colon + 1 + strspn(colon + 1, " \t"), section->line};
@@ -78,7 +78,7 @@ static remat_status take_entries(file_reader *reader, const ini_section *section
                                  const ini_entry **type)
 {
     *count = 0;
-    *entries = model_pool_take(&reader->pool, section->count, sizeof **entries);
+    *entries = text_pool_take(&reader->pool, section->count, sizeof **entries);
     if (!*entries)
         return REMAT_NO_MEMORY;
     for (size_t i = 0; i < section->count; i++) {
@@ -129,11 +129,11 @@ static remat_status keep_block(file_reader *reader, const ini_section *section, 
     REMAT_TRY(remat_grow(reader->model->context, &blocks, &reader->block_capacity, reader->block_count + 1,
                          sizeof *reader->blocks));
     reader->blocks = blocks;
-    struct waiting_block block = {model_pool_text(&reader->model->pool, name), NULL, section->line};
-    ini_entry *layers = model_pool_take(&reader->model->pool, 1, sizeof *layers);
+    struct waiting_block block = {text_pool_text(&reader->model->pool, name), NULL, section->line};
+    ini_entry *layers = text_pool_take(&reader->model->pool, 1, sizeof *layers);
     if (!block.name || !layers)
         return REMAT_NO_MEMORY;
-    *layers = (ini_entry){"layers", model_pool_text(&reader->model->pool, entries[0].value), entries[0].line};
+    *layers = (ini_entry){"layers", text_pool_text(&reader->model->pool, entries[0].value), entries[0].line};
     if (!layers->value)
         return REMAT_NO_MEMORY;
     block.layers = layers;
@@ -145,7 +145,7 @@ static remat_status keep_block(file_reader *reader, const ini_section *section, 
 static remat_status keep_values(file_reader *reader, ini_entry *entries, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (!(entries[i].value = model_pool_text(&reader->model->pool, entries[i].value)))
+        if (!(entries[i].value = text_pool_text(&reader->model->pool, entries[i].value)))
             return REMAT_NO_MEMORY;
     return REMAT_OK;
 }
@@ -190,9 +190,9 @@ static remat_status apply(file_reader *reader, ini_section section)
 /* Applies a section with texts that are forgotten afterwards. */
 static remat_status apply_once(file_reader *reader, const ini_section *section)
 {
-    model_pool_begin(&reader->pool, reader->model->context);
+    text_pool_begin(&reader->pool, reader->model->context);
     remat_status status = apply(reader, *section);
-    model_pool_end(&reader->pool);
+    text_pool_end(&reader->pool);
     return status;
 }
 
@@ -265,7 +265,7 @@ static remat_status add_waiting_block(file_reader *reader, const struct waiting_
         REMAT_TRY(model_split_list(&model->pool, text, &items, &count));
         return model_add_block(model, block->name, items, count, block->layers->line);
     }
-    const char *first = model_pool_part(&model->pool, text, (size_t)(dots - text));
+    const char *first = text_pool_part(&model->pool, text, (size_t)(dots - text));
     if (!first)
         return REMAT_NO_MEMORY;
     const char *const *last;
@@ -295,14 +295,14 @@ static remat_status set_folder(remat_model *model, const char *path)
 {
     const char *slash = strrchr(path, '/');
     size_t length = slash == path ? 1 : (size_t)((slash ? slash : path) - path);
-    model->dataset.folder = model_pool_part(&model->pool, path, length);
+    model->dataset.folder = text_pool_part(&model->pool, path, length);
     return model->dataset.folder ? REMAT_OK : REMAT_NO_MEMORY;
 }
 
 static remat_status read_into(remat_model *model, const ini_file *file)
 {
     file_reader reader = {.model = model, .file = file};
-    model->file = model_pool_text(&model->pool, file->name);
+    model->file = text_pool_text(&model->pool, file->name);
     if (!model->file)
         return REMAT_NO_MEMORY;
     REMAT_TRY(set_folder(model, file->name));

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/utf8.h"
-#include "layers/layer_names.h"
+#include "base/names.h"
 
 #include <string.h>
 

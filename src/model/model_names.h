@@ -1,6 +1,6 @@
 /* Names of layers and blocks. They are compared without regard to case, and '-' counts as '_', as in the files. */
-#ifndef REMAT_MODEL_NAMES_H
-#define REMAT_MODEL_NAMES_H
+#ifndef REMAT_MODEL_MODEL_NAMES_H
+#define REMAT_MODEL_MODEL_NAMES_H
 
 #include <stdbool.h>
 

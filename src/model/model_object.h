@@ -3,7 +3,7 @@
 #ifndef REMAT_MODEL_MODEL_OBJECT_H
 #define REMAT_MODEL_MODEL_OBJECT_H
 
-#include "model/ini_reader.h"
+#include "base/ini_reader.h"
 #include "model/model_names.h"
 #include "model/model_order.h"
 #include "model/network.h"
@@ -37,7 +37,7 @@ typedef struct model_order_cache {
 
 struct remat_model {
     remat_context *context;
-    model_pool pool;
+    text_pool pool;
     const char *file; /* as the caller named it; NULL: built by calls */
     described_layer *layers;
     size_t layer_count, layer_capacity;
@@ -82,6 +82,6 @@ remat_status model_settings_begin(remat_model *model);
 remat_status model_blame(const remat_model *model, const char *layer, uint64_t line, remat_status status);
 
 /* Takes a list "a, b, c" apart into the pool. */
-remat_status model_split_list(model_pool *pool, const char *text, const char *const **items, size_t *count);
+remat_status model_split_list(text_pool *pool, const char *text, const char *const **items, size_t *count);
 
 #endif

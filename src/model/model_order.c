@@ -9,8 +9,8 @@
 #include "model/model_object.h"
 #include "model/model_order.h"
 #include "model/program.h"
-#include "plan/graph_blocks.h"
-#include "schedule/graph_walk.h"
+#include "plan/graph/graph_blocks.h"
+#include "graph/graph_walk.h"
 
 /* A training step of the model as it is described. */
 typedef struct ordered_step {

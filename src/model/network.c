@@ -8,7 +8,7 @@
 /* A network with the memory of its names and options. */
 typedef struct network_whole {
     remat_network network; /* first, so that a remat_network is a network_whole */
-    model_pool pool;
+    text_pool pool;
     size_t layer_capacity;
 } network_whole;
 
@@ -20,7 +20,7 @@ void network_destroy(remat_network *network)
     remat_context *context = network->context;
     remat_release(context, network->layers, whole->layer_capacity, sizeof *network->layers);
     remat_release(context, network->parameters, network->parameter_count, sizeof *network->parameters);
-    model_pool_end(&whole->pool);
+    text_pool_end(&whole->pool);
     remat_release(context, whole, 1, sizeof *whole);
 }
 
@@ -119,7 +119,7 @@ static remat_status number_blocks(network_builder *builder)
 {
     const remat_model *model = builder->model;
     remat_network *network = builder->network;
-    const char **names = model_pool_take(builder->pool, model->block_count, sizeof *names);
+    const char **names = text_pool_take(builder->pool, model->block_count, sizeof *names);
     if (!names)
         return REMAT_NO_MEMORY;
     uint32_t before = NETWORK_NONE; /* the described block of the layer before */
@@ -192,7 +192,7 @@ remat_status network_build(const remat_model *model, uint64_t batch, network_pur
     if (!whole)
         return REMAT_NO_MEMORY;
     whole->network = (remat_network){.context = context, .purpose = purpose, .batch = batch};
-    model_pool_begin(&whole->pool, context);
+    text_pool_begin(&whole->pool, context);
     network_builder builder = {.model = model, .context = context, .network = &whole->network, .pool = &whole->pool};
     builder.outputs = remat_alloc(context, model->layer_count, sizeof *builder.outputs);
     remat_status status = builder.outputs ? build(&builder) : REMAT_NO_MEMORY;

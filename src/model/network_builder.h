@@ -18,7 +18,7 @@ typedef struct network_builder {
     const remat_model *model;
     remat_context *context;
     remat_network *network;
-    model_pool *pool; /* the network's */
+    text_pool *pool; /* the network's */
     size_t layer_capacity;
     network_draft *drafts; /* beside network->layers */
     size_t draft_capacity;

@@ -26,7 +26,7 @@ static remat_status add_layer(network_builder *builder, const wanted_layer *want
 remat_status network_make_options(network_builder *builder, const layer_type *type, const ini_entry *properties,
                                   size_t count, void **options)
 {
-    *options = model_pool_take(builder->pool, 1, type->options_bytes);
+    *options = text_pool_take(builder->pool, 1, type->options_bytes);
     if (!*options)
         return REMAT_NO_MEMORY;
     REMAT_TRY(layer_options_init(builder->context, type, *options));
@@ -119,8 +119,8 @@ static remat_status split_part_properties(network_builder *builder, const char *
         const char *equals = strchr(properties[i], '=');
         if (!equals)
             return remat_fail(builder->context, REMAT_INTERNAL, NULL, "'%s' is no property of a part", properties[i]);
-        entries[i] = (ini_entry){model_pool_part(builder->pool, properties[i], (size_t)(equals - properties[i])),
-                                 model_pool_text(builder->pool, equals + 1), REMAT_NOWHERE};
+        entries[i] = (ini_entry){text_pool_part(builder->pool, properties[i], (size_t)(equals - properties[i])),
+                                 text_pool_text(builder->pool, equals + 1), REMAT_NOWHERE};
         if (!entries[i].key || !entries[i].value)
             return REMAT_NO_MEMORY;
     }
@@ -133,7 +133,7 @@ static remat_status name_part(const part_list *list, const char *suffix, const c
     *name = list->whole->name;
     if (!suffix || !*suffix)
         return REMAT_OK;
-    *name = model_pool_join(builder->pool, (const char *const[]){list->whole->name, ".", suffix, NULL});
+    *name = text_pool_join(builder->pool, (const char *const[]){list->whole->name, ".", suffix, NULL});
     if (!*name)
         return REMAT_NO_MEMORY;
     if (model_names_find(&builder->model->layer_names, *name) != MODEL_NAME_NONE)
@@ -150,7 +150,7 @@ static remat_status add_part(layer_parts *parts, const char *type, const char *s
     uint32_t numbers[LAYER_MAX_INPUTS];
     const wanted_layer *whole = list->whole;
     wanted_layer part = {.type = layer_type_find(type), .property_count = property_count, .inputs = numbers};
-    ini_entry *entries = model_pool_take(builder->pool, property_count, sizeof *entries);
+    ini_entry *entries = text_pool_take(builder->pool, property_count, sizeof *entries);
     if (!entries)
         return REMAT_NO_MEMORY;
     if (!part.type || list->count == MOST_PARTS || input_count > LAYER_MAX_INPUTS)

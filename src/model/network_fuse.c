@@ -34,7 +34,7 @@ static bool fusible(const network_builder *builder, const layer_type *fused, siz
 static remat_status join_drafts(network_builder *builder, const network_draft *a, const network_draft *b,
                                 network_draft *joined)
 {
-    ini_entry *properties = model_pool_take(builder->pool, a->property_count + b->property_count, sizeof *properties);
+    ini_entry *properties = text_pool_take(builder->pool, a->property_count + b->property_count, sizeof *properties);
     if (!properties)
         return REMAT_NO_MEMORY;
     if (a->property_count)

@@ -43,7 +43,7 @@ static remat_status add_parameter(numbering *numbers, uint32_t layer, const laye
            remat_add(&network->parameter_bytes, bytes & ~(uint64_t)63) && network->parameter_bytes < MOST_BYTES;
     if (!fits || network->parameter_count == MOST_PARAMETERS)
         return remat_fail(builder->context, REMAT_INVALID, NULL, "%s: too large, or too many parameters", about->name);
-    parameter.name = model_pool_join(builder->pool, (const char *const[]){node->name, ".", about->name, NULL});
+    parameter.name = text_pool_join(builder->pool, (const char *const[]){node->name, ".", about->name, NULL});
     if (!parameter.name)
         return REMAT_NO_MEMORY;
     void *parameters = network->parameters;

@@ -9,7 +9,7 @@
 #define REMAT_MODEL_PROGRAM_H
 
 #include "model/network.h"
-#include "profile/graph.h"
+#include "graph/graph.h"
 
 /* When the optimizer changes the parameters. */
 typedef enum program_apply {

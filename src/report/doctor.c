@@ -1,6 +1,6 @@
 #include <remat/doctor.h>
 
-#include "kernels/kernels.h"
+#include "backend/cpu/kernels.h"
 
 const char *remat_kernels_name(void)
 {

@@ -3,8 +3,8 @@
 #include <remat/report.h>
 
 #include "base/alloc.h"
-#include "plan/plan_object.h"
-#include "profile/chain.h"
+#include "plan/chain/plan_object.h"
+#include "graph/chain.h"
 
 const char memory_kind_letters[KIND_COUNT + 1] = "xsyw";
 

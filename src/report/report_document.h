@@ -9,8 +9,8 @@
  *
  * Commas are put by the document itself. The first failure sticks; report_end_file hands it back and takes the whole
  * file out again. docs/formats.md ("Report") says what the page understands; it shows the sections that are there. */
-#ifndef REMAT_REPORT_DOCUMENT_H
-#define REMAT_REPORT_DOCUMENT_H
+#ifndef REMAT_REPORT_REPORT_DOCUMENT_H
+#define REMAT_REPORT_REPORT_DOCUMENT_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 #include "report/report_sections.h"
 
 #include "base/options.h"
-#include "plan/plan_object.h"
+#include "plan/chain/plan_object.h"
 
 #include <string.h>
 

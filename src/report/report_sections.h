@@ -1,6 +1,6 @@
 /* The sections that profiles and plans have in common. */
-#ifndef REMAT_REPORT_SECTIONS_H
-#define REMAT_REPORT_SECTIONS_H
+#ifndef REMAT_REPORT_REPORT_SECTIONS_H
+#define REMAT_REPORT_REPORT_SECTIONS_H
 
 #include "report/memory_walk.h"
 #include "report/report_document.h"

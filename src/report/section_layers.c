@@ -1,6 +1,6 @@
 #include "report/report_sections.h"
 
-#include "profile/chain.h"
+#include "graph/chain.h"
 
 void section_layers(report_document *to, const remat_profile *profile, const remat_plan *plan)
 {

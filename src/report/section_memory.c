@@ -1,7 +1,7 @@
 #include "report/report_sections.h"
 
 #include "base/alloc.h"
-#include "plan/plan_object.h"
+#include "plan/chain/plan_object.h"
 
 #include <remat/arena.h>
 

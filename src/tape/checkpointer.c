@@ -2,8 +2,8 @@
 
 #include "base/alloc.h"
 #include "base/options.h"
-#include "profile/index_set.h"
-#include "store/half.h"
+#include "graph/index_set.h"
+#include "base/half.h"
 
 #include <string.h>
 

@@ -12,12 +12,12 @@
  *   16 bits   [unpack x]  callback t  [pack x]        each in a tick of its own: lives are as short as can be
  *   disk      callback t  put x ... t + write_steps: the room is given back, once it has been written
  *             ... t' - read_steps: room is taken, the read begins ... get x, callback t' */
-#ifndef REMAT_TAPE_MACHINE_H
-#define REMAT_TAPE_MACHINE_H
+#ifndef REMAT_TAPE_TAPE_MACHINE_H
+#define REMAT_TAPE_TAPE_MACHINE_H
 
 #include <remat/tape.h>
 
-#include "profile/chain.h"
+#include "graph/chain.h"
 #include "tape/tape_placer.h"
 
 enum { TENSOR_X, TENSOR_S, TENSOR_Y };

@@ -1,9 +1,9 @@
 /* The inside of a tape. */
-#ifndef REMAT_TAPE_OBJECT_H
-#define REMAT_TAPE_OBJECT_H
+#ifndef REMAT_TAPE_TAPE_OBJECT_H
+#define REMAT_TAPE_TAPE_OBJECT_H
 
 #include "store/disk_store.h"
-#include "store/half.h"
+#include "base/half.h"
 #include "tape/tape_machine.h"
 #include "tape/tape_walker.h"
 

@@ -8,8 +8,8 @@
  *   PLACER_POOL    rooms are slots of a pool: no memory per life. Workspaces have a room of their own.
  *
  * A life lasts from the tick in which its room was taken up to the tick in which it was given back. */
-#ifndef REMAT_TAPE_PLACER_H
-#define REMAT_TAPE_PLACER_H
+#ifndef REMAT_TAPE_TAPE_PLACER_H
+#define REMAT_TAPE_TAPE_PLACER_H
 
 #include "arena/placement.h"
 #include "tape/tape_pool.h"

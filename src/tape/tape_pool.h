@@ -5,8 +5,8 @@
  *
  *   class 0: 4096 bytes     class 1: 64 bytes
  *   |0 |1 |2 |3 |4 |5 |     |6|7|8|            slots, numbered through; `base` is the first one's offset */
-#ifndef REMAT_TAPE_POOL_H
-#define REMAT_TAPE_POOL_H
+#ifndef REMAT_TAPE_TAPE_POOL_H
+#define REMAT_TAPE_TAPE_POOL_H
 
 #include <stdbool.h>
 

@@ -3,10 +3,10 @@
  * Most plans hold their schedule. `revolve` and `online` make theirs while they are walked, however long it is, with a
  * stack as large as their slots. So that a run allocates nothing but the arena, the tape gives them a context of their
  * own, whose memory is a buffer made beforehand. */
-#ifndef REMAT_TAPE_WALKER_H
-#define REMAT_TAPE_WALKER_H
+#ifndef REMAT_TAPE_TAPE_WALKER_H
+#define REMAT_TAPE_TAPE_WALKER_H
 
-#include "plan/plan_object.h"
+#include "plan/chain/plan_object.h"
 
 typedef struct tape_walker {
     const remat_plan *plan;

@@ -4,7 +4,7 @@
 #define REMAT_TRAIN_EXECUTOR_H
 
 #include "model/program.h"
-#include "schedule/graph_walk.h"
+#include "graph/graph_walk.h"
 
 /* Where everything lies. Offsets are those of the lives' buffers in the arena. */
 typedef struct executor_memory {

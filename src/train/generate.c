@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/options.h"
-#include "train/data_needs.h"
+#include "data/data_needs.h"
 #include "train/predictor_object.h"
 
 void remat_generate_options_init(remat_generate_options *options)

@@ -5,7 +5,7 @@
 #include <remat/train.h>
 
 #include "base/alloc.h"
-#include "kernels/kernels.h"
+#include "backend/cpu/kernels.h"
 
 static double seconds_now(void)
 {

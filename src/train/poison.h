@@ -3,7 +3,7 @@
 #ifndef REMAT_TRAIN_POISON_H
 #define REMAT_TRAIN_POISON_H
 
-#include "schedule/graph_walk.h"
+#include "graph/graph_walk.h"
 
 typedef struct poison_map poison_map;
 

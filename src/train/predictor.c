@@ -7,8 +7,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/options.h"
-#include "train/data_needs.h"
-#include "train/data_set.h"
+#include "data/data_needs.h"
+#include "data/data_set.h"
 #include "train/predictor_object.h"
 #include "train/trainer_files.h"
 

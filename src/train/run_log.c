@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/output.h"
-#include "train/data_number.h"
+#include "data/data_number.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/input.h"
 #include "base/json_fields.h"
-#include "train/data_number.h"
+#include "data/data_number.h"
 
 #include <errno.h>
 #include <math.h>

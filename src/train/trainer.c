@@ -8,7 +8,7 @@
 #include <remat/units.h>
 
 #include "base/options.h"
-#include "train/data_needs.h"
+#include "data/data_needs.h"
 #include "train/first_weights.h"
 #include "train/optimizer.h"
 #include "train/trainer_object.h"

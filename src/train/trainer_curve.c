@@ -3,9 +3,9 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "base/output.h"
-#include "plan/curve_knee.h"
-#include "plan/plan_object.h"
-#include "train/data.h"
+#include "plan/chain/curve_knee.h"
+#include "plan/chain/plan_object.h"
+#include "data/data.h"
 #include "train/trainer_object.h"
 
 const remat_profile *remat_trainer_chain(const remat_trainer *trainer)

@@ -17,7 +17,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "model/model_names.h"
-#include "train/safetensors.h"
+#include "data/safetensors.h"
 #include "train/trainer_files.h"
 #include "train/trainer_object.h"
 

@@ -3,7 +3,7 @@
 #define REMAT_TRAIN_TRAINER_FILES_H
 
 #include "model/network.h"
-#include "train/safetensors.h"
+#include "data/safetensors.h"
 
 /* Every parameter of the network must be in the file with its shape: else nothing is read. `path` is for messages. */
 remat_status weights_load(remat_context *context, const char *path, const safetensors *file,

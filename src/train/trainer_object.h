@@ -11,10 +11,10 @@
 
 #include <remat/train.h>
 
-#include "model/graph_place.h"
-#include "model/graph_plan.h"
+#include "plan/graph/graph_place.h"
+#include "plan/graph/graph_plan.h"
 #include "model/program.h"
-#include "train/data.h"
+#include "data/data.h"
 #include "train/executor.h"
 
 /* One of those areas. */

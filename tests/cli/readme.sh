@@ -24,7 +24,7 @@ if [ "$REMAT_SANITIZE" != ON ]; then
   (cd "$work" && sh -e training >training.out 2>training.err) ||
     complain "a command of a first training fails: $(tail -3 "$work/training.err")"
   grep -q 'fits into 32 MiB' "$work/training.out" || complain "fit does not say that it fits"
-  grep -q '^static int ' "$work/training.out" || complain "generate does not go on with its prompt"
+  grep -q '^17:45 is' "$work/training.out" || complain "generate does not go on with its prompt"
   grep -q '^loss .* accuracy' "$work/training.out" || complain "eval prints no loss"
   [ -s "$work/page.html" ] || complain "there is no page"
 fi

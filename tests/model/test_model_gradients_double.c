@@ -6,7 +6,7 @@
 #include "support/cases.h"
 #include "support/random_model.h"
 
-#include "train/data_needs.h"
+#include "data/data_needs.h"
 #include "train/executor.h"
 
 static const double LARGEST_ERROR = 1e-6;

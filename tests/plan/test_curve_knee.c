@@ -1,7 +1,7 @@
 /* The knee of a curve, against whole numbers: with each point's distance below the line as an exact product. */
 #include "support/cases.h"
 
-#include "plan/curve_knee.h"
+#include "plan/chain/curve_knee.h"
 
 static remat_sweep_point point_at(const void *points, size_t position)
 {

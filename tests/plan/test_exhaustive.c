@@ -3,7 +3,7 @@
 #include "support/slow_replay.h"
 #include "support/tiny_chain.h"
 
-#include "plan/exhaustive.h"
+#include "plan/chain/exhaustive.h"
 
 #include <time.h>
 

@@ -1,5 +1,5 @@
 /* Small random graphs against an exhaustive search over what to keep. */
-#include "plan/graph_curve.h"
+#include "plan/graph/graph_curve.h"
 #include "support/graph_brute_force.h"
 #include "support/random_graph.h"
 

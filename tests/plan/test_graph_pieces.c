@@ -1,5 +1,5 @@
 /* Random graphs as chains of pieces: whatever plan the chain gets, the graph can run it, within the chain's peak. */
-#include "plan/graph_curve.h"
+#include "plan/graph/graph_curve.h"
 #include "support/random_graph.h"
 
 static const graph_traits small = {1, 12, false}, repeated = {8, 24, true};

@@ -1,8 +1,8 @@
 #include "support/fixture.h"
 #include "support/tiny_chain.h"
 
-#include "plan/exhaustive.h"
-#include "plan/lower_bound.h"
+#include "plan/chain/exhaustive.h"
+#include "plan/chain/lower_bound.h"
 
 #include <time.h>
 

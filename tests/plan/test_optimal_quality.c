@@ -1,6 +1,6 @@
 /* How good the method over intervals is: against the search over every legal schedule, on chains short enough for both.
  */
-#include "plan/exhaustive.h"
+#include "plan/chain/exhaustive.h"
 #include "support/chains.h"
 #include "support/curves.h"
 #include "support/random_profile.h"

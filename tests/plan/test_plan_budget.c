@@ -3,8 +3,8 @@
 #include "support/random_profile.h"
 #include "support/slow_blocks.h"
 
-#include "plan/strategy.h"
-#include "schedule/block_schedule.h"
+#include "plan/chain/strategy.h"
+#include "graph/block_schedule.h"
 
 /* Everything about one profile: the peak of each prefix of the order. */
 typedef struct prefixes {

@@ -2,7 +2,7 @@
 #ifndef TESTS_CURVES_H
 #define TESTS_CURVES_H
 
-#include "plan/optimal_solve.h"
+#include "plan/chain/optimal_solve.h"
 #include "support/fixture.h"
 
 /* Appends layers first..first+count-1 of one chain to another, `times` over. */

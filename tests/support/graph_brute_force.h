@@ -3,7 +3,7 @@
 #ifndef TESTS_GRAPH_BRUTE_FORCE_H
 #define TESTS_GRAPH_BRUTE_FORCE_H
 
-#include "profile/graph.h"
+#include "graph/graph.h"
 
 /* Peak and cost of a sequence, by looking at every tensor at every position. */
 typedef struct slow_walk {

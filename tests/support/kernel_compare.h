@@ -2,7 +2,7 @@
 #ifndef TESTS_KERNEL_COMPARE_H
 #define TESTS_KERNEL_COMPARE_H
 
-#include "kernels/kernels.h"
+#include "backend/cpu/kernels.h"
 #include "support/cases.h"
 
 /* The fast tables that this processor can run, ended by NULL. */

@@ -3,7 +3,7 @@
 #ifndef TESTS_RANDOM_GRAPH_H
 #define TESTS_RANDOM_GRAPH_H
 
-#include "profile/graph.h"
+#include "graph/graph.h"
 #include "support/fixture.h"
 
 typedef struct graph_traits {

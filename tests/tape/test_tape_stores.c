@@ -1,5 +1,5 @@
 /* Stores as the user sees them: how close 16 bits are, what overflow does, and that a plan can choose. */
-#include "store/half.h"
+#include "base/half.h"
 #include "test_tape_toy.h"
 
 #include <math.h>

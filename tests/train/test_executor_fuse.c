@@ -3,7 +3,7 @@
 #include "support/fixture.h"
 #include "support/kernel_compare.h"
 
-#include "train/data_needs.h"
+#include "data/data_needs.h"
 #include "train/executor.h"
 
 /* ---- kernels that are counted ---- */

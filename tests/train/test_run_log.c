@@ -1,7 +1,7 @@
 #include "support/fixture.h"
 #include "support/scratch_files.h"
 
-#include "train/data_number.h"
+#include "data/data_number.h"
 #include "train/run_log.h"
 
 #include <jansson.h>

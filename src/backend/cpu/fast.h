@@ -1,0 +1,38 @@
+/* The fast kernels. Every fast_*.c is compiled once for each instruction set with FAST_ISA naming it (CMakeLists.txt has
+ * the list); FAST(product) is then product_avx512, product_avx2 or product_portable. Vectors are those of the compiler
+ * (`vector_size`), FAST_LANES floats each, so that one text serves all sets. */
+#ifndef REMAT_BACKEND_CPU_FAST_H
+#define REMAT_BACKEND_CPU_FAST_H
+
+#include "backend/cpu/kernels.h"
+
+#ifndef FAST_ISA
+#define FAST_ISA portable
+#endif
+#define FAST_JOIN_(name, isa) name##_##isa
+#define FAST_JOIN(name, isa)  FAST_JOIN_(name, isa)
+#define FAST(name)            FAST_JOIN(name, FAST_ISA)
+
+#if defined(__AVX512F__)
+#define FAST_LANES 16
+#elif defined(__AVX__)
+#define FAST_LANES 8
+#else
+#define FAST_LANES 4
+#endif
+
+typedef float fast_vector __attribute__((vector_size(FAST_LANES * 4)));
+typedef int32_t fast_integers __attribute__((vector_size(FAST_LANES * 4)));
+
+/* Scratch for each thread, shared by all kernels that need some: product (1.2 MiB), attention, convolutions and sums. */
+#define FAST_SCRATCH_BYTES ((size_t)5 << 18)
+static inline float *fast_scratch(const kernel_run *run, int thread)
+{
+    return (float *)((char *)run->scratch + (size_t)thread * FAST_SCRATCH_BYTES);
+}
+
+#define X(name) __typeof__(*((kernel_table *)0)->name) FAST(name);
+KERNEL_LIST(X)
+#undef X
+
+#endif

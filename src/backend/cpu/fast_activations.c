@@ -1,0 +1,93 @@
+#include "backend/cpu/fast_activations.h"
+
+#include "backend/cpu/fast_math.h"
+
+/* STEP as for FAST_EACH, its i counting from the first value of the matrix. */
+#define EACH_ROW(size, STEP)                                                          \
+    for (size_t row = 0, from = 0; row < (size)->rows; row++, from += (size)->stride) \
+    FAST_EACH((size)->columns, STEP)
+
+FAST_INLINE void forward(kernel_activation kind, const fast_matrix *size, const float *x, float *y)
+{
+#define STEP(LOAD, STORE, i, FIRST) STORE(y + from + i, fast_activate(kind, LOAD(x + from + i)))
+    EACH_ROW(size, STEP);
+#undef STEP
+}
+
+FAST_INLINE void backward(kernel_activation kind, const fast_matrix *size, const float *v, const float *dy, float *dx)
+{
+#define STEP(LOAD, STORE, i, FIRST) \
+    STORE(dx + from + i, LOAD(dy + from + i) * fast_activate_derivative(kind, LOAD(v + from + i)))
+    EACH_ROW(size, STEP);
+#undef STEP
+}
+
+FAST_INLINE void backward_add(kernel_activation kind, const fast_matrix *size, const float *v, const float *dy,
+                              float *dx)
+{
+#define STEP(LOAD, STORE, i, FIRST) \
+    STORE(dx + from + i, LOAD(dx + from + i) + LOAD(dy + from + i) * fast_activate_derivative(kind, LOAD(v + from + i)))
+    EACH_ROW(size, STEP);
+#undef STEP
+}
+
+/* Functions of their own for every kind: with nothing around them their constants stay in registers. */
+typedef struct functions {
+    void (*forward)(const fast_matrix *size, const float *x, float *y);
+    void (*backward)(const fast_matrix *size, const float *v, const float *dy, float *dx);
+    void (*backward_add)(const fast_matrix *size, const float *v, const float *dy, float *dx);
+} functions;
+
+#define DEFINE(kind)                                                                                     \
+    static void forward_##kind(const fast_matrix *size, const float *x, float *y)                        \
+    {                                                                                                    \
+        forward(kind, size, x, y);                                                                       \
+    }                                                                                                    \
+    static void backward_##kind(const fast_matrix *size, const float *v, const float *dy, float *dx)     \
+    {                                                                                                    \
+        backward(kind, size, v, dy, dx);                                                                 \
+    }                                                                                                    \
+    static void backward_add_##kind(const fast_matrix *size, const float *v, const float *dy, float *dx) \
+    {                                                                                                    \
+        backward_add(kind, size, v, dy, dx);                                                             \
+    }
+FAST_ACTIVATIONS(DEFINE)
+#undef DEFINE
+
+static const functions of_kind[] = {
+#define ENTRY(kind) [kind] = {forward_##kind, backward_##kind, backward_add_##kind},
+    FAST_ACTIVATIONS(ENTRY)
+#undef ENTRY
+};
+
+void FAST(activate_matrix)(kernel_activation kind, const fast_matrix *size, const float *x, float *y)
+{
+    of_kind[kind].forward(size, x, y);
+}
+
+void FAST(activate_matrix_backward)(kernel_activation kind, const fast_matrix *size, const float *v, const float *dy,
+                                    float *dx, bool accumulate)
+{
+    (accumulate ? of_kind[kind].backward_add : of_kind[kind].backward)(size, v, dy, dx);
+}
+
+void FAST(activate)(const kernel_run *run, kernel_activation kind, size_t count, const float *x, float *y)
+{
+#pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static)
+    for (size_t from = 0; from < count; from += FAST_BLOCK) {
+        fast_matrix line = {1, fast_block_length(count, from), 0};
+        FAST(activate_matrix)(kind, &line, x + from, y + from);
+    }
+}
+
+void FAST(activate_backward)(const kernel_run *run, kernel_activation kind, size_t count, const float *x,
+                             const float *y, const float *dy, float *dx, bool accumulate)
+{
+    /* Nothing is read of v where the derivative is 1: any pointer will do. */
+    const float *v = kind == KERNEL_NONE ? dy : kernel_activation_reads_output(kind) ? y : x;
+#pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static)
+    for (size_t from = 0; from < count; from += FAST_BLOCK) {
+        fast_matrix line = {1, fast_block_length(count, from), 0};
+        FAST(activate_matrix_backward)(kind, &line, v + from, dy + from, dx + from, accumulate);
+    }
+}

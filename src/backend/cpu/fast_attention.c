@@ -1,0 +1,226 @@
+/* Attention, forward. A work item is a group of query panels of one head. The keys come in blocks, copied once for the
+ * whole group; for every panel the largest score so far, the sum of exponentials and the weighted sum of V are kept and
+ * brought to the new largest score when more keys raise it. */
+#include <omp.h>
+
+#include "backend/cpu/fast_attention.h"
+#include "backend/cpu/reference.h"
+
+#define QUERIES     STRIP
+#define MOST_PANELS 16
+
+/* One panel of queries. Its weighted sum of V is in `out` itself. */
+typedef struct query_panel {
+    size_t first, count;
+    float *queries;       /* packed */
+    float *largest, *sum; /* QUERIES values each */
+    float *out;
+} query_panel;
+
+typedef struct forward_memory {
+    float *keys, *values, *queries, *scores, *largest, *sums;
+} forward_memory;
+
+#define GROUP (MOST_PANELS * QUERIES)
+_Static_assert((3 * MOST_VALUES + QUERIES * MOST_KEYS + 2 * GROUP) * sizeof(float) <= FAST_SCRATCH_BYTES,
+               "everything fits");
+
+static forward_memory forward_memory_of(float *scratch)
+{
+    forward_memory memory;
+    memory.keys = scratch;
+    memory.values = memory.keys + MOST_VALUES;
+    memory.queries = memory.values + MOST_VALUES;
+    memory.scores = memory.queries + MOST_VALUES;
+    memory.largest = memory.scores + QUERIES * MOST_KEYS;
+    memory.sums = memory.largest + GROUP;
+    return memory;
+}
+
+/* ---- a panel ---- */
+
+static query_panel panel_of(const head_view *h, const forward_memory *memory, size_t first, size_t i)
+{
+    query_panel panel = {.first = first + i * QUERIES};
+    panel.count = smaller(h->of->steps - panel.first, QUERIES);
+    panel.queries = memory->queries + i * QUERIES * h->padded;
+    panel.largest = memory->largest + i * QUERIES;
+    panel.sum = memory->sums + i * QUERIES;
+    panel.out = h->out + panel.first * h->of->out_row;
+    return panel;
+}
+
+static void panel_start(const head_view *h, const query_panel *panel)
+{
+    size_t row = h->of->row;
+    pack_strip(h->q + panel->first * row, row, panel->count, h->of->size, panel->queries);
+    for (size_t i = 0; i < QUERIES; i++) {
+        panel->largest[i] = -INFINITY;
+        panel->sum[i] = 0;
+    }
+}
+
+static void panel_scale(const head_view *h, const query_panel *panel, const float *factors)
+{
+    for (size_t i = 0; i < panel->count; i++) {
+        float *row = panel->out + i * h->of->out_row, factor = factors[i];
+#define SCALE(LOAD, STORE, c, FIRST) STORE(row + (c), LOAD(row + (c)) * factor)
+        FAST_EACH(h->of->size, SCALE);
+#undef SCALE
+    }
+}
+
+/* Turns scores into weights, exp(scale * (score - largest)), and makes what was summed fit them. */
+FAST_ALONE void panel_weigh(const head_view *h, const query_panel *panel, const pairing *of, float *scores)
+{
+    const float scale = h->scale * LOG2_E;
+    float factors[QUERIES];
+    for (size_t at = 0; at < QUERIES; at += FAST_LANES) {
+        size_t query = of->query + at, seen_by_all = keys_seen(of, query), seen = keys_seen(of, query + FAST_LANES);
+        fast_vector before = fast_load(panel->largest + at), after = before, total = {0};
+        for (size_t key = 0; key < seen_by_all; key++)
+            after = fast_max(after, fast_load(scores + key * QUERIES + at));
+        for (size_t key = seen_by_all; key < seen; key++) {
+            float *score = scores + key * QUERIES + at;
+            fast_store(score, fast_select(sees(of->key + key, query), fast_load(score), fast_repeat(-INFINITY)));
+            after = fast_max(after, fast_load(score));
+        }
+        fast_vector base = after * scale;
+        for (size_t key = 0; key < seen; key++) {
+            float *score = scores + key * QUERIES + at;
+            fast_vector weight = power_of_2(fast_load(score) * scale - base);
+            total += weight;
+            fast_store(score, weight);
+        }
+        fast_vector factor = power_of_2((before - after) * scale);
+        fast_store(factors + at, factor);
+        fast_store(panel->sum + at, fast_load(panel->sum + at) * factor + total);
+        fast_store(panel->largest + at, after);
+    }
+    if (of->key > 0)
+        panel_scale(h, panel, factors);
+}
+
+/* The logarithm: a guess from the bits of x, within 0.06, and two of Halley's steps, each of which leaves a twelfth of
+ * the error's third power. */
+static fast_vector log_of(fast_vector x)
+{
+    fast_vector y = __builtin_convertvector((fast_integers)x - 0x3f800000, fast_vector) * (0x1p-23f / LOG2_E);
+    for (int step = 0; step < 2; step++) {
+        fast_vector e = fast_exp(y);
+        y += 2.0f * (x - e) / (x + e);
+    }
+    return y;
+}
+
+static void panel_finish(const head_view *h, const query_panel *panel)
+{
+    float inverse[QUERIES], log_sums[QUERIES];
+    for (size_t at = 0; at < QUERIES; at += FAST_LANES) {
+        fast_vector sum = fast_load(panel->sum + at);
+        fast_store(inverse + at, 1.0f / sum);
+        fast_store(log_sums + at, fast_load(panel->largest + at) * h->scale + log_of(sum));
+    }
+    panel_scale(h, panel, inverse);
+    memcpy(h->sums + panel->first, log_sums, panel->count * sizeof(float));
+}
+
+/* One panel and the keys of a block. */
+static void panel_attend(const head_view *h, const query_panel *panel, size_t first_key, size_t keys,
+                         const forward_memory *memory, tile_ahead *next)
+{
+    for (size_t at = 0; at < keys; at += MOST_KEYS) {
+        pairing of = {h->of->causal, first_key + at, smaller(keys - at, MOST_KEYS), panel->first, panel->count};
+        product_rows out = {panel->out, h->of->out_row, h->of->size, of.key ? QUERIES : 0};
+        multiply_scores(&of, h->of->size, memory->keys + at * h->padded, panel->queries, memory->scores, QUERIES, next);
+        panel_weigh(h, panel, &of, memory->scores);
+        sum_over_keys(&of, memory->scores, QUERIES, memory->values + at * h->padded, &out, next);
+    }
+}
+
+/* ---- a group ---- */
+
+/* The queries from `first` on, `count` of them. */
+typedef struct query_group {
+    head_view head;
+    size_t first, count;
+} query_group;
+
+typedef struct rows_needed {
+    tile_ahead q, k, v, out;
+} rows_needed;
+
+/* The rows of the panel at `query`, and `keys` keys from `key` on. */
+static tile_ahead panel_ahead(const head_view *h, size_t query, size_t key, size_t keys, rows_needed *rows)
+{
+    size_t row = h->of->row, out_row = h->of->out_row, size = h->of->size;
+    size_t count = smaller(h->of->steps - query, QUERIES);
+    rows->out = rows_ahead(h->out + query * out_row, out_row, count, size, NULL);
+    rows->v = rows_ahead(h->v + key * row, row, keys, size, &rows->out);
+    rows->k = rows_ahead(h->k + key * row, row, keys, size, &rows->v);
+    rows->q = rows_ahead(h->q + query * row, row, count, size, &rows->k);
+    return rows->q;
+}
+
+/* `then` is what this thread will probably get next, or NULL: its first rows are asked for. */
+static void group_attend(const query_group *group, const query_group *then, float *scratch)
+{
+    const head_view *h = &group->head;
+    const kernel_attention *a = h->of;
+    forward_memory memory = forward_memory_of(scratch);
+    size_t block = keys_in_block(h->padded), panels = (group->count + QUERIES - 1) / QUERIES;
+    for (size_t key = 0; key < a->steps; key += block) {
+        pairing of = {a->causal, key, smaller(a->steps - key, block), group->first, group->count};
+        size_t ready = 0;
+        for (size_t i = 0; i < panels; i++) {
+            query_panel panel = panel_of(h, &memory, group->first, i);
+            size_t end = panel.first + panel.count, keys = keys_seen(&of, end);
+            if (keys == 0)
+                continue;
+            if (key == 0)
+                panel_start(h, &panel);
+            gather_keys(h, key, ready, keys, memory.keys, memory.values);
+            ready = keys;
+            bool last = key + keys == (a->causal ? end : a->steps);
+            rows_needed rows;
+            tile_ahead next = {0};
+            if (i + 1 < panels)
+                next = panel_ahead(h, end, key + keys, keys_seen(&of, end + QUERIES) - keys, &rows);
+            else if (last && then)
+                next = panel_ahead(&then->head, then->first, 0,
+                                   smaller(a->steps, a->causal ? then->first + QUERIES : block), &rows);
+            panel_attend(h, &panel, key, keys, &memory, &next);
+            if (last)
+                panel_finish(h, &panel);
+        }
+    }
+}
+
+static query_group group_of(const kernel_attention *a, size_t item, size_t queries)
+{
+    size_t heads = a->batch * a->heads, first = item / heads * queries;
+    return (query_group){head_view_of(a, item % heads), first, smaller(a->steps - first, queries)};
+}
+
+void FAST(attention)(const kernel_run *run, const kernel_attention *a)
+{
+    if (a->size > MOST_SIZE) {
+        reference_attention(run, a);
+        return;
+    }
+    if (a->size == 0)
+        return;
+    size_t heads = a->batch * a->heads, threads = (size_t)run->threads;
+    /* Many panels in a group, so that copying the keys pays, unless there would be too few groups to share out. What a
+     * panel gets does not depend on its group. */
+    size_t queries = queries_in_strips(heads < 4 * threads ? 2 : MOST_PANELS, round_up(a->size, FAST_LANES));
+    size_t items = (a->steps + queries - 1) / queries * heads;
+    /* Later groups see more keys: they go first. */
+#pragma omp parallel for schedule(dynamic, 1) num_threads(run->threads) if (run->threads > 1 && items > 1)
+    for (size_t i = items; i > 0; i--) {
+        query_group group = group_of(a, i - 1, queries), then = group;
+        if (i > threads)
+            then = group_of(a, i - 1 - threads, queries);
+        group_attend(&group, i > threads ? &then : NULL, fast_scratch(run, omp_get_thread_num()));
+    }
+}

@@ -1,0 +1,248 @@
+/* What the two directions of fast attention share.
+ *
+ * Scores are made with keys as rows and queries as columns, for one panel of queries and some keys at a time:
+ *
+ *              queries: a vector lane each
+ *     key 0    s s s s ...        the softmax goes down the columns, without sums across lanes, and a row of 8 queries
+ *     key 1    s s s s ...        is in the order in which a tile reads its A operand: P V needs no packing of P
+ *
+ * The rows of K and V are copied once, one behind the other: thus they are the A operand of the scores and the B operand
+ * of P V. Only queries need to be turned, a strip at a time. Where attention is causal, a tile goes no further than its
+ * last query sees, and scores outside of that are neither made nor read. */
+#ifndef REMAT_BACKEND_CPU_FAST_ATTENTION_H
+#define REMAT_BACKEND_CPU_FAST_ATTENTION_H
+
+#include "backend/cpu/fast_product_kernel.h"
+
+/* Queries whose scores a tile makes. */
+#define STRIP_VECTORS (FAST_LANES == 16 ? 2 : 3)
+#define STRIP         (STRIP_VECTORS * FAST_LANES)
+
+/* So many values of K or V make a block, and so many of Q a panel or group of panels, at most. Wider heads go to the
+ * reference. */
+#define MOST_VALUES 32768
+#define MOST_SIZE   1024
+#define MOST_KEYS   256 /* whose scores are held */
+
+/* One sequence and head. */
+typedef struct head_view {
+    const kernel_attention *of;
+    size_t padded; /* size in whole vectors */
+    float scale;
+    const float *q, *k, *v, *dout;
+    float *out, *sums, *dq, *dk, *dv;
+} head_view;
+
+FAST_INLINE head_view head_view_of(const kernel_attention *a, size_t number)
+{
+    size_t sequence = number / a->heads, head = number % a->heads;
+    size_t at = sequence * a->steps * a->row + head * a->size;
+    size_t out = sequence * a->steps * a->out_row + head * a->size;
+    return (head_view){.of = a,
+                       .padded = round_up(a->size, FAST_LANES),
+                       .scale = 1.0f / sqrtf((float)a->size),
+                       .q = a->q + at,
+                       .k = a->k + at,
+                       .v = a->v + at,
+                       .out = a->out + out,
+                       .sums = a->sums + number * a->steps,
+                       .dout = a->dout ? a->dout + out : NULL,
+                       .dq = a->dq ? a->dq + at : NULL,
+                       .dk = a->dk ? a->dk + at : NULL,
+                       .dv = a->dv ? a->dv + at : NULL};
+}
+
+FAST_INLINE size_t keys_in_block(size_t padded)
+{
+    return MOST_VALUES / padded / FAST_LANES * FAST_LANES;
+}
+
+/* Queries of the largest panel or group with at most so many strips. */
+FAST_INLINE size_t queries_in_strips(size_t most, size_t padded)
+{
+    return smaller(most, MOST_VALUES / padded / STRIP) * STRIP;
+}
+_Static_assert(STRIP *MOST_SIZE <= MOST_VALUES, "a strip always fits");
+
+/* ---- who sees whom ---- */
+
+/* Some keys and the queries that look at them. */
+typedef struct pairing {
+    bool causal;
+    size_t key, keys;
+    size_t query, queries;
+} pairing;
+
+/* How many of the keys are seen by some query before `end`. */
+FAST_INLINE size_t keys_seen(const pairing *of, size_t end)
+{
+    if (!of->causal)
+        return of->keys;
+    return end <= of->key ? 0 : smaller(of->keys, end - of->key);
+}
+
+/* How many of the queries come too early to see key `i`. */
+FAST_INLINE size_t queries_blind(const pairing *of, size_t i)
+{
+    size_t key = of->key + i;
+    return of->causal && key > of->query ? smaller(of->queries, key - of->query) : 0;
+}
+
+/* All bits in the lanes whose query may look at the key; queries count from `query` on. */
+FAST_INLINE fast_integers sees(size_t key, size_t query)
+{
+    fast_integers lane;
+    for (int i = 0; i < FAST_LANES; i++)
+        lane[i] = i;
+    return lane >= (int32_t)((int64_t)key - (int64_t)query);
+}
+
+/* ---- packing ---- */
+
+/* `count` rows of a head one behind the other, filled up with 0 to whole vectors. */
+static inline void gather_rows(const float *rows, size_t row, size_t count, size_t size, float *to)
+{
+    size_t whole = size / FAST_LANES * FAST_LANES;
+    for (; count > 0; count--, rows += row) {
+        for (size_t c = 0; c < whole; c += FAST_LANES, to += FAST_LANES)
+            fast_store(to, fast_load(rows + c));
+        if (whole < size) {
+            fast_store(to, fast_load_part(rows + whole, size - whole));
+            to += FAST_LANES;
+        }
+    }
+}
+
+/* Of the block of keys at `key`, those from `first` to before `end`. */
+static inline void gather_keys(const head_view *h, size_t key, size_t first, size_t end, float *keys, float *values)
+{
+    size_t from = (key + first) * h->of->row, to = first * h->padded;
+    gather_rows(h->k + from, h->of->row, end - first, h->of->size, keys + to);
+    gather_rows(h->v + from, h->of->row, end - first, h->of->size, values + to);
+}
+
+/* `count` <= STRIP rows as one panel with the size as the depth; missing queries are 0. */
+static inline void pack_strip(const float *rows, size_t row, size_t count, size_t size, float *to)
+{
+    for (size_t at = 0; at < STRIP; at += FAST_LANES) {
+        for (size_t step = 0; step < size; step += FAST_LANES) {
+            fast_vector block[FAST_LANES];
+            size_t steps = smaller(size - step, FAST_LANES);
+            UNROLLED (i, FAST_LANES)
+                block[i] = at + i >= count       ? (fast_vector){0}
+                           : steps == FAST_LANES ? fast_load(rows + (at + i) * row + step)
+                                                 : fast_load_part(rows + (at + i) * row + step, steps);
+            block_transpose(block);
+            UNROLLED (i, FAST_LANES)
+                if (i < steps)
+                    fast_store(to + (step + i) * STRIP + at, block[i]);
+        }
+    }
+}
+
+/* ---- products ---- */
+
+/* `count` rows that will be needed soon, and then others. */
+#define AHEAD_PACE 4
+FAST_INLINE tile_ahead rows_ahead(const float *rows, size_t row, size_t count, size_t size, const tile_ahead *then)
+{
+    if (count == 0)
+        return then ? *then : (tile_ahead){0};
+    return (tile_ahead){rows, row, count, (size + LINE_VALUES - 1) / LINE_VALUES, 0, AHEAD_PACE, then};
+}
+
+/* scores[key][query] = K Q' for a strip of queries. Rows are made in whole tiles. */
+static inline void multiply_scores(const pairing *of, size_t size, const float *keys, const float *queries,
+                                   float *scores, size_t scores_row, tile_ahead *next)
+{
+    size_t padded = round_up(size, FAST_LANES);
+    for (size_t key = 0; key < of->keys; key += TILE_ROWS) {
+        size_t blind = queries_blind(of, key) / FAST_LANES;
+        if (blind == STRIP_VECTORS)
+            break;
+        size_t column = blind * FAST_LANES;
+        tile_operands operands = {.depth = size,
+                                  .a = keys + key * padded,
+                                  .a_row = padded,
+                                  .a_step = 1,
+                                  .b = queries + column,
+                                  .b_step = STRIP,
+                                  .next = next};
+        tile_make(TILE_ROWS, STRIP - column, &operands, false, NULL, scores + key * scores_row + column, scores_row);
+    }
+}
+
+/* Where a product goes. */
+typedef struct product_rows {
+    float *first;
+    size_t row, size;
+    size_t old; /* so many are added to, the rest is written for the first time */
+} product_rows;
+
+/* A tile of rows from `row` on, one panel of columns after the other. */
+FAST_INLINE void multiply_rows(tile_operands *operands, size_t row, size_t rows, const product_rows *to)
+{
+    size_t all = round_up(to->size, FAST_LANES) / FAST_LANES;
+    for (size_t first = 0, vectors; first < all; first += vectors) {
+        vectors = panel_vectors(all - first);
+        size_t column = first * FAST_LANES, columns = smaller(to->size - column, vectors * FAST_LANES);
+        tile_make(smaller(rows - row, TILE_ROWS), columns, operands, row < to->old, NULL,
+                  to->first + row * to->row + column, to->row);
+        operands->b += vectors * FAST_LANES;
+    }
+}
+
+/* For every query, the sum of scores * values over the keys. */
+static inline void sum_over_keys(const pairing *of, const float *scores, size_t scores_row, const float *values,
+                                 const product_rows *to, tile_ahead *next)
+{
+    size_t padded = round_up(to->size, FAST_LANES);
+    for (size_t i = 0; i < of->queries; i += TILE_ROWS) {
+        size_t keys = keys_seen(of, of->query + i + TILE_ROWS);
+        tile_operands operands = {.depth = keys,
+                                  .a = scores + i,
+                                  .a_row = 1,
+                                  .a_step = scores_row,
+                                  .b = values,
+                                  .b_step = padded,
+                                  .next = next};
+        multiply_rows(&operands, i, of->queries, to);
+    }
+}
+
+/* For every key, the sum of scores * values over the queries. */
+static inline void sum_over_queries(const pairing *of, const float *scores, size_t scores_row, const float *values,
+                                    const product_rows *to, tile_ahead *next)
+{
+    size_t padded = round_up(to->size, FAST_LANES);
+    for (size_t i = 0; i < of->keys; i += TILE_ROWS) {
+        size_t blind = queries_blind(of, i);
+        tile_operands operands = {.depth = of->queries - blind,
+                                  .a = scores + i * scores_row + blind,
+                                  .a_row = scores_row,
+                                  .a_step = 1,
+                                  .b = values + blind * padded,
+                                  .b_step = padded,
+                                  .next = next};
+        multiply_rows(&operands, i, of->keys, to);
+    }
+}
+
+/* ---- exponentials ---- */
+
+#define LOG2_E 1.44269504f
+
+/* 2^x for x <= 0; NaN passes. Within 1.2 ulp. */
+FAST_INLINE fast_vector power_of_2(fast_vector x)
+{
+    x = fast_max(fast_repeat(-150.0f), x); /* below: 0 */
+    fast_vector n = x + 0x1.8p23f - 0x1.8p23f, r = x - n;
+    fast_vector p = r * 1.546973197e-4f + 1.341000097e-3f;
+    p = p * r + 9.618030783e-3f;
+    p = p * r + 5.550297314e-2f;
+    p = p * r + 2.402265108e-1f;
+    p = p * r + 6.931472254e-1f;
+    return fast_times_power_of_2(p * r + 1.0f, n);
+}
+
+#endif

@@ -1,0 +1,179 @@
+/* Attention, backward. A work item is one head: its dk and dv are sums over all queries, taken in order. The weights are
+ * made again from the scores and `sums`. With P the weights, D the dot product of a row of dout with its row of out:
+ *     dV += P' dO     dS = scale * P * (dO V' - D)     dQ += dS K     dK += dS' Q
+ * All of P, dP and dS stand as [key][query], like the scores of the forward. */
+#include <omp.h>
+
+#include "backend/cpu/fast_attention.h"
+#include "backend/cpu/reference.h"
+
+/* A panel is large, so that sums over its queries pay for reading and writing dk and dv. */
+#define MOST_STRIPS  2
+#define MOST_QUERIES (MOST_STRIPS * STRIP)
+
+typedef struct backward_memory {
+    float *keys, *values;          /* rows of a block */
+    float *query_rows, *dout_rows; /* rows of a panel */
+    float *queries, *douts;        /* the same, packed in strips */
+    float *weights, *dscores;      /* MOST_QUERIES in a row */
+    float *means;                  /* D */
+} backward_memory;
+
+_Static_assert((6 * MOST_VALUES + (2 * MOST_KEYS + 1) * MOST_QUERIES) * sizeof(float) <= FAST_SCRATCH_BYTES,
+               "everything fits");
+
+static backward_memory backward_memory_of(float *scratch)
+{
+    backward_memory memory;
+    memory.keys = scratch;
+    memory.values = memory.keys + MOST_VALUES;
+    memory.query_rows = memory.values + MOST_VALUES;
+    memory.dout_rows = memory.query_rows + MOST_VALUES;
+    memory.queries = memory.dout_rows + MOST_VALUES;
+    memory.douts = memory.queries + MOST_VALUES;
+    memory.weights = memory.douts + MOST_VALUES;
+    memory.dscores = memory.weights + MOST_KEYS * MOST_QUERIES;
+    memory.means = memory.dscores + MOST_KEYS * MOST_QUERIES;
+    return memory;
+}
+
+/* ---- a panel ---- */
+
+static float dot(const float *x, const float *y, size_t size)
+{
+    fast_vector sum = {0};
+    size_t c = 0;
+    for (; c + FAST_LANES <= size; c += FAST_LANES)
+        sum += fast_load(x + c) * fast_load(y + c);
+    if (c < size)
+        sum += fast_load_part(x + c, size - c) * fast_load_part(y + c, size - c);
+    return fast_sum_lanes(sum);
+}
+
+static void panel_pack(const head_view *h, size_t query, size_t queries, const backward_memory *memory)
+{
+    size_t row = h->of->row, out_row = h->of->out_row, size = h->of->size;
+    const float *q = h->q + query * row, *dout = h->dout + query * out_row, *out = h->out + query * out_row;
+    gather_rows(q, row, queries, size, memory->query_rows);
+    gather_rows(dout, out_row, queries, size, memory->dout_rows);
+    for (size_t at = 0; at < queries; at += STRIP) {
+        size_t count = smaller(queries - at, STRIP), to = at * h->padded;
+        pack_strip(q + at * row, row, count, size, memory->queries + to);
+        pack_strip(dout + at * out_row, out_row, count, size, memory->douts + to);
+    }
+    for (size_t i = 0; i < queries; i++)
+        memory->means[i] = dot(dout + i * out_row, out + i * out_row, size);
+}
+
+/* Scores become weights, and gradients of weights become gradients of scores. */
+FAST_ALONE void differentiate(const head_view *h, const pairing *of, const backward_memory *memory)
+{
+    const float scale = h->scale * LOG2_E;
+    for (size_t at = 0; at < of->queries; at += FAST_LANES) {
+        size_t query = of->query + at, seen_by_all = keys_seen(of, query), seen = keys_seen(of, query + FAST_LANES);
+        fast_vector base = {0}, mean = fast_load(memory->means + at) * h->scale;
+        memcpy(&base, h->sums + query, smaller(of->queries - at, FAST_LANES) * sizeof(float));
+        base *= LOG2_E;
+        for (size_t key = 0; key < seen; key++) {
+            size_t place = key * MOST_QUERIES + at;
+            fast_vector weight = power_of_2(fast_load(memory->weights + place) * scale - base);
+            if (key >= seen_by_all)
+                weight = fast_select(sees(of->key + key, query), weight, (fast_vector){0});
+            fast_store(memory->weights + place, weight);
+            fast_store(memory->dscores + place, weight * (fast_load(memory->dscores + place) * h->scale - mean));
+        }
+    }
+}
+
+/* What a panel and the keys of a block give to dq, dk and dv. The first `old` of the keys have met queries before. */
+static void panel_backward(const head_view *h, size_t query, size_t queries, size_t first_key, size_t keys, size_t old,
+                           const backward_memory *memory, tile_ahead *next)
+{
+    size_t row = h->of->row, size = h->of->size;
+    for (size_t at = 0; at < keys; at += MOST_KEYS) {
+        pairing of = {h->of->causal, first_key + at, smaller(keys - at, MOST_KEYS), query, queries};
+        const float *k = memory->keys + at * h->padded, *v = memory->values + at * h->padded;
+        for (size_t i = 0; i < queries; i += STRIP) {
+            pairing strip = {of.causal, of.key, of.keys, query + i, STRIP};
+            multiply_scores(&strip, size, k, memory->queries + i * h->padded, memory->weights + i, MOST_QUERIES, next);
+            multiply_scores(&strip, size, v, memory->douts + i * h->padded, memory->dscores + i, MOST_QUERIES, next);
+        }
+        differentiate(h, &of, memory);
+        size_t old_here = old - smaller(old, at);
+        product_rows dq = {h->dq + query * row, row, size, of.key ? queries : 0};
+        product_rows dk = {h->dk + of.key * row, row, size, old_here};
+        product_rows dv = {h->dv + of.key * row, row, size, old_here};
+        sum_over_keys(&of, memory->dscores, MOST_QUERIES, k, &dq, next);
+        sum_over_queries(&of, memory->weights, MOST_QUERIES, memory->dout_rows, &dv, next);
+        sum_over_queries(&of, memory->dscores, MOST_QUERIES, memory->query_rows, &dk, next);
+    }
+}
+
+/* ---- a head ---- */
+
+typedef struct rows_needed {
+    tile_ahead q, dout, out, k, v, dq, dk, dv;
+} rows_needed;
+
+/* The rows of the panel at `query`, and `keys` keys from `key` on. */
+static tile_ahead panel_ahead(const head_view *h, size_t query, size_t queries, size_t key, size_t keys,
+                              rows_needed *rows)
+{
+    size_t row = h->of->row, out_row = h->of->out_row, size = h->of->size;
+    rows->dk = rows_ahead(h->dk + key * row, row, keys, size, NULL);
+    rows->dv = rows_ahead(h->dv + key * row, row, keys, size, &rows->dk);
+    rows->dq = rows_ahead(h->dq + query * row, row, queries, size, &rows->dv);
+    rows->v = rows_ahead(h->v + key * row, row, keys, size, &rows->dq);
+    rows->k = rows_ahead(h->k + key * row, row, keys, size, &rows->v);
+    rows->out = rows_ahead(h->out + query * out_row, out_row, queries, size, &rows->k);
+    rows->dout = rows_ahead(h->dout + query * out_row, out_row, queries, size, &rows->out);
+    rows->q = rows_ahead(h->q + query * row, row, queries, size, &rows->dout);
+    return rows->q;
+}
+
+/* `then` is what this thread will probably get next, or NULL: its first rows are asked for. */
+static void head_backward(const head_view *h, const head_view *then, float *scratch)
+{
+    const kernel_attention *a = h->of;
+    size_t block = keys_in_block(h->padded), panel = queries_in_strips(MOST_STRIPS, h->padded);
+    backward_memory memory = backward_memory_of(scratch);
+    for (size_t key = 0; key < a->steps; key += block) {
+        pairing of = {a->causal, key, smaller(a->steps - key, block), 0, a->steps};
+        size_t ready = 0;
+        for (size_t query = 0, queries; query < a->steps; query += queries) {
+            queries = smaller(a->steps - query, panel);
+            size_t end = query + queries, keys = keys_seen(&of, end);
+            if (keys == 0)
+                continue;
+            gather_keys(h, key, ready, keys, memory.keys, memory.values);
+            panel_pack(h, query, queries, &memory);
+            rows_needed rows;
+            tile_ahead next = {0};
+            if (end < a->steps)
+                next = panel_ahead(h, end, smaller(a->steps - end, panel), key + keys,
+                                   keys_seen(&of, end + panel) - keys, &rows);
+            else if (then && key + keys == a->steps)
+                next = panel_ahead(then, 0, smaller(a->steps, panel), 0, smaller(a->steps, a->causal ? panel : block),
+                                   &rows);
+            panel_backward(h, query, queries, key, keys, ready, &memory, &next);
+            ready = keys;
+        }
+    }
+}
+
+void FAST(attention_backward)(const kernel_run *run, const kernel_attention *a)
+{
+    if (a->size > MOST_SIZE) {
+        reference_attention_backward(run, a);
+        return;
+    }
+    if (a->size == 0)
+        return;
+    size_t heads = a->batch * a->heads, threads = (size_t)run->threads;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(run->threads) if (run->threads > 1 && heads > 1)
+    for (size_t i = 0; i < heads; i++) {
+        bool more = i + threads < heads;
+        head_view head = head_view_of(a, i), then = head_view_of(a, more ? i + threads : i);
+        head_backward(&head, more ? &then : NULL, fast_scratch(run, omp_get_thread_num()));
+    }
+}

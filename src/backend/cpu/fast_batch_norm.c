@@ -1,0 +1,316 @@
+/* Batch normalisation: channels spread over threads, each in blocks of values in a fixed order. A block is small enough
+ * to be read twice from the nearest cache: its mean first, then the squares around it, which loses no digits. Blocks
+ * are put together in double.
+ *
+ * Where the area is shorter than a vector, as it is behind a dense layer, panels of channels are spread instead. */
+#include "backend/cpu/fast_batch_panel.h"
+
+#define BLOCK 4096
+
+static float block_sum(const float *x, size_t count)
+{
+    fast_vector a = {0}, b = {0}, c = {0}, d = {0};
+    size_t i = 0;
+    for (; i + 4 * FAST_LANES <= count; i += 4 * FAST_LANES) {
+        a += fast_load(x + i);
+        b += fast_load(x + i + FAST_LANES);
+        c += fast_load(x + i + 2 * FAST_LANES);
+        d += fast_load(x + i + 3 * FAST_LANES);
+    }
+    for (; i + FAST_LANES <= count; i += FAST_LANES)
+        a += fast_load(x + i);
+    if (i < count)
+        b += fast_load_part(x + i, count - i);
+    return fast_sum_lanes((a + b) + (c + d));
+}
+
+static float block_squares(const float *x, size_t count, float mean)
+{
+    fast_vector a = {0}, b = {0}, centre = fast_repeat(mean), off;
+    size_t i = 0;
+    for (; i + 2 * FAST_LANES <= count; i += 2 * FAST_LANES) {
+        off = fast_load(x + i) - centre;
+        a += off * off;
+        off = fast_load(x + i + FAST_LANES) - centre;
+        b += off * off;
+    }
+    for (; i + FAST_LANES <= count; i += FAST_LANES) {
+        off = fast_load(x + i) - centre;
+        a += off * off;
+    }
+    if (i < count) {
+        off = fast_first(fast_load_part(x + i, count - i) - centre, count - i);
+        b += off * off;
+    }
+    return fast_sum_lanes(a + b);
+}
+
+/* Of some values: how many, their mean, the sum of squares around it. */
+typedef struct moments {
+    double count, mean, squares;
+} moments;
+
+static moments join(moments a, moments b)
+{
+    double count = a.count + b.count, apart = b.mean - a.mean;
+    return (moments){count, a.mean + apart * (b.count / count),
+                     a.squares + b.squares + apart * apart * (a.count * b.count / count)};
+}
+
+static moments channel_moments(size_t batch, size_t area, size_t distance, const float *x)
+{
+    moments all = {0, 0, 0};
+    for (size_t b = 0; b < batch; b++)
+        for (size_t i = 0; i < area; i += BLOCK) {
+            const float *from = x + b * distance + i;
+            size_t count = area - i < BLOCK ? area - i : BLOCK;
+            float mean = block_sum(from, count) / (float)count;
+            moments block = {(double)count, mean, block_squares(from, count, mean)};
+            all = join(all, block);
+        }
+    return all;
+}
+
+static void panel_moments(const panel *p, const float *x, moments *all)
+{
+    double sums[PANEL], means[PANEL], count = (double)p->batch * (double)p->area;
+    panel_sums(p, x, sums);
+    for (size_t c = 0; c < p->channels; c++) {
+        all[c] = (moments){count, panel_channel_sum(p, c, sums) / count, 0};
+        for (size_t i = 0; i < p->area; i++)
+            means[c * p->area + i] = all[c].mean;
+    }
+    panel_squares(p, x, means, sums);
+    for (size_t c = 0; c < p->channels; c++)
+        all[c].squares = panel_channel_sum(p, c, sums);
+}
+
+typedef struct statistics {
+    float epsilon, *means, *scales, momentum, *running_mean, *running_variance;
+} statistics;
+
+static void statistics_set(const statistics *to, size_t c, moments all)
+{
+    to->means[c] = (float)all.mean;
+    to->scales[c] = (float)(1 / sqrt(all.squares / all.count + (double)to->epsilon));
+    if (to->running_mean && to->running_variance) {
+        double unbiased = all.count > 1 ? all.squares / (all.count - 1) : 0;
+        to->running_mean[c] += to->momentum * ((float)all.mean - to->running_mean[c]);
+        to->running_variance[c] += to->momentum * ((float)unbiased - to->running_variance[c]);
+    }
+}
+
+void FAST(batch_statistics)(const kernel_run *run, size_t batch, size_t channels, size_t area, float epsilon,
+                            const float *x, float *means, float *scales, float momentum, float *running_mean,
+                            float *running_variance)
+{
+    if (batch == 0 || area == 0)
+        return;
+    const statistics to = {epsilon, means, scales, momentum, running_mean, running_variance};
+    int threads = fast_threads(run, batch * channels * area);
+    if (area < FAST_LANES) {
+#pragma omp parallel for num_threads(threads)
+        for (size_t first = 0; first < channels; first += panel_channels(area)) {
+            panel p = panel_of(first, batch, channels, area);
+            moments all[PANEL];
+            panel_moments(&p, x + first * area, all);
+            for (size_t c = 0; c < p.channels; c++)
+                statistics_set(&to, first + c, all[c]);
+        }
+        return;
+    }
+#pragma omp parallel for num_threads(threads)
+    for (size_t c = 0; c < channels; c++)
+        statistics_set(&to, c, channel_moments(batch, area, channels * area, x + c * area));
+}
+
+/* y = (x - mean) * factor + shift. */
+static void panel_normalize(const panel *p, const float *x, const float *means, const float *scales, const float *gain,
+                            const float *shift, float *y)
+{
+    float mean[PANEL], factor[PANEL], add[PANEL];
+    for (size_t i = 0; i < p->columns; i++) {
+        size_t c = p->first + i / p->area;
+        mean[i] = means[c];
+        factor[i] = scales[c] * gain[c];
+        add[i] = shift[c];
+    }
+    for (size_t b = 0; b < p->batch; b++, x += p->distance, y += p->distance) {
+#define STEP(LOAD, STORE, i, first) STORE(y + i, (LOAD(x + i) - LOAD(mean + i)) * LOAD(factor + i) + LOAD(add + i))
+        FAST_EACH(p->columns, STEP);
+#undef STEP
+    }
+}
+
+void FAST(batch_normalize)(const kernel_run *run, size_t batch, size_t channels, size_t area, const float *x,
+                           const float *means, const float *scales, const float *gain, const float *shift, float *y)
+{
+    if (area == 0)
+        return;
+    int threads = fast_threads(run, batch * channels * area);
+    if (area < FAST_LANES) {
+#pragma omp parallel for collapse(2) num_threads(threads)
+        for (size_t b = 0; b < batch; b += PANEL_ROWS)
+            for (size_t first = 0; first < channels; first += panel_channels(area)) {
+                size_t rows = batch - b < PANEL_ROWS ? batch - b : PANEL_ROWS, at = (b * channels + first) * area;
+                panel p = panel_of(first, rows, channels, area);
+                panel_normalize(&p, x + at, means, scales, gain, shift, y + at);
+            }
+        return;
+    }
+#pragma omp parallel for num_threads(threads)
+    for (size_t plane = 0; plane < batch * channels; plane++) {
+        size_t c = plane % channels;
+        const float *from = x + plane * area;
+        float *to = y + plane * area, mean = means[c], factor = scales[c] * gain[c], add = shift[c];
+#define STEP(LOAD, STORE, i, first) STORE(to + i, (LOAD(from + i) - mean) * factor + add)
+        FAST_EACH(area, STEP);
+#undef STEP
+    }
+}
+
+/* The sums of dy, and of dy times x around its mean. */
+typedef struct slopes {
+    double sum, along;
+} slopes;
+
+static slopes channel_slopes(size_t batch, size_t area, size_t distance, const float *x, const float *dy, float mean)
+{
+    slopes all = {0, 0};
+    for (size_t b = 0; b < batch; b++)
+        for (size_t begin = 0; begin < area; begin += BLOCK) {
+            const float *from = x + b * distance + begin, *by = dy + b * distance + begin;
+            size_t count = area - begin < BLOCK ? area - begin : BLOCK, i = 0;
+            fast_vector sum_a = {0}, sum_b = {0}, along_a = {0}, along_b = {0}, d;
+            for (; i + 2 * FAST_LANES <= count; i += 2 * FAST_LANES) {
+                d = fast_load(by + i);
+                sum_a += d;
+                along_a += d * (fast_load(from + i) - mean);
+                d = fast_load(by + i + FAST_LANES);
+                sum_b += d;
+                along_b += d * (fast_load(from + i + FAST_LANES) - mean);
+            }
+            for (; i + FAST_LANES <= count; i += FAST_LANES) {
+                d = fast_load(by + i);
+                sum_a += d;
+                along_a += d * (fast_load(from + i) - mean);
+            }
+            if (i < count) {
+                d = fast_load_part(by + i, count - i);
+                sum_b += d;
+                along_b += d * (fast_load_part(from + i, count - i) - mean);
+            }
+            all.sum += (double)fast_sum_lanes(sum_a + sum_b);
+            all.along += (double)fast_sum_lanes(along_a + along_b);
+        }
+    return all;
+}
+
+/* What a channel's gradient is made of: dx (+)= factor * dy + slope * (x - mean) + constant. */
+typedef struct gradient {
+    float mean, factor, slope, constant;
+} gradient;
+
+static void channel_gradient(size_t batch, size_t area, size_t distance, const float *x, const float *dy, gradient g,
+                             float *dx, bool accumulate)
+{
+    for (size_t b = 0; b < batch; b++) {
+        const float *from = x + b * distance, *by = dy + b * distance;
+        float *to = dx + b * distance;
+#define VALUE(LOAD, i)             (LOAD(by + i) * g.factor + ((LOAD(from + i) - g.mean) * g.slope + g.constant))
+#define SET(LOAD, STORE, i, first) STORE(to + i, VALUE(LOAD, i))
+#define ADD(LOAD, STORE, i, first) STORE(to + i, LOAD(to + i) + VALUE(LOAD, i))
+        if (accumulate)
+            FAST_EACH(area, ADD);
+        else
+            FAST_EACH(area, SET);
+#undef VALUE
+#undef SET
+#undef ADD
+    }
+}
+
+static void panel_gradient(const panel *p, const float *x, const float *dy, const gradient *of_channels, float *dx,
+                           bool accumulate)
+{
+    float mean[PANEL], factor[PANEL], slope[PANEL], constant[PANEL];
+    for (size_t i = 0; i < p->columns; i++) {
+        gradient g = of_channels[i / p->area];
+        mean[i] = g.mean;
+        factor[i] = g.factor;
+        slope[i] = g.slope;
+        constant[i] = g.constant;
+    }
+    for (size_t b = 0; b < p->batch; b++, x += p->distance, dy += p->distance, dx += p->distance) {
+#define VALUE(LOAD, i) \
+    (LOAD(dy + i) * LOAD(factor + i) + ((LOAD(x + i) - LOAD(mean + i)) * LOAD(slope + i) + LOAD(constant + i)))
+#define SET(LOAD, STORE, i, first) STORE(dx + i, VALUE(LOAD, i))
+#define ADD(LOAD, STORE, i, first) STORE(dx + i, LOAD(dx + i) + VALUE(LOAD, i))
+        if (accumulate)
+            FAST_EACH(p->columns, ADD);
+        else
+            FAST_EACH(p->columns, SET);
+#undef VALUE
+#undef SET
+#undef ADD
+    }
+}
+
+typedef struct parameters {
+    const float *means, *scales, *gain;
+    float *dgain, *dshift;
+    bool accumulate;
+} parameters;
+
+static gradient parameters_set(const parameters *of, size_t c, slopes all, double count)
+{
+    double scale = (double)of->scales[c], factor = (double)of->gain[c] * scale;
+    of->dgain[c] = (of->accumulate ? of->dgain[c] : 0) + (float)(all.along * scale);
+    of->dshift[c] = (of->accumulate ? of->dshift[c] : 0) + (float)all.sum;
+    return (gradient){of->means[c], (float)factor, (float)(-factor * scale * scale * all.along / count),
+                      (float)(-factor * all.sum / count)};
+}
+
+static void panel_backward(const panel *p, const parameters *of, const float *x, const float *dy, float *dx,
+                           bool accumulate)
+{
+    double sums[PANEL], alongs[PANEL], count = (double)p->batch * (double)p->area;
+    float mean[PANEL];
+    gradient all[PANEL];
+    for (size_t i = 0; i < p->columns; i++)
+        mean[i] = of->means[p->first + i / p->area];
+    panel_slopes(p, x, dy, mean, sums, alongs);
+    for (size_t c = 0; c < p->channels; c++) {
+        slopes both = {panel_channel_sum(p, c, sums), panel_channel_sum(p, c, alongs)};
+        all[c] = parameters_set(of, p->first + c, both, count);
+    }
+    if (dx)
+        panel_gradient(p, x, dy, all, dx, accumulate);
+}
+
+void FAST(batch_normalize_backward)(const kernel_run *run, size_t batch, size_t channels, size_t area, const float *x,
+                                    const float *means, const float *scales, const float *gain, const float *dy,
+                                    float *dx, bool accumulate, float *dgain, float *dshift, bool accumulate_parameters)
+{
+    if (batch == 0 || area == 0)
+        return;
+    const parameters of = {means, scales, gain, dgain, dshift, accumulate_parameters};
+    int threads = fast_threads(run, batch * channels * area);
+    if (area < FAST_LANES) {
+#pragma omp parallel for num_threads(threads)
+        for (size_t first = 0; first < channels; first += panel_channels(area)) {
+            size_t at = first * area;
+            panel p = panel_of(first, batch, channels, area);
+            panel_backward(&p, &of, x + at, dy + at, dx ? dx + at : dx, accumulate);
+        }
+        return;
+    }
+#pragma omp parallel for num_threads(threads)
+    for (size_t c = 0; c < channels; c++) {
+        size_t distance = channels * area, at = c * area;
+        slopes all = channel_slopes(batch, area, distance, x + at, dy + at, means[c]);
+        gradient g = parameters_set(&of, c, all, (double)batch * (double)area);
+        if (dx)
+            channel_gradient(batch, area, distance, x + at, dy + at, g, dx + at, accumulate);
+    }
+}

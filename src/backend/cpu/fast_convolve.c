@@ -1,0 +1,351 @@
+/* Convolution and its gradient to the input: one or several products over flat images. */
+#include "backend/cpu/fast_convolve_flat.h"
+#include "backend/cpu/fast_math.h"
+#include "backend/cpu/reference.h"
+#include "backend/cpu/window.h"
+
+#include <omp.h>
+
+/* Outputs of a piece, about, for vectors of places and of channels: what it works on stays in the nearer caches. */
+#define PLACES_LENGTH   2048
+#define CHANNELS_LENGTH 512
+
+/* ---- vectors of places ---- */
+
+/* What the rows of outputs of a piece are made from. */
+typedef struct place_factors {
+    const float *weight; /* of all rows for each tap in turn */
+    const float *bias;   /* of each row, or NULL */
+    size_t count;        /* of taps, each with its offset in the planes */
+    const int32_t *offsets;
+    const float *planes;
+    const int32_t *places; /* where vectors of outputs are wanted */
+    size_t vectors;
+    size_t length; /* of a row of outputs */
+} place_factors;
+
+/* `rows` x `vectors` outputs at once: out[r] = bias[r] + the sum over k of weight[k][r] * the vector at offset k. */
+FAST_INLINE void tile(size_t rows, size_t vectors, const place_factors *f, const int32_t *places, float *out)
+{
+    fast_vector sum[TILE_ROWS][3];
+    size_t at[3], count = f->count;
+    const float *weight = f->weight, *planes = f->planes;
+    const int32_t *offsets = f->offsets;
+#pragma GCC unroll 3
+    for (size_t v = 0; v < vectors; v++)
+        at[v] = (size_t)places[v];
+#pragma GCC unroll 8
+    for (size_t r = 0; r < rows; r++)
+#pragma GCC unroll 3
+        for (size_t v = 0; v < vectors; v++)
+            sum[r][v] = fast_repeat(f->bias ? f->bias[r] : 0);
+    for (size_t k = 0; k < count; k++) {
+        const float *from = planes + offsets[k];
+        fast_vector x[3];
+#pragma GCC unroll 3
+        for (size_t v = 0; v < vectors; v++)
+            x[v] = fast_load(from + at[v]);
+#pragma GCC unroll 8
+        for (size_t r = 0; r < rows; r++) {
+            fast_vector w = fast_repeat(weight[k * rows + r]);
+#pragma GCC unroll 3
+            for (size_t v = 0; v < vectors; v++)
+                sum[r][v] += w * x[v];
+        }
+    }
+#pragma GCC unroll 8
+    for (size_t r = 0; r < rows; r++)
+#pragma GCC unroll 3
+        for (size_t v = 0; v < vectors; v++)
+            fast_store(out + r * f->length + at[v], sum[r][v]);
+}
+
+FAST_INLINE void fill_rows(size_t rows, const place_factors *f, float *out)
+{
+    size_t v = 0;
+    for (; v + 3 <= f->vectors; v += 3)
+        tile(rows, 3, f, f->places + v, out);
+    if (v + 2 <= f->vectors)
+        tile(rows, 2, f, f->places + v, out);
+    else if (v < f->vectors)
+        tile(rows, 1, f, f->places + v, out);
+}
+
+/* Rows of outputs for as many output channels. */
+typedef void fill_function(const place_factors *factors, float *out);
+#define FILL(rows)                                                        \
+    FAST_ALONE void fill_##rows(const place_factors *factors, float *out) \
+    {                                                                     \
+        fill_rows(rows, factors, out);                                    \
+    }
+FILL(1)
+FILL(2)
+FILL(4)
+#if TILE_ROWS == 8
+FILL(8)
+#endif
+
+/* The largest of the functions above for `left` rows. */
+static fill_function *fill_for(size_t left, size_t *rows)
+{
+#if TILE_ROWS == 8
+    if (left >= 8)
+        return *rows = 8, fill_8;
+#endif
+    if (left >= 4)
+        return *rows = 4, fill_4;
+    if (left >= 2)
+        return *rows = 2, fill_2;
+    return *rows = 1, fill_1;
+}
+
+/* A convolution as the product of weights, outputs x (channels, taps), and the source. Outputs stand together in
+ * panels, as many as panel_rows() says; in a panel, the weights of all its outputs for the first tap come first. */
+typedef struct flat_product {
+    flat_shape shape;
+    const float *source, *weight, *bias;
+    size_t outputs;
+    flat_target target; /* of output channel 0 */
+    size_t channel;     /* from one output channel to the next */
+} flat_product;
+
+static void places_piece(const flat_product *product, const flat_cut *cut, const flat_piece *piece,
+                         flat_scratch scratch)
+{
+    const flat_shape *shape = &piece->shape;
+    size_t taps = shape->high.taps * shape->wide.taps, weight_row = shape->channels * taps;
+    FAST(flat_offsets)(shape, cut->channels, scratch.offsets);
+    FAST(flat_places)(shape, scratch.places);
+    for (size_t c = 0; c < shape->channels; c += cut->channels) {
+        size_t count = shape->channels - c < cut->channels ? shape->channels - c : cut->channels, rows;
+        FAST(flat_load)(piece, product->source, c, count, scratch.planes);
+        for (size_t m = 0; m < product->outputs; m += rows) {
+            fill_function *fill = fill_for(product->outputs - m, &rows);
+            place_factors factors = {.weight = product->weight + m * weight_row + c * taps * rows,
+                                     .bias = product->bias && c == 0 ? product->bias + m : NULL,
+                                     .count = count * taps,
+                                     .offsets = scratch.offsets,
+                                     .planes = scratch.planes,
+                                     .places = scratch.places,
+                                     .vectors = shape->vectors,
+                                     .length = shape->length};
+            fill(&factors, scratch.rows);
+            for (size_t r = 0; r < rows; r++) {
+                flat_target target = product->target;
+                target.to += (m + r) * product->channel;
+                target.add |= c > 0;
+                FAST(flat_store)(piece, scratch.rows + r * shape->length, &target);
+            }
+        }
+    }
+}
+
+/* ---- vectors of output channels ---- */
+
+/* Places between narrow rows and small images would be many. Vectors of channels lose none of their lanes there; but
+ * channels must fill them, and results must be turned, which pays where taps are many. The last: a piece of 64 outputs
+ * fits the scratch. */
+static bool by_channel(const flat_product *product)
+{
+    const flat_shape *shape = &product->shape;
+    return shape->wide.outputs < 16 && product->outputs % FAST_LANES == 0 &&
+           shape->channels * shape->high.taps * shape->wide.taps >= 128 &&
+           (product->outputs + FAST_LANES) * 64 <= FLAT_ROWS;
+}
+
+static void channels_piece(const flat_product *product, const flat_cut *cut, const flat_piece *piece,
+                           flat_scratch scratch)
+{
+    const flat_shape *shape = &piece->shape;
+    size_t taps = shape->high.taps * shape->wide.taps, weight_row = shape->channels * taps;
+    size_t outputs = shape->images * shape->high.outputs * shape->wide.outputs, all = product->outputs / FAST_LANES;
+    float *turned = scratch.rows + product->outputs * outputs; /* FAST_LANES rows */
+    flat_piece dense = *piece;
+    dense.shape.high.pitch = shape->high.outputs;
+    dense.shape.wide.pitch = shape->wide.outputs;
+    FAST(flat_offsets)(shape, cut->channels, scratch.offsets);
+    FAST(flat_outputs)(shape, scratch.places);
+    for (size_t c = 0, count; c < shape->channels; c += count) {
+        count = smaller(shape->channels - c, cut->channels);
+        FAST(flat_load)(piece, product->source, c, count, scratch.planes);
+        for (size_t v = 0, vectors; v < all; v += vectors) {
+            vectors = panel_vectors(all - v);
+            size_t m = v * FAST_LANES, width = vectors * FAST_LANES;
+            float *rows = scratch.rows + m * outputs;
+            for (size_t i = 0; i < outputs * vectors && c == 0; i++)
+                fast_store(rows + i * FAST_LANES,
+                           product->bias ? fast_load(product->bias + m + i % vectors * FAST_LANES) : (fast_vector){0});
+            flat_factors factors = {.planes = scratch.planes,
+                                    .rows = outputs,
+                                    .depth = count * taps,
+                                    .columns = width,
+                                    .places = scratch.places,
+                                    .steps = scratch.offsets,
+                                    .panel = product->weight + m * weight_row + c * taps * width,
+                                    .to = rows,
+                                    .to_row = width};
+            FAST(flat_multiply)(&factors);
+            for (size_t i = 0; i < width && c + count == shape->channels; i++) {
+                flat_target target = product->target;
+                target.to += (m + i) * product->channel;
+                if (i % FAST_LANES == 0)
+                    pack_panel(&(pack_source){rows + i, width, FAST_LANES, outputs, true}, turned);
+                FAST(flat_store)(&dense, turned + i % FAST_LANES * round_up(outputs, FAST_LANES), &target);
+            }
+        }
+    }
+}
+
+/* ---- both ---- */
+
+/* Outputs of the panel that begins with output m. */
+static size_t panel_rows(const flat_product *product, size_t m)
+{
+    size_t left = product->outputs - m, rows;
+    if (by_channel(product))
+        return FAST_LANES * panel_vectors(left / FAST_LANES);
+    fill_for(left, &rows);
+    return rows;
+}
+
+/* Where weights are taken from: that of output m, channel c and tap (y, x) lies at a sum of steps from the first. */
+typedef struct weight_steps {
+    const float *first;
+    ptrdiff_t output, channel, high, wide;
+} weight_steps;
+
+static void pack_weights(const kernel_run *run, const flat_product *product, weight_steps from, float *packed)
+{
+    const flat_shape *shape = &product->shape;
+    size_t taps = shape->high.taps * shape->wide.taps, row = shape->channels * taps;
+    int threads = fast_threads(run, product->outputs * row);
+#pragma omp parallel for num_threads(threads)
+    for (size_t c = 0; c < shape->channels; c++)
+        for (size_t m = 0, rows; m < product->outputs; m += rows) {
+            rows = panel_rows(product, m);
+            float *to = packed + m * row + c * taps * rows;
+            const float *panel = from.first + (ptrdiff_t)m * from.output + (ptrdiff_t)c * from.channel;
+            for (size_t y = 0; y < shape->high.taps; y++)
+                for (size_t x = 0; x < shape->wide.taps; x++)
+                    for (size_t r = 0; r < rows; r++)
+                        *to++ = panel[(ptrdiff_t)r * from.output + (ptrdiff_t)y * from.high + (ptrdiff_t)x * from.wide];
+        }
+}
+
+static size_t piece_length(const flat_product *product)
+{
+    if (!by_channel(product))
+        return PLACES_LENGTH;
+    return smaller(CHANNELS_LENGTH, FLAT_ROWS / (product->outputs + FAST_LANES) / FAST_LANES * FAST_LANES);
+}
+
+static bool product_fits(const flat_product *product, size_t batch)
+{
+    flat_cut cut;
+    return FAST(flat_cut_make)(&product->shape, batch, 1, piece_length(product), &cut);
+}
+
+static void product_run(const kernel_run *run, const flat_product *product, size_t batch)
+{
+    const flat_shape *shape = &product->shape;
+    size_t taps = shape->channels * shape->high.taps * shape->wide.taps;
+    size_t values = batch * product->outputs * shape->high.outputs * shape->wide.outputs;
+    int threads = fast_threads(run, values * taps / 16); /* a value of other kernels takes about as long as 16 taps */
+    size_t images = batch / (4 * (size_t)threads);       /* of a piece, if they are small: there must be work for all */
+    bool channels = by_channel(product);
+    flat_cut cut;
+    FAST(flat_cut_make)(shape, batch, images, piece_length(product), &cut);
+    size_t pieces = FAST(flat_cut_count)(shape, batch, &cut);
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
+    for (size_t i = 0; i < pieces; i++) {
+        flat_piece piece = FAST(flat_cut_piece)(shape, batch, &cut, i);
+        (channels ? channels_piece : places_piece)(product, &cut, &piece, flat_scratch_of(run, omp_get_thread_num()));
+    }
+}
+
+void FAST(convolve)(const kernel_run *run, const kernel_window *w, const float *x, const float *weight,
+                    const float *bias, float *y, float *workspace)
+{
+    size_t area = w->out_h * w->out_w;
+    if (w->batch == 0 || w->out_channels == 0 || area == 0)
+        return;
+    flat_product product = {
+        .shape = {.high = {w->in_h, -(ptrdiff_t)w->pad_h, w->stride_h, w->kernel_h, w->out_h, 0},
+                  .wide = {w->in_w, -(ptrdiff_t)w->pad_w, w->stride_w, w->kernel_w, w->out_w, 0},
+                  .channels = w->in_channels},
+        .source = x,
+        .weight = workspace,
+        .bias = bias,
+        .outputs = w->out_channels,
+        .target = {y, w->out_channels * area, w->out_w, 1, false},
+        .channel = area,
+    };
+    if (window_weights(w) == 0 || !product_fits(&product, w->batch)) {
+        reference_convolve(run, w, x, weight, bias, y, workspace);
+        return;
+    }
+    ptrdiff_t kernel = (ptrdiff_t)(w->kernel_h * w->kernel_w);
+    weight_steps from = {weight, (ptrdiff_t)w->in_channels * kernel, kernel, (ptrdiff_t)w->kernel_w, 1};
+    pack_weights(run, &product, from, workspace);
+    product_run(run, &product, w->batch);
+}
+
+/* One phase of the input along one axis: the places phase, phase + stride, ... of the padded input. Only the taps
+ * phase, phase + stride, ... reach them; backwards, they run over neighbours in the output. `begin` is the first such
+ * place inside the input. */
+static flat_axis phase_axis(size_t phase, size_t in, size_t out, size_t kernel, size_t stride, size_t pad,
+                            size_t *begin)
+{
+    size_t skipped = phase < pad ? (pad - phase + stride - 1) / stride : 0;
+    *begin = phase + skipped * stride - pad;
+    size_t taps = phase < kernel ? (kernel - phase + stride - 1) / stride : 0;
+    size_t outputs = *begin < in ? (in - *begin + stride - 1) / stride : 0;
+    return (flat_axis){out, (ptrdiff_t)skipped - ((ptrdiff_t)taps - 1), 1, taps, outputs, 0};
+}
+
+/* The weights of a phase: channels of the input are the outputs now, and the taps run backwards. */
+static weight_steps phase_weights(const kernel_window *w, const float *weight, size_t phase_h, size_t phase_w,
+                                  size_t taps_h, size_t taps_w)
+{
+    size_t last_h = phase_h + (taps_h - 1) * w->stride_h, last_w = phase_w + (taps_w - 1) * w->stride_w;
+    ptrdiff_t kernel = (ptrdiff_t)(w->kernel_h * w->kernel_w);
+    return (weight_steps){weight + last_h * w->kernel_w + last_w, kernel, (ptrdiff_t)w->in_channels * kernel,
+                          -(ptrdiff_t)(w->stride_h * w->kernel_w), -(ptrdiff_t)w->stride_w};
+}
+
+void FAST(convolve_backward_input)(const kernel_run *run, const kernel_window *w, const float *weight, const float *dy,
+                                   float *dx, bool accumulate, float *workspace)
+{
+    size_t area = w->in_h * w->in_w, values = w->batch * w->in_channels * area;
+    if (values == 0)
+        return;
+    /* A phase is no larger than the whole kernel at stride 1: if that fits, all do. */
+    flat_product product = {
+        .shape = {.high = {w->out_h, 0, 1, w->kernel_h, w->in_h, 0},
+                  .wide = {w->out_w, 0, 1, w->kernel_w, w->in_w, 0},
+                  .channels = w->out_channels},
+        .source = dy,
+        .weight = workspace,
+        .outputs = w->in_channels,
+        .channel = area,
+    };
+    if (window_weights(w) == 0 || !product_fits(&product, w->batch)) {
+        reference_convolve_backward_input(run, w, weight, dy, dx, accumulate, workspace);
+        return;
+    }
+    if (!accumulate && (w->kernel_h < w->stride_h || w->kernel_w < w->stride_w))
+        memset(dx, 0, values * sizeof *dx); /* no tap reaches some of it */
+    for (size_t phase_h = 0; phase_h < w->stride_h && phase_h < w->kernel_h; phase_h++)
+        for (size_t phase_w = 0; phase_w < w->stride_w && phase_w < w->kernel_w; phase_w++) {
+            size_t top, left;
+            flat_axis *high = &product.shape.high, *wide = &product.shape.wide;
+            *high = phase_axis(phase_h, w->in_h, w->out_h, w->kernel_h, w->stride_h, w->pad_h, &top);
+            *wide = phase_axis(phase_w, w->in_w, w->out_w, w->kernel_w, w->stride_w, w->pad_w, &left);
+            if (high->outputs == 0 || wide->outputs == 0)
+                continue;
+            pack_weights(run, &product, phase_weights(w, weight, phase_h, phase_w, high->taps, wide->taps), workspace);
+            product.target = (flat_target){dx + top * w->in_w + left, w->in_channels * area, w->stride_h * w->in_w,
+                                           w->stride_w, accumulate};
+            product_run(run, &product, w->batch);
+        }
+}

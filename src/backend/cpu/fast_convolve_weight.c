@@ -1,0 +1,166 @@
+/* The gradient of a convolution's weights: for each tap and output channel, the sum over all places of the shifted source
+ * times the outputs' gradient. Vectors hold output channels, which are never cut by the end of a row or of an image: the
+ * outputs' gradient is turned for it beforehand, and the sums, a row for each tap, are turned at the end. */
+#include "backend/cpu/fast_convolve_flat.h"
+#include "backend/cpu/reference.h"
+#include "backend/cpu/window.h"
+
+#include <omp.h>
+
+/* Outputs of a piece, about: their gradients for a tile's channels stay in the nearest caches while all taps are met. */
+#define PIECE_LENGTH 512
+
+/* The gradients of output channels first .. first + count - 1 over some images. */
+typedef struct weight_block {
+    const kernel_window *window;
+    const float *x, *dy; /* of the first of the images */
+    size_t images;
+    size_t first, count;    /* output channels */
+    float *dweight, *dbias; /* of the first of them: rows for each tap, and one row */
+} weight_block;
+
+static flat_shape window_shape(const kernel_window *w)
+{
+    return (flat_shape){.high = {w->in_h, -(ptrdiff_t)w->pad_h, w->stride_h, w->kernel_h, w->out_h, 0},
+                        .wide = {w->in_w, -(ptrdiff_t)w->pad_w, w->stride_w, w->kernel_w, w->out_w, 0},
+                        .channels = w->in_channels};
+}
+
+/* Turns the outputs' gradients of a piece for `count` channels: a row of whole vectors for each output. */
+static void turn_outputs(const weight_block *block, const flat_piece *piece, size_t first, size_t count, float *to)
+{
+    const kernel_window *w = block->window;
+    size_t area = w->out_h * w->out_w, rows = piece->shape.high.outputs, columns = piece->shape.wide.outputs;
+    if (columns == w->out_w) {
+        columns *= rows;
+        rows = 1;
+    }
+    for (size_t i = 0; i < piece->shape.images; i++)
+        for (size_t y = 0; y < rows; y++, to += columns * round_up(count, FAST_LANES)) {
+            const float *from = block->dy + ((piece->image + i) * w->out_channels + first) * area +
+                                (piece->row + y) * w->out_w + piece->column;
+            pack_panel(&(pack_source){from, area, columns, count, true}, to);
+        }
+}
+
+static void add_piece(const weight_block *block, const flat_piece *piece, size_t channels, flat_scratch scratch)
+{
+    const kernel_window *w = block->window;
+    size_t outputs = piece->shape.images * piece->shape.high.outputs * piece->shape.wide.outputs;
+    size_t taps = w->kernel_h * w->kernel_w, all = round_up(block->count, FAST_LANES) / FAST_LANES;
+    FAST(flat_offsets)(&piece->shape, channels, scratch.offsets);
+    FAST(flat_outputs)(&piece->shape, scratch.places);
+    for (size_t c = 0; c < w->in_channels; c += channels) {
+        size_t count = smaller(w->in_channels - c, channels) * taps;
+        FAST(flat_load)(piece, block->x, c, count / taps, scratch.planes);
+        for (size_t v = 0, vectors; v < all; v += vectors) {
+            size_t at = v * FAST_LANES;
+            vectors = panel_vectors(all - v);
+            flat_factors factors = {.planes = scratch.planes,
+                                    .rows = count,
+                                    .places = scratch.offsets,
+                                    .depth = outputs,
+                                    .steps = scratch.places,
+                                    .panel = scratch.rows + at * outputs,
+                                    .columns = smaller(block->count - at, vectors * FAST_LANES),
+                                    .to = block->dweight + c * taps * w->out_channels + at,
+                                    .to_row = w->out_channels};
+            if (c == 0) {
+                float *dy = scratch.rows + at * outputs;
+                turn_outputs(block, piece, block->first + at, factors.columns, dy);
+                for (size_t i = 0; i < vectors; i++) {
+                    fast_vector sum = {0};
+                    for (size_t o = 0; o < outputs; o++)
+                        sum += fast_load(dy + (o * vectors + i) * FAST_LANES);
+                    flat_add(sum, block->dbias + at + i * FAST_LANES, factors.columns - i * FAST_LANES);
+                }
+            }
+            FAST(flat_multiply)(&factors);
+        }
+    }
+}
+
+static void add_block(const weight_block *block, flat_scratch scratch)
+{
+    const kernel_window *w = block->window;
+    flat_shape shape = window_shape(w);
+    flat_cut cut;
+    FAST(flat_cut_make)(&shape, block->images, block->images, PIECE_LENGTH, &cut);
+    for (size_t t = 0; t < w->in_channels * w->kernel_h * w->kernel_w; t++)
+        memset(block->dweight + t * w->out_channels, 0, block->count * sizeof(float));
+    memset(block->dbias, 0, block->count * sizeof(float));
+    size_t pieces = FAST(flat_cut_count)(&shape, block->images, &cut);
+    for (size_t i = 0; i < pieces; i++) {
+        flat_piece piece = FAST(flat_cut_piece)(&shape, block->images, &cut, i);
+        add_piece(block, &piece, cut.channels, scratch);
+    }
+}
+
+/* to[c][r] (+)= the sum over the groups of partial[r][c], in their order; the groups lie `distance` apart. */
+static void add_groups(const kernel_run *run, size_t rows, size_t columns, size_t groups, size_t distance,
+                       const float *partial, float *to, bool accumulate)
+{
+    int threads = fast_threads(run, rows * columns * groups);
+#pragma omp parallel for num_threads(threads)
+    for (size_t r = 0; r < rows; r += FAST_LANES)
+        for (size_t c = 0; c < columns; c += FAST_LANES) {
+            size_t high = smaller(rows - r, FAST_LANES), wide = smaller(columns - c, FAST_LANES);
+            fast_vector sum[FAST_LANES] = {0};
+            for (size_t g = 0; g < groups; g++) {
+                fast_vector next[FAST_LANES];
+                block_load(partial + g * distance + r * columns + c, columns, high, wide, next);
+                UNROLLED (i, FAST_LANES)
+                    sum[i] += next[i];
+            }
+            block_transpose(sum);
+            for (size_t i = 0; i < wide; i++) {
+                float *row = to + (c + i) * rows + r;
+                if (accumulate)
+                    flat_add(sum[i], row, high);
+                else if (high == FAST_LANES)
+                    fast_store(row, sum[i]);
+                else
+                    fast_store_part(row, sum[i], high);
+            }
+        }
+}
+
+void FAST(convolve_backward_weight)(const kernel_run *run, const kernel_window *w, const float *x, const float *dy,
+                                    float *dweight, float *dbias, bool accumulate, float *workspace)
+{
+    size_t groups = window_groups(w), weights = window_weights(w), partial = weights + w->out_channels;
+    size_t in = w->in_channels * w->in_h * w->in_w, out = w->out_channels * w->out_h * w->out_w;
+    size_t taps = w->out_channels ? weights / w->out_channels : 0;
+    flat_shape shape = window_shape(w);
+    flat_cut cut;
+    if (w->batch == 0 || in == 0 || out == 0 || taps == 0 ||
+        !FAST(flat_cut_make)(&shape, w->batch, w->batch, PIECE_LENGTH, &cut)) {
+        reference_convolve_backward_weight(run, w, x, dy, dweight, dbias, accumulate, workspace);
+        return;
+    }
+    /* Few blocks, as each loads the source anew, but work for all threads. */
+    int threads = fast_threads(run, w->batch * out * taps / 16);
+    size_t team = (size_t)threads, blocks = groups % team == 0 || groups >= 4 * team ? 1 : team;
+    size_t count = round_up((w->out_channels + blocks - 1) / blocks, FAST_LANES);
+    count = smaller(count, FLAT_ROWS / cut.most_length / FAST_LANES * FAST_LANES);
+    blocks = (w->out_channels + count - 1) / count;
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
+    for (size_t i = 0; i < groups * blocks; i++) {
+        size_t group = i / blocks, first = i % blocks * count;
+        size_t begin = group * w->batch / groups, end = (group + 1) * w->batch / groups;
+        weight_block block = {
+            .window = w,
+            .x = x + begin * in,
+            .dy = dy + begin * out,
+            .images = end - begin,
+            .first = first,
+            .count = smaller(w->out_channels - first, count),
+            .dweight = workspace + group * partial + first,
+            .dbias = workspace + group * partial + weights + first,
+        };
+        add_block(&block, flat_scratch_of(run, omp_get_thread_num()));
+    }
+    add_groups(run, taps, w->out_channels, groups, partial, workspace, dweight, accumulate);
+    if (dbias)
+        add_groups(run, 1, w->out_channels, groups, partial, workspace + weights, dbias, accumulate);
+}

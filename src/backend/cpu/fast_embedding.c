@@ -1,0 +1,35 @@
+#include "backend/cpu/fast_math.h"
+
+void FAST(gather)(const kernel_run *run, size_t rows, size_t width, const int32_t *ids, const float *table, float *y)
+{
+#pragma omp parallel for num_threads(fast_threads(run, rows *width)) schedule(static)
+    for (size_t row = 0; row < rows; row++)
+        memcpy(y + row * width, table + (size_t)ids[row] * width, width * sizeof *y);
+}
+
+/* Every thread owns a range of the columns and goes through all rows in order: no two write the same value, and where
+ * the columns are cut does not change the order of any sum. */
+void FAST(gather_backward)(const kernel_run *run, size_t rows, size_t width, size_t entries, const int32_t *ids,
+                           const float *dy, float *dtable, bool accumulate)
+{
+    enum { LINE = 16 }; /* values of a cache line, which two threads should not share */
+    size_t lines = (width + LINE - 1) / LINE;
+    int shares = fast_threads(run, rows * width + entries * width);
+#pragma omp parallel for num_threads(shares) schedule(static)
+    for (int share = 0; share < shares; share++) {
+        size_t first = fast_cut(lines, (size_t)shares, (size_t)share) * LINE;
+        size_t last = fast_cut(lines, (size_t)shares, (size_t)share + 1) * LINE;
+        size_t columns = (last < width ? last : width) - first;
+        if (first >= width || !columns)
+            continue;
+        for (size_t entry = 0; !accumulate && entry < entries; entry++)
+            memset(dtable + entry * width + first, 0, columns * sizeof *dtable);
+        for (size_t row = 0; row < rows; row++) {
+            const float *from = dy + row * width + first;
+            float *to = dtable + (size_t)ids[row] * width + first;
+#define STEP(LOAD, STORE, i, FIRST) STORE(to + i, LOAD(to + i) + LOAD(from + i))
+            FAST_EACH(columns, STEP);
+#undef STEP
+        }
+    }
+}

@@ -1,0 +1,87 @@
+#include "backend/cpu/fast_row.h"
+
+/* The loss of one row. The gradient is made in the place of the exponentials while the row is in cache. */
+static double cross_entropy_row(size_t columns, const float *logits, int32_t label, float factor, float *gradient)
+{
+    if (label < 0) {
+        if (gradient)
+            memset(gradient, 0, columns * sizeof *gradient);
+        return 0;
+    }
+    float largest = fast_row_max(columns, logits);
+    double height = (double)logits[label] - (double)largest; /* read before the gradient may overwrite it */
+    float sum = fast_row_exp(columns, logits, largest, gradient);
+    if (gradient) {
+        fast_row_scale(columns, factor / sum, gradient);
+        gradient[label] -= factor;
+    }
+    return log((double)sum) - height;
+}
+
+double FAST(cross_entropy)(const kernel_run *run, size_t rows, size_t columns, const float *logits,
+                           const int32_t *labels, float factor, float *gradient)
+{
+    double *losses = (double *)run->scratch, loss = 0;
+    size_t parts = fast_parts(rows, 1);
+#pragma omp parallel for num_threads(fast_threads(run, rows *columns)) schedule(static)
+    for (size_t part = 0; part < parts; part++) {
+        double sum = 0;
+        for (size_t row = fast_cut(rows, parts, part); row < fast_cut(rows, parts, part + 1); row++)
+            sum += cross_entropy_row(columns, logits + row * columns, labels[row], factor,
+                                     gradient ? gradient + row * columns : NULL);
+        losses[part] = sum;
+    }
+    for (size_t part = 0; part < parts; part++)
+        loss += losses[part];
+    return loss;
+}
+
+static double squared_differences(size_t count, const float *x, const float *target)
+{
+    enum { SUMS = 16 };
+    double sums[SUMS] = {0}, sum = 0;
+    size_t i = 0;
+    for (; i + SUMS <= count; i += SUMS)
+        for (size_t k = 0; k < SUMS; k++) {
+            double difference = (double)x[i + k] - (double)target[i + k];
+            sums[k] += difference * difference;
+        }
+    for (size_t k = 0; i < count; i++, k++) {
+        double difference = (double)x[i] - (double)target[i];
+        sums[k] += difference * difference;
+    }
+    for (size_t k = 0; k < SUMS; k++)
+        sum += sums[k];
+    return sum;
+}
+
+static void difference_block(size_t count, const float *x, const float *target, float factor, float *dx,
+                             bool accumulate)
+{
+    if (accumulate) {
+#define STEP(LOAD, STORE, i, FIRST) STORE(dx + i, (LOAD(x + i) - LOAD(target + i)) * factor + LOAD(dx + i))
+        FAST_EACH(count, STEP);
+#undef STEP
+    } else {
+#define STEP(LOAD, STORE, i, FIRST) STORE(dx + i, (LOAD(x + i) - LOAD(target + i)) * factor)
+        FAST_EACH(count, STEP);
+#undef STEP
+    }
+}
+
+double FAST(squared_error)(const kernel_run *run, size_t count, const float *x, const float *target, float factor,
+                           float *gradient, bool accumulate)
+{
+    double *sums = (double *)run->scratch, sum = 0;
+    size_t parts = fast_parts(count, FAST_BLOCK);
+#pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static)
+    for (size_t part = 0; part < parts; part++) {
+        size_t first = fast_cut(count, parts, part), length = fast_cut(count, parts, part + 1) - first;
+        sums[part] = squared_differences(length, x + first, target + first);
+        if (gradient)
+            difference_block(length, x + first, target + first, 2.0f * factor, gradient + first, accumulate);
+    }
+    for (size_t part = 0; part < parts; part++)
+        sum += sums[part];
+    return sum;
+}

@@ -1,0 +1,437 @@
+/* Functions on vectors for the fast kernels: loads and stores, selection, sums in a fixed order, exp and its relatives,
+ * activations. A value gets the same bits in whatever lane it stands: the end of a row goes through the same functions
+ * in a vector filled up with zeros.
+ *
+ * Products and sums are written a * b + c, which the compilers contract to one instruction where the set has it; the
+ * constants leave room for the sets that have not. Coefficients are minimax fits. */
+#ifndef REMAT_BACKEND_CPU_FAST_MATH_H
+#define REMAT_BACKEND_CPU_FAST_MATH_H
+
+#include <math.h>
+#include <string.h>
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#include "backend/cpu/fast.h"
+
+#define FAST_INLINE static inline __attribute__((always_inline))
+/* For functions whose loops need all registers: with nothing around them they have them. */
+#define FAST_ALONE static __attribute__((noinline, unused))
+
+/* The lanes of two vectors in another order, by constant numbers. */
+#ifdef __clang__
+#define FAST_SHUFFLE(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
+#else
+#define FAST_SHUFFLE(x, y, ...) __builtin_shuffle(x, y, (fast_integers){__VA_ARGS__})
+#endif
+
+/* A thread is worth waking for about this many values. */
+#define FAST_VALUES_FOR_THREADS 16384
+static inline int fast_threads(const kernel_run *run, size_t values)
+{
+    return values < FAST_VALUES_FOR_THREADS ? 1 : run->threads;
+}
+
+/* Values are handed to threads in blocks of this many, a multiple of every vector's length. */
+#define FAST_BLOCK 4096
+static inline size_t fast_block_length(size_t count, size_t from)
+{
+    return count - from < FAST_BLOCK ? count - from : FAST_BLOCK;
+}
+
+/* Sums are cut into at most this many parts; part p of n goes from fast_cut(total, n, p) to that of p + 1. */
+#define FAST_MOST_PARTS 256
+static inline size_t fast_parts(size_t total, size_t least)
+{
+    size_t parts = (total + least - 1) / least;
+    return parts < FAST_MOST_PARTS ? parts : FAST_MOST_PARTS;
+}
+static inline size_t fast_cut(size_t total, size_t parts, size_t part)
+{
+    return total / parts * part + total % parts * part / parts;
+}
+
+/* Memory. Nothing needs to be aligned. The `part` versions touch `count` values only, 0 < count < FAST_LANES. */
+
+FAST_INLINE fast_vector fast_load(const float *from)
+{
+    fast_vector x;
+    memcpy(&x, from, sizeof x);
+    return x;
+}
+
+FAST_INLINE void fast_store(float *to, fast_vector x)
+{
+    memcpy(to, &x, sizeof x);
+}
+
+FAST_INLINE fast_vector fast_repeat(float value)
+{
+    return value - (fast_vector){0};
+}
+
+/* The mask of the first `count` lanes. */
+FAST_INLINE fast_integers fast_lanes_below(size_t count)
+{
+    static const int32_t numbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    fast_integers lanes;
+    memcpy(&lanes, numbers, sizeof lanes);
+    return lanes < (int32_t)count;
+}
+
+/* x, with 0 in the lanes from `count` on. */
+FAST_INLINE fast_vector fast_first(fast_vector x, size_t count)
+{
+    return (fast_vector)((fast_integers)x & fast_lanes_below(count));
+}
+
+#if defined(__AVX512F__)
+
+FAST_INLINE fast_vector fast_load_part(const float *from, size_t count)
+{
+    return (fast_vector)_mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), from);
+}
+
+FAST_INLINE void fast_store_part(float *to, fast_vector x, size_t count)
+{
+    _mm512_mask_storeu_ps(to, (__mmask16)((1u << count) - 1), (__m512)x);
+}
+
+#elif defined(__AVX2__)
+
+FAST_INLINE fast_vector fast_load_part(const float *from, size_t count)
+{
+    return (fast_vector)_mm256_maskload_ps(from, (__m256i)fast_lanes_below(count));
+}
+
+FAST_INLINE void fast_store_part(float *to, fast_vector x, size_t count)
+{
+    _mm256_maskstore_ps(to, (__m256i)fast_lanes_below(count), (__m256)x);
+}
+
+#else
+
+FAST_INLINE fast_vector fast_load_part(const float *from, size_t count)
+{
+    fast_vector x = {0};
+    for (size_t i = 0; i < count; i++)
+        x[i] = from[i];
+    return x;
+}
+
+FAST_INLINE void fast_store_part(float *to, fast_vector x, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        to[i] = x[i];
+}
+
+#endif
+
+/* STEP(LOAD, STORE, i, FIRST) over 0 <= i < count: whole vectors first, then what is left as a part. A step is a macro
+ * that reads LOAD(pointer + i), writes STORE(pointer + i, vector), and may use FIRST(vector), which is 0 in the lanes
+ * beyond the count: those must not join a sum. */
+#define FAST_ALL_(x)            (x)
+#define FAST_LOAD_PART_(from)   fast_load_part(from, fast_left)
+#define FAST_STORE_PART_(to, x) fast_store_part(to, x, fast_left)
+#define FAST_FIRST_(x)          fast_first(x, fast_left)
+#define FAST_EACH(count, STEP)                                             \
+    do {                                                                   \
+        size_t fast_at = 0, fast_count = (count);                          \
+        for (; fast_at + FAST_LANES <= fast_count; fast_at += FAST_LANES)  \
+            STEP(fast_load, fast_store, fast_at, FAST_ALL_);               \
+        size_t fast_left = fast_count - fast_at;                           \
+        if (fast_left)                                                     \
+            STEP(FAST_LOAD_PART_, FAST_STORE_PART_, fast_at, FAST_FIRST_); \
+    } while (0)
+
+/* Selection. `mask` is the result of a comparison of vectors: all bits of a lane or none. */
+
+FAST_INLINE fast_vector fast_select(fast_integers mask, fast_vector yes, fast_vector no)
+{
+    return (fast_vector)((mask & (fast_integers)yes) | (~mask & (fast_integers)no));
+}
+
+/* a > b ? a : b and a < b ? a : b: where either is NaN, b. */
+FAST_INLINE fast_vector fast_max(fast_vector a, fast_vector b)
+{
+#if defined(__AVX512F__)
+    return (fast_vector)_mm512_max_ps((__m512)a, (__m512)b);
+#elif defined(__AVX2__)
+    return (fast_vector)_mm256_max_ps((__m256)a, (__m256)b);
+#else
+    return fast_select(a > b, a, b);
+#endif
+}
+
+FAST_INLINE fast_vector fast_min(fast_vector a, fast_vector b)
+{
+#if defined(__AVX512F__)
+    return (fast_vector)_mm512_min_ps((__m512)a, (__m512)b);
+#elif defined(__AVX2__)
+    return (fast_vector)_mm256_min_ps((__m256)a, (__m256)b);
+#else
+    return fast_select(a < b, a, b);
+#endif
+}
+
+FAST_INLINE fast_vector fast_sqrt(fast_vector x)
+{
+#if defined(__AVX512F__)
+    return (fast_vector)_mm512_sqrt_ps((__m512)x);
+#elif defined(__AVX2__)
+    return (fast_vector)_mm256_sqrt_ps((__m256)x);
+#else
+    for (int i = 0; i < FAST_LANES; i++)
+        x[i] = sqrtf(x[i]);
+    return x;
+#endif
+}
+
+FAST_INLINE fast_vector fast_magnitude(fast_vector x)
+{
+    return (fast_vector)((fast_integers)x & 0x7fffffff);
+}
+
+/* The magnitude of the first with the sign of the second. */
+FAST_INLINE fast_vector fast_with_sign(fast_vector magnitude, fast_vector sign)
+{
+    return (fast_vector)(((fast_integers)magnitude & 0x7fffffff) | ((fast_integers)sign & INT32_MIN));
+}
+
+/* Across the lanes, by halves: (0 + 2) + (1 + 3) of four, always in this order. */
+
+FAST_INLINE float fast_sum_lanes(fast_vector x)
+{
+#if defined(__AVX512F__)
+    __m256 half = _mm512_castps512_ps256((__m512)x) + _mm512_extractf32x8_ps((__m512)x, 1);
+#elif defined(__AVX2__)
+    __m256 half = (__m256)x;
+#endif
+#if defined(__AVX2__)
+    __m128 four = _mm256_castps256_ps128(half) + _mm256_extractf128_ps(half, 1);
+#else
+    fast_vector four = x;
+#endif
+    return (four[0] + four[2]) + (four[1] + four[3]);
+}
+
+FAST_INLINE float fast_max_lanes(fast_vector x)
+{
+    for (int half = FAST_LANES / 2; half; half /= 2)
+        for (int i = 0; i < half; i++)
+            x[i] = x[i] > x[i + half] ? x[i] : x[i + half];
+    return x[0];
+}
+
+/* x * 2^n for whole n of -252 .. 252; results that are denormal or too large come out right. */
+FAST_INLINE fast_vector fast_times_power_of_2(fast_vector x, fast_vector n)
+{
+#if defined(__AVX512F__)
+    return (fast_vector)_mm512_scalef_ps((__m512)x, (__m512)n);
+#else
+    /* Two factors, because 2^n itself may be out of range. Added to 1.5 * 2^23, n stands in the lowest bits. */
+    fast_integers whole = (fast_integers)(n + 0x1.8p23f) - 0x4b400000;
+    fast_integers half = whole >> 1;
+    return x * (fast_vector)((half + 127) << 23) * (fast_vector)((whole - half + 127) << 23);
+#endif
+}
+
+/* (e^r - 1 - r) / r^2 for |r| < 0.4. */
+FAST_INLINE fast_vector fast_exp_curve(fast_vector r)
+{
+    fast_vector p = r * 1.939808879e-4f + 1.389997664e-3f;
+    p = p * r + 8.333261181e-3f;
+    p = p * r + 4.166666862e-2f;
+    p = p * r + 1.666666666e-1f;
+    return p * r + 0.5f;
+}
+
+/* The whole n with 2^n nearest to e^x, for |x| < 2^20: beside 1.5 * 2^23 there are no bits for a fraction. */
+FAST_INLINE fast_vector fast_nearest_power(fast_vector x)
+{
+    return x * 1.44269504f + 0x1.8p23f - 0x1.8p23f;
+}
+
+#define FAST_LN2      0x1.63p-1f        /* its first bits: times a small whole number, exact */
+#define FAST_LN2_REST (-2.12194440e-4f) /* and what they lack */
+
+/* Within 1 ulp everywhere, with the right infinity, denormals, zero and NaN: e^x = 2^n e^r, |r| <= ln(2) / 2. */
+FAST_INLINE fast_vector fast_exp(fast_vector x)
+{
+    x = fast_min(fast_repeat(89.0f), fast_max(fast_repeat(-104.0f), x)); /* beyond: infinity and 0; NaN passes */
+    fast_vector n = fast_nearest_power(x);
+    fast_vector r = x - n * FAST_LN2;
+    r = r - n * FAST_LN2_REST;
+    return fast_times_power_of_2(fast_exp_curve(r) * (r * r) + r + 1.0f, n);
+}
+
+/* Within 2 ulp. Near 0 an odd polynomial; elsewhere 1 - 2 / (e^2x + 1), which has no cancellation there. */
+FAST_INLINE fast_vector fast_tanh(fast_vector x)
+{
+    fast_vector a = fast_magnitude(x), s = x * x;
+    fast_vector p = s * -5.717043373e-3f + 2.065058610e-2f;
+    p = p * s + -5.374349787e-2f;
+    p = p * s + 1.333149129e-1f;
+    p = p * s + -3.333328393e-1f;
+    fast_vector near = p * s * x + x;
+    fast_vector far = 1.0f - 2.0f / (fast_exp(a + a) + 1.0f);
+    return fast_with_sign(fast_select(a < 0.625f, near, far), x);
+}
+
+FAST_INLINE fast_vector fast_sigmoid(fast_vector x)
+{
+    return 1.0f / (1.0f + fast_exp(-x));
+}
+
+/* A value yet to be scaled, x * 2^n: factors that come before the scaling meet no denormals. */
+typedef struct fast_scaled {
+    fast_vector x, n;
+} fast_scaled;
+
+FAST_INLINE fast_vector fast_scale(fast_scaled value)
+{
+    return fast_times_power_of_2(value.x, value.n);
+}
+
+/* x with the first 12 bits of its significand: products of two such are exact. */
+FAST_INLINE fast_vector fast_first_bits(fast_vector x)
+{
+    return (fast_vector)((fast_integers)x & ~0xfff);
+}
+
+/* How far into the tails of the normal distribution it is worth to look: at -15 it is 0. */
+FAST_INLINE fast_vector fast_depth(fast_vector x)
+{
+    return fast_min(fast_repeat(15.0f), fast_magnitude(x));
+}
+
+#define FAST_DENSITY 0.39894228f /* of the normal distribution at 0: 1 / sqrt(2 pi) */
+
+typedef enum fast_tail_kind {
+    FAST_TAIL,       /* N(-a), the normal distribution's chance of a value below -a */
+    FAST_TAIL_SLOPE, /* N(-a) - a N'(a), the derivative of x N(x) at -a */
+} fast_tail_kind;
+
+/* The lower tail at -a for a = fast_depth(x): N(-a) = e^(-a^2 / 2) R(a), where R falls gently, in the end like 1 / a.
+ * R = w (1 + z) with w = 7/16 / (a + 13/16) and a polynomial z of a / (a + 59/16), |z| < 0.09; one division makes
+ * both. Little may be lost, for a^2 / 2 goes up to 100 and each rounding of R is one of the result:
+ *
+ * - a = t + u, where t has 12 bits: t^2 is exact, and so is its remainder s by ln(2). What else
+ *   is in the exponent is small.
+ * - w need not be exact, if what it lacks is known: that goes into the exponent too.
+ * - e^s, the small exponent and 1 + z come together as 1 + (s + small), so that nothing is rounded at full size but
+ *   the last sum. */
+FAST_INLINE fast_scaled fast_normal_tail(fast_tail_kind kind, fast_vector a)
+{
+    const float start = 0.8125f, level = 0.4375f;
+    fast_vector d = a + start, e = a + 3.6875f, both = level / (d * e), w = both * e;
+
+    fast_vector p = both * d * a - 0.125f;
+    fast_vector z = p * 3.684099843e+2f + -1.401816462e+2f;
+    z = z * p + -1.460820609e+2f;
+    z = z * p + 7.638476633e+1f;
+    z = z * p + 5.200177388e+1f;
+    z = z * p + -6.573608483e+1f;
+    z = z * p + 2.951616299e+1f;
+    z = z * p + -6.157921895f;
+    z = z * p + -9.495130533e-2f;
+    z = z * p + 8.785467774e-2f;
+
+    fast_vector d_first = fast_first_bits(d), t = d_first - start, u = a - t; /* d_first + u is a + start, exactly */
+    fast_vector w_first = fast_first_bits(w);
+    fast_vector lack = level - w_first * d_first - (w - w_first) * d_first - w * u;
+
+    fast_vector square = t * (t * -0.5f), n = fast_nearest_power(square), s = square - n * FAST_LN2;
+    fast_vector small = lack * (1.0f / level) - n * FAST_LN2_REST - u * (u * 0.5f + t);
+    fast_vector r = s + small;
+    small = fast_exp_curve(r) * (r * r) + small; /* e^r is now 1 + (s + small) */
+    fast_vector grown = s + small;
+    if (kind == FAST_TAIL_SLOPE) {
+        fast_vector slope = w * z + (w - a * FAST_DENSITY);
+        return (fast_scaled){slope * grown + slope, n};
+    }
+    grown = s + (z * grown + z + small);
+    return (fast_scaled){w * grown + w, n};
+}
+
+/* The normal distribution's chance of a value below x, (1 + erf(x / sqrt(2))) / 2: within 2 ulp everywhere, in the
+ * lower tail and among the denormals too. */
+FAST_INLINE fast_vector fast_normal(fast_vector x)
+{
+    fast_vector tail = fast_scale(fast_normal_tail(FAST_TAIL, fast_depth(x)));
+    return fast_select(x < 0.0f, tail, 1.0f - tail);
+}
+
+/* x N(x), within 2.5 ulp everywhere: below 0 it is -|x| times the tail, above 0 that is what x lacks. */
+FAST_INLINE fast_vector fast_gelu(fast_vector x)
+{
+    fast_vector a = fast_depth(x);
+    fast_scaled tail = fast_normal_tail(FAST_TAIL, a);
+    tail.x = tail.x * a;
+    return fast_max((fast_vector){0}, x) - fast_scale(tail);
+}
+
+/* Its derivative N(x) + x N'(x), which has a zero near -0.75: within 1.5e-7. */
+FAST_INLINE fast_vector fast_gelu_derivative(fast_vector x)
+{
+    fast_vector tail = fast_scale(fast_normal_tail(FAST_TAIL_SLOPE, fast_depth(x)));
+    return fast_select(x < 0.0f, tail, 1.0f - tail);
+}
+
+/* Activations. Call them with a constant `kind`, so that the switch is gone from the loop; FAST_ACTIVATIONS makes the
+ * constants. */
+
+#define FAST_GELU_SLOPE 0.79788456f /* sqrt(2 / pi) */
+#define FAST_GELU_CUBE  0.044715f
+#define FAST_LEAKY      0.01f
+
+FAST_INLINE fast_vector fast_activate(kernel_activation kind, fast_vector x)
+{
+    switch (kind) {
+    case KERNEL_NONE: return x;
+    case KERNEL_RELU: return fast_max((fast_vector){0}, x);
+    case KERNEL_LEAKY_RELU: return fast_select(x > 0.0f, x, x * FAST_LEAKY);
+    case KERNEL_GELU_TANH: /* (1 + tanh(u)) / 2 is the sigmoid of 2u */
+        return x /
+               (1.0f + fast_exp(x * (x * x * (-2.0f * FAST_GELU_SLOPE * FAST_GELU_CUBE) + -2.0f * FAST_GELU_SLOPE)));
+    case KERNEL_GELU_ERF: return fast_gelu(x);
+    case KERNEL_SIGMOID: return fast_sigmoid(x);
+    case KERNEL_TANH: return fast_tanh(x);
+    case KERNEL_SWISH: return x / (1.0f + fast_exp(-x));
+    }
+    return x;
+}
+
+/* The derivative, from the output where kernel_activation_reads_output(kind), else from the input. */
+FAST_INLINE fast_vector fast_activate_derivative(kernel_activation kind, fast_vector v)
+{
+    const fast_vector one = fast_repeat(1.0f);
+    switch (kind) {
+    case KERNEL_NONE: return one;
+    case KERNEL_RELU: return fast_select(v > 0.0f, one, (fast_vector){0});
+    case KERNEL_LEAKY_RELU: return fast_select(v > 0.0f, one, fast_repeat(FAST_LEAKY));
+    case KERNEL_GELU_TANH: { /* flat beyond 10, where the squares of large values would overflow */
+        fast_vector x = fast_min(fast_repeat(10.0f), fast_max(fast_repeat(-10.0f), v)), s = x * x;
+        fast_vector half = fast_sigmoid(x * (s * (2.0f * FAST_GELU_SLOPE * FAST_GELU_CUBE) + 2.0f * FAST_GELU_SLOPE));
+        fast_vector slope = s * (6.0f * FAST_GELU_SLOPE * FAST_GELU_CUBE) + 2.0f * FAST_GELU_SLOPE;
+        return half + x * slope * (half * (1.0f - half));
+    }
+    case KERNEL_GELU_ERF: return fast_gelu_derivative(v);
+    case KERNEL_SIGMOID: return v * (1.0f - v);
+    case KERNEL_TANH: return 1.0f - v * v;
+    case KERNEL_SWISH: {
+        fast_vector s = fast_sigmoid(v);
+        return s + v * (s * (1.0f - s));
+    }
+    }
+    return one;
+}
+
+/* DO(kind) for every kind. */
+#define FAST_ACTIVATIONS(DO) \
+    DO(KERNEL_NONE)          \
+    DO(KERNEL_RELU)          \
+    DO(KERNEL_LEAKY_RELU) DO(KERNEL_GELU_TANH) DO(KERNEL_GELU_ERF) DO(KERNEL_SIGMOID) DO(KERNEL_TANH) DO(KERNEL_SWISH)
+
+#endif

@@ -1,0 +1,220 @@
+/* Pooling by the average: planes of channels spread over threads. */
+#include "backend/cpu/fast_pool.h"
+
+static inline float share(size_t rows, size_t columns)
+{
+    size_t count = rows * columns;
+    return count ? 1.0f / (float)count : 0.0f;
+}
+
+FAST_INLINE fast_vector sum_vector(const float *x, size_t width, size_t rows, size_t columns, size_t stride,
+                                   size_t count)
+{
+    fast_vector sum = {0};
+    for (size_t ky = 0; ky < rows; ky++)
+        for (size_t kx = 0; kx < columns; kx++)
+            sum += load_apart(x + ky * width + kx, stride, count);
+    return sum;
+}
+
+FAST_INLINE void average_shape(const float *x, size_t width, size_t rows, size_t columns, size_t stride, size_t outputs,
+                               float *y)
+{
+    float factor = share(rows, columns);
+#define STEP(i, count) \
+    store_some(y + i, sum_vector(x + i * stride, width, rows, columns, stride, count) * factor, count)
+    EACH_VECTOR(outputs, STEP);
+#undef STEP
+}
+
+FAST_ALONE void average_strip(const strip *s, cut high, const float *x, float *y)
+{
+    x += high.at * s->width + s->at;
+#define DO(rows, columns, stride) average_shape(x, s->width, rows, columns, stride, s->end - s->begin, y + s->begin)
+    BY_SHAPE(s, high.count, DO);
+#undef DO
+}
+
+static void average_one(const kernel_window *w, cut high, size_t o, const float *x, float *y)
+{
+    cut wide = cut_wide(w, o);
+    float sum = 0;
+    for (size_t ky = 0; ky < high.count; ky++)
+        for (size_t kx = 0; kx < wide.count; kx++)
+            sum += x[(high.at + ky) * w->in_w + wide.at + kx];
+    y[o] = sum * share(high.count, wide.count);
+}
+
+static void average_row(const kernel_window *w, const strip *inside, size_t row, const float *x, float *y)
+{
+    cut high = cut_high(w, row);
+    size_t begin = high.count ? inside->begin : 0, end = high.count ? inside->end : 0;
+    for (size_t o = 0; o < begin; o++)
+        average_one(w, high, o, x, y);
+    if (begin < end)
+        average_strip(inside, high, x, y);
+    for (size_t o = end; o < w->out_w; o++)
+        average_one(w, high, o, x, y);
+}
+
+static float whole_average(const float *x, size_t count)
+{
+    fast_vector sum = {0};
+    size_t i = 0;
+    for (; i + FAST_LANES <= count; i += FAST_LANES)
+        sum += fast_load(x + i);
+    if (i < count)
+        sum += fast_load_part(x + i, count - i);
+    return fast_sum_lanes(sum) / (float)count;
+}
+
+void FAST(pool_average)(const kernel_run *run, const kernel_window *w, const float *x, float *y)
+{
+    size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w, planes = w->batch * w->in_channels;
+    bool whole = takes_whole_plane(w);
+    strip inside = strip_of(w);
+    int threads = fast_threads(run, planes * in);
+#pragma omp parallel for num_threads(threads)
+    for (size_t plane = 0; plane < planes; plane++)
+        if (whole)
+            y[plane] = whole_average(x + plane * in, in);
+        else
+            for (size_t row = 0; row < w->out_h; row++)
+                average_row(w, &inside, row, x + plane * in, y + plane * out + row * w->out_w);
+}
+
+/* The values of two vectors in turn. */
+#if FAST_LANES == 16
+#define LOW  0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#elif FAST_LANES == 8
+#define LOW  0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH 4, 12, 5, 13, 6, 14, 7, 15
+#else
+#define LOW  0, 4, 1, 5
+#define HIGH 2, 6, 3, 7
+#endif
+
+/* Nothing to add: -0, which leaves the bits of every value. */
+#define NOTHING fast_repeat(-0.0f)
+
+/* 2 * count values: to += a0, b0, a1, b1, .... */
+FAST_INLINE void add_in_turn(float *to, fast_vector a, fast_vector b, size_t count)
+{
+    size_t rest = 2 * count < FAST_LANES ? 0 : 2 * count - FAST_LANES;
+    store_some(to, load_some(to, 2 * count) + FAST_SHUFFLE(a, b, LOW), 2 * count);
+    store_some(to + FAST_LANES, load_some(to + FAST_LANES, rest) + FAST_SHUFFLE(a, b, HIGH), rest);
+}
+
+FAST_INLINE void add_twice(float *to, fast_vector x, size_t count)
+{
+    add_in_turn(to, x, x, count);
+}
+
+/* Every tap of a row of windows in turn, the last first: a place then gets its values in the order of the outputs. */
+
+static inline void back_by_1(size_t columns, size_t outputs, const float *dy, float factor, float *dx)
+{
+    for (size_t kx = columns; kx-- > 0;) {
+        float *to = dx + kx;
+#define STEP(LOAD, STORE, i, FIRST) STORE(to + i, LOAD(to + i) + LOAD(dy + i) * factor)
+        FAST_EACH(outputs, STEP);
+#undef STEP
+    }
+}
+
+/* Two taps at once; of an odd number the first is left, and its neighbour gets nothing. */
+FAST_INLINE void back_by_2(size_t columns, size_t outputs, const float *dy, float factor, float *dx)
+{
+#define STEP(i, count) add_twice(to + 2 * i, load_some(dy + i, count) * factor, count)
+    for (size_t kx = columns; kx >= 2; kx -= 2) {
+        float *to = dx + kx - 2;
+        EACH_VECTOR(outputs, STEP);
+    }
+#undef STEP
+#define STEP(i, count) add_in_turn(dx + 2 * i, load_some(dy + i, count) * factor, NOTHING, count)
+    if (columns % 2 && columns > 1)
+        EACH_VECTOR(outputs, STEP);
+#undef STEP
+    for (size_t i = 0; columns == 1 && i < outputs; i++)
+        dx[2 * i] += dy[i] * factor;
+}
+
+static inline void back_by_more(size_t columns, size_t stride, size_t outputs, const float *dy, float factor, float *dx)
+{
+    for (size_t i = 0; i < outputs; i++)
+        for (size_t kx = 0; kx < columns; kx++)
+            dx[i * stride + kx] += dy[i] * factor;
+}
+
+FAST_ALONE void average_back_strip(const strip *s, cut high, const float *dy, float *dx)
+{
+    size_t outputs = s->end - s->begin;
+    float factor = share(high.count, s->columns);
+    dy += s->begin;
+    for (size_t ky = 0; ky < high.count; ky++) {
+        float *to = dx + (high.at + ky) * s->width + s->at;
+        if (s->stride == 1)
+            back_by_1(s->columns, outputs, dy, factor, to);
+        else if (s->stride == 2 && s->columns == 2)
+            back_by_2(2, outputs, dy, factor, to);
+        else if (s->stride == 2)
+            back_by_2(s->columns, outputs, dy, factor, to);
+        else
+            back_by_more(s->columns, s->stride, outputs, dy, factor, to);
+    }
+}
+
+static void average_back_one(const kernel_window *w, cut high, size_t o, const float *dy, float *dx)
+{
+    cut wide = cut_wide(w, o);
+    float value = dy[o] * share(high.count, wide.count);
+    for (size_t ky = 0; ky < high.count; ky++)
+        for (size_t kx = 0; kx < wide.count; kx++)
+            dx[(high.at + ky) * w->in_w + wide.at + kx] += value;
+}
+
+static void average_back_row(const kernel_window *w, const strip *inside, size_t row, const float *dy, float *dx)
+{
+    cut high = cut_high(w, row);
+    size_t begin = high.count ? inside->begin : 0, end = high.count ? inside->end : 0;
+    for (size_t o = 0; o < begin; o++)
+        average_back_one(w, high, o, dy, dx);
+    if (begin < end)
+        average_back_strip(inside, high, dy, dx);
+    for (size_t o = end; o < w->out_w; o++)
+        average_back_one(w, high, o, dy, dx);
+}
+
+static void whole_average_back(float value, size_t count, float *dx, bool accumulate)
+{
+#define SET(LOAD, STORE, i, FIRST) STORE(dx + i, fast_repeat(value))
+#define ADD(LOAD, STORE, i, FIRST) STORE(dx + i, LOAD(dx + i) + value)
+    if (accumulate)
+        FAST_EACH(count, ADD);
+    else
+        FAST_EACH(count, SET);
+#undef SET
+#undef ADD
+}
+
+void FAST(pool_average_backward)(const kernel_run *run, const kernel_window *w, const float *dy, float *dx,
+                                 bool accumulate)
+{
+    size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w, planes = w->batch * w->in_channels;
+    bool whole = takes_whole_plane(w);
+    strip inside = strip_of(w);
+    int threads = fast_threads(run, planes * in);
+#pragma omp parallel for num_threads(threads)
+    for (size_t plane = 0; plane < planes; plane++) {
+        float *to = dx + plane * in;
+        if (whole) {
+            whole_average_back(dy[plane] * share(w->kernel_h, w->kernel_w), in, to, accumulate);
+            continue;
+        }
+        if (!accumulate)
+            memset(to, 0, in * sizeof *to);
+        for (size_t row = 0; row < w->out_h; row++)
+            average_back_row(w, &inside, row, dy + plane * out + row * w->out_w, to);
+    }
+}

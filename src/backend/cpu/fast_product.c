@@ -1,0 +1,331 @@
+/* The matrix product. C is shared out to the threads as one rectangle each; within its rectangle a thread works alone, in
+ * blocks whose operands stay in its caches:
+ *
+ *     for a block's columns of the rectangle
+ *         for KERNEL_K_BLOCK steps of k
+ *             for a block's rows of the rectangle
+ *                 for every panel of B
+ *                     for every tile of A: C (+)= tile; what comes next is fetched meanwhile
+ *
+ * Operands that have to be turned are packed before they are read. The others are packed by the first tile that reads
+ * them. fast_product_table.c says how large blocks are. Where the cuts lie has no influence on the bits of C. */
+#include <omp.h>
+
+#include "backend/cpu/fast_activations.h"
+#include "backend/cpu/fast_product_kernel.h"
+#include "backend/cpu/fast_product_table.h"
+
+/* Below this many multiplications a second thread costs more than it brings. */
+#define WORTH_THREADS (1 << 18)
+
+static size_t share(size_t units, size_t parts)
+{
+    return (units + parts - 1) / parts;
+}
+
+/* What follows a finished tile of C while it is in the cache. */
+static void activate_tile(const kernel_product *p, size_t rows, size_t columns, size_t place)
+{
+    fast_matrix size = {rows, columns, p->ldc};
+    const float *c = p->c + place;
+    float *to = p->activated + place;
+    if (p->derivative_at)
+        FAST(activate_matrix_backward)(p->activation, &size, p->derivative_at + place, c, to, false);
+    else
+        FAST(activate_matrix)(p->activation, &size, c, to);
+}
+
+/* One thread's rectangle of C. */
+typedef struct part {
+    size_t row, rows, column, columns;
+} part;
+
+/* Fetches two sources, one behind the other, during so many paces. */
+static void fetch_during(const pack_source *first, const pack_source *second, size_t paces, tile_ahead ahead[2])
+{
+    size_t all = 0;
+    for (int i = 0; i < 2; i++) {
+        const pack_source *s = i ? second : first;
+        size_t rows = s->by_count ? s->count : s->depth, lines = share(s->by_count ? s->depth : s->count, LINE_VALUES);
+        ahead[i] = (tile_ahead){.row = s->from, .stride = s->stride, .rows = lines ? rows : 0, .lines = lines};
+        all += rows * lines;
+    }
+    ahead[0].pace = ahead[1].pace = share(all, paces ? paces : 1);
+    if (ahead[0].rows == 0)
+        ahead[0] = ahead[1];
+    else if (ahead[1].rows > 0)
+        ahead[0].then = &ahead[1];
+}
+
+/* How a thread cuts its rectangle, and where its packed blocks lie. */
+typedef struct cuts {
+    const kernel_product *of;
+    part at;
+    size_t wide, high; /* columns and rows of a block */
+    float *a, *b;
+    bool turn_a;     /* A is stored row by row and packed step by step, else read in its place */
+    bool b_in_place; /* not packed */
+} cuts;
+
+/* One block: from this column, row and step on. */
+typedef struct block {
+    size_t column, columns, step, depth, row, rows;
+} block;
+
+static block block_at(const cuts *c, size_t column, size_t step, size_t row)
+{
+    const part *at = &c->at;
+    return (block){
+        at->column + column, smaller(at->columns - column, c->wide), step, smaller(c->of->k - step, KERNEL_K_BLOCK),
+        at->row + row,       smaller(at->rows - row, c->high)};
+}
+
+/* The next block: of the rows below, else of the next steps, else of the next columns. False: there is none. */
+static bool block_next(const cuts *c, const block *now, block *next)
+{
+    size_t column = now->column - c->at.column, step = now->step, row = now->row - c->at.row + now->rows;
+    if (row == c->at.rows) {
+        row = 0;
+        step += now->depth;
+    }
+    if (row == 0 && step == c->of->k) {
+        step = 0;
+        column += now->columns;
+    }
+    if (column == c->at.columns)
+        return false;
+    *next = block_at(c, column, step, row);
+    return true;
+}
+
+static bool packs_b(const cuts *c, const block *o)
+{
+    return o->row == c->at.row && !c->b_in_place;
+}
+
+static pack_source block_rows(const kernel_product *p, const block *o)
+{
+    const float *from = p->transpose_a ? p->a + o->step * p->lda + o->row : p->a + o->row * p->lda + o->step;
+    return (pack_source){from, p->lda, o->depth, o->rows, !p->transpose_a};
+}
+
+static pack_source block_columns(const kernel_product *p, const block *o)
+{
+    const float *from = p->transpose_b ? p->b + o->column * p->ldb + o->step : p->b + o->step * p->ldb + o->column;
+    return (pack_source){from, p->ldb, o->depth, o->columns, p->transpose_b};
+}
+
+/* The rows of A for a tile from `row` of the block on. `first`: no tile of this block has read them before. */
+static tile_operands tile_rows(const cuts *c, const block *o, size_t row, size_t rows, bool first)
+{
+    const kernel_product *p = c->of;
+    tile_operands packed = {.depth = o->depth, .a = c->a + row * o->depth, .a_row = 1, .a_step = TILE_ROWS};
+    tile_operands in_place = {.depth = o->depth, .a_row = p->transpose_a ? 1 : p->lda};
+    in_place.a_step = p->transpose_a ? p->lda : 1;
+    in_place.a = p->a + (o->row + row) * in_place.a_row + o->step * in_place.a_step;
+    if (p->transpose_a && rows == TILE_ROWS)
+        in_place.keep_a = c->a + row * o->depth;
+    bool read_packed = p->transpose_a ? rows == TILE_ROWS && !first : c->turn_a;
+    return read_packed ? packed : in_place;
+}
+
+/* A panel of B, packed or in its place, and the columns of C that it makes. The first tile packs it to `keep` where that
+ * is not NULL; the others find it there. `after` is where C goes on behind the panel's last tile, or NULL. */
+typedef struct panel {
+    const float *b;
+    size_t b_step;
+    float *keep;
+    bool first; /* of its block */
+    size_t column, columns;
+    const float *after;
+    tile_ahead *next;
+} panel;
+
+/* Tiles that pack what they read: A, B or both. */
+#define TILE_KEEPERS(name, by_row, keep_a, keep_b)                \
+    TILE_FUNCTION(name##_1, TILE_ROWS, 1, by_row, keep_a, keep_b) \
+    TILE_FUNCTION(name##_2, TILE_ROWS, 2, by_row, keep_a, keep_b) \
+    TILE_FUNCTION(name##_3, TILE_ROWS, 3, by_row, keep_a, keep_b) \
+    static tile_function *const name[] = {name##_1, name##_2, name##_3};
+TILE_KEEPERS(tile_keep_a, false, true, false)
+TILE_KEEPERS(tile_keep_b, false, false, true)
+TILE_KEEPERS(tile_keep_both, false, true, true)
+TILE_KEEPERS(tile_by_row_keep_b, true, false, true)
+
+static void tile_make_keeping(size_t columns, const tile_operands *of, bool add, const float *bias, float *c,
+                              size_t ldc)
+{
+    tile_function *const *functions = of->a_row != 1 ? tile_by_row_keep_b
+                                      : !of->keep_a  ? tile_keep_b
+                                      : !of->keep_b  ? tile_keep_a
+                                                     : tile_keep_both;
+    functions[(columns - 1) / FAST_LANES](of, add, bias, c, ldc, columns % FAST_LANES);
+}
+
+static void multiply_panel(const cuts *c, const block *o, const panel *with)
+{
+    const kernel_product *p = c->of;
+    bool add = p->accumulate || o->step > 0, last = o->step + o->depth == p->k, activate = last && p->activated;
+    const float *bias = last && p->bias ? p->bias + with->column : NULL;
+    size_t paces = share(o->depth, PACE_STEPS);
+    for (size_t row = 0; row < o->rows; row += TILE_ROWS) {
+        size_t rows = smaller(o->rows - row, TILE_ROWS), place = (o->row + row) * p->ldc + with->column;
+        tile_operands operands = tile_rows(c, o, row, rows, with->first);
+        bool again = with->keep && row > 0;
+        operands.b = again ? with->keep : with->b;
+        operands.b_step = again ? round_up(with->columns, FAST_LANES) : with->b_step;
+        operands.keep_b = again ? NULL : with->keep;
+        operands.next = with->next;
+        operands.soon[0] = row + rows < o->rows ? p->c + place + rows * p->ldc : with->after;
+        if (activate) {
+            operands.soon[1] = p->activated + place;
+            operands.soon[2] = p->derivative_at ? p->derivative_at + place : NULL;
+        }
+        operands.c_row = p->ldc;
+        operands.soon_rows = paces ? share(TILE_ROWS, paces) : 0;
+        if (operands.keep_a || operands.keep_b)
+            tile_make_keeping(with->columns, &operands, add, bias, p->c + place, p->ldc);
+        else
+            tile_make(rows, with->columns, &operands, add, bias, p->c + place, p->ldc);
+        if (activate)
+            activate_tile(p, rows, with->columns, place);
+    }
+}
+
+/* What the next block reads first: its rows of A, and its first panel of B if that has to be packed. */
+static void fetch_next(const cuts *c, const block *next, size_t paces, tile_ahead ahead[2])
+{
+    pack_source rows = {0}, first = {0};
+    if (next)
+        rows = block_rows(c->of, next);
+    if (next && packs_b(c, next)) {
+        first = block_columns(c->of, next);
+        first = source_part(&first, 0, smaller(next->columns, TILE_COLUMNS));
+    }
+    fetch_during(&rows, &first, paces, ahead);
+}
+
+/* `next` is the block behind this one, or NULL. */
+static void multiply_block(const cuts *c, const block *o, const block *next)
+{
+    const kernel_product *p = c->of;
+    const pack_source b = block_columns(p, o), nothing = {0};
+    size_t all = share(o->columns, FAST_LANES), paces = share(o->rows, TILE_ROWS) * share(o->depth, PACE_STEPS);
+    bool pack_b = packs_b(c, o);
+    tile_ahead behind[2], beside[2];
+    fetch_next(c, next, pack_b ? paces : paces * share(o->columns, TILE_COLUMNS), behind);
+    if (c->turn_a) {
+        pack_source rows = block_rows(p, o);
+        pack_tiles(&rows, c->a);
+    }
+    for (size_t first = 0, vectors; first < all; first += vectors) {
+        vectors = panel_vectors(all - first);
+        size_t column = first * FAST_LANES, columns = smaller(o->columns - column, vectors * FAST_LANES);
+        size_t left = o->columns - column - columns;
+        const float *after = left   ? p->c + o->row * p->ldc + o->column + column + columns
+                             : next ? p->c + next->row * p->ldc + next->column
+                                    : NULL;
+        panel with = {b.from + column, b.stride, NULL, first == 0, o->column + column, columns, after, behind};
+        float *packed = c->b + column * o->depth;
+        if (pack_b && !b.by_count && o->rows >= TILE_ROWS && columns % FAST_LANES == 0) {
+            with.keep = packed;
+        } else if (!c->b_in_place) {
+            pack_source now = source_part(&b, column, columns);
+            if (pack_b)
+                pack_panel(&now, packed);
+            with.b = packed;
+            with.b_step = vectors * FAST_LANES;
+        }
+        if (pack_b && left) {
+            pack_source right = source_part(&b, column + columns, smaller(left, TILE_COLUMNS));
+            fetch_during(&right, &nothing, paces, beside);
+            with.next = beside;
+        }
+        multiply_panel(c, o, &with);
+    }
+}
+
+/* The largest piece when `length` is cut into equal ones of at most `most`, each a multiple of `unit` but the last. */
+static size_t piece_of(size_t length, size_t most, size_t unit)
+{
+    size_t pieces = share(length, most);
+    return round_up(share(length, pieces), unit);
+}
+
+/* B is read where it is if that happens once. */
+static void multiply_part(const kernel_product *p, const product_blocks *blocks, const part *at, float *scratch)
+{
+    cuts c = {.of = p,
+              .at = *at,
+              .wide = piece_of(at->columns, blocks->columns, TILE_COLUMNS),
+              .high = piece_of(at->rows, blocks->rows, FAST_LANES),
+              .a = scratch + blocks->columns * KERNEL_K_BLOCK,
+              .b = scratch,
+              .turn_a = !p->transpose_a && blocks->turn_a,
+              .b_in_place = !p->transpose_b && at->rows <= TILE_ROWS && at->columns % FAST_LANES == 0};
+    block now = block_at(&c, 0, 0, 0), next = now;
+    for (bool more = true; more; now = next) {
+        more = block_next(&c, &now, &next);
+        multiply_block(&c, &now, more ? &next : NULL);
+    }
+}
+
+/* ---- threads ---- */
+
+/* Rectangles across and down. Rows are shared out by tiles, columns by vectors. */
+typedef struct grid {
+    size_t down, across;
+} grid;
+
+/* The grid with the least work for the busiest thread. Beside the multiplications there are, in cycles for a value of
+ * each step as measured: reading A for each block of columns, and packing B. */
+static grid choose_grid(const kernel_product *p, const product_blocks *blocks, size_t threads)
+{
+    grid best = {1, 1};
+    double least = 0, for_a = 0.3, for_b = p->transpose_b ? 0.65 : 0.35;
+    if ((double)p->m * (double)p->n * (double)p->k < WORTH_THREADS)
+        return best;
+    for (size_t down = 1; down <= threads; down++) {
+        if (threads % down)
+            continue;
+        double rows = (double)smaller(share(share(p->m, TILE_ROWS), down) * TILE_ROWS, p->m);
+        size_t columns = share(share(p->n, FAST_LANES), threads / down) * FAST_LANES;
+        double work = rows * (double)columns / FAST_LANES + for_a * rows * (double)share(columns, blocks->columns) +
+                      for_b * (double)columns;
+        if (least == 0 || work < least) {
+            least = work;
+            best = (grid){down, threads / down};
+        }
+    }
+    return best;
+}
+
+/* Cuts 0 .. length into `parts`, as even as whole units allow; part `i` is from *first on. */
+static size_t cut(size_t length, size_t unit, size_t parts, size_t i, size_t *first)
+{
+    size_t units = share(length, unit);
+    *first = smaller(units * i / parts * unit, length);
+    return smaller(units * (i + 1) / parts * unit, length) - *first;
+}
+
+void FAST(product_in_blocks)(const kernel_run *run, const kernel_product *p, const product_blocks *blocks)
+{
+    if (p->m == 0 || p->n == 0)
+        return;
+    grid parts = choose_grid(p, blocks, (size_t)run->threads);
+    size_t count = parts.down * parts.across;
+#pragma omp parallel for schedule(static, 1) num_threads((int)count) if (count > 1)
+    for (size_t i = 0; i < count; i++) {
+        part at;
+        at.rows = cut(p->m, TILE_ROWS, parts.down, i / parts.across, &at.row);
+        at.columns = cut(p->n, FAST_LANES, parts.across, i % parts.across, &at.column);
+        if (at.rows && at.columns)
+            multiply_part(p, blocks, &at, fast_scratch(run, omp_get_thread_num()));
+    }
+}
+
+void FAST(product)(const kernel_run *run, const kernel_product *p)
+{
+    product_blocks blocks = FAST(product_blocks_for)(p);
+    FAST(product_in_blocks)(run, p, &blocks);
+}

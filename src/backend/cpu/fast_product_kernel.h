@@ -1,0 +1,369 @@
+/* The heart of every matrix product, shared by product and attention: a tile of TILE_ROWS x up to TILE_COLUMNS sums held
+ * in registers, and the packing that puts operands into the order in which a tile reads them.
+ *
+ *        B, packed: panels of up to 3 vectors              for each step along the depth a tile reads one
+ *            | p0: b b b | p1 ...                          column of TILE_ROWS values of A, each spread over
+ *   A        | p0: b b b |                                 a vector, and one row of a panel of B
+ *   a a ..   | sums      |
+ *   a a ..   | sums      |
+ *
+ * Every sum is one chain of multiply-adds along the depth, whatever the tile's shape. */
+#ifndef REMAT_BACKEND_CPU_FAST_PRODUCT_KERNEL_H
+#define REMAT_BACKEND_CPU_FAST_PRODUCT_KERNEL_H
+
+#include "backend/cpu/fast_math.h"
+
+/* 24 sums of AVX-512's 32 registers, or 12 of 16. Rows divide the lanes: packing relies on it. */
+#define TILE_ROWS    (FAST_LANES == 16 ? 8 : 4)
+#define TILE_SIZES   (FAST_LANES == 16 ? 4 : 3) /* powers of 2 up to TILE_ROWS */
+#define TILE_VECTORS 3
+#define TILE_COLUMNS (TILE_VECTORS * FAST_LANES)
+
+/* A loop that must vanish, so that what it indexes lives in registers. Left alone under the sanitizers, whose checks of
+ * unrolled code take minutes to compile. */
+#if defined(__SANITIZE_ADDRESS__)
+#define UNROLLED(i, count) for (size_t i = 0; i < (count); i++)
+#elif defined(__clang__)
+#define UNROLLED(i, count) _Pragma("unroll") for (size_t i = 0; i < (count); i++)
+#else
+#define UNROLLED(i, count) _Pragma("GCC unroll 16") for (size_t i = 0; i < (count); i++)
+#endif
+
+typedef fast_vector tile_sums[TILE_ROWS][TILE_VECTORS];
+
+FAST_INLINE size_t smaller(size_t x, size_t y)
+{
+    return x < y ? x : y;
+}
+
+FAST_INLINE size_t round_up(size_t x, size_t unit)
+{
+    return (x + unit - 1) / unit * unit;
+}
+
+/* ---- what will be needed next ---- */
+
+/* Rows of memory to be asked for while a tile is being multiplied, `pace` cache lines with every PACE_STEPS steps: asked
+ * for in one go, most of them would not be fetched. */
+#define PACE_STEPS  16
+#define LINE_VALUES 16
+typedef struct tile_ahead tile_ahead;
+struct tile_ahead {
+    const float *row;
+    size_t stride, rows; /* still to come */
+    size_t lines, line;  /* of a row: all, and the next one */
+    size_t pace;
+    const tile_ahead *then; /* what follows behind the last row, or NULL */
+};
+
+FAST_INLINE void ahead_fetch(tile_ahead *next)
+{
+    for (size_t i = 0; i < next->pace && next->rows > 0; i++) {
+        __builtin_prefetch(next->row + next->line * LINE_VALUES);
+        if (++next->line == next->lines) {
+            next->line = 0;
+            next->row += next->stride;
+            if (--next->rows == 0 && next->then)
+                *next = *next->then;
+        }
+    }
+}
+
+/* ---- the tile ---- */
+
+/* Operands of a tile: value (row, step) of A is at a[row * a_row + step * a_step], one of these distances being 1; the
+ * rows of B are b_step apart. What is read in its place and will be read again is packed by the way, to keep_a and
+ * keep_b: while it multiplies, a tile has time to store. What is fetched meanwhile: `next`, which will be read next, and
+ * the rows of up to three tiles `soon`, c_row apart, `soon_rows` with every PACE_STEPS steps: what comes behind the sums.
+ * All of these may be NULL. */
+typedef struct tile_operands {
+    size_t depth;
+    const float *a;
+    size_t a_row, a_step;
+    const float *b;
+    size_t b_step;
+    float *keep_a, *keep_b;
+    tile_ahead *next;
+    const float *soon[3];
+    size_t c_row, soon_rows;
+} tile_operands;
+
+/* What a tile's function is compiled for. */
+typedef struct tile_form {
+    size_t rows, vectors;
+    bool by_row; /* a row's values of A lie side by side, not a step's */
+    bool keep_a, keep_b;
+} tile_form;
+
+/* sums = A B. */
+FAST_INLINE void tile_multiply(tile_form form, const tile_operands *of, tile_sums sums)
+{
+    const size_t a_row = form.by_row ? of->a_row : 1, a_step = form.by_row ? 1 : of->a_step, b_step = of->b_step;
+    const float *a = of->a, *b = of->b;
+    const float *ahead_a = a + 8 * a_step, *ahead_b = b + 8 * b_step; /* they come from the second cache */
+    float *keep_a = of->keep_a, *keep_b = of->keep_b;
+    UNROLLED (i, form.rows)
+        UNROLLED (v, form.vectors)
+            sums[i][v] = (fast_vector){0};
+    for (size_t left = of->depth, steps, soon_row = 0; left > 0; left -= steps) {
+        steps = smaller(left, PACE_STEPS);
+        if (of->next)
+            ahead_fetch(of->next);
+        for (size_t last = smaller(soon_row + of->soon_rows, form.rows); soon_row < last; soon_row++)
+            for (size_t i = 0; i < 3; i++)
+                for (size_t v = 0; of->soon[i] && v < form.vectors; v++)
+                    __builtin_prefetch(of->soon[i] + soon_row * of->c_row + v * FAST_LANES, 1);
+        for (size_t p = 0; p < steps; p++) {
+            fast_vector row[TILE_VECTORS];
+            UNROLLED (v, form.vectors)
+                row[v] = fast_load(b + v * FAST_LANES);
+            UNROLLED (i, form.rows) {
+                fast_vector spread = fast_repeat(a[i * a_row]);
+                UNROLLED (v, form.vectors)
+                    sums[i][v] += spread * row[v];
+            }
+            UNROLLED (v, form.vectors)
+                __builtin_prefetch(ahead_b + v * FAST_LANES);
+            if (form.keep_a) {
+                __builtin_prefetch(ahead_a);
+                memcpy(keep_a, a, form.rows * sizeof(float));
+                ahead_a += a_step;
+                keep_a += form.rows;
+            }
+            if (form.keep_b) {
+                UNROLLED (v, form.vectors)
+                    fast_store(keep_b + v * FAST_LANES, row[v]);
+                keep_b += form.vectors * FAST_LANES;
+            }
+            a += a_step;
+            b += b_step;
+            ahead_b += b_step;
+        }
+    }
+}
+
+/* What becomes of the sums: C = sums or C += sums, then the bias where there is one. The last vector of a row of C has
+ * only `edge` values, if that is not 0. */
+FAST_INLINE void tile_store(tile_form form, tile_sums sums, bool add, const float *bias, float *c, size_t ldc,
+                            size_t edge)
+{
+    UNROLLED (i, form.rows)
+        UNROLLED (v, form.vectors) {
+            float *to = c + i * ldc + v * FAST_LANES;
+            fast_vector value = sums[i][v];
+            if (v + 1 < form.vectors || edge == 0) {
+                value = add ? fast_load(to) + value : value;
+                fast_store(to, bias ? value + fast_load(bias + v * FAST_LANES) : value);
+            } else {
+                value = add ? fast_load_part(to, edge) + value : value;
+                fast_store_part(to, bias ? value + fast_load_part(bias + v * FAST_LANES, edge) : value, edge);
+            }
+        }
+}
+
+/* Functions of their own, so that nothing around them takes registers from the loop. */
+typedef void tile_function(const tile_operands *of, bool add, const float *bias, float *c, size_t ldc, size_t edge);
+#define TILE_FUNCTION(name, ...)                                                                                  \
+    FAST_ALONE void name(const tile_operands *of, bool add, const float *bias, float *c, size_t ldc, size_t edge) \
+    {                                                                                                             \
+        const tile_form form = {__VA_ARGS__};                                                                     \
+        tile_sums sums;                                                                                           \
+        tile_multiply(form, of, sums);                                                                            \
+        tile_store(form, sums, add, bias, c, ldc, edge);                                                          \
+    }
+#define TILE_FUNCTIONS(rows, vectors)                                                  \
+    TILE_FUNCTION(tile_by_step_##rows##x##vectors, rows, vectors, false, false, false) \
+    TILE_FUNCTION(tile_by_row_##rows##x##vectors, rows, vectors, true, false, false)
+#define TILES_OF(rows)      \
+    TILE_FUNCTIONS(rows, 1) \
+    TILE_FUNCTIONS(rows, 2) \
+    TILE_FUNCTIONS(rows, 3)
+TILES_OF(1)
+TILES_OF(2)
+TILES_OF(4)
+#if FAST_LANES == 16
+TILES_OF(8)
+#endif
+
+#define TILES_NAMED(rows)                                                                                     \
+    {                                                                                                         \
+        {tile_by_step_##rows##x1, tile_by_row_##rows##x1}, {tile_by_step_##rows##x2, tile_by_row_##rows##x2}, \
+        {                                                                                                     \
+            tile_by_step_##rows##x3, tile_by_row_##rows##x3                                                   \
+        }                                                                                                     \
+    }
+/* For 1, 2, 4 and 8 rows. */
+static tile_function *const tile_functions[][TILE_VECTORS][2] = {TILES_NAMED(1), TILES_NAMED(2), TILES_NAMED(4),
+#if FAST_LANES == 16
+                                                                 TILES_NAMED(8)
+#endif
+};
+#undef TILE_FUNCTIONS
+#undef TILES_OF
+#undef TILES_NAMED
+
+/* A tile of fewer rows than TILE_ROWS, made of smaller ones. */
+FAST_ALONE void tile_make_low(size_t rows, size_t columns, const tile_operands *of, bool add, const float *bias,
+                              float *c, size_t ldc)
+{
+    tile_operands part = *of;
+    for (size_t size = TILE_SIZES - 1; size-- > 0;) {
+        size_t high = (size_t)1 << size;
+        if (!(rows & high))
+            continue;
+        tile_functions[size][(columns - 1) / FAST_LANES][of->a_row != 1](&part, add, bias, c, ldc,
+                                                                         columns % FAST_LANES);
+        part.a += high * part.a_row;
+        c += high * ldc;
+        for (size_t i = 0; i < 3; i++)
+            part.soon[i] = part.soon[i] ? part.soon[i] + high * part.c_row : NULL;
+    }
+}
+
+/* A tile of C, of `rows` x `columns` values. */
+FAST_INLINE void tile_make(size_t rows, size_t columns, const tile_operands *of, bool add, const float *bias, float *c,
+                           size_t ldc)
+{
+    if (rows == TILE_ROWS)
+        tile_functions[TILE_SIZES - 1][(columns - 1) / FAST_LANES][of->a_row != 1](of, add, bias, c, ldc,
+                                                                                   columns % FAST_LANES);
+    else
+        tile_make_low(rows, columns, of, add, bias, c, ldc);
+}
+
+/* ---- packing ---- */
+
+/* How many vectors the next panel has when so many are left: 3 but at the end, where 4 are better as 2 and 2. */
+FAST_INLINE size_t panel_vectors(size_t left)
+{
+    return left == 4 ? 2 : smaller(left, TILE_VECTORS);
+}
+
+FAST_INLINE fast_vector interleave_low(fast_vector x, fast_vector y)
+{
+#if FAST_LANES == 16
+    return FAST_SHUFFLE(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+#elif FAST_LANES == 8
+    return FAST_SHUFFLE(x, y, 0, 8, 1, 9, 2, 10, 3, 11);
+#else
+    return FAST_SHUFFLE(x, y, 0, 4, 1, 5);
+#endif
+}
+
+FAST_INLINE fast_vector interleave_high(fast_vector x, fast_vector y)
+{
+#if FAST_LANES == 16
+    return FAST_SHUFFLE(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+#elif FAST_LANES == 8
+    return FAST_SHUFFLE(x, y, 4, 12, 5, 13, 6, 14, 7, 15);
+#else
+    return FAST_SHUFFLE(x, y, 2, 6, 3, 7);
+#endif
+}
+
+/* Every round moves the top bit of the row's number to the bottom of the lane's: after all of them they are exchanged. */
+FAST_INLINE void block_transpose(fast_vector *block)
+{
+    UNROLLED (round, FAST_LANES == 16 ? 4 : FAST_LANES == 8 ? 3 : 2) {
+        fast_vector next[FAST_LANES];
+        UNROLLED (i, FAST_LANES / 2) {
+            next[2 * i] = interleave_low(block[i], block[i + FAST_LANES / 2]);
+            next[2 * i + 1] = interleave_high(block[i], block[i + FAST_LANES / 2]);
+        }
+        UNROLLED (i, FAST_LANES)
+            block[i] = next[i];
+    }
+}
+
+/* A matrix of depth x count values to be packed. `by_count`: it is stored count x depth. */
+typedef struct pack_source {
+    const float *from;
+    size_t stride, depth, count;
+    bool by_count;
+} pack_source;
+
+/* `count` values of each step from `first` on. */
+FAST_INLINE pack_source source_part(const pack_source *s, size_t first, size_t count)
+{
+    return (pack_source){s->from + first * (s->by_count ? s->stride : 1), s->stride, s->depth, count, s->by_count};
+}
+
+/* Loads `rows` x `columns` values, padded with 0. */
+FAST_INLINE void block_load(const float *from, size_t stride, size_t rows, size_t columns, fast_vector *block)
+{
+    UNROLLED (i, FAST_LANES)
+        block[i] = i >= rows               ? (fast_vector){0}
+                   : columns == FAST_LANES ? fast_load(from + i * stride)
+                                           : fast_load_part(from + i * stride, columns);
+}
+
+/* FAST_LANES values of FAST_LANES steps from (step, at) on, a vector for each step; 0 where there are no more. */
+FAST_INLINE void block_of(const pack_source *s, size_t step, size_t at, size_t steps, fast_vector *block)
+{
+    size_t values = s->count - at;
+    bool whole = steps == FAST_LANES && values >= FAST_LANES;
+    if (!whole)
+        values = smaller(values, FAST_LANES);
+    const float *from = s->by_count ? s->from + at * s->stride + step : s->from + step * s->stride + at;
+    if (whole)
+        block_load(from, s->stride, FAST_LANES, FAST_LANES, block);
+    else
+        block_load(from, s->stride, s->by_count ? values : steps, s->by_count ? steps : values, block);
+    if (s->by_count)
+        block_transpose(block);
+}
+
+/* One panel of the B operand: a row of whole vectors for every step. */
+static inline void pack_panel(const pack_source *s, float *to)
+{
+    size_t width = round_up(s->count, FAST_LANES);
+    if (!s->by_count && s->count == TILE_COLUMNS) { /* nothing but copying */
+        for (size_t step = 0; step < s->depth; step++)
+            UNROLLED (v, TILE_VECTORS)
+                fast_store(to + step * width + v * FAST_LANES, fast_load(s->from + step * s->stride + v * FAST_LANES));
+        return;
+    }
+    for (size_t step = 0; step < s->depth; step += FAST_LANES) {
+        size_t steps = smaller(s->depth - step, FAST_LANES);
+        for (size_t at = 0; at < s->count; at += FAST_LANES) {
+            fast_vector block[FAST_LANES];
+            block_of(s, step, at, steps, block);
+            UNROLLED (i, FAST_LANES)
+                if (i < steps)
+                    fast_store(to + (step + i) * width + at, block[i]);
+        }
+    }
+}
+
+/* The whole B operand, panel behind panel. It takes depth * round_up(count, FAST_LANES) values, as does A. */
+static inline void pack_panels(const pack_source *s, float *to)
+{
+    size_t all = round_up(s->count, FAST_LANES) / FAST_LANES;
+    for (size_t first = 0, vectors; first < all; first += vectors) {
+        vectors = panel_vectors(all - first);
+        size_t at = first * FAST_LANES;
+        pack_source panel = source_part(s, at, smaller(s->count - at, vectors * FAST_LANES));
+        pack_panel(&panel, to + at * s->depth);
+    }
+}
+
+/* The A operand: tile behind tile, each with columns of TILE_ROWS values. */
+static inline void pack_tiles(const pack_source *s, float *to)
+{
+    for (size_t at = 0; at < s->count; at += FAST_LANES) {
+        for (size_t step = 0; step < s->depth; step += FAST_LANES) {
+            fast_vector block[FAST_LANES];
+            size_t steps = smaller(s->depth - step, FAST_LANES);
+            block_of(s, step, at, steps, block);
+            UNROLLED (part, FAST_LANES / TILE_ROWS) {
+                float *tile = to + (at + part * TILE_ROWS) * s->depth + step * TILE_ROWS;
+                UNROLLED (i, FAST_LANES)
+                    if (i < steps)
+                        memcpy(tile + i * TILE_ROWS, (const float *)&block[i] + part * TILE_ROWS,
+                               TILE_ROWS * sizeof(float));
+            }
+        }
+    }
+}
+
+#endif

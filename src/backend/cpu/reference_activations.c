@@ -1,0 +1,76 @@
+#include "backend/cpu/reference.h"
+
+#include <tgmath.h>
+
+#define LEAKY_SLOPE ((real)0.01)
+#define GELU_CUBE   ((real)0.044715)
+
+static const real SQRT_2_OVER_PI = (real)0.79788456080286535588;
+static const real SQRT_HALF = (real)0.70710678118654752440;
+static const real DENSITY_AT_0 = (real)0.39894228040143267794; /* of the normal distribution: 1 / sqrt(2 pi) */
+
+static real sigmoid(real x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+static real gelu_tanh_inner(real x)
+{
+    return tanh(SQRT_2_OVER_PI * (x + GELU_CUBE * x * x * x));
+}
+
+static real activation(kernel_activation kind, real x)
+{
+    switch (kind) {
+    case KERNEL_NONE: return x;
+    case KERNEL_RELU: return x < 0 ? 0 : x; /* NaN stays */
+    case KERNEL_LEAKY_RELU: return x > 0 ? x : LEAKY_SLOPE * x;
+    case KERNEL_GELU_TANH: return (real)0.5 * x * (1 + gelu_tanh_inner(x));
+    case KERNEL_GELU_ERF: return (real)0.5 * x * (1 + erf(x * SQRT_HALF));
+    case KERNEL_SIGMOID: return sigmoid(x);
+    case KERNEL_TANH: return tanh(x);
+    case KERNEL_SWISH: return x * sigmoid(x);
+    }
+    return x;
+}
+
+/* Of the output y where kernel_activation_reads_output(kind), else of the input x. */
+static real derivative(kernel_activation kind, real x, real y)
+{
+    switch (kind) {
+    case KERNEL_NONE: return 1;
+    case KERNEL_RELU: return y > 0 ? 1 : 0;
+    case KERNEL_LEAKY_RELU: return y > 0 ? 1 : LEAKY_SLOPE;
+    case KERNEL_GELU_TANH: {
+        real t = gelu_tanh_inner(x), slope = SQRT_2_OVER_PI * (1 + 3 * GELU_CUBE * x * x);
+        return (real)0.5 * (1 + t) + (real)0.5 * x * (1 - t * t) * slope;
+    }
+    case KERNEL_GELU_ERF: return (real)0.5 * (1 + erf(x * SQRT_HALF)) + x * DENSITY_AT_0 * exp((real)-0.5 * x * x);
+    case KERNEL_SIGMOID: return y * (1 - y);
+    case KERNEL_TANH: return 1 - y * y;
+    case KERNEL_SWISH: {
+        real s = sigmoid(x);
+        return s + x * s * (1 - s);
+    }
+    }
+    return 1;
+}
+
+void reference_activate(const kernel_run *run, kernel_activation kind, size_t count, const real *x, real *y)
+{
+#pragma omp parallel for num_threads(run->threads)
+    for (size_t i = 0; i < count; i++)
+        y[i] = activation(kind, x[i]);
+}
+
+void reference_activate_backward(const kernel_run *run, kernel_activation kind, size_t count, const real *x,
+                                 const real *y, const real *dy, real *dx, bool accumulate)
+{
+    bool of_output = kernel_activation_reads_output(kind);
+#pragma omp parallel for num_threads(run->threads)
+    for (size_t i = 0; i < count; i++) {
+        real input = of_output || kind == KERNEL_NONE ? 0 : x[i], output = of_output ? y[i] : 0;
+        real value = dy[i] * derivative(kind, input, output);
+        dx[i] = accumulate ? dx[i] + value : value;
+    }
+}

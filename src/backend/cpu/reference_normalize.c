@@ -1,0 +1,81 @@
+#include "backend/cpu/reference.h"
+#include "backend/cpu/normalize_parts.h"
+
+#include <tgmath.h>
+
+size_t normalize_workspace(size_t rows, size_t columns)
+{
+    return normalize_parts(rows) * 2 * columns;
+}
+
+void reference_normalize(const kernel_run *run, size_t rows, size_t columns, real epsilon, const real *x,
+                         const real *gain, const real *shift, real *y, real *means, real *scales)
+{
+    if (!columns)
+        return;
+#pragma omp parallel for num_threads(run->threads)
+    for (size_t row = 0; row < rows; row++) {
+        const real *in = x + row * columns;
+        double mean = 0, variance = 0;
+        for (size_t i = 0; means && i < columns; i++)
+            mean += (double)in[i];
+        mean /= (double)columns;
+        for (size_t i = 0; i < columns; i++)
+            variance += ((double)in[i] - mean) * ((double)in[i] - mean);
+        variance /= (double)columns;
+        real scale = (real)(1 / sqrt(variance + (double)epsilon));
+        for (size_t i = 0; y && i < columns; i++)
+            y[row * columns + i] = (in[i] - (real)mean) * scale * gain[i] + (shift ? shift[i] : 0);
+        if (means)
+            means[row] = (real)mean;
+        scales[row] = scale;
+    }
+}
+
+/* With the normalised n = (x - mean) * scale and g = dy * gain:
+ *     dx = scale * (g - average(g) - n * average(g * n)),  dgain = sum of dy * n,  dshift = sum of dy,
+ * without average(g) where the rows are not centred. */
+static void input_gradient(size_t columns, const real *x, const real *gain, real mean, real scale, bool centred,
+                           const real *dy, real *dx, bool accumulate)
+{
+    double average = 0, slope = 0;
+    for (size_t i = 0; i < columns; i++) {
+        double g = (double)dy[i] * (double)gain[i], n = ((double)x[i] - (double)mean) * (double)scale;
+        average += centred ? g : 0;
+        slope += g * n;
+    }
+    average /= (double)columns;
+    slope /= (double)columns;
+    for (size_t i = 0; i < columns; i++) {
+        real n = (x[i] - mean) * scale;
+        real value = scale * (dy[i] * gain[i] - (real)average - n * (real)slope);
+        dx[i] = accumulate ? dx[i] + value : value;
+    }
+}
+
+void reference_normalize_backward(const kernel_run *run, size_t rows, size_t columns, const real *x, const real *gain,
+                                  const real *means, const real *scales, const real *dy, real *dx, bool accumulate,
+                                  real *dgain, real *dshift, bool accumulate_parameters, real *workspace)
+{
+    (void)workspace;
+    /* The parameters first: dx may take the place of dy. */
+#pragma omp parallel for num_threads(run->threads)
+    for (size_t i = 0; i < columns; i++) {
+        double gain_sum = 0, shift_sum = 0;
+        for (size_t row = 0; row < rows; row++) {
+            double d = (double)dy[row * columns + i], mean = means ? (double)means[row] : 0;
+            gain_sum += d * ((double)x[row * columns + i] - mean) * (double)scales[row];
+            shift_sum += d;
+        }
+        if (dgain)
+            dgain[i] = (real)((accumulate_parameters ? (double)dgain[i] : 0) + gain_sum);
+        if (dshift)
+            dshift[i] = (real)((accumulate_parameters ? (double)dshift[i] : 0) + shift_sum);
+    }
+#pragma omp parallel for num_threads(run->threads)
+    for (size_t row = 0; row < (dx ? rows : 0); row++) {
+        size_t from = row * columns;
+        input_gradient(columns, x + from, gain, means ? means[row] : 0, scales[row], means != NULL, dy + from,
+                       dx + from, accumulate);
+    }
+}

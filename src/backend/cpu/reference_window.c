@@ -1,0 +1,174 @@
+/* Convolution and pooling, straight from their definitions. */
+#include "backend/cpu/reference.h"
+#include "backend/cpu/window.h"
+
+#include <string.h>
+
+size_t window_workspace(const kernel_window *window)
+{
+    return window_groups(window) * (window_weights(window) + window->out_channels);
+}
+
+/* The row or column of the image under tap `tap` of output `out`; false in the padding. */
+static bool position(size_t out, size_t stride, size_t tap, size_t pad, size_t size, size_t *at)
+{
+    size_t padded = out * stride + tap;
+    *at = padded - pad;
+    return padded >= pad && *at < size;
+}
+
+/* Every pair of an output and an input inside the image that a tap joins, for one pair of planes. The body reads `o`
+ * and `i`, positions in the planes, and `tap`, the position in the kernel. */
+#define EACH_TAP(w, BODY)                                                              \
+    for (size_t oy = 0, o = 0; oy < (w)->out_h; oy++)                                  \
+        for (size_t ox = 0; ox < (w)->out_w; ox++, o++)                                \
+            for (size_t ky = 0, tap = 0, iy, ix; ky < (w)->kernel_h; ky++)             \
+                for (size_t kx = 0; kx < (w)->kernel_w; kx++, tap++)                   \
+                    if (position(oy, (w)->stride_h, ky, (w)->pad_h, (w)->in_h, &iy) && \
+                        position(ox, (w)->stride_w, kx, (w)->pad_w, (w)->in_w, &ix)) { \
+                        size_t i = iy * (w)->in_w + ix;                                \
+                        BODY;                                                          \
+                    }
+
+void reference_convolve(const kernel_run *run, const kernel_window *w, const real *x, const real *weight,
+                        const real *bias, real *y, real *workspace)
+{
+    (void)run, (void)workspace;
+    size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w, taps = w->kernel_h * w->kernel_w;
+    for (size_t b = 0; b < w->batch; b++)
+        for (size_t m = 0; m < w->out_channels; m++) {
+            real *to = y + (b * w->out_channels + m) * out;
+            for (size_t o = 0; o < out; o++)
+                to[o] = bias ? bias[m] : 0;
+            for (size_t c = 0; c < w->in_channels; c++) {
+                const real *from = x + (b * w->in_channels + c) * in;
+                const real *by = weight + (m * w->in_channels + c) * taps;
+                EACH_TAP(w, to[o] += from[i] * by[tap])
+            }
+        }
+}
+
+void reference_convolve_backward_weight(const kernel_run *run, const kernel_window *w, const real *x, const real *dy,
+                                        real *dweight, real *dbias, bool accumulate, real *workspace)
+{
+    (void)run, (void)workspace;
+    size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w, taps = w->kernel_h * w->kernel_w;
+    if (!accumulate) {
+        memset(dweight, 0, window_weights(w) * sizeof *dweight);
+        if (dbias)
+            memset(dbias, 0, w->out_channels * sizeof *dbias);
+    }
+    for (size_t b = 0; b < w->batch; b++)
+        for (size_t m = 0; m < w->out_channels; m++) {
+            const real *by = dy + (b * w->out_channels + m) * out;
+            for (size_t o = 0; dbias && o < out; o++)
+                dbias[m] += by[o];
+            for (size_t c = 0; c < w->in_channels; c++) {
+                const real *from = x + (b * w->in_channels + c) * in;
+                real *to = dweight + (m * w->in_channels + c) * taps;
+                EACH_TAP(w, to[tap] += from[i] * by[o])
+            }
+        }
+}
+
+void reference_convolve_backward_input(const kernel_run *run, const kernel_window *w, const real *weight,
+                                       const real *dy, real *dx, bool accumulate, real *workspace)
+{
+    (void)run, (void)workspace;
+    size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w, taps = w->kernel_h * w->kernel_w;
+    if (!accumulate)
+        memset(dx, 0, w->batch * w->in_channels * in * sizeof *dx);
+    for (size_t b = 0; b < w->batch; b++)
+        for (size_t c = 0; c < w->in_channels; c++) {
+            real *to = dx + (b * w->in_channels + c) * in;
+            for (size_t m = 0; m < w->out_channels; m++) {
+                const real *from = dy + (b * w->out_channels + m) * out;
+                const real *by = weight + (m * w->in_channels + c) * taps;
+                EACH_TAP(w, to[i] += from[o] * by[tap])
+            }
+        }
+}
+
+/* `chosen` is a position in the plane of one channel; -1 where a window lies in the padding altogether, and y is 0.
+ * NaN counts as larger than everything. y may be NULL. */
+void reference_pool_max(const kernel_run *run, const kernel_window *w, const real *x, real *y, int32_t *chosen)
+{
+    (void)run;
+    size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w;
+    for (size_t plane = 0; plane < w->batch * w->in_channels; plane++) {
+        const real *from = x + plane * in;
+        int32_t *where = chosen + plane * out;
+        for (size_t o = 0; o < out; o++)
+            where[o] = -1;
+        EACH_TAP(w, {
+            (void)tap;
+            if (where[o] < 0 || from[i] > from[where[o]] || (from[i] != from[i] && from[where[o]] == from[where[o]]))
+                where[o] = (int32_t)i;
+        })
+        for (size_t o = 0; y && o < out; o++)
+            y[plane * out + o] = where[o] < 0 ? 0 : from[where[o]];
+    }
+}
+
+void reference_pool_max_backward(const kernel_run *run, const kernel_window *w, const int32_t *chosen, const real *dy,
+                                 real *dx, bool accumulate)
+{
+    (void)run;
+    size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w;
+    if (!accumulate)
+        memset(dx, 0, w->batch * w->in_channels * in * sizeof *dx);
+    for (size_t plane = 0; plane < w->batch * w->in_channels; plane++)
+        for (size_t o = 0; o < out; o++)
+            if (chosen[plane * out + o] >= 0)
+                dx[plane * in + (size_t)chosen[plane * out + o]] += dy[plane * out + o];
+}
+
+/* How many taps of output `out` are inside the image, along one axis. */
+static size_t inside(size_t out, size_t stride, size_t kernel, size_t pad, size_t size)
+{
+    size_t count = 0, at;
+    for (size_t tap = 0; tap < kernel; tap++)
+        count += position(out, stride, tap, pad, size, &at);
+    return count;
+}
+
+static real share(const kernel_window *w, size_t o)
+{
+    size_t count = inside(o / w->out_w, w->stride_h, w->kernel_h, w->pad_h, w->in_h) *
+                   inside(o % w->out_w, w->stride_w, w->kernel_w, w->pad_w, w->in_w);
+    return count ? (real)1 / (real)count : 0;
+}
+
+void reference_pool_average(const kernel_run *run, const kernel_window *w, const real *x, real *y)
+{
+    (void)run;
+    size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w;
+    for (size_t plane = 0; plane < w->batch * w->in_channels; plane++) {
+        const real *from = x + plane * in;
+        real *to = y + plane * out;
+        memset(to, 0, out * sizeof *to);
+        EACH_TAP(w, {
+            (void)tap;
+            to[o] += from[i];
+        })
+        for (size_t o = 0; o < out; o++)
+            to[o] *= share(w, o);
+    }
+}
+
+void reference_pool_average_backward(const kernel_run *run, const kernel_window *w, const real *dy, real *dx,
+                                     bool accumulate)
+{
+    (void)run;
+    size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w;
+    if (!accumulate)
+        memset(dx, 0, w->batch * w->in_channels * in * sizeof *dx);
+    for (size_t plane = 0; plane < w->batch * w->in_channels; plane++) {
+        const real *from = dy + plane * out;
+        real *to = dx + plane * in;
+        EACH_TAP(w, {
+            (void)tap;
+            to[i] += from[o] * share(w, o);
+        })
+    }
+}

@@ -1,0 +1,41 @@
+/* Reading INI files: sections with keys and values, each with its line, for messages. Lines may be of any length and
+ * end with LF or CRLF; '#' and ';' begin a comment at the start of a line or behind white space. */
+#ifndef REMAT_BASE_INI_READER_H
+#define REMAT_BASE_INI_READER_H
+
+#include <stdio.h>
+
+#include "base/text_pool.h"
+
+typedef struct ini_entry {
+    const char *key, *value; /* the key in small letters, with '_' for '-'; the value never empty */
+    uint64_t line;           /* REMAT_NOWHERE where it came from no file */
+} ini_entry;
+
+typedef struct ini_section {
+    const char *name;
+    uint64_t line;
+    size_t first, count; /* of ini_file.entries */
+} ini_section;
+
+typedef struct ini_file {
+    remat_context *context;
+    text_pool pool;
+    const char *name;
+    ini_section *sections;
+    size_t section_count, section_capacity;
+    ini_entry *entries;
+    size_t entry_count, entry_capacity;
+} ini_file;
+
+enum { INI_MOST_KEYS = 1024 }; /* in a section */
+
+/* The whole file; `name` is for messages. REMAT_BAD_INPUT with file and line for whatever is no INI, a key outside of a
+ * section or twice in one; REMAT_IO. *file is NULL where it fails. */
+remat_status ini_read(remat_context *context, FILE *stream, const char *name, ini_file **file);
+void ini_destroy(ini_file *file);
+
+/* Small letters, and '_' for '-'. */
+void ini_fold(char *key);
+
+#endif

@@ -1,0 +1,207 @@
+#include "data/data_set.h"
+
+#include "base/alloc.h"
+#include "data/permutation.h"
+
+#include <math.h>
+#include <string.h>
+
+struct data_source {
+    remat_context *context;
+    data_wants wants;
+    bool shuffle;
+    uint64_t seed;
+    data_set *sets[2];  /* of training, and of validation where it has its own files */
+    uint64_t counts[2]; /* samples of training and of validation */
+    permutation order;  /* of the epoch asked for last */
+    uint64_t epoch;
+    int threads;
+};
+
+/* ---- opening ---- */
+
+static remat_status open_set(const data_options *options, data_request *request, data_set **set)
+{
+    if (options->generator)
+        return data_generator_open(request, set);
+    switch (options->settings->type) {
+    case DATASET_NPY: return data_npy_open(request, set);
+    case DATASET_CSV: return data_csv_open(request, set);
+    case DATASET_TEXT: return data_text_open(request, set);
+    case DATASET_RANDOM: return data_random_open(request, set);
+    default: break;
+    }
+    return remat_fail(request->context, REMAT_INVALID, NULL,
+                      "the model has no data; give a [Dataset] with type npy, csv, text or random, or a generator");
+}
+
+static remat_status check_settings(remat_context *context, const data_options *options)
+{
+    const dataset_settings *settings = options->settings;
+    remat_place place = REMAT_PLACE_NOWHERE;
+    if (options->wants.input_count > LAYER_MAX_INPUTS)
+        return remat_fail(context, REMAT_INVALID, NULL, "a network has at most %d inputs", LAYER_MAX_INPUTS);
+    place.field = "validation_split";
+    if (!(settings->validation_split >= 0 && settings->validation_split < 1))
+        return remat_fail(context, REMAT_INVALID, &place, "%g is not allowed; it must be from 0 to below 1",
+                          settings->validation_split);
+    if (options->generator)
+        return REMAT_OK;
+    if (settings->validation_inputs && settings->validation_split > 0)
+        return remat_fail(context, REMAT_INVALID, &place, "validation has its own files already; give one of the two");
+    place.field = "validation_inputs";
+    bool has_files = settings->type == DATASET_NPY || settings->type == DATASET_CSV || settings->type == DATASET_TEXT;
+    if (settings->validation_inputs && !has_files)
+        return remat_fail(context, REMAT_INVALID, &place, "only npy, csv and text have files; use validation_split");
+    return REMAT_OK;
+}
+
+static remat_status open_sets(data_source *source, const data_options *options)
+{
+    const dataset_settings *settings = options->settings;
+    data_request request = {
+        .context = source->context,
+        .wants = &source->wants,
+        .folder = settings->folder,
+        .inputs = settings->inputs,
+        .labels = settings->labels,
+        .seed = options->seed,
+        .samples = settings->samples,
+        .generator = options->generator,
+    };
+    REMAT_TRY(open_set(options, &request, &source->sets[DATA_TRAINING]));
+    uint64_t samples = source->sets[DATA_TRAINING]->samples, last = 0;
+    if (settings->validation_inputs && !options->generator) {
+        request.inputs = settings->validation_inputs;
+        /* In a CSV file this is a number of columns, which both files have. */
+        request.labels = settings->validation_labels || settings->type != DATASET_CSV ? settings->validation_labels
+                                                                                      : settings->labels;
+        REMAT_TRY(open_set(options, &request, &source->sets[DATA_VALIDATION]));
+        last = source->sets[DATA_VALIDATION]->samples;
+    } else {
+        last = (uint64_t)llround((double)samples * settings->validation_split);
+        last = last < samples ? last : samples;
+        samples -= last;
+    }
+    source->counts[DATA_TRAINING] = samples;
+    source->counts[DATA_VALIDATION] = last;
+    return REMAT_OK;
+}
+
+static remat_status check_counts(const data_source *source, const data_options *options)
+{
+    const dataset_settings *settings = options->settings;
+    unsigned long long batch = options->batch, samples = source->counts[DATA_TRAINING],
+                       last = source->counts[DATA_VALIDATION];
+    if (samples < batch)
+        return remat_fail(source->context, REMAT_INVALID, NULL,
+                          "%llu samples to train on are fewer than the batch_size of %llu; lower batch_size to %llu or "
+                          "give more data",
+                          samples, batch, samples ? samples : 1);
+    bool own_files = settings->validation_inputs && !options->generator;
+    bool validates = own_files || settings->validation_split > 0;
+    if (validates && last < batch)
+        return remat_fail(source->context, REMAT_INVALID, NULL,
+                          "%llu samples for validation are fewer than the batch_size of %llu; %s, or lower batch_size",
+                          last, batch, own_files ? "give more" : "raise validation_split");
+    return REMAT_OK;
+}
+
+remat_status data_source_open(remat_context *context, const data_options *options, data_source **source)
+{
+    *source = NULL;
+    REMAT_TRY(check_settings(context, options));
+    data_source *made = remat_alloc_zeroed(context, 1, sizeof *made);
+    if (!made)
+        return REMAT_NO_MEMORY;
+    made->context = context;
+    made->wants = options->wants;
+    made->shuffle = options->settings->shuffle;
+    made->seed = options->seed;
+    made->threads = options->threads;
+    remat_status status = open_sets(made, options);
+    if (status == REMAT_OK)
+        status = check_counts(made, options);
+    if (status != REMAT_OK) {
+        data_source_close(made);
+        return status;
+    }
+    made->order = permutation_make(made->counts[DATA_TRAINING], made->seed, 0);
+    *source = made;
+    return REMAT_OK;
+}
+
+void data_source_close(data_source *source)
+{
+    if (!source)
+        return;
+    for (int part = 0; part < 2; part++)
+        if (source->sets[part])
+            source->sets[part]->close(source->sets[part]);
+    remat_release(source->context, source, 1, sizeof *source);
+}
+
+uint64_t data_source_samples(const data_source *source, data_part part)
+{
+    return source->counts[part];
+}
+
+/* ---- batches ---- */
+
+/* Sample `sample` of a part goes to place `slot` of the batch. */
+static remat_status fill_slot(data_source *source, data_part part, uint64_t sample, uint64_t slot, void *const *inputs,
+                              void *labels)
+{
+    const data_wants *wants = &source->wants;
+    if (sample >= source->counts[part])
+        return remat_fail(source->context, REMAT_INVALID, NULL, "sample %llu of %llu", (unsigned long long)sample,
+                          (unsigned long long)source->counts[part]);
+    void *to[LAYER_MAX_INPUTS], *labels_to = NULL;
+    for (size_t i = 0; i < wants->input_count; i++)
+        to[i] = (char *)inputs[i] + slot * wants->inputs[i].values * data_value_bytes(&wants->inputs[i]);
+    if (labels)
+        labels_to = (char *)labels + slot * wants->labels.values * data_value_bytes(&wants->labels);
+    data_set *set = source->sets[DATA_TRAINING];
+    if (part == DATA_VALIDATION && source->sets[DATA_VALIDATION])
+        set = source->sets[DATA_VALIDATION];
+    else if (part == DATA_VALIDATION)
+        sample += source->counts[DATA_TRAINING]; /* the last ones of the same set */
+    return set->read(set, sample, to, labels_to);
+}
+
+remat_status data_source_fill(data_source *source, data_part part, uint64_t epoch, uint64_t position, uint64_t batch,
+                              void *const *inputs, void *labels)
+{
+    uint64_t count = source->counts[part];
+    if (batch > count || position > count - batch)
+        return remat_fail(source->context, REMAT_INVALID, NULL, "samples %llu to %llu of an epoch of %llu",
+                          (unsigned long long)position, (unsigned long long)(position + batch),
+                          (unsigned long long)count);
+    bool shuffled = source->shuffle && part == DATA_TRAINING;
+    if (shuffled && epoch != source->epoch) {
+        source->order = permutation_make(count, source->seed, epoch);
+        source->epoch = epoch;
+    }
+    const data_set *set = source->sets[DATA_TRAINING];
+    if (set->shared && source->threads > 1) {
+#pragma omp parallel for num_threads(source->threads)
+        for (uint64_t i = 0; i < batch; i++) {
+            uint64_t sample = shuffled ? permutation_at(&source->order, position + i) : position + i;
+            fill_slot(source, part, sample, i, inputs, labels); /* cannot fail: the range was checked */
+        }
+        return REMAT_OK;
+    }
+    for (uint64_t i = 0; i < batch; i++) {
+        uint64_t sample = shuffled ? permutation_at(&source->order, position + i) : position + i;
+        REMAT_TRY(fill_slot(source, part, sample, i, inputs, labels));
+    }
+    return REMAT_OK;
+}
+
+remat_status data_source_fill_list(data_source *source, data_part part, const uint64_t *samples, uint64_t count,
+                                   void *const *inputs, void *labels)
+{
+    for (uint64_t i = 0; i < count; i++)
+        REMAT_TRY(fill_slot(source, part, samples[i], i, inputs, labels));
+    return REMAT_OK;
+}

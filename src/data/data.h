@@ -1,0 +1,71 @@
+/* Where samples come from. A source knows how many there are for training and for validation, in which order an epoch
+ * takes them, and writes a batch straight to where the network reads it. Nothing is allocated after it is open.
+ *
+ *   npy      one file an input and one for the labels; the first dimension counts samples
+ *   csv      one file; inputs first, label columns last
+ *   text     bytes as tokens: sample j is the window of T bytes at j*T, its labels are the bytes one further on
+ *   random   made from the seed, for benchmarks
+ *   generator   a function of the caller
+ *
+ * The order of an epoch is a permutation keyed by (seed, epoch); validation takes its samples as they stand. Only whole
+ * batches are used: what is left at the end of an epoch, fewer than a batch, is not trained on in that epoch. */
+#ifndef REMAT_DATA_DATA_H
+#define REMAT_DATA_DATA_H
+
+#include "model/settings.h"
+
+/* What the network reads, for one sample. */
+typedef struct data_field {
+    uint64_t values; /* 0: it does not read this (labels that nobody wants) */
+    bool integer;    /* int32_t instead of real */
+    uint64_t bound;  /* whole numbers are 0 .. bound-1; 0: anything goes */
+    bool skips;      /* negative numbers are fine as well: labels that count nothing */
+} data_field;
+
+typedef struct data_wants {
+    size_t input_count; /* at most LAYER_MAX_INPUTS */
+    data_field inputs[LAYER_MAX_INPUTS];
+    data_field labels;
+} data_wants;
+
+/* A function of the caller that writes one sample: inputs[i] and labels point to room for it. The same number must
+ * give the same sample. A failure ends the training with its status. */
+typedef remat_status (*data_generator_fn)(void *user, uint64_t sample, void *const *inputs, void *labels);
+typedef struct data_generator {
+    data_generator_fn fill;
+    void *user;
+    uint64_t samples; /* in all; the settings' validation_split says which share of them, the last ones, validates */
+} data_generator;
+
+typedef struct data_options {
+    const dataset_settings *settings;
+    const data_generator *generator; /* not NULL: instead of the settings' files; copied */
+    data_wants wants;
+    uint64_t batch; /* there must be a whole one of training, and of validation where there is any; 0: do not ask */
+    uint64_t seed;
+    int threads; /* that may make samples side by side, where these are made at all; 0: one */
+} data_options;
+
+typedef enum data_part { DATA_TRAINING, DATA_VALIDATION } data_part;
+
+typedef struct data_source data_source;
+
+/* Opens all files and checks shapes, numbers of samples and every id. The texts of the settings are not kept.
+ * REMAT_IO, REMAT_BAD_INPUT for files; REMAT_INVALID for settings; REMAT_NO_MEMORY. */
+remat_status data_source_open(remat_context *context, const data_options *options, data_source **source);
+void data_source_close(data_source *source); /* NULL is fine */
+
+/* Samples of a part; 0 of validation where there is none. */
+uint64_t data_source_samples(const data_source *source, data_part part);
+
+/* The samples at `position` .. position+batch-1 of the order of an epoch. inputs[i] and labels get `batch` samples
+ * one after the other; labels may be NULL. REMAT_IO, and REMAT_BAD_INPUT for ids that changed since the source was
+ * opened. */
+remat_status data_source_fill(data_source *source, data_part part, uint64_t epoch, uint64_t position, uint64_t batch,
+                              void *const *inputs, void *labels);
+
+/* The same for samples by their numbers, 0 .. samples of the part - 1. */
+remat_status data_source_fill_list(data_source *source, data_part part, const uint64_t *samples, uint64_t count,
+                                   void *const *inputs, void *labels);
+
+#endif

@@ -1,0 +1,187 @@
+/* Samples from .npy files, one array an input and one for the labels. */
+#include "data/data_set.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "data/npy.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { PART_VALUES = 2048 }; /* values that are converted at once */
+
+typedef struct npy_array {
+    const data_field *field;
+    data_file file;
+    npy_header header;
+} npy_array;
+
+typedef struct npy_set {
+    data_set set;
+    size_t array_count; /* the inputs, then the labels */
+    npy_array arrays[LAYER_MAX_INPUTS + 1];
+    unsigned char part[PART_VALUES * sizeof(double)];
+} npy_set;
+
+static void close_npy(data_set *set)
+{
+    npy_set *npy = (npy_set *)set;
+    for (size_t i = 0; i < npy->array_count; i++)
+        data_file_close(&npy->arrays[i].file);
+    remat_release(set->context, npy, 1, sizeof *npy);
+}
+
+/* ---- values ---- */
+
+static remat_status check_ids(const npy_array *array, uint64_t sample, uint64_t first, const int32_t *ids, size_t count)
+{
+    size_t bad = data_first_bad_id(array->field, ids, count);
+    if (bad == count)
+        return REMAT_OK;
+    char what[80];
+    snprintf(what, sizeof what, "value %llu of sample %llu", (unsigned long long)(first + bad),
+             (unsigned long long)sample);
+    remat_place place = data_file_place(&array->file);
+    return data_fail_id(array->file.context, &place, array->field, what, ids[bad]);
+}
+
+/* Whether values lie in the file just as the network wants them. */
+static bool is_plain(const npy_array *array)
+{
+    if (array->field->integer)
+        return array->header.type == NPY_INT32;
+    return array->header.type == (sizeof(real) == sizeof(float) ? NPY_FLOAT32 : NPY_FLOAT64);
+}
+
+static remat_status read_array(npy_set *npy, const npy_array *array, uint64_t sample, void *to)
+{
+    uint64_t values = array->field->values;
+    size_t size = npy_type_size(array->header.type);
+    uint64_t at = array->header.data_offset + sample * values * size;
+    if (is_plain(array)) {
+        REMAT_TRY(data_file_read(&array->file, at, to, values * size));
+        return array->field->integer ? check_ids(array, sample, 0, to, values) : REMAT_OK;
+    }
+    for (uint64_t done = 0; done < values;) {
+        size_t count = values - done < PART_VALUES ? (size_t)(values - done) : PART_VALUES;
+        REMAT_TRY(data_file_read(&array->file, at + done * size, npy->part, count * size));
+        if (array->field->integer) {
+            int32_t *ids = (int32_t *)to + done;
+            npy_to_int32(array->header.type, npy->part, count, ids);
+            REMAT_TRY(check_ids(array, sample, done, ids, count));
+        } else {
+            npy_to_real(array->header.type, npy->part, count, (real *)to + done);
+        }
+        done += count;
+    }
+    return REMAT_OK;
+}
+
+static remat_status read_npy(data_set *set, uint64_t sample, void *const *inputs, void *labels)
+{
+    npy_set *npy = (npy_set *)set;
+    for (size_t i = 0; i < set->wants->input_count; i++)
+        REMAT_TRY(read_array(npy, &npy->arrays[i], sample, inputs[i]));
+    if (labels && npy->array_count > set->wants->input_count)
+        return read_array(npy, &npy->arrays[set->wants->input_count], sample, labels);
+    return REMAT_OK;
+}
+
+/* ---- opening ---- */
+
+/* All ids once, so that a bad one is found now and not in the middle of the training. */
+static remat_status check_all_ids(npy_set *npy, const npy_array *array)
+{
+    uint64_t values = array->header.values;
+    size_t size = npy_type_size(array->header.type);
+    int32_t ids[PART_VALUES];
+    for (uint64_t done = 0; done < values;) {
+        size_t count = values - done < PART_VALUES ? (size_t)(values - done) : PART_VALUES;
+        REMAT_TRY(data_file_read(&array->file, array->header.data_offset + done * size, npy->part, count * size));
+        npy_to_int32(array->header.type, npy->part, count, ids);
+        size_t bad = data_first_bad_id(array->field, ids, count);
+        if (bad < count)
+            return check_ids(array, (done + bad) / array->field->values, (done + bad) % array->field->values, ids + bad,
+                             1);
+        done += count;
+    }
+    return REMAT_OK;
+}
+
+static remat_status check_array(npy_set *npy, const npy_array *array, const char *what)
+{
+    remat_context *context = npy->set.context;
+    const npy_header *header = &array->header;
+    remat_place place = data_file_place(&array->file);
+    if (header->rank == 0)
+        return remat_fail(context, REMAT_BAD_INPUT, &place, "a single number; the first dimension must count samples");
+    uint64_t values = 1;
+    for (uint32_t i = 1; i < header->rank; i++)
+        if (!remat_multiply(values, header->dims[i], &values))
+            return remat_fail(context, REMAT_BAD_INPUT, &place, "a sample has 2^63 values or more");
+    if (values != array->field->values)
+        return remat_fail(context, REMAT_BAD_INPUT, &place, "a sample has %llu values; %s of the model takes %llu",
+                          (unsigned long long)values, what, (unsigned long long)array->field->values);
+    if (array->field->integer && !npy_type_is_integer(header->type))
+        return remat_fail(context, REMAT_BAD_INPUT, &place,
+                          "values of type %s; %s of the model takes whole numbers (int32, int64 or uint8)",
+                          npy_type_name(header->type), what);
+    if (array != npy->arrays && header->dims[0] != npy->arrays[0].header.dims[0])
+        return remat_fail(context, REMAT_BAD_INPUT, &place, "%llu samples; %s has %llu",
+                          (unsigned long long)header->dims[0], npy->arrays[0].file.path,
+                          (unsigned long long)npy->arrays[0].header.dims[0]);
+    return array->field->integer ? check_all_ids(npy, array) : REMAT_OK;
+}
+
+static remat_status open_array(npy_set *npy, const data_request *request, const char *list, size_t position,
+                               const data_field *field, const char *what)
+{
+    char *path = data_path_at(request->context, request->folder, list, position);
+    if (!path)
+        return REMAT_NO_MEMORY;
+    npy_array *array = &npy->arrays[npy->array_count++];
+    array->field = field;
+    remat_status status = data_file_open(request->context, path, DATA_HELD_BYTES, &array->file);
+    remat_text_release(request->context, path);
+    REMAT_TRY(status);
+    REMAT_TRY(npy_read_header(&array->file, &array->header));
+    return check_array(npy, array, what);
+}
+
+static remat_status open_arrays(npy_set *npy, const data_request *request)
+{
+    const data_wants *wants = request->wants;
+    remat_place place = REMAT_PLACE_NOWHERE;
+    place.field = "inputs";
+    size_t files = request->inputs ? data_path_count(request->inputs) : 0;
+    if (files != wants->input_count)
+        return remat_fail(request->context, REMAT_INVALID, &place,
+                          "%zu files for %zu inputs of the model; give one .npy file an input, with commas between",
+                          files, wants->input_count);
+    place.field = "labels";
+    if (wants->labels.values && !request->labels)
+        return remat_fail(request->context, REMAT_INVALID, &place, "the loss needs labels; name their .npy file");
+    for (size_t i = 0; i < files; i++) {
+        char what[32];
+        snprintf(what, sizeof what, "input %zu", i);
+        REMAT_TRY(open_array(npy, request, request->inputs, i, &wants->inputs[i], what));
+    }
+    if (wants->labels.values)
+        REMAT_TRY(open_array(npy, request, request->labels, 0, &wants->labels, "the loss"));
+    npy->set.samples = npy->array_count ? npy->arrays[0].header.dims[0] : 0;
+    return REMAT_OK;
+}
+
+remat_status data_npy_open(const data_request *request, data_set **set)
+{
+    npy_set *npy = remat_alloc_zeroed(request->context, 1, sizeof *npy);
+    if (!npy)
+        return REMAT_NO_MEMORY;
+    npy->set = (data_set){request->context, request->wants, 0, read_npy, close_npy, false};
+    remat_status status = open_arrays(npy, request);
+    if (status == REMAT_OK)
+        *set = &npy->set;
+    else
+        close_npy(&npy->set);
+    return status;
+}

@@ -1,0 +1,61 @@
+/* What the kinds of data have in common: a set gives one sample at a time by its number. data.c makes parts, orders and
+ * batches of sets; a kind is one file with one function to open it. */
+#ifndef REMAT_DATA_DATA_SET_H
+#define REMAT_DATA_DATA_SET_H
+
+#include "base/error.h"
+#include "data/data.h"
+
+enum { DATA_HELD_BYTES = 1 << 20 }; /* files up to this size are held in memory */
+
+typedef struct data_set data_set;
+struct data_set {
+    remat_context *context;
+    const data_wants *wants; /* of the source */
+    uint64_t samples;
+    remat_status (*read)(data_set *set, uint64_t sample, void *const *inputs, void *labels);
+    void (*close)(data_set *set);
+    bool shared; /* several threads may read at once, and reading never fails */
+};
+
+/* What a set is opened from. */
+typedef struct data_request {
+    remat_context *context;
+    const data_wants *wants;
+    const char *folder, *inputs, *labels;
+    uint64_t seed, samples;
+    const data_generator *generator;
+} data_request;
+
+remat_status data_npy_open(const data_request *request, data_set **set);
+remat_status data_csv_open(const data_request *request, data_set **set);
+remat_status data_text_open(const data_request *request, data_set **set);
+remat_status data_random_open(const data_request *request, data_set **set);
+remat_status data_generator_open(const data_request *request, data_set **set);
+
+/* Bytes of a value. */
+static inline size_t data_value_bytes(const data_field *field)
+{
+    return field->integer ? sizeof(int32_t) : sizeof(real);
+}
+
+static inline bool data_id_is_good(const data_field *field, int64_t id)
+{
+    return id >= 0 ? field->bound == 0 || (uint64_t)id < field->bound : field->skips || field->bound == 0;
+}
+
+/* The first id that is not allowed; `count` where all are. */
+size_t data_first_bad_id(const data_field *field, const int32_t *ids, size_t count);
+
+/* REMAT_BAD_INPUT for an id that is not allowed: "... holds the number 300; it must be from 0 to 255". `what` says
+ * what holds it. */
+remat_status data_fail_id(remat_context *context, const remat_place *place, const data_field *field, const char *what,
+                          int64_t id);
+
+/* Paths in a list with commas, blanks around each dropped; relative ones start in `folder` (NULL: where the program
+ * runs). */
+size_t data_path_count(const char *list);
+/* The one at `position`; NULL with REMAT_NO_MEMORY on the context. remat_text_release gives it back. */
+char *data_path_at(remat_context *context, const char *folder, const char *list, size_t position);
+
+#endif

@@ -1,0 +1,169 @@
+#include "data/safetensors_file.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/sort.h"
+#include "base/half.h"
+
+#include <string.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are read as they lie in the file");
+
+const safetensors_tensor *safetensors_find(const safetensors *file, const char *name)
+{
+    size_t low = 0, high = file->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const safetensors_tensor *tensor = &file->tensors[file->by_name[middle]];
+        int side = strcmp(name, tensor->name);
+        if (side == 0)
+            return tensor;
+        if (side < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return NULL;
+}
+
+const char *safetensors_metadata(const safetensors *file, const char *key)
+{
+    for (size_t i = 0; i < file->text_count; i++)
+        if (strcmp(file->texts[i].key, key) == 0)
+            return file->texts[i].value;
+    return NULL;
+}
+
+/* ---- checks of the whole ---- */
+
+static bool name_before(const void *user, uint32_t a, uint32_t b)
+{
+    const safetensors *file = user;
+    return strcmp(file->tensors[a].name, file->tensors[b].name) < 0;
+}
+
+static bool offset_before(const void *user, uint32_t a, uint32_t b)
+{
+    const safetensors_tensor *x = &((const safetensors *)user)->tensors[a];
+    const safetensors_tensor *y = &((const safetensors *)user)->tensors[b];
+    return x->begin != y->begin ? x->begin < y->begin : x->end < y->end;
+}
+
+static remat_status check_offsets(safetensors *file)
+{
+    remat_place place = data_file_place(&file->source);
+    uint64_t reached = 0, all = file->source.bytes - file->data_offset;
+    REMAT_TRY(remat_order(file->source.context, file->count, offset_before, file, &file->by_name));
+    for (size_t i = 0; i < file->count; i++) {
+        const safetensors_tensor *tensor = &file->tensors[file->by_name[i]];
+        if (tensor->begin != reached)
+            return remat_fail(file->source.context, REMAT_BAD_INPUT, &place,
+                              "'%.100s' starts at byte %llu; what lies before it ends at %llu", tensor->name,
+                              (unsigned long long)tensor->begin, (unsigned long long)reached);
+        reached = tensor->end;
+    }
+    if (reached == all)
+        return REMAT_OK;
+    return remat_fail(file->source.context, REMAT_BAD_INPUT, &place,
+                      "the tensors need %llu bytes, behind the header are %llu; the file is damaged or not complete",
+                      (unsigned long long)reached, (unsigned long long)all);
+}
+
+static remat_status check_names(safetensors *file)
+{
+    remat_place place = data_file_place(&file->source);
+    REMAT_TRY(remat_sort(file->source.context, file->by_name, file->count, name_before, file));
+    for (size_t i = 1; i < file->count; i++)
+        if (strcmp(file->tensors[file->by_name[i - 1]].name, file->tensors[file->by_name[i]].name) == 0)
+            return remat_fail(file->source.context, REMAT_BAD_INPUT, &place, "'%.100s' is there twice",
+                              file->tensors[file->by_name[i]].name);
+    return REMAT_OK;
+}
+
+/* ---- opening and closing ---- */
+
+static remat_status open_file(safetensors *file, const char *path)
+{
+    REMAT_TRY(data_file_open(file->source.context, path, 0, &file->source));
+    REMAT_TRY(safetensors_read_header(file));
+    REMAT_TRY(check_offsets(file));
+    return check_names(file);
+}
+
+remat_status safetensors_open(remat_context *context, const char *path, safetensors **file)
+{
+    *file = NULL;
+    safetensors *made = remat_alloc_zeroed(context, 1, sizeof *made);
+    if (!made)
+        return REMAT_NO_MEMORY;
+    made->context = context;
+    made->source.context = context;
+    made->source.descriptor = -1;
+    remat_status status = open_file(made, path);
+    if (status == REMAT_OK)
+        *file = made;
+    else
+        safetensors_close(made);
+    return status;
+}
+
+void safetensors_close(safetensors *file)
+{
+    if (!file)
+        return;
+    remat_context *context = file->context;
+    for (size_t i = 0; i < file->count; i++)
+        remat_text_release(context, file->tensors[i].name);
+    for (size_t i = 0; i < file->text_count; i++) {
+        remat_text_release(context, file->texts[i].key);
+        remat_text_release(context, file->texts[i].value);
+    }
+    remat_release(context, file->by_name, file->count, sizeof *file->by_name);
+    remat_release(context, file->tensors, file->capacity, sizeof *file->tensors);
+    remat_release(context, file->texts, file->text_capacity, sizeof *file->texts);
+    data_file_close(&file->source);
+    remat_release(context, file, 1, sizeof *file);
+}
+
+/* ---- values ---- */
+
+static remat_status read_converted(const safetensors *file, const safetensors_tensor *tensor, float *to)
+{
+    enum { PART = 1024 };
+    union {
+        uint16_t half[PART];
+        double wide[PART];
+    } part;
+    const half_kernels *kernels = half_kernels_choose();
+    bool wide = strcmp(tensor->dtype, "F64") == 0;
+    remat_precision precision = strcmp(tensor->dtype, "F16") == 0 ? REMAT_FP16 : REMAT_BF16;
+    uint64_t at = file->data_offset + tensor->begin, left = tensor->values;
+    while (left) {
+        size_t count = left < PART ? (size_t)left : PART, bytes = count * (wide ? 8 : 2);
+        REMAT_TRY(data_file_read(&file->source, at, &part, bytes));
+        if (wide)
+            for (size_t i = 0; i < count; i++)
+                to[i] = (float)part.wide[i];
+        else
+            half_unpack(kernels, precision, part.half, to, count);
+        to += count;
+        at += bytes;
+        left -= count;
+    }
+    return REMAT_OK;
+}
+
+remat_status safetensors_read(const safetensors *file, const safetensors_tensor *tensor, float *to, size_t count)
+{
+    remat_place place = data_file_place(&file->source);
+    if (count != tensor->values)
+        return remat_fail(file->context, REMAT_INVALID, &place, "'%.100s' has %llu values; %zu were asked for",
+                          tensor->name, (unsigned long long)tensor->values, count);
+    if (strcmp(tensor->dtype, "F32") == 0)
+        return data_file_read(&file->source, file->data_offset + tensor->begin, to, count * sizeof *to);
+    if (strcmp(tensor->dtype, "F64") == 0 || strcmp(tensor->dtype, "F16") == 0 || strcmp(tensor->dtype, "BF16") == 0)
+        return read_converted(file, tensor, to);
+    return remat_fail(file->context, REMAT_BAD_INPUT, &place,
+                      "'%.100s' has values of type %s; weights must be F32, F16, BF16 or F64", tensor->name,
+                      tensor->dtype);
+}

@@ -1,0 +1,61 @@
+/* Weights files in the safetensors format: eight bytes with the length of a JSON header, the header, the values.
+ *
+ *     | u64 length | {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}   | values ... |
+ *
+ * Little-endian, C order, offsets from the first value on. Tensors fill the space behind the header without holes. */
+#ifndef REMAT_DATA_SAFETENSORS_H
+#define REMAT_DATA_SAFETENSORS_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+enum { SAFETENSORS_MAX_RANK = 8 };
+
+/* ---- writing ---- */
+
+typedef struct safetensors_entry {
+    const char *name; /* unique, and not "__metadata__" */
+    uint32_t rank;    /* 0: a single value */
+    uint64_t dims[SAFETENSORS_MAX_RANK];
+    const float *data;
+} safetensors_entry;
+
+typedef struct safetensors_text {
+    const char *key, *value;
+} safetensors_text;
+
+/* Writes the file whole or not at all. The order of the entries is the order in the file. The same content gives the
+ * same bytes. REMAT_INVALID for a name that stands twice, REMAT_IO, REMAT_NO_MEMORY. */
+remat_status safetensors_save(remat_context *context, const char *path, const safetensors_entry *entries, size_t count,
+                              const safetensors_text *metadata, size_t metadata_count);
+
+/* ---- reading ---- */
+
+typedef struct safetensors safetensors;
+
+typedef struct safetensors_tensor {
+    const char *name;
+    const char *dtype; /* "F32" */
+    uint32_t rank;
+    uint64_t dims[SAFETENSORS_MAX_RANK];
+    uint64_t values;     /* the product of dims */
+    uint64_t begin, end; /* of its bytes, from the first value of the file on */
+} safetensors_tensor;
+
+/* Opens a file and checks everything but the values: lengths, grammar, types, shapes against offsets, that tensors
+ * neither overlap nor leave holes, and that no name stands twice. REMAT_IO, REMAT_BAD_INPUT, REMAT_NO_MEMORY. */
+remat_status safetensors_open(remat_context *context, const char *path, safetensors **file);
+void safetensors_close(safetensors *file); /* NULL is fine */
+
+/* A tensor by its name; NULL where there is none. Good until the file is closed. */
+const safetensors_tensor *safetensors_find(const safetensors *file, const char *name);
+
+/* A text of the metadata; NULL where there is none. */
+const char *safetensors_metadata(const safetensors *file, const char *key);
+
+/* The values of a tensor of this file as floats: F32 as they are, F16, BF16 and F64 converted. `count` must be the
+ * number of its values. REMAT_BAD_INPUT for other types. */
+remat_status safetensors_read(const safetensors *file, const safetensors_tensor *tensor, float *to, size_t count);
+
+#endif

@@ -1,0 +1,190 @@
+#include "data/safetensors.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/output.h"
+#include "base/sort.h"
+#include "base/utf8.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are written as they lie in memory");
+
+typedef struct weights {
+    remat_context *context;
+    const char *path;
+    const safetensors_entry *entries;
+    size_t count;
+    const safetensors_text *metadata;
+    size_t metadata_count;
+    char *header; /* with its length in front */
+    size_t header_bytes, header_room;
+} weights;
+
+/* Bytes of an entry; false where they pass 2^63. */
+static bool entry_bytes(const safetensors_entry *entry, uint64_t *bytes)
+{
+    *bytes = sizeof(float);
+    for (uint32_t i = 0; i < entry->rank; i++)
+        if (!remat_multiply(*bytes, entry->dims[i], bytes))
+            return false;
+    return true;
+}
+
+/* ---- checks ---- */
+
+static bool name_before(const void *user, uint32_t a, uint32_t b)
+{
+    const safetensors_entry *entries = user;
+    return strcmp(entries[a].name, entries[b].name) < 0;
+}
+
+static remat_status check_unique(const weights *w)
+{
+    uint32_t *order;
+    REMAT_TRY(remat_order(w->context, w->count, name_before, w->entries, &order));
+    remat_status status = REMAT_OK;
+    for (size_t i = 1; i < w->count && status == REMAT_OK; i++)
+        if (strcmp(w->entries[order[i - 1]].name, w->entries[order[i]].name) == 0)
+            status = remat_fail(w->context, REMAT_INVALID, NULL, "two tensors are called '%.100s'",
+                                w->entries[order[i]].name);
+    remat_release(w->context, order, w->count, sizeof *order);
+    return status;
+}
+
+static remat_status check_entries(const weights *w)
+{
+    uint64_t total = 0, bytes;
+    for (size_t i = 0; i < w->count; i++) {
+        const safetensors_entry *entry = &w->entries[i];
+        if (strcmp(entry->name, "__metadata__") == 0 || !remat_utf8_valid(entry->name))
+            return remat_fail(w->context, REMAT_INVALID, NULL, "a tensor cannot be called '%.100s'", entry->name);
+        if (entry->rank > SAFETENSORS_MAX_RANK)
+            return remat_fail(w->context, REMAT_INVALID, NULL, "'%.100s' has %u dimensions; at most %d can be written",
+                              entry->name, entry->rank, SAFETENSORS_MAX_RANK);
+        if (!entry_bytes(entry, &bytes) || !remat_add(&total, bytes))
+            return remat_fail(w->context, REMAT_INVALID, NULL, "'%.100s' makes the file larger than 2^63 bytes",
+                              entry->name);
+    }
+    return check_unique(w);
+}
+
+/* ---- the header ---- */
+
+/* Room for the header, generously: a letter may become six, a number has at most 20 digits. */
+static size_t header_room(const weights *w)
+{
+    size_t room = 64;
+    for (size_t i = 0; i < w->count; i++)
+        room += 6 * strlen(w->entries[i].name) + 128 + 24 * w->entries[i].rank;
+    for (size_t i = 0; i < w->metadata_count; i++)
+        room += 6 * (strlen(w->metadata[i].key) + strlen(w->metadata[i].value)) + 16;
+    return room;
+}
+
+static void write_metadata(output *out, const weights *w)
+{
+    output_text(out, "\"__metadata__\":{");
+    for (size_t i = 0; i < w->metadata_count; i++) {
+        output_text(out, i ? "," : "");
+        output_quoted(out, w->metadata[i].key);
+        output_text(out, ":");
+        output_quoted(out, w->metadata[i].value);
+    }
+    output_text(out, "}");
+}
+
+static void write_entry(output *out, const safetensors_entry *entry, uint64_t *offset)
+{
+    uint64_t bytes = 0;
+    entry_bytes(entry, &bytes);
+    output_quoted(out, entry->name);
+    output_text(out, ":{\"dtype\":\"F32\",\"shape\":[");
+    for (uint32_t i = 0; i < entry->rank; i++) {
+        output_text(out, i ? "," : "");
+        output_number(out, entry->dims[i]);
+    }
+    output_text(out, "],\"data_offsets\":[");
+    output_number(out, *offset);
+    output_text(out, ",");
+    output_number(out, *offset += bytes);
+    output_text(out, "]}");
+}
+
+static remat_status write_header(const weights *w, FILE *stream)
+{
+    output *out = remat_alloc(w->context, 1, sizeof *out);
+    if (!out)
+        return REMAT_NO_MEMORY;
+    output_begin(out, w->context, stream);
+    output_text(out, "{");
+    if (w->metadata_count)
+        write_metadata(out, w);
+    uint64_t offset = 0;
+    for (size_t i = 0; i < w->count; i++) {
+        output_text(out, i || w->metadata_count ? "," : "");
+        write_entry(out, &w->entries[i], &offset);
+    }
+    output_text(out, "}");
+    remat_status status = output_end(out);
+    remat_release(w->context, out, 1, sizeof *out);
+    return status;
+}
+
+/* Its length has to stand in front of it, and a pipe cannot be wound back: it is made in memory first. */
+static remat_status make_header(weights *w)
+{
+    w->header_room = header_room(w);
+    w->header = remat_alloc(w->context, w->header_room, 1);
+    if (!w->header)
+        return REMAT_NO_MEMORY;
+    FILE *stream = fmemopen(w->header + 8, w->header_room - 16, "w");
+    if (!stream)
+        return remat_fail(w->context, REMAT_NO_MEMORY, NULL, "no memory for a header: %s", strerror(errno));
+    remat_status status = write_header(w, stream);
+    long length = ftell(stream);
+    fclose(stream);
+    REMAT_TRY(status);
+    w->header_bytes = 8 + (size_t)length;
+    while (w->header_bytes % 8 != 0)
+        w->header[w->header_bytes++] = ' ';
+    uint64_t stated = w->header_bytes - 8;
+    memcpy(w->header, &stated, 8);
+    return REMAT_OK;
+}
+
+/* ---- the file ---- */
+
+static remat_status write_all(const void *user, FILE *stream)
+{
+    const weights *w = user;
+    bool good = fwrite(w->header, 1, w->header_bytes, stream) == w->header_bytes;
+    for (size_t i = 0; i < w->count && good; i++) {
+        uint64_t bytes = 0;
+        entry_bytes(&w->entries[i], &bytes);
+        good = bytes == 0 || fwrite(w->entries[i].data, 1, bytes, stream) == bytes;
+    }
+    remat_place place = REMAT_PLACE_NOWHERE;
+    place.file = w->path;
+    return good ? REMAT_OK : remat_fail(w->context, REMAT_IO, &place, "writing failed: %s", strerror(errno));
+}
+
+remat_status safetensors_save(remat_context *context, const char *path, const safetensors_entry *entries, size_t count,
+                              const safetensors_text *metadata, size_t metadata_count)
+{
+    weights w = {.context = context,
+                 .path = path,
+                 .entries = entries,
+                 .count = count,
+                 .metadata = metadata,
+                 .metadata_count = metadata_count};
+    remat_status status = check_entries(&w);
+    if (status == REMAT_OK)
+        status = make_header(&w);
+    if (status == REMAT_OK)
+        status = output_save(context, path, write_all, &w);
+    remat_release(context, w.header, w.header_room, 1);
+    return status;
+}

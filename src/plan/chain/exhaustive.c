@@ -1,0 +1,465 @@
+#include "plan/chain/exhaustive.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "plan/chain/exhaustive_states.h"
+
+/* Unless a mode makes saving the better way to run a layer forward (saving_never_beats_plain), only these steps are
+ * tried. Each rule turns any legal schedule into one that keeps it, no costlier and with no more bytes at any moment:
+ *
+ *  1. A saved state is never dropped: its forward could have been a plain one.
+ *  2. Drops come directly after the last use, since an earlier drop only lowers memory. So a forward may drop its input
+ *     (or the output it made beside a saved state), a backward drops its input and the loss drops x_N: nobody reads
+ *     those again.
+ *  3. No plain x_{i+1} is made while s_i holds it (by 1, s_i stays), and no forward i runs while x_{i+1} is live (by 2
+ *     it would have been dropped).
+ *  4. x_b is never made once y_b exists: nobody reads it.
+ *  5. A backward that fits and leaves no more bytes than there were is run at once, and so is the loss where x_N is
+ *     live alone: the steps between do not read what it drops and have no more bytes beside them.
+ *
+ * Where a mode does, all legal steps are tried and anything may be dropped at any time. */
+typedef struct search {
+    exhaustive_layout layout;
+    exhaustive_store store;
+    uint64_t budget;
+    bool by_peak; /* labels are peaks, not costs, and there is no budget */
+    bool allow_lossy;
+    bool every_step;                                   /* the rules above do not hold */
+    uint64_t least_forward[EXHAUSTIVE_MOST_LAYERS];    /* the cost of the cheapest kind of forward */
+    uint64_t least_round_trip[EXHAUSTIVE_MOST_LAYERS]; /* of a saving forward and its backward */
+} search;
+
+/* The state that is being expanded. */
+typedef struct origin {
+    uint64_t state, label, live;
+    size_t stage;
+    uint32_t node;
+} origin;
+
+/* What a step takes, and where it leads. */
+typedef struct attempt {
+    uint64_t bytes; /* beside what is live, while it runs */
+    uint64_t cost;
+    uint64_t state; /* after it */
+    exhaustive_edge edge;
+} attempt;
+
+static bool allowed(const remat_mode *mode, bool allow_lossy)
+{
+    return mode->lossless || allow_lossy;
+}
+
+/* ---- reaching states ---- */
+
+/* What every unfinished layer must still pay, whatever the memory. No step lowers it by more than the step's own cost,
+ * so that the first way to leave the heap is the cheapest. */
+static uint64_t remaining_cost(const search *s, uint64_t state)
+{
+    size_t n = s->layout.layer_count, stage = exhaustive_stage(&s->layout, state);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < (stage > n ? n : stage); i++) {
+        uint64_t least = s->least_round_trip[i];
+        const remat_mode *saved = exhaustive_saved(&s->layout, state, i);
+        if (saved) {
+            /* x_{i+1} is read once more, by backward i+1 or the loss, unless that is done */
+            bool runs_again = i + 1 < stage && !exhaustive_readable(&s->layout, state, i + 1);
+            uint64_t now = saved->backward_cost + (runs_again ? s->least_forward[i] : 0);
+            least = now < least ? now : least;
+        }
+        sum += least;
+    }
+    return sum;
+}
+
+/* The label after the step; false where it does not fit. A cost that reaches 2^63 is no legal schedule's. */
+static bool label_after(const search *s, const origin *from, const attempt *step, uint64_t *label)
+{
+    uint64_t peak = from->live + step->bytes;
+    *label = from->label;
+    if (!s->by_peak)
+        return peak <= s->budget && remat_add(label, step->cost);
+    if (peak > *label)
+        *label = peak;
+    return true;
+}
+
+/* Whether the step fits without raising the peak (which for a search by cost is: within the budget). */
+static bool fits_already(const search *s, const origin *from, const attempt *step)
+{
+    return from->live + step->bytes <= (s->by_peak ? from->label : s->budget);
+}
+
+static remat_status enter(search *s, uint64_t state, uint64_t label, uint32_t parent, exhaustive_edge edge)
+{
+    exhaustive_node reached = {state, label, parent, edge};
+    uint32_t node;
+    bool improved;
+    REMAT_TRY(exhaustive_store_reach(&s->store, &reached, &node, &improved));
+    if (!improved)
+        return REMAT_OK;
+    exhaustive_entry entry = {.node = node};
+    if (s->by_peak) {
+        entry.estimate = label;
+        entry.rank = exhaustive_stage(&s->layout, state);
+    } else { /* estimates stay below 2^64: both parts are below 2^63 */
+        entry.estimate = label + remaining_cost(s, state);
+        entry.rank = UINT64_MAX - label;
+    }
+    return exhaustive_store_push(&s->store, entry);
+}
+
+static remat_status take(search *s, const origin *from, const attempt *step)
+{
+    uint64_t label;
+    if (!label_after(s, from, step, &label))
+        return REMAT_OK;
+    return enter(s, step->state, label, from->node, step->edge);
+}
+
+/* A forward, with its input left and (rule 2) with its input dropped. */
+static remat_status take_forward(search *s, const origin *from, attempt step)
+{
+    size_t i = step.edge.layer;
+    REMAT_TRY(take(s, from, &step));
+    if (s->every_step || i == 0 || !exhaustive_x_live(step.state, i))
+        return REMAT_OK;
+    step.edge.drop_input = 1;
+    step.state &= ~exhaustive_x_bit(i);
+    return take(s, from, &step);
+}
+
+/* ---- steps ---- */
+
+static remat_status try_plain_forward(search *s, const origin *from, size_t i)
+{
+    const remat_layer *layer = &s->layout.chain->layers[i];
+    if (exhaustive_x_live(from->state, i + 1))
+        return REMAT_OK;
+    if (!s->every_step && (exhaustive_inside_saved(&s->layout, from->state, i + 1) || from->stage == i + 1))
+        return REMAT_OK; /* rules 3 and 4 */
+    return take_forward(s, from,
+                        (attempt){
+                            .bytes = layer->output_bytes + layer->modes[REMAT_KEEP].forward_workspace_bytes,
+                            .cost = layer->modes[REMAT_KEEP].forward_cost,
+                            .state = from->state | exhaustive_x_bit(i + 1),
+                            .edge = {.op = REMAT_FORWARD, .layer = (uint8_t)i, .mode = REMAT_NO_SAVE},
+                        });
+}
+
+static remat_status try_saving_forward(search *s, const origin *from, size_t i, size_t number)
+{
+    const remat_layer *layer = &s->layout.chain->layers[i];
+    const remat_mode *mode = &layer->modes[number];
+    bool adds_x = !mode->holds_output;
+    if (exhaustive_x_live(from->state, i + 1) && (adds_x || !s->every_step))
+        return REMAT_OK; /* not legal, or rule 3 */
+    attempt step = {
+        .bytes = mode->activation_bytes + (adds_x ? layer->output_bytes : 0) + mode->forward_workspace_bytes,
+        .cost = mode->forward_cost,
+        .state = from->state | exhaustive_saved_bits(&s->layout, i, number),
+        .edge = {.op = REMAT_FORWARD, .layer = (uint8_t)i, .mode = (uint16_t)number},
+    };
+    if (!adds_x)
+        return take_forward(s, from, step);
+    if (!s->every_step) { /* rule 2: the output is dropped at once, or (rule 4) has to be */
+        attempt dropping = step;
+        dropping.edge.drop_output = 1;
+        REMAT_TRY(take_forward(s, from, dropping));
+        if (from->stage == i + 1)
+            return REMAT_OK;
+    }
+    step.state |= exhaustive_x_bit(i + 1);
+    return take_forward(s, from, step);
+}
+
+/* *settled: by rule 5 nothing else need be tried. */
+static remat_status try_loss(search *s, const origin *from, bool *settled)
+{
+    const remat_profile *chain = s->layout.chain;
+    size_t n = s->layout.layer_count;
+    if (from->stage != n + 1 || !exhaustive_readable(&s->layout, from->state, n))
+        return REMAT_OK;
+    attempt step = {
+        .bytes = remat_chain_y_bytes(chain, n) + chain->loss_workspace_bytes,
+        .state = exhaustive_with_stage(&s->layout, from->state, n),
+        .edge = {.op = REMAT_LOSS},
+    };
+    if (!s->every_step && exhaustive_x_live(from->state, n)) {
+        step.state &= ~exhaustive_x_bit(n);
+        step.edge.drop_output = 1;
+        *settled = fits_already(s, from, &step);
+    }
+    return take(s, from, &step);
+}
+
+static remat_status try_backward(search *s, const origin *from, bool *settled)
+{
+    if (from->stage > s->layout.layer_count)
+        return REMAT_OK;
+    size_t i = from->stage - 1;
+    const remat_mode *saved = exhaustive_saved(&s->layout, from->state, i);
+    if (!saved || !exhaustive_readable(&s->layout, from->state, i))
+        return REMAT_OK;
+    attempt step = {
+        .bytes = remat_chain_y_bytes(s->layout.chain, i) + saved->backward_workspace_bytes,
+        .cost = saved->backward_cost,
+        .state = exhaustive_with_stage(&s->layout, exhaustive_without_saved(&s->layout, from->state, i), i),
+        .edge = {.op = REMAT_BACKWARD, .layer = (uint8_t)i},
+    };
+    if (!s->every_step && i > 0 && exhaustive_x_live(from->state, i)) {
+        step.state &= ~exhaustive_x_bit(i);
+        step.edge.drop_input = 1;
+    }
+    *settled =
+        !s->every_step && fits_already(s, from, &step) && exhaustive_live_bytes(&s->layout, step.state) <= from->live;
+    return take(s, from, &step);
+}
+
+static remat_status try_drops(search *s, const origin *from)
+{
+    for (size_t i = 0; i < s->layout.layer_count; i++) {
+        attempt drop_x = {.state = from->state & ~exhaustive_x_bit(i + 1),
+                          .edge = {.op = REMAT_DROP_X, .layer = (uint8_t)(i + 1)}};
+        attempt drop_saved = {.state = exhaustive_without_saved(&s->layout, from->state, i),
+                              .edge = {.op = REMAT_DROP_STATE, .layer = (uint8_t)i}};
+        if (drop_x.state != from->state)
+            REMAT_TRY(take(s, from, &drop_x));
+        if (drop_saved.state != from->state)
+            REMAT_TRY(take(s, from, &drop_saved));
+    }
+    return REMAT_OK;
+}
+
+static remat_status try_forwards(search *s, const origin *from, size_t i)
+{
+    const remat_layer *layer = &s->layout.chain->layers[i];
+    if (!exhaustive_readable(&s->layout, from->state, i))
+        return REMAT_OK;
+    REMAT_TRY(try_plain_forward(s, from, i));
+    if (exhaustive_saved(&s->layout, from->state, i))
+        return REMAT_OK;
+    for (size_t k = 0; k < layer->mode_count; k++)
+        if (allowed(&layer->modes[k], s->allow_lossy))
+            REMAT_TRY(try_saving_forward(s, from, i, k));
+    return REMAT_OK;
+}
+
+static remat_status expand(search *s, const origin *from)
+{
+    size_t n = s->layout.layer_count;
+    bool settled = false;
+    REMAT_TRY(try_backward(s, from, &settled));
+    if (!settled)
+        REMAT_TRY(try_loss(s, from, &settled));
+    if (settled)
+        return REMAT_OK;
+    /* what a layer makes after its own backward is of use to none that is left */
+    for (size_t i = 0; i < (from->stage > n ? n : from->stage); i++)
+        REMAT_TRY(try_forwards(s, from, i));
+    return s->every_step ? try_drops(s, from) : REMAT_OK;
+}
+
+/* ---- the search ---- */
+
+/* Whether running a layer forward to save it, in any mode, costs at least as much and takes at least as many bytes,
+ * while it runs and after it, as running it plainly. */
+static bool saving_never_beats_plain(const remat_profile *chain, bool allow_lossy, bool costs_count)
+{
+    for (size_t i = 0; i < chain->layer_count; i++) {
+        const remat_layer *layer = &chain->layers[i];
+        const remat_mode *plain = &layer->modes[REMAT_KEEP];
+        for (size_t k = 0; k < layer->mode_count; k++) {
+            const remat_mode *mode = &layer->modes[k];
+            uint64_t added = mode->activation_bytes + (mode->holds_output ? 0 : layer->output_bytes);
+            if (!allowed(mode, allow_lossy))
+                continue;
+            if (added < layer->output_bytes || (costs_count && mode->forward_cost < plain->forward_cost))
+                return false;
+            if (added + mode->forward_workspace_bytes < layer->output_bytes + plain->forward_workspace_bytes)
+                return false;
+        }
+    }
+    return true;
+}
+
+static void find_least_costs(search *s)
+{
+    for (size_t i = 0; i < s->layout.layer_count; i++) {
+        const remat_layer *layer = &s->layout.chain->layers[i];
+        s->least_forward[i] = s->least_round_trip[i] = UINT64_MAX;
+        for (size_t k = 0; k < layer->mode_count; k++) {
+            const remat_mode *mode = &layer->modes[k];
+            uint64_t both = mode->forward_cost + mode->backward_cost;
+            if (!allowed(mode, s->allow_lossy))
+                continue;
+            s->least_forward[i] = mode->forward_cost < s->least_forward[i] ? mode->forward_cost : s->least_forward[i];
+            s->least_round_trip[i] = both < s->least_round_trip[i] ? both : s->least_round_trip[i];
+        }
+    }
+}
+
+/* Expands states in order until the last backward is done. *goal stays EXHAUSTIVE_NO_NODE where that cannot be. */
+static remat_status run(search *s, uint64_t first_label, uint32_t *goal)
+{
+    *goal = EXHAUSTIVE_NO_NODE;
+    uint64_t start = exhaustive_with_stage(&s->layout, 0, s->layout.layer_count + 1);
+    REMAT_TRY(enter(s, start, first_label, EXHAUSTIVE_NO_NODE, (exhaustive_edge){0}));
+    while (s->store.heap_count > 0) {
+        exhaustive_entry entry = exhaustive_store_pop(&s->store);
+        exhaustive_node *node = &s->store.nodes[entry.node];
+        if (node->edge.closed) /* by an entry with a better label */
+            continue;
+        node->edge.closed = 1;
+        origin from = {node->state, node->label, exhaustive_live_bytes(&s->layout, node->state),
+                       exhaustive_stage(&s->layout, node->state), entry.node};
+        if (from.stage == 0) {
+            *goal = entry.node;
+            return REMAT_OK;
+        }
+        REMAT_TRY(expand(s, &from));
+    }
+    return REMAT_OK;
+}
+
+static remat_status refuse_long_chain(remat_context *context)
+{
+    return remat_fail(context, REMAT_INTERNAL, NULL, "the chain is too long for the exhaustive search");
+}
+
+/* ---- the answer ---- */
+
+static remat_status add_edge(const search *s, exhaustive_edge edge, plan_draft *draft)
+{
+    remat_context *context = s->store.context;
+    uint32_t output = edge.op == REMAT_LOSS ? (uint32_t)s->layout.layer_count : (uint32_t)edge.layer + 1;
+    uint16_t save = edge.op == REMAT_FORWARD ? edge.mode : REMAT_NO_SAVE;
+    REMAT_TRY(plan_draft_add_step(context, draft, (remat_step){edge.layer, save, edge.op}));
+    if (edge.drop_input)
+        REMAT_TRY(plan_draft_add_step(context, draft, (remat_step){edge.layer, REMAT_NO_SAVE, REMAT_DROP_X}));
+    if (edge.drop_output)
+        REMAT_TRY(plan_draft_add_step(context, draft, (remat_step){output, REMAT_NO_SAVE, REMAT_DROP_X}));
+    return REMAT_OK;
+}
+
+/* Turns the parents of the way to `goal` around, into a list from the start, and adds its steps. */
+static remat_status add_steps(search *s, uint32_t goal, plan_draft *draft)
+{
+    exhaustive_node *nodes = s->store.nodes;
+    uint32_t next = EXHAUSTIVE_NO_NODE;
+    for (uint32_t at = goal; at != EXHAUSTIVE_NO_NODE;) {
+        uint32_t parent = nodes[at].parent;
+        nodes[at].parent = next;
+        next = at;
+        at = parent;
+    }
+    for (uint32_t at = nodes[next].parent; at != EXHAUSTIVE_NO_NODE; at = nodes[at].parent)
+        REMAT_TRY(add_edge(s, nodes[at].edge, draft));
+    return REMAT_OK;
+}
+
+remat_status exhaustive_solve(remat_context *context, const remat_profile *chain, uint64_t budget, bool allow_lossy,
+                              plan_draft *draft, bool *feasible, uint64_t *cost)
+{
+    search s = {.store = {.context = context}, .budget = budget, .allow_lossy = allow_lossy};
+    *cost = 0;
+    *feasible = chain->input_bytes <= budget;
+    if (!exhaustive_applies(chain) || !exhaustive_layout_init(&s.layout, chain))
+        return refuse_long_chain(context);
+    if (!*feasible || chain->layer_count == 0)
+        return REMAT_OK;
+    s.every_step = !saving_never_beats_plain(chain, allow_lossy, true);
+    find_least_costs(&s);
+    uint32_t goal;
+    remat_status status = run(&s, 0, &goal);
+    *feasible = status == REMAT_OK && goal != EXHAUSTIVE_NO_NODE;
+    if (*feasible) {
+        *cost = s.store.nodes[goal].label;
+        status = draft ? add_steps(&s, goal, draft) : REMAT_OK;
+    }
+    exhaustive_store_clear(&s.store);
+    return status;
+}
+
+/* ---- the smallest budget ---- */
+
+/* The fewest bytes from which x_i can be read. */
+static uint64_t least_readable(const remat_profile *chain, size_t i)
+{
+    uint64_t least = remat_chain_x_bytes(chain, i);
+    for (size_t k = 0; i > 0 && k < chain->layers[i - 1].mode_count; k++) {
+        const remat_mode *mode = &chain->layers[i - 1].modes[k];
+        if (mode->holds_output && mode->activation_bytes < least)
+            least = mode->activation_bytes;
+    }
+    return least;
+}
+
+/* A peak that no schedule is below: every layer goes backward once, beside the input. Starting from it instead of 0
+ * lets rule 5 settle more states. */
+static uint64_t least_peak(const remat_profile *chain)
+{
+    uint64_t peak = chain->input_bytes;
+    for (size_t i = 0; i < chain->layer_count; i++) {
+        uint64_t saved = UINT64_MAX;
+        for (size_t k = 0; k < chain->layers[i].mode_count; k++) {
+            const remat_mode *mode = &chain->layers[i].modes[k];
+            uint64_t bytes = mode->activation_bytes + mode->backward_workspace_bytes;
+            saved = bytes < saved ? bytes : saved;
+        }
+        uint64_t bytes = chain->input_bytes + (i > 0 ? least_readable(chain, i) : 0) + saved +
+                         remat_chain_y_bytes(chain, i) + remat_chain_y_bytes(chain, i + 1);
+        peak = bytes > peak ? bytes : peak;
+    }
+    return peak;
+}
+
+remat_status exhaustive_min_budget(remat_context *context, const remat_profile *chain, bool allow_lossy,
+                                   uint64_t *bytes)
+{
+    search s = {.store = {.context = context}, .by_peak = true, .allow_lossy = allow_lossy};
+    *bytes = chain->input_bytes;
+    if (!exhaustive_applies(chain) || !exhaustive_layout_init(&s.layout, chain))
+        return refuse_long_chain(context);
+    if (chain->layer_count == 0)
+        return REMAT_OK;
+    s.every_step = !saving_never_beats_plain(chain, allow_lossy, false);
+    uint32_t goal;
+    remat_status status = run(&s, least_peak(chain), &goal);
+    if (status == REMAT_OK)
+        *bytes = s.store.nodes[goal].label; /* keeping everything always works */
+    exhaustive_store_clear(&s.store);
+    return status;
+}
+
+/* ---- how short a chain must be ---- */
+
+/* At most about 160 bytes and 2 microseconds for each. */
+#define MOST_STATES 500000
+
+/* In how many ways layer i can be: x_{i+1} live or not, with or without s_i in some mode. By rule 3 a state that holds
+ * the output has no x_{i+1} beside it. */
+static uint64_t layer_ways(const remat_layer *layer, bool every_step)
+{
+    uint64_t ways = 2;
+    for (size_t k = 0; k < layer->mode_count; k++)
+        ways += layer->modes[k].holds_output && !every_step ? 1 : 2;
+    return ways;
+}
+
+bool exhaustive_applies(const remat_profile *chain)
+{
+    exhaustive_layout layout;
+    if (!exhaustive_layout_init(&layout, chain))
+        return false;
+    bool every_step = !saving_never_beats_plain(chain, true, true);
+    /* Where the layers below b are unfinished, those in all their ways; and x of the others, where nothing makes the
+     * search drop it. The last of these sets counts twice: before and after the loss. */
+    uint64_t states = 0, unfinished = 1;
+    for (size_t b = 0; b < chain->layer_count; b++) {
+        states += every_step ? unfinished << (chain->layer_count - b) : unfinished;
+        unfinished *= layer_ways(&chain->layers[b], every_step);
+        if (states > MOST_STATES || unfinished > MOST_STATES)
+            return false;
+    }
+    return states + 2 * unfinished <= MOST_STATES;
+}

@@ -1,0 +1,358 @@
+#include "plan/chain/optimal_staircase.h"
+
+#include "base/alloc.h"
+
+/* Products of two figures. Everything here is in integers: the same staircase comes out on every machine. */
+__extension__ typedef unsigned __int128 wide;
+
+/* While offers come in, the envelope may hold this many times its limit before it is thinned. */
+enum { SLACK = 3 };
+
+/* A gap is wide that is this many times as wide as if the corners were spread evenly. */
+enum { WIDE_GAP = 3 };
+
+staircase stairs_nothing(void)
+{
+    static const uint64_t memory[2] = {0, MEMORY_END}, cost[1] = {0};
+    return (staircase){memory, cost, 1};
+}
+
+/* The last corner with memory <= limit, where memory[low] <= limit < memory[high]. */
+static size_t last_between(staircase stairs, size_t low, size_t high, uint64_t limit)
+{
+    while (high - low > 1) {
+        size_t middle = (low + high) / 2;
+        if (stairs.memory[middle] <= limit)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+size_t stairs_at(staircase stairs, uint64_t limit)
+{
+    return last_between(stairs, 0, stairs.count, limit);
+}
+
+remat_status envelope_allocate(remat_context *context, size_t most_corners, staircase_envelope *envelope)
+{
+    *envelope = (staircase_envelope){.capacity = (SLACK + 3) * most_corners + 8};
+    uint64_t *block = remat_alloc(context, 6 * envelope->capacity, sizeof *block);
+    if (!block)
+        return REMAT_NO_MEMORY;
+    envelope->memory = block;
+    envelope->cost = block + envelope->capacity;
+    envelope->other_memory = block + 2 * envelope->capacity;
+    envelope->other_cost = block + 3 * envelope->capacity;
+    envelope->better_memory = block + 4 * envelope->capacity;
+    envelope->better_cost = block + 5 * envelope->capacity;
+    return REMAT_OK;
+}
+
+void envelope_free(remat_context *context, staircase_envelope *envelope)
+{
+    /* the six arrays are one block; after swaps its start is the lower of the two */
+    uint64_t *block = envelope->memory < envelope->other_memory ? envelope->memory : envelope->other_memory;
+    remat_release(context, block, 6 * envelope->capacity, sizeof *block);
+    *envelope = (staircase_envelope){0};
+}
+
+void envelope_reset(staircase_envelope *envelope, size_t limit, uint64_t memory_cap)
+{
+    envelope->count = 0;
+    envelope->limit = limit;
+    envelope->memory_cap = memory_cap;
+    envelope->memory[0] = MEMORY_END;
+    envelope->thinned = false;
+}
+
+static void swap_buffers(staircase_envelope *envelope)
+{
+    uint64_t *memory = envelope->memory, *cost = envelope->cost;
+    envelope->memory = envelope->other_memory;
+    envelope->cost = envelope->other_cost;
+    envelope->other_memory = memory;
+    envelope->other_cost = cost;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+uint64_t offer_start(const staircase_offer *offer, uint64_t left_shift)
+{
+    uint64_t start = larger(offer->right.memory[0] + offer->right_shift, offer->left.memory[0] + left_shift);
+    return larger(start, offer->floor);
+}
+
+uint64_t offer_cost_at(const staircase_offer *offer, uint64_t left_shift, uint64_t memory)
+{
+    if (offer->right.count == 0 || offer->left.count == 0 || memory < offer_start(offer, left_shift))
+        return COST_LIMIT;
+    return offer->cost + offer->right.cost[stairs_at(offer->right, memory - offer->right_shift)] +
+           offer->left.cost[stairs_at(offer->left, memory - left_shift)];
+}
+
+/* The last corner from `from` on with memory <= limit: steps that double, then halve. */
+static size_t advance(staircase stairs, size_t from, uint64_t limit)
+{
+    size_t step = 1, low = from;
+    while (low + step < stairs.count && stairs.memory[low + step] <= limit) {
+        low += step;
+        step *= 2;
+    }
+    return last_between(stairs, low, low + step < stairs.count ? low + step : stairs.count, limit);
+}
+
+/* Where a comparison of an offer with the envelope stands. */
+typedef struct walk_place {
+    size_t right, left, found; /* corners of the offer in force; improvements so far */
+    uint64_t left_shift;
+} walk_place;
+
+/* Whether a corner is worth taking where envelope corner e - 1 is in force and dearer. Once thinned, the envelope
+ * misses corners in every gap; filling them again with corners above the line between its own would be work for
+ * nothing, but for gaps much wider than thinning makes them. */
+static bool below_line(const staircase_envelope *envelope, size_t e, uint64_t memory, uint64_t cost)
+{
+    if (!envelope->thinned || envelope->round_down || e == envelope->count)
+        return true;
+    uint64_t run = envelope->memory[e] - envelope->memory[e - 1], along = memory - envelope->memory[e - 1];
+    uint64_t range = envelope->memory[envelope->count - 1] - envelope->memory[0];
+    if ((wide)run * envelope->limit > (wide)range * WIDE_GAP)
+        return true;
+    uint64_t fall = envelope->cost[e - 1] - envelope->cost[e];
+    return (wide)(envelope->cost[e - 1] - cost) * run > (wide)along * fall;
+}
+
+/* Walks the offer's corners in [memory, end) beside the envelope's from e on; collects those below it. */
+static void walk(staircase_envelope *envelope, const staircase_offer *offer, walk_place *place, uint64_t memory,
+                 uint64_t end, size_t e)
+{
+    const uint64_t shift = offer->right_shift, left_shift = place->left_shift;
+    size_t r = advance(offer->right, place->right, memory - shift);
+    size_t l = advance(offer->left, place->left, memory - left_shift);
+    const uint64_t *right_memory = offer->right.memory + 1, *left_memory = offer->left.memory + 1;
+    size_t found = place->found;
+    uint64_t envelope_cost = COST_LIMIT;
+    for (;;) {
+        uint64_t cost = offer->cost + offer->right.cost[r] + offer->left.cost[l];
+        for (; envelope->memory[e] <= memory; e++)
+            envelope_cost = envelope->cost[e];
+        if (cost < envelope_cost && (e == 0 || below_line(envelope, e, memory, cost))) {
+            envelope->better_memory[found] = memory;
+            envelope->better_cost[found++] = cost;
+        }
+        uint64_t next_right = right_memory[r] + shift, next_left = left_memory[l] + left_shift;
+        memory = next_right < next_left ? next_right : next_left;
+        if (memory >= end)
+            break;
+        r += next_right == memory;
+        l += next_left == memory;
+    }
+    *place = (walk_place){r, l, found, left_shift};
+}
+
+enum { SHORT_BLOCK = 6 };
+
+/* Compares block by block: where the offer at the end of a block is no cheaper than the envelope at its start,
+ * nothing in between is. Blocks double while that holds and halve where it does not. */
+static size_t collect_better(staircase_envelope *envelope, const staircase_offer *offer, uint64_t left_shift,
+                             uint64_t start)
+{
+    const uint64_t limit = envelope->memory_cap + 1, *memory = envelope->memory;
+    staircase mine = {memory, envelope->cost, (uint32_t)envelope->count};
+    walk_place place = {0, 0, 0, left_shift};
+    size_t e = 0, block = SHORT_BLOCK;
+    uint64_t cheapest =
+        offer->cost + offer->right.cost[offer->right.count - 1] + offer->left.cost[offer->left.count - 1];
+    if (envelope->count == 0 || start < memory[0])
+        walk(envelope, offer, &place, start, envelope->count && memory[0] < limit ? memory[0] : limit, 0);
+    else
+        e = stairs_at(mine, start);
+    while (e < envelope->count && cheapest < envelope->cost[e]) {
+        size_t behind = e + block < envelope->count ? e + block : envelope->count;
+        uint64_t end = memory[behind] < limit ? memory[behind] : limit;
+        uint64_t from = memory[e] > start ? memory[e] : start;
+        size_t r = advance(offer->right, place.right, end - 1 - offer->right_shift);
+        size_t l = advance(offer->left, place.left, end - 1 - left_shift);
+        if (offer->cost + offer->right.cost[r] + offer->left.cost[l] >= envelope->cost[e]) {
+            place.right = r;
+            place.left = l;
+            block *= 2;
+        } else if (block > SHORT_BLOCK) {
+            block /= 2;
+            continue;
+        } else
+            walk(envelope, offer, &place, from, end, e);
+        e = behind;
+    }
+    envelope->better_memory[place.found] = MEMORY_END;
+    return place.found;
+}
+
+/* Merges the improvements in; a corner that does not fall below the one before it goes. */
+static void merge_better(staircase_envelope *envelope, size_t found)
+{
+    const uint64_t *am = envelope->memory, *ac = envelope->cost;
+    const uint64_t *bm = envelope->better_memory, *bc = envelope->better_cost;
+    uint64_t *memory = envelope->other_memory, *cost = envelope->other_cost;
+    size_t a = 0, b = 0, count = 0, na = envelope->count;
+    uint64_t last = COST_LIMIT;
+    while (a < na || b < found) {
+        bool take_b = bm[b] < am[a] || (bm[b] == am[a] && bc[b] <= ac[a]);
+        uint64_t m = take_b ? bm[b] : am[a], c = take_b ? bc[b] : ac[a];
+        b += take_b;
+        a += !take_b;
+        memory[count] = m;
+        cost[count] = c;
+        count += c < last;
+        last = c < last ? c : last;
+    }
+    memory[count] = MEMORY_END;
+    envelope->count = count;
+    swap_buffers(envelope);
+}
+
+/* Where a corner lies along the staircase: seven tenths by memory, three by cost (finer where it is steep). Slots are
+ * counted in units of 2^-32; shifts bring either range below 2^31, so that products fit. */
+typedef struct slot_ruler {
+    uint64_t first_memory, first_cost;
+    uint64_t per_memory, per_cost;
+    unsigned memory_shift, cost_shift;
+} slot_ruler;
+
+enum { MOST_SLOTS = 1 << 24 };
+
+static unsigned shift_below_2_31(uint64_t range)
+{
+    unsigned shift = 0;
+    while (range >> shift >> 31)
+        shift++;
+    return shift;
+}
+
+static slot_ruler make_ruler(const staircase_envelope *envelope, uint64_t slots)
+{
+    size_t last = envelope->count - 1;
+    uint64_t memory = envelope->memory[last] - envelope->memory[0], cost = envelope->cost[0] - envelope->cost[last];
+    slot_ruler ruler = {.first_memory = envelope->memory[0], .first_cost = envelope->cost[0]};
+    ruler.memory_shift = shift_below_2_31(memory);
+    ruler.cost_shift = shift_below_2_31(cost);
+    ruler.per_memory = (slots * 7 << 32) / 10 / (memory >> ruler.memory_shift);
+    ruler.per_cost = (slots * 3 << 32) / 10 / (cost >> ruler.cost_shift);
+    return ruler;
+}
+
+static size_t slot_of(const staircase_envelope *envelope, const slot_ruler *ruler, size_t k)
+{
+    uint64_t memory = (envelope->memory[k] - ruler->first_memory) >> ruler->memory_shift;
+    uint64_t cost = (ruler->first_cost - envelope->cost[k]) >> ruler->cost_shift;
+    return (size_t)((memory * ruler->per_memory + cost * ruler->per_cost) >> 32);
+}
+
+static size_t count_slots(const staircase_envelope *envelope, uint64_t slots)
+{
+    slot_ruler ruler = make_ruler(envelope, slots);
+    size_t used = 0, previous = SIZE_MAX;
+    for (size_t k = 0; k < envelope->count; k++) {
+        size_t slot = slot_of(envelope, &ruler, k);
+        used += slot != previous;
+        previous = slot;
+    }
+    return used;
+}
+
+/* Of corners first..end-1 the one furthest below the line through first and end. */
+static size_t deepest(const staircase_envelope *envelope, size_t first, size_t end)
+{
+    size_t behind = end < envelope->count ? end : end - 1;
+    uint64_t run = envelope->memory[behind] - envelope->memory[first];
+    uint64_t fall = envelope->cost[first] - envelope->cost[behind];
+    wide best = 0;
+    size_t chosen = first;
+    for (size_t k = first + 1; k < end; k++) {
+        wide fallen = (wide)(envelope->cost[first] - envelope->cost[k]) * run;
+        wide line = (wide)(envelope->memory[k] - envelope->memory[first]) * fall;
+        if (fallen > line && fallen - line > best) {
+            best = fallen - line;
+            chosen = k;
+        }
+    }
+    return chosen;
+}
+
+static void copy_corner(staircase_envelope *envelope, size_t to, size_t from)
+{
+    envelope->memory[to] = envelope->memory[from];
+    envelope->cost[to] = envelope->cost[from];
+}
+
+/* Keeps at most limit corners, exactly as they are: the first, the last, and the deepest of every slot.
+ * Where it rounds down, slots are never cut off: a corner too many is better than a wrong bound. */
+static void thin(staircase_envelope *envelope, size_t limit)
+{
+    size_t count = envelope->count, kept = 1, first = 1;
+    if (count <= limit || limit < 4)
+        return;
+    envelope->thinned = true;
+    uint64_t slots = limit - 3;
+    for (int round = 0; round < 3; round++) { /* many slots may be empty: use more of them */
+        uint64_t wider = slots * (limit - 3) / count_slots(envelope, slots);
+        if (wider > MOST_SLOTS || count_slots(envelope, wider) > limit - 2)
+            break;
+        slots = wider;
+    }
+    slot_ruler ruler = make_ruler(envelope, slots);
+    while (first < count - 1 && (kept < limit - 1 || envelope->round_down)) {
+        size_t slot = slot_of(envelope, &ruler, first), end = first + 1;
+        while (end < count - 1 && slot_of(envelope, &ruler, end) == slot)
+            end++;
+        if (envelope->round_down) { /* at most as much memory and cost as any corner of the slot */
+            envelope->memory[kept] = envelope->memory[first];
+            envelope->cost[kept++] = envelope->cost[end - 1];
+        } else
+            copy_corner(envelope, kept++, deepest(envelope, first, end));
+        first = end;
+    }
+    copy_corner(envelope, kept++, count - 1);
+    envelope->memory[kept] = MEMORY_END;
+    envelope->count = kept;
+}
+
+void envelope_offer_shifted(staircase_envelope *envelope, const staircase_offer *offer, uint64_t left_shift)
+{
+    if (offer->right.count == 0 || offer->left.count == 0)
+        return;
+    uint64_t start = offer_start(offer, left_shift);
+    if (start > envelope->memory_cap)
+        return;
+    size_t found = collect_better(envelope, offer, left_shift, start);
+    if (found == 0)
+        return;
+    merge_better(envelope, found);
+    if (envelope->count > SLACK * envelope->limit)
+        thin(envelope, 2 * envelope->limit);
+}
+
+void envelope_finish(staircase_envelope *envelope)
+{
+    thin(envelope, envelope->limit);
+}
+
+void envelope_offer(staircase_envelope *envelope, const staircase_offer *offer)
+{
+    envelope_offer_shifted(envelope, offer, 0);
+}
+
+void envelope_keep_below(staircase_envelope *envelope, const staircase_offer *offer)
+{
+    size_t kept = 0;
+    for (size_t k = 0; k < envelope->count; k++)
+        if (envelope->cost[k] < offer_cost_at(offer, 0, envelope->memory[k]))
+            copy_corner(envelope, kept++, k);
+    envelope->memory[kept] = MEMORY_END;
+    envelope->count = kept;
+}

@@ -1,0 +1,48 @@
+/* The inside of a plan. */
+#ifndef REMAT_PLAN_CHAIN_PLAN_OBJECT_H
+#define REMAT_PLAN_CHAIN_PLAN_OBJECT_H
+
+#include "plan/chain/strategy.h"
+
+/* What became of one layer. */
+typedef struct layer_outcome {
+    uint32_t forwards;
+    uint16_t decision; /* a mode's number, REMAT_NO_SAVE for recomputed */
+} layer_outcome;
+
+struct remat_plan {
+    remat_context *context;
+    const remat_profile *chain;
+    const char *strategy; /* as it can be asked for again: "every-nth:2" */
+    remat_budget_counts count;
+    plan_draft draft;
+    remat_plan_figures figures;
+    layer_outcome *layers; /* NULL where not feasible */
+    char remark[320];
+};
+
+/* An empty plan for the chain. */
+remat_status plan_object_create(remat_context *context, const remat_profile *chain, const char *strategy,
+                                remat_plan **plan);
+
+/* Replays the plan's draft and fills in everything that follows from its schedule. */
+remat_status plan_object_replay(remat_plan *plan);
+
+/* Takes decisions and forwards of a schedule that was played to its end, and the estimate that follows. */
+void plan_object_take_outcomes(remat_plan *plan, const remat_simulator *simulator);
+
+/* Cost and peak with everything kept, the same way. */
+remat_status plan_object_replay_base(remat_plan *plan);
+
+/* Puts into the plan's remark why it saves nothing against keeping everything, where that is so. */
+void plan_object_explain(remat_plan *plan);
+
+/* What the tensors of a model's plan come to once they are placed: written along with it. */
+typedef struct plan_placement {
+    uint64_t arena_bytes, total_bytes;
+    uint64_t total_budget_bytes; /* REMAT_NO_BUDGET: none */
+} plan_placement;
+remat_status plan_write_placed(const remat_plan *plan, const plan_placement *placement, FILE *stream,
+                               bool with_schedule);
+
+#endif

@@ -1,0 +1,132 @@
+#include "plan/chain/plan_object.h"
+
+#include "base/alloc.h"
+#include "base/output.h"
+
+static void write_step(output *out, const remat_profile *chain, remat_step step)
+{
+    static const char *const openings[] = {
+        [REMAT_FORWARD] = "{\"op\": \"forward\", \"layer\": ",
+        [REMAT_LOSS] = "{\"op\": \"loss\"",
+        [REMAT_BACKWARD] = "{\"op\": \"backward\", \"layer\": ",
+        [REMAT_DROP_X] = "{\"op\": \"drop\", \"what\": \"x\", \"layer\": ",
+        [REMAT_DROP_STATE] = "{\"op\": \"drop\", \"what\": \"s\", \"layer\": ",
+    };
+    output_text(out, openings[step.op]);
+    if (step.op != REMAT_LOSS)
+        output_number(out, step.layer);
+    if (step.op == REMAT_FORWARD && step.save != REMAT_NO_SAVE)
+        output_text_field(out, ", ", "save", chain->layers[step.layer].modes[step.save].name);
+    output_text(out, "}");
+}
+
+typedef struct step_writer {
+    output *out;
+    const remat_profile *chain;
+    bool first;
+} step_writer;
+
+static remat_status write_next_step(void *user, remat_step step)
+{
+    step_writer *writer = user;
+    output_text(writer->out, writer->first ? "\n  " : ",\n  ");
+    writer->first = false;
+    write_step(writer->out, writer->chain, step);
+    return writer->out->status;
+}
+
+static void write_figures(output *out, const remat_plan *plan)
+{
+    const remat_plan_figures *figures = &plan->figures;
+    output_text_field(out, "{", "format", "remat-plan");
+    output_text(out, ", \"version\": 1");
+    output_text_field(out, ", ", "strategy", plan->strategy);
+    if (plan->draft.method)
+        output_text_field(out, ", ", "method", plan->draft.method);
+    output_text(out, figures->feasible ? ", \"feasible\": true" : ", \"feasible\": false");
+    if (figures->has_budget) /* a budget on what is kept is no limit of the peak, and has a key of its own */
+        output_field(out, ",\n ", plan->count == REMAT_COUNT_KEPT ? "kept_budget_bytes" : "budget_bytes",
+                     figures->budget_bytes);
+    output_field(out, ",\n ", "min_budget_bytes", figures->min_budget_bytes);
+    output_field(out, ", ", "base_peak_bytes", figures->base_peak_bytes);
+    output_field(out, ",\n ", "base_cost", figures->base_cost);
+    output_field(out, ", ", "lower_bound_cost", figures->lower_bound_cost);
+    if (plan->draft.method && figures->feasible)
+        output_field(out, ", ", "method_bound_cost", figures->method_bound_cost);
+    if (plan->remark[0])
+        output_text_field(out, ",\n ", "remark", plan->remark);
+    if (!figures->feasible)
+        return;
+    output_field(out, ",\n ", "peak_bytes", figures->schedule.peak_bytes);
+    output_field(out, ", ", "kept_bytes", figures->schedule.kept_bytes);
+    output_field(out, ", ", "estimated_bytes", figures->estimated_bytes);
+    output_field(out, ",\n ", "total_cost", figures->schedule.total_cost);
+    output_field(out, ", ", "recompute_flops", figures->schedule.recompute_flops);
+    output_field(out, ", ", "steps", figures->schedule.steps);
+}
+
+static void write_layers(output *out, const remat_plan *plan)
+{
+    output_text(out, ",\n \"layers\": [");
+    for (size_t i = 0; i < plan->chain->layer_count; i++) {
+        output_field(out, i == 0 ? "\n  {" : ",\n  {", "index", plan->chain->layers[i].index);
+        output_text_field(out, ", ", "name", plan->chain->layers[i].name);
+        output_text_field(out, ", ", "decision", remat_plan_decision_name(plan, i));
+        output_field(out, ", ", "forwards", plan->layers[i].forwards);
+        output_text(out, "}");
+    }
+    output_text(out, "]");
+}
+
+static void write_placement(output *out, const plan_placement *placement)
+{
+    output_field(out, ",\n ", "arena_bytes", placement->arena_bytes);
+    output_field(out, ", ", "total_bytes", placement->total_bytes);
+    if (placement->total_budget_bytes != REMAT_NO_BUDGET)
+        output_field(out, ", ", "total_budget_bytes", placement->total_budget_bytes);
+}
+
+static remat_status write_plan(output *out, const remat_plan *plan, const plan_placement *placement, bool with_schedule)
+{
+    write_figures(out, plan);
+    if (placement)
+        write_placement(out, placement);
+    remat_status status = REMAT_OK;
+    if (plan->figures.feasible && with_schedule) {
+        step_writer writer = {out, plan->chain, true};
+        write_layers(out, plan);
+        output_text(out, ",\n \"schedule\": [");
+        status = remat_plan_walk(plan, write_next_step, &writer);
+        output_text(out, "]");
+    }
+    output_text(out, "}\n");
+    remat_status ended = output_end(out);
+    return status != REMAT_OK ? status : ended;
+}
+
+remat_status plan_write_placed(const remat_plan *plan, const plan_placement *placement, FILE *stream,
+                               bool with_schedule)
+{
+    output *out = remat_alloc(plan->context, 1, sizeof *out);
+    if (!out)
+        return REMAT_NO_MEMORY;
+    output_begin(out, plan->context, stream);
+    remat_status status = write_plan(out, plan, placement, with_schedule);
+    remat_release(plan->context, out, 1, sizeof *out);
+    return status;
+}
+
+remat_status remat_plan_write(const remat_plan *plan, FILE *stream, bool with_schedule)
+{
+    return plan_write_placed(plan, NULL, stream, with_schedule);
+}
+
+static remat_status write_whole(const void *plan, FILE *stream)
+{
+    return remat_plan_write(plan, stream, true);
+}
+
+remat_status remat_plan_save(const remat_plan *plan, const char *path)
+{
+    return output_save(plan->context, path, write_whole, plan);
+}

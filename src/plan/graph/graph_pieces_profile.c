@@ -1,0 +1,159 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "plan/graph/graph_pieces_object.h"
+
+enum { MOST_MODES = 63, MODE_NAME = 80, PIECE_NAME = 160 };
+
+typedef struct mode_names {
+    char text[MOST_MODES][MODE_NAME];
+} mode_names;
+
+static uint64_t above(uint64_t bytes, uint64_t counted)
+{
+    return bytes > counted ? bytes - counted : 0;
+}
+
+static uint64_t greatest(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static const char *tensor_name(const graph_pieces *pieces, uint32_t tensor)
+{
+    const char *name = pieces->graph->tensors[tensor].name;
+    return name && *name ? name : "tensor";
+}
+
+/* The first tensors that are kept, by name, and how many more; with the number of the mode where that is not unique. */
+static void name_mode(const graph_pieces *pieces, size_t piece, const graph_mode *mode, char name[MODE_NAME])
+{
+    const piece_kind *kind = &pieces->kinds[pieces->kind_of[piece]];
+    uint32_t begin = pieces->cut.forward_begin[piece];
+    size_t length = 0, left_out = 0;
+    name[0] = '\0';
+    for (size_t t = 0; t < kind->piece.inner_count; t++) {
+        const piece_tensor *tensor = &kind->piece.tensors[t];
+        if (!mode->keep[t])
+            continue;
+        const graph_action *maker = &pieces->graph->actions[begin + tensor->maker];
+        size_t which = 0; /* among the writes of its maker, that have the same order in all pieces of a kind */
+        for (size_t u = 0; u < t; u++)
+            which += kind->piece.tensors[u].maker == tensor->maker;
+        const char *text = tensor_name(pieces, graph_writes(pieces->graph, maker)[which]);
+        if (length + strlen(text) + 24 < MODE_NAME) /* room for the rest of the name */
+            length += (size_t)snprintf(name + length, MODE_NAME - length, "%s%s", length ? "+" : "", text);
+        else
+            left_out++;
+    }
+    if (left_out && length)
+        snprintf(name + length, MODE_NAME - length, "+%zu more", left_out);
+    if (length == 0 && left_out)
+        snprintf(name, MODE_NAME, "%zu tensors", left_out);
+    else if (length == 0)
+        snprintf(name, MODE_NAME, "input only");
+}
+
+/* Two modes of a layer may not have the same name, and two names are reserved. */
+static void make_unique(mode_names *names, size_t at)
+{
+    char *name = names->text[at];
+    bool taken = strcmp(name, "keep") == 0 || strcmp(name, "recompute") == 0;
+    for (size_t i = 0; i < at; i++)
+        taken |= strcmp(names->text[i], name) == 0;
+    if (taken)
+        snprintf(name + strlen(name), MODE_NAME - strlen(name), " #%zu", at + 1);
+}
+
+/* The names of its first and last layer, the hint of the costliest, and the flops of all. */
+static void describe(const graph_pieces *pieces, size_t piece, char name[PIECE_NAME], remat_layer_options *layer)
+{
+    const remat_graph *graph = pieces->graph;
+    const graph_layer *first = NULL, *last = NULL;
+    uint64_t highest = 0;
+    bool attends = false;
+    for (uint32_t i = pieces->cut.forward_begin[piece]; i < pieces->cut.forward_begin[piece + 1]; i++) {
+        const graph_action *action = &graph->actions[i];
+        if (action->kind == GRAPH_LOAD || action->layer >= graph->layer_count)
+            continue;
+        const graph_layer *now = &graph->layers[action->layer];
+        if (now != last)
+            layer->recompute_flops += now->flops;
+        first = first ? first : now;
+        last = now;
+        attends |= now->type == REMAT_ATTENTION;
+        if (action->cost >= highest) {
+            highest = action->cost;
+            layer->type = now->type;
+        }
+    }
+    layer->type = attends ? REMAT_ATTENTION : layer->type;
+    const char *from = first && first->name ? first->name : "piece", *to = last && last->name ? last->name : "piece";
+    if (strlen(from) + strlen(to) + 4 > PIECE_NAME) /* half a letter would not be UTF-8 */
+        snprintf(name, PIECE_NAME, "piece %zu", piece);
+    else if (first == last)
+        snprintf(name, PIECE_NAME, "%s", from);
+    else
+        snprintf(name, PIECE_NAME, "%s..%s", from, to);
+    layer->name = name;
+}
+
+/* The chain holds x_i, y_{i+1} and y_i while a piece runs; its workspace is what the piece takes beyond that and what
+ * it holds itself. */
+static void fill_modes(const graph_pieces *pieces, size_t piece, size_t most, mode_names *names,
+                       remat_mode_options *options, remat_layer_options *layer)
+{
+    const piece_kind *kind = &pieces->kinds[pieces->kind_of[piece]];
+    uint64_t output = graph_pieces_input_bytes(pieces, piece + 1);
+    uint64_t gradients = output + graph_pieces_input_bytes(pieces, piece);
+    const piece_figures *keep = &kind->modes.modes[0].figures;
+    layer->output_bytes = output;
+    layer->activation_bytes = keep->held_bytes + (keep->holds_output ? 0 : output);
+    layer->forward_cost = kind->piece.forward_cost;
+    layer->backward_cost = kind->piece.backward_cost;
+    layer->forward_workspace_bytes =
+        greatest(above(keep->forward_peak, layer->activation_bytes), above(kind->modes.plain_peak, output));
+    layer->backward_workspace_bytes = above(keep->backward_peak, layer->activation_bytes + gradients);
+    layer->modes = options;
+    for (size_t i = 1; i < kind->modes.count && i <= most; i++) {
+        const graph_mode *mode = &kind->modes.modes[i];
+        const piece_figures *figures = &mode->figures;
+        remat_mode_options *to = &options[layer->mode_count++];
+        remat_mode_options_init(to);
+        name_mode(pieces, piece, mode, names->text[i - 1]);
+        make_unique(names, i - 1);
+        to->name = names->text[i - 1];
+        to->activation_bytes = figures->held_bytes;
+        to->holds_output = figures->holds_output;
+        to->backward_cost = kind->piece.backward_cost + figures->remake_cost;
+        to->forward_workspace_bytes =
+            above(figures->forward_peak, figures->held_bytes + (figures->holds_output ? 0 : output));
+        to->backward_workspace_bytes = above(figures->backward_peak, figures->held_bytes + gradients);
+    }
+}
+
+remat_status graph_pieces_write_profile(const graph_pieces *pieces, size_t most, remat_profile *profile)
+{
+    remat_context *context = pieces->graph->context;
+    uint64_t loaded = 0;
+    for (size_t t = 0; t < pieces->graph->tensor_count; t++)
+        loaded += pieces->uses[t].loaded ? pieces->graph->tensors[t].bytes : 0;
+    REMAT_TRY(remat_profile_set_input_bytes(profile, loaded));
+    REMAT_TRY(remat_profile_set_input_gradient_bytes(profile, 0));
+    mode_names *names = remat_alloc(context, 1, sizeof *names);
+    remat_mode_options *options = remat_alloc(context, MOST_MODES, sizeof *options);
+    remat_status status = names && options ? REMAT_OK : REMAT_NO_MEMORY;
+    for (size_t i = 0; status == REMAT_OK && i < pieces->cut.piece_count; i++) {
+        char name[PIECE_NAME];
+        remat_layer_options layer;
+        remat_layer_options_init(&layer);
+        describe(pieces, i, name, &layer);
+        fill_modes(pieces, i, most < MOST_MODES ? most : MOST_MODES, names, options, &layer);
+        status = remat_profile_add_layer(profile, &layer);
+    }
+    remat_release(context, names, 1, sizeof *names);
+    remat_release(context, options, MOST_MODES, sizeof *options);
+    return status;
+}

@@ -1,0 +1,53 @@
+#include "plan/graph/graph_place.h"
+
+#include "arena/placement.h"
+#include "base/alloc.h"
+#include "base/error.h"
+
+/* Effort of the search; long schedules are left to the heuristics, which rarely miss there. */
+enum { MOST_NODES = 20000, MOST_SEARCHED = 1500 };
+
+void placed_graph_release(placed_graph *placed)
+{
+    if (!placed->context)
+        return;
+    remat_release(placed->context, placed->offsets, placed->lives.buffer_count, sizeof *placed->offsets);
+    graph_lives_release(placed->context, &placed->lives);
+    graph_sequence_release(placed->context, &placed->sequence);
+    *placed = (placed_graph){0};
+}
+
+static remat_status place(placed_graph *placed, remat_lifetime *lifetimes, bool hard)
+{
+    const graph_lives *lives = &placed->lives;
+    for (size_t i = 0; i < lives->buffer_count; i++) {
+        const graph_buffer *buffer = &lives->buffers[i];
+        lifetimes[i] = (remat_lifetime){buffer->born, buffer->ends, buffer->bytes, 0};
+    }
+    bool searches = hard && lives->buffer_count <= MOST_SEARCHED;
+    arena_options options = {.alignment = GRAPH_ALIGNMENT, .node_limit = searches ? MOST_NODES : 0};
+    arena_result result;
+    REMAT_TRY(arena_place(placed->context, lifetimes, lives->buffer_count, &options, &result));
+    for (size_t i = 0; i < lives->buffer_count; i++)
+        placed->offsets[i] = lifetimes[i].offset;
+    placed->arena_bytes = result.height;
+    return REMAT_OK;
+}
+
+remat_status graph_place(const remat_graph *graph, graph_sequence *sequence, bool hard, placed_graph *placed)
+{
+    remat_context *context = graph->context;
+    *placed = (placed_graph){.context = context, .sequence = *sequence};
+    *sequence = (graph_sequence){0};
+    remat_status status = graph_walk(graph, &placed->sequence, &placed->lives);
+    if (status == REMAT_OK) {
+        size_t count = placed->lives.buffer_count;
+        remat_lifetime *lifetimes = remat_alloc(context, count, sizeof *lifetimes);
+        placed->offsets = remat_alloc(context, count, sizeof *placed->offsets);
+        status = lifetimes && placed->offsets ? place(placed, lifetimes, hard) : REMAT_NO_MEMORY;
+        remat_release(context, lifetimes, count, sizeof *lifetimes);
+    }
+    if (status != REMAT_OK)
+        placed_graph_release(placed);
+    return status;
+}

@@ -1,0 +1,25 @@
+/* Placing what a schedule of a graph holds. */
+#ifndef REMAT_PLAN_GRAPH_GRAPH_PLACE_H
+#define REMAT_PLAN_GRAPH_GRAPH_PLACE_H
+
+#include <stdbool.h>
+
+#include "graph/graph_walk.h"
+
+enum { GRAPH_ALIGNMENT = 64 };
+
+/* A schedule with its lives and their offsets. */
+typedef struct placed_graph {
+    remat_context *context;
+    graph_sequence sequence;
+    graph_lives lives;
+    uint64_t *offsets;
+    uint64_t arena_bytes;
+} placed_graph;
+
+/* Walks the sequence, which becomes part of the result, and places its buffers; `hard` searches where the quick ways
+ * lose bytes. The same sequence always gets the same arena. On failure `placed` is empty and the sequence released. */
+remat_status graph_place(const remat_graph *graph, graph_sequence *sequence, bool hard, placed_graph *placed);
+void placed_graph_release(placed_graph *placed);
+
+#endif

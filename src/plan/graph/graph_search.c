@@ -1,0 +1,138 @@
+#include "plan/graph/graph_search.h"
+
+#include "base/error.h"
+#include "plan/graph/graph_blocks.h"
+#include "plan/graph/graph_piece.h"
+
+/* Up to this many tensors the graph is also solved as one piece: without the slack of a chain, small ones exactly. */
+enum { MOST_WHOLE = 200, FINE_MODES = 12, WHOLE_MODES = 63 };
+
+/* A plan in pieces says more to its reader: above this many tensors, the whole must be so many thousandths cheaper. */
+enum { WHOLE_FREELY = 16, WHOLE_MARGIN = 10 };
+
+void graph_search_release(graph_search *search)
+{
+    if (search->curve.graph)
+        graph_curve_release(&search->curve);
+    graph_pieces_destroy(search->pieces[0]);
+    graph_pieces_destroy(search->pieces[1]);
+    *search = (graph_search){0};
+}
+
+static size_t count_made(const remat_graph *graph)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < graph->backward_begin; i++)
+        if (graph->actions[i].kind != GRAPH_LOAD)
+            count += graph->actions[i].write_count;
+    return count;
+}
+
+static remat_status add_blocks(graph_search *search, const uint32_t *block_of_layer)
+{
+    graph_sequence sequence = {0};
+    remat_status status = graph_blocks_sequence(search->graph, block_of_layer, &sequence);
+    if (status == REMAT_OK)
+        status = graph_curve_try_sequence(&search->curve, &sequence);
+    graph_sequence_release(search->graph->context, &sequence);
+    return status;
+}
+
+/* What the chain's schedules keep is a good place to begin. */
+static remat_status add_whole(graph_search *search, unsigned threads)
+{
+    keep_sets seeds;
+    REMAT_TRY(graph_curve_keep_sets(&search->curve, &seeds));
+    graph_pieces_options options = {.whole = true, .most_modes = WHOLE_MODES, .seeds = &seeds};
+    remat_status status = graph_pieces_create(search->graph, &options, &search->pieces[1]);
+    keep_sets_release(search->graph->context, &seeds);
+    REMAT_TRY(status);
+    search->curve.margin = count_made(search->graph) <= WHOLE_FREELY ? 0 : WHOLE_MARGIN;
+    status = graph_curve_add(&search->curve, search->pieces[1], threads);
+    search->curve.margin = 0;
+    return status;
+}
+
+static remat_status fill(graph_search *search, const graph_plan_options *options, bool with_curve)
+{
+    const remat_graph *graph = search->graph;
+    REMAT_TRY(graph_pieces_create(graph, &(graph_pieces_options){.most_modes = FINE_MODES}, &search->pieces[0]));
+    if (!with_curve)
+        return REMAT_OK;
+    REMAT_TRY(graph_curve_add(&search->curve, search->pieces[0], options->threads));
+    if (count_made(graph) <= MOST_WHOLE)
+        REMAT_TRY(add_whole(search, options->threads));
+    return options->block_of_layer ? add_blocks(search, options->block_of_layer) : REMAT_OK;
+}
+
+remat_status graph_search_begin(const remat_graph *graph, const graph_plan_options *options, bool with_curve,
+                                graph_search *search)
+{
+    *search = (graph_search){.graph = graph};
+    graph_curve_begin(graph, &search->curve);
+    remat_status status = fill(search, options, with_curve);
+    if (status != REMAT_OK)
+        graph_search_release(search);
+    return status;
+}
+
+remat_status graph_search_place(graph_search *search, size_t point, bool hard, placed_graph *placed)
+{
+    graph_sequence sequence = {0};
+    *placed = (placed_graph){0};
+    search->arena_count++;
+    remat_status status = graph_point_expand(&search->curve, &search->curve.points[point], &sequence);
+    if (status == REMAT_OK)
+        return graph_place(search->graph, &sequence, hard, placed);
+    graph_sequence_release(search->graph->context, &sequence);
+    return status;
+}
+
+/* Quickly, and where that misses the limit, harder. */
+static remat_status place_within(graph_search *search, size_t point, uint64_t limit, placed_graph *placed)
+{
+    REMAT_TRY(graph_search_place(search, point, false, placed));
+    if (placed->arena_bytes <= limit || placed->arena_bytes == placed->lives.peak_bytes)
+        return REMAT_OK;
+    placed_graph_release(placed);
+    return graph_search_place(search, point, true, placed);
+}
+
+remat_status graph_search_fit(graph_search *search, uint64_t budget, size_t *point, placed_graph *placed)
+{
+    for (*point = 0; *point < search->curve.count; ++*point) {
+        if (search->curve.points[*point].peak_bytes > budget)
+            continue;
+        REMAT_TRY(place_within(search, *point, budget, placed));
+        if (placed->arena_bytes <= budget)
+            return REMAT_OK;
+        placed_graph_release(placed);
+    }
+    return REMAT_OK;
+}
+
+uint32_t placed_graph_peak_layer(const remat_graph *graph, const placed_graph *placed)
+{
+    if (placed->sequence.count == 0)
+        return GRAPH_NONE;
+    return graph->actions[placed->sequence.actions[placed->lives.peak_position]].layer;
+}
+
+/* An arena takes at least the peak, and peaks rise from the last point to the first. */
+remat_status graph_search_smallest(graph_search *search, uint64_t *arena_bytes, uint32_t *layer)
+{
+    *arena_bytes = UINT64_MAX;
+    *layer = GRAPH_NONE;
+    for (size_t i = search->curve.count; i-- > 0;) {
+        placed_graph placed;
+        if (search->curve.points[i].peak_bytes >= *arena_bytes)
+            break;
+        REMAT_TRY(place_within(search, i, 0, &placed));
+        if (placed.arena_bytes < *arena_bytes) {
+            *arena_bytes = placed.arena_bytes;
+            *layer = placed_graph_peak_layer(search->graph, &placed);
+        }
+        placed_graph_release(&placed);
+    }
+    return REMAT_OK;
+}
