@@ -6,6 +6,7 @@
 #include <remat/context.h>      /* errors, memory, warnings */
 #include <remat/units.h>        /* "64KiB" */
 #include <remat/random.h>       /* numbers that can be drawn again */
+#include <remat/dtype.h>        /* the types of numbers that tensors hold */
 #include <remat/profile.h>      /* what layers cost */
 #include <remat/schedule.h>     /* steps, and what they come to */
 #include <remat/revolve.h>      /* checkpointing with a number of slots */

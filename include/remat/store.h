@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include <remat/context.h>
+#include <remat/dtype.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,12 +24,8 @@ typedef enum remat_element {
 /* The precision in which floats are kept. Going down rounds to nearest, ties to even; coming back is exact. NaN stays
  * NaN (a signalling one becomes quiet), infinity stays infinity, numbers too small for a normal one become denormal
  * ones. The bits are the same on every machine. */
-typedef enum remat_precision {
-    REMAT_FP32, /* as they are */
-    REMAT_FP16, /* 11 bits of precision, up to 65,504 */
-    REMAT_BF16  /* 8 bits of precision, the range of fp32 */
-} remat_precision;
-const char *remat_precision_name(remat_precision precision); /* "fp32", "fp16", "bf16" */
+typedef remat_dtype remat_precision; /* REMAT_FP32: as they are; REMAT_FP16; REMAT_BF16 */
+const char *remat_precision_name(remat_precision precision);
 
 /* What happens when a finite number is too large for 16 bits. It is counted in any case. */
 typedef enum remat_overflow {

@@ -35,12 +35,7 @@ const half_kernels *half_kernels_choose(void)
 
 const char *remat_precision_name(remat_precision precision)
 {
-    switch (precision) {
-    case REMAT_FP16: return "fp16";
-    case REMAT_BF16: return "bf16";
-    case REMAT_FP32: break;
-    }
-    return "fp32";
+    return remat_dtype_name(precision);
 }
 
 static uint32_t overflow_limit(remat_precision precision)

@@ -1,0 +1,433 @@
+/* The operations that every backend computes, each with the struct of its arguments.
+ *
+ * Layers record operations (recording.h), a backend finds a kernel for each by the operation and the element types of its
+ * tensors (backend.h), and a queue runs them. Rules that hold for every kernel of every backend:
+ *
+ *   - The bits of the result do not depend on the number of threads: work is cut at places that depend on the sizes alone,
+ *     and partial sums are added in a fixed order.
+ *   - Nothing is allocated. What a kernel needs beyond its arguments is in its workspace (an argument, planned) or in the
+ *     scratch memory of the queue (of a fixed size).
+ *   - Matrices are row-major and dense unless a row length is given. Sizes of 0 are allowed and do nothing.
+ *   - "May overlap" means: may be the same address. Anything else must not share memory.
+ *   - `accumulate`: the result is added to what is there instead of replacing it.
+ *   - Numbers that are the same in every step are arguments, in double. Numbers that change from step to step, and numbers
+ *     that come back, are in the step block. So a step can be recorded once and run many times.
+ *
+ * Every struct begins with its tensors, as many as OPERATION_LIST says; what is not a tensor follows. */
+#ifndef REMAT_BACKEND_OPERATION_H
+#define REMAT_BACKEND_OPERATION_H
+
+#include <stdbool.h>
+
+#include "backend/tensor.h"
+
+/* ---- the step block ---- */
+
+/* Lies in the backend's memory. The host copies it in before a run and out after it; kernels read the first part and add
+ * to the second. */
+typedef struct step_block {
+    /* Set by the host. */
+    uint64_t seed; /* of random numbers, ... */
+    uint32_t step; /* ... which are drawn from the stream (seed, layer, step) */
+    uint32_t unused;
+    double rate;                     /* the learning rate */
+    double correction1, correction2; /* of adam: 1 - beta^steps */
+    /* Made by kernels. The host sets `scale` to 1 where nothing clips, and the others to 0. */
+    double scale;     /* multiplies every gradient that an optimizer reads */
+    double squares;   /* of all gradients, summed: the square of the global norm */
+    double loss_sum;  /* over the rows of a loss so far */
+    double loss;      /* mean losses of all micro-batches so far, summed */
+    uint64_t correct; /* rows whose largest logit is the label's */
+} step_block;
+
+/* ---- matrix product ---- */
+
+typedef enum activation_kind {
+    ACTIVATION_NONE,
+    ACTIVATION_RELU,
+    ACTIVATION_LEAKY_RELU, /* slope 0.01 below 0 */
+    ACTIVATION_GELU_TANH,
+    ACTIVATION_GELU_ERF,
+    ACTIVATION_SIGMOID,
+    ACTIVATION_TANH,
+    ACTIVATION_SWISH,
+} activation_kind;
+
+/* What the backward of an activation reads: of relu, leaky_relu, sigmoid and tanh the output, of the others the input. */
+static inline bool activation_reads_output(activation_kind kind)
+{
+    return kind == ACTIVATION_RELU || kind == ACTIVATION_LEAKY_RELU || kind == ACTIVATION_SIGMOID ||
+           kind == ACTIVATION_TANH;
+}
+
+/* C = op(A) op(B), or C += op(A) op(B). op(A) is m x k, op(B) is k x n; a transposed operand is stored k x m, n x k.
+ * `bias` (n values or none) is added to every row of C. Where `activated` is there, it gets activation(C) or, where
+ * `derivative_at` is there too, C * activation'(derivative_at): of the input or the output, as activation_reads_output
+ * says. Both have rows of ldc values; `activated` may be C itself.
+ * The sum over k is taken in the same order for every m and n: a product cut into several by rows of C, or by columns,
+ * has the same bits. Cut along k at multiples of OPERATION_K_BLOCK, the parts added with `accumulate`, it has the same
+ * bits as well. */
+#define OPERATION_K_BLOCK 384
+typedef struct op_product {
+    tensor_ref a, b, c, bias, activated, derivative_at;
+    size_t m, n, k, lda, ldb, ldc;
+    bool transpose_a, transpose_b, accumulate;
+    activation_kind activation;
+} op_product;
+
+/* ---- value by value ---- */
+
+/* y = activation(x). They may overlap. */
+typedef struct op_activate {
+    tensor_ref x, y;
+    size_t count;
+    activation_kind kind;
+} op_activate;
+
+/* dx (+)= dy * activation'(.), from x or y as activation_reads_output says; the other may be none. dx may overlap dy. */
+typedef struct op_activate_backward {
+    tensor_ref x, y, dy, dx;
+    size_t count;
+    activation_kind kind;
+    bool accumulate;
+} op_activate_backward;
+
+/* y = a + b. y may overlap a or b. */
+typedef struct op_add {
+    tensor_ref a, b, y;
+    size_t count;
+} op_add;
+
+/* y (+)= a * b. y may overlap a or b. */
+typedef struct op_multiply {
+    tensor_ref a, b, y;
+    size_t count;
+    bool accumulate;
+} op_multiply;
+
+/* y *= factor. */
+typedef struct op_scale {
+    tensor_ref y;
+    size_t count;
+    double factor;
+} op_scale;
+
+/* y += x. */
+typedef struct op_accumulate {
+    tensor_ref x, y;
+    size_t count;
+} op_accumulate;
+
+/* y = x. */
+typedef struct op_copy {
+    tensor_ref x, y;
+    size_t count;
+} op_copy;
+
+/* Every value of y becomes `value`. */
+typedef struct op_fill {
+    tensor_ref y;
+    size_t count;
+    double value;
+} op_fill;
+
+/* y (+)= x / keep where the stream's number of the position is below keep, else 0: forward and backward alike. The stream
+ * is that of `layer` in the step block's step. y may overlap x. */
+typedef struct op_dropout {
+    tensor_ref x, y, step;
+    size_t count;
+    uint32_t layer;
+    double keep;
+    bool accumulate;
+} op_dropout;
+
+/* ---- rows ---- */
+
+/* Softmax of every row. y may overlap x. */
+typedef struct op_softmax {
+    tensor_ref x, y;
+    size_t rows, columns;
+} op_softmax;
+
+/* dx may overlap dy. */
+typedef struct op_softmax_backward {
+    tensor_ref y, dy, dx;
+    size_t rows, columns;
+    bool accumulate;
+} op_softmax_backward;
+
+/* Every row of y = that row of x + addend. y may overlap x. */
+typedef struct op_add_to_rows {
+    tensor_ref x, addend, y;
+    size_t rows, columns;
+} op_add_to_rows;
+
+/* Rows of `columns` values from x to y; the rows of each side are x_row and y_row values apart. */
+typedef struct op_copy_rows {
+    tensor_ref x, y;
+    size_t rows, columns, x_row, y_row;
+    bool accumulate;
+} op_copy_rows;
+
+/* sums (+)= the sum of every column. */
+typedef struct op_column_sums {
+    tensor_ref x, sums;
+    size_t rows, columns;
+    bool accumulate;
+} op_column_sums;
+
+/* y[row] = table[ids[row]]. Ids are checked where data comes in. */
+typedef struct op_gather {
+    tensor_ref ids, table, y;
+    size_t rows, width;
+} op_gather;
+
+/* dtable (+)= the sums of dy over equal ids, in the order of the rows. */
+typedef struct op_gather_backward {
+    tensor_ref ids, dy, dtable;
+    size_t rows, width, entries;
+    bool accumulate;
+} op_gather_backward;
+
+/* ---- normalisation ---- */
+
+/* Every row brought to deviation 1, centred by its mean first (layer normalisation) or not (rms), then gain and shift.
+ * `shift` may be none. `means` is none for rms; `scales` gets 1/deviation. y none: only means and scales are made. */
+typedef struct op_normalize {
+    tensor_ref x, gain, shift, y, means, scales;
+    size_t rows, columns;
+    double epsilon;
+} op_normalize;
+
+/* All gradients in one pass over the rows. dx may overlap dy or be none; dgain is made or added to as
+ * `accumulate_parameters` says, and dshift, which may be none, with it. */
+typedef struct op_normalize_backward {
+    tensor_ref x, gain, means, scales, dy, dx, dgain, dshift, workspace;
+    size_t rows, columns;
+    bool accumulate, accumulate_parameters;
+} op_normalize_backward;
+
+/* Batch normalisation over batch x channels x area, statistics for each channel: means and scales (1/deviation, biased
+ * variance). The running ones (both none: leave them alone) move by `momentum` towards the batch's mean and unbiased
+ * variance. */
+typedef struct op_batch_statistics {
+    tensor_ref x, means, scales, running_mean, running_variance;
+    size_t batch, channels, area;
+    double epsilon, momentum;
+} op_batch_statistics;
+
+/* scales = 1 / sqrt(variance + epsilon): for evaluation by the running statistics. */
+typedef struct op_batch_scales {
+    tensor_ref variance, scales;
+    size_t channels;
+    double epsilon;
+} op_batch_scales;
+
+typedef struct op_batch_normalize {
+    tensor_ref x, means, scales, gain, shift, y;
+    size_t batch, channels, area;
+} op_batch_normalize;
+
+/* dx may overlap dy or be none. */
+typedef struct op_batch_normalize_backward {
+    tensor_ref x, means, scales, gain, dy, dx, dgain, dshift;
+    size_t batch, channels, area;
+    bool accumulate, accumulate_parameters;
+} op_batch_normalize_backward;
+
+/* ---- attention ---- */
+
+/* softmax(q k' / sqrt(size)) v for `batch` sequences of `steps` rows. Rows of q, k and v are `row` values apart, so that
+ * the three may lie side by side in one matrix; head h takes the columns h * size and up of each. Nothing of steps x steps
+ * is held: scores are made a block at a time. `sums` gets the log of the softmax's denominator, batch x heads x steps. */
+typedef struct op_attention {
+    tensor_ref q, k, v, out, sums;
+    size_t batch, heads, steps, size, row, out_row;
+    bool causal;
+} op_attention;
+
+/* dq, dk and dv have rows of `row` values too. With `accumulate` q, k and v lie side by side in one matrix, and so do
+ * their gradients. */
+typedef struct op_attention_backward {
+    tensor_ref q, k, v, out, sums, dout, dq, dk, dv, workspace;
+    size_t batch, heads, steps, size, row, out_row;
+    bool causal, accumulate;
+} op_attention_backward;
+
+/* ---- convolution and pooling ---- */
+
+/* A window that slides over images of channels x height x width. */
+typedef struct operation_window {
+    size_t batch;
+    size_t in_channels, in_h, in_w;
+    size_t out_channels, out_h, out_w;
+    size_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
+} operation_window;
+
+/* Weights are out x in x kernel_h x kernel_w. `bias` may be none. */
+typedef struct op_convolve {
+    tensor_ref x, weight, bias, y, workspace;
+    operation_window window;
+} op_convolve;
+
+/* dbias may be none. */
+typedef struct op_convolve_backward_weight {
+    tensor_ref x, dy, dweight, dbias, workspace;
+    operation_window window;
+    bool accumulate;
+} op_convolve_backward_weight;
+
+typedef struct op_convolve_backward_input {
+    tensor_ref weight, dy, dx, workspace;
+    operation_window window;
+    bool accumulate;
+} op_convolve_backward_input;
+
+/* `chosen` gets the position of the largest value inside the image, the first of equals; NaN counts as the largest. y may
+ * be none, where only the positions are wanted. in_channels == out_channels. */
+typedef struct op_pool_max {
+    tensor_ref x, y, chosen;
+    operation_window window;
+} op_pool_max;
+
+typedef struct op_pool_max_backward {
+    tensor_ref chosen, dy, dx;
+    operation_window window;
+    bool accumulate;
+} op_pool_max_backward;
+
+/* The mean of the values inside the image: padding does not count. */
+typedef struct op_pool_average {
+    tensor_ref x, y;
+    operation_window window;
+} op_pool_average;
+
+typedef struct op_pool_average_backward {
+    tensor_ref dy, dx;
+    operation_window window;
+    bool accumulate;
+} op_pool_average_backward;
+
+/* ---- losses ---- */
+
+/* Adds the sum over all rows to the step block's loss_sum, in double and fixed order. The gradient is multiplied by
+ * `factor` and may overlap the logits; none: only the loss. A negative label adds nothing. */
+typedef struct op_cross_entropy {
+    tensor_ref logits, labels, gradient, step;
+    size_t rows, columns;
+    double factor;
+} op_cross_entropy;
+
+/* The same for squared differences. */
+typedef struct op_squared_error {
+    tensor_ref x, target, gradient, step;
+    size_t count;
+    double factor;
+    bool accumulate;
+} op_squared_error;
+
+/* loss += loss_sum / divisor; loss_sum = 0. Once for every loss, behind the operations above. */
+typedef struct op_finish_loss {
+    tensor_ref step;
+    double divisor;
+} op_finish_loss;
+
+/* correct += the rows whose largest logit, the first of equals, is the label's. */
+typedef struct op_count_correct {
+    tensor_ref logits, labels, step;
+    size_t rows, columns;
+} op_count_correct;
+
+/* ---- optimizers ---- */
+
+/* squares += the sum of squares of x, in double and fixed order. */
+typedef struct op_add_squares {
+    tensor_ref x, step;
+    size_t count;
+} op_add_squares;
+
+/* scale = clip_norm / (sqrt(squares) + 1e-6), at most 1. */
+typedef struct op_clip {
+    tensor_ref step;
+    double clip_norm;
+} op_clip;
+
+/* One step of stochastic gradient descent. `velocity` is none without momentum. */
+typedef struct op_sgd {
+    tensor_ref gradient, weight, velocity, step;
+    size_t count;
+    double momentum, decay;
+    bool nesterov;
+} op_sgd;
+
+/* One step of adam. `decoupled` is adamw: weights shrink by rate * decay; else decay * weight joins the gradient. */
+typedef struct op_adam {
+    tensor_ref gradient, weight, first, second, step;
+    size_t count;
+    double beta1, beta2, epsilon, decay;
+    bool decoupled;
+} op_adam;
+
+/* ---- the list ---- */
+
+/* Every operation with the number of tensors that its struct begins with. */
+#define OPERATION_LIST(X)          \
+    X(product, 6)                  \
+    X(activate, 2)                 \
+    X(activate_backward, 4)        \
+    X(add, 3)                      \
+    X(multiply, 3)                 \
+    X(scale, 1)                    \
+    X(accumulate, 2)               \
+    X(copy, 2)                     \
+    X(fill, 1)                     \
+    X(dropout, 3)                  \
+    X(softmax, 2)                  \
+    X(softmax_backward, 3)         \
+    X(add_to_rows, 3)              \
+    X(copy_rows, 2)                \
+    X(column_sums, 2)              \
+    X(gather, 3)                   \
+    X(gather_backward, 3)          \
+    X(normalize, 6)                \
+    X(normalize_backward, 9)       \
+    X(batch_statistics, 5)         \
+    X(batch_scales, 2)             \
+    X(batch_normalize, 6)          \
+    X(batch_normalize_backward, 8) \
+    X(attention, 5)                \
+    X(attention_backward, 10)      \
+    X(convolve, 5)                 \
+    X(convolve_backward_weight, 5) \
+    X(convolve_backward_input, 4)  \
+    X(pool_max, 3)                 \
+    X(pool_max_backward, 3)        \
+    X(pool_average, 2)             \
+    X(pool_average_backward, 2)    \
+    X(cross_entropy, 4)            \
+    X(squared_error, 4)            \
+    X(finish_loss, 1)              \
+    X(count_correct, 3)            \
+    X(add_squares, 2)              \
+    X(clip, 1)                     \
+    X(sgd, 4)                      \
+    X(adam, 5)
+
+typedef enum operation {
+#define X(name, tensors) OP_##name,
+    OPERATION_LIST(X)
+#undef X
+        OPERATION_COUNT
+} operation;
+
+enum { OPERATION_MAX_TENSORS = 10 };
+
+/* What can be said of an operation without knowing it. */
+typedef struct operation_traits {
+    const char *name;
+    uint32_t bytes;   /* of its struct */
+    uint32_t tensors; /* that it begins with */
+} operation_traits;
+extern const operation_traits operation_table[OPERATION_COUNT];
+
+#endif

@@ -1,0 +1,26 @@
+/* A tensor as layers and kernels pass it around: where it lies and what its elements are. */
+#ifndef REMAT_BACKEND_TENSOR_H
+#define REMAT_BACKEND_TENSOR_H
+
+#include <stddef.h>
+
+#include "base/dtype.h"
+
+/* `at` is an address in the memory of a backend. Kernels read and write through it; nobody else may, because the memory
+ * can be that of a device. An optional tensor that is not there has `at` NULL. */
+typedef struct tensor_ref {
+    void *at;
+    remat_dtype type;
+} tensor_ref;
+
+#define TENSOR_NONE ((tensor_ref){NULL, REMAT_FP32})
+
+/* The same tensor from element `first` on. */
+static inline tensor_ref tensor_from(tensor_ref tensor, uint64_t first)
+{
+    if (tensor.at)
+        tensor.at = (char *)tensor.at + dtype_bytes(tensor.type, first);
+    return tensor;
+}
+
+#endif
