@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "base/dtype.h"
+#include "base/dtype_traits.h"
 
 /* `at` is an address in the memory of a backend. Kernels read and write through it; nobody else may, because the memory
  * can be that of a device. An optional tensor that is not there has `at` NULL. */

@@ -20,7 +20,7 @@ typedef struct line_reader {
 void ini_fold(char *key)
 {
     for (; *key; key++)
-        *key = layer_name_letter(*key);
+        *key = name_letter(*key);
 }
 
 #define ini_fail(reader, ...)                                                                              \

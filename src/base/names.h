@@ -4,18 +4,18 @@
 
 #include <stdbool.h>
 
-static inline char layer_name_letter(char letter)
+static inline char name_letter(char letter)
 {
     if (letter >= 'A' && letter <= 'Z')
         return (char)(letter - 'A' + 'a');
     return letter == '-' ? '_' : letter;
 }
 
-static inline bool layer_names_equal(const char *a, const char *b)
+static inline bool names_equal(const char *a, const char *b)
 {
-    while (*a && layer_name_letter(*a) == layer_name_letter(*b))
+    while (*a && name_letter(*a) == name_letter(*b))
         a++, b++;
-    return layer_name_letter(*a) == layer_name_letter(*b);
+    return name_letter(*a) == name_letter(*b);
 }
 
 #endif

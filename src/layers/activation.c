@@ -16,12 +16,8 @@ static const struct cost {
              [KERNEL_GELU_TANH] = {20, 30}, [KERNEL_GELU_ERF] = {25, 40}, [KERNEL_SIGMOID] = {12, 3},
              [KERNEL_TANH] = {15, 3},       [KERNEL_SWISH] = {13, 18},    [ACTIVATION_SOFTMAX] = {15, 5}};
 
-typedef struct activation_options {
-    uint32_t activation;
-} activation_options;
-
-static const layer_property properties[] = {
-    {"activation", LAYER_CHOICE, offsetof(activation_options, activation), NULL, 0, 0, activation_names,
+static const property properties[] = {
+    {"activation", PROPERTY_CHOICE, offsetof(activation_options, activation), NULL, 0, 0, activation_names,
      "the function; gelu is the tanh form, softmax is along the last dimension"},
     {0},
 };

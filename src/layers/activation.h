@@ -7,6 +7,11 @@
 /* Those of the kernels, and softmax, which is not pointwise. */
 enum { ACTIVATION_NONE = KERNEL_NONE, ACTIVATION_SOFTMAX = KERNEL_SWISH + 1 };
 
+typedef struct activation_options {
+    uint32_t activation;
+} activation_options;
+
+extern const layer_type layer_type_activation;
 extern const char *const activation_names[]; /* in the order of kernel_activation, then softmax; ends with NULL */
 
 /* The function that an activation layer has; KERNEL_NONE for softmax, none and layers of other types. */

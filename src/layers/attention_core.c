@@ -1,18 +1,15 @@
 /* attention_core: softmax(q k^T / sqrt(size)) v for every head. A row of the input is q, k and v side by side. */
+#include "layers/attention_core.h"
+
 #include "base/checked.h"
 #include "layers/layer_resolve.h"
 
 #include <inttypes.h>
 
-typedef struct attention_core_options {
-    uint64_t num_heads;
-    bool causal;
-} attention_core_options;
-
-static const layer_property properties[] = {
-    {"num_heads", LAYER_COUNT, offsetof(attention_core_options, num_heads), NULL, 1, 0, NULL,
+static const property properties[] = {
+    {"num_heads", PROPERTY_COUNT, offsetof(attention_core_options, num_heads), NULL, 1, 0, NULL,
      "how many heads share the width"},
-    {"causal", LAYER_FLAG, offsetof(attention_core_options, causal), "false", 0, 0, NULL,
+    {"causal", PROPERTY_FLAG, offsetof(attention_core_options, causal), "false", 0, 0, NULL,
      "whether a step sees only itself and those before it"},
     {0},
 };
@@ -40,15 +37,6 @@ static kernel_attention attention_of(const layer_node *layer, const layer_call *
     };
 }
 
-/* The kernel replaces gradients. Where somebody else reads the input too, they are made a sample at a time behind the
- * kernel's own workspace, and added. */
-static uint64_t workspace_values(const layer_node *layer, uint64_t heads, uint64_t size)
-{
-    uint64_t steps = layer->inputs[0].h;
-    uint64_t own = attention_workspace(layer->batch, heads, steps, size);
-    return layer->sole_reader & 1 ? own : remat_add_saturated(own, steps * layer->inputs[0].w);
-}
-
 static remat_status resolve(remat_context *context, layer_node *layer)
 {
     const attention_core_options *options = layer->options;
@@ -70,8 +58,10 @@ static remat_status resolve(remat_context *context, layer_node *layer)
                           heads);
     REMAT_TRY(layer_set_output(context, layer, (layer_shape){1, in.h, width}));
     REMAT_TRY(layer_add_saved(context, layer, "sums", layer->batch * heads * in.h, sizeof(real)));
-    REMAT_TRY(layer_set_workspace(context, layer, workspace_values(layer, heads, width / heads),
+    REMAT_TRY(layer_set_workspace(context, layer, attention_workspace(layer->batch, heads, in.h, width / heads),
                                   &layer->derivative_workspace));
+    /* The kernel replaces gradients. To add them, they are made a sample at a time behind the kernel's own workspace. */
+    REMAT_TRY(layer_set_workspace(context, layer, in.h * in.w, &layer->accumulate_workspace));
     layer->derivative_needs = LAYER_NEEDS_INPUT(0) | LAYER_NEEDS_OUTPUT | LAYER_NEEDS_SAVED;
     /* Two products of steps x steps x width forward, five backward; half of each where causal. */
     uint64_t pairs = layer_flops(layer->batch * in.h, in.h, width);

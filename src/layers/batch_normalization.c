@@ -8,10 +8,10 @@ typedef struct batch_normalization_options {
     double momentum, epsilon;
 } batch_normalization_options;
 
-static const layer_property properties[] = {
-    {"momentum", LAYER_NUMBER, offsetof(batch_normalization_options, momentum), "0.1", 0, 1, NULL,
+static const property properties[] = {
+    {"momentum", PROPERTY_NUMBER, offsetof(batch_normalization_options, momentum), "0.1", 0, 1, NULL,
      "how far the running statistics move towards those of a batch"},
-    {"epsilon", LAYER_NUMBER, offsetof(batch_normalization_options, epsilon), "1e-5", 0, 0, NULL,
+    {"epsilon", PROPERTY_NUMBER, offsetof(batch_normalization_options, epsilon), "1e-5", 0, 0, NULL,
      "added to the variance before its root"},
     {0},
 };

@@ -9,8 +9,8 @@ typedef struct concat_options {
     uint32_t axis;
 } concat_options;
 
-static const layer_property properties[] = {
-    {"axis", LAYER_CHOICE, offsetof(concat_options, axis), "w", 0, 0, axes, "the dimension that grows"},
+static const property properties[] = {
+    {"axis", PROPERTY_CHOICE, offsetof(concat_options, axis), "w", 0, 0, axes, "the dimension that grows"},
     {0},
 };
 

@@ -32,10 +32,8 @@ static remat_status resolve(remat_context *context, layer_node *layer)
     REMAT_TRY(cross_entropy_resolve(context, layer));
     layer->derivative_in_place = true;
     layer->derivative_flops = layer_flops(layer_input_values(layer, 0), 18, 1);
-    if (layer->sole_reader & 1)
-        return REMAT_OK;
     return layer_set_workspace(context, layer, rows_at_a_time(layer) * layer->inputs[0].w,
-                               &layer->derivative_workspace);
+                               &layer->accumulate_workspace);
 }
 
 void cross_entropy_count(const layer_call *call, uint64_t rows, uint64_t classes, const real *logits,

@@ -4,6 +4,8 @@
 
 #include "layers/layer_resolve.h"
 
+extern const layer_type layer_type_cross_entropy;
+
 /* Rows that are worked on at a time: sums over rows may be cut there without a change of bits. */
 enum { CROSS_ENTROPY_ROWS = KERNEL_K_BLOCK };
 

@@ -8,8 +8,8 @@ typedef struct dropout_options {
     double rate;
 } dropout_options;
 
-static const layer_property properties[] = {
-    {"rate", LAYER_NUMBER, offsetof(dropout_options, rate), "0.5", 0, 1, NULL, "the share of values that become 0"},
+static const property properties[] = {
+    {"rate", PROPERTY_NUMBER, offsetof(dropout_options, rate), "0.5", 0, 1, NULL, "the share of values that become 0"},
     {0},
 };
 

@@ -1,41 +1,38 @@
 /* embedding: a row of the table for every token; with positions=N also a learned row for every place in the sequence,
  * which is the layer NAME.positions. */
-#include "layers/layer_options.h"
 #include "layers/layer_resolve.h"
+#include "layers/position_embedding.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 typedef struct embedding_options {
     uint64_t in_dim, out_dim, positions;
     double init_scale;
 } embedding_options;
 
-static const layer_property properties[] = {
-    {"in_dim", LAYER_COUNT, offsetof(embedding_options, in_dim), NULL, 1, 2147483647, NULL,
+static const property properties[] = {
+    {"in_dim", PROPERTY_COUNT, offsetof(embedding_options, in_dim), NULL, 1, 2147483647, NULL,
      "how many different tokens there are"},
-    {"out_dim", LAYER_COUNT, offsetof(embedding_options, out_dim), NULL, 1, 0, NULL, "the width of a row"},
-    {"positions", LAYER_COUNT, offsetof(embedding_options, positions), "0", 0, 0, NULL,
+    {"out_dim", PROPERTY_COUNT, offsetof(embedding_options, out_dim), NULL, 1, 0, NULL, "the width of a row"},
+    {"positions", PROPERTY_COUNT, offsetof(embedding_options, positions), "0", 0, 0, NULL,
      "how many learned positions are added; 0: none"},
-    {"init_scale", LAYER_NUMBER, offsetof(embedding_options, init_scale), "0.02", 0, 0, NULL,
+    {"init_scale", PROPERTY_NUMBER, offsetof(embedding_options, init_scale), "0.02", 0, 0, NULL,
      "the deviation of the table at the start"},
     {0},
 };
 
+extern const layer_type layer_type_embedding;
+
 static remat_status expand(remat_context *context, const layer_node *layer, layer_parts *parts)
 {
     (void)context;
-    const embedding_options *options = layer->options;
-    if (options->positions == 0)
+    embedding_options tokens = *(const embedding_options *)layer->options;
+    const position_embedding_options places = {tokens.positions, tokens.init_scale};
+    if (tokens.positions == 0)
         return REMAT_OK;
-    char in[40], out[40], positions[40], scale[64];
-    snprintf(in, sizeof in, "in_dim=%" PRIu64, options->in_dim);
-    snprintf(out, sizeof out, "out_dim=%" PRIu64, options->out_dim);
-    snprintf(positions, sizeof positions, "positions=%" PRIu64, options->positions);
-    layer_number_write("init_scale", options->init_scale, scale, sizeof scale);
-    const char *tokens[] = {in, out, scale}, *places[] = {positions, scale};
-    REMAT_TRY(parts->add(parts, "embedding", NULL, (int[]){-1}, 1, tokens, 3));
-    return parts->add(parts, "position_embedding", "positions", (int[]){0}, 1, places, 2);
+    tokens.positions = 0;
+    REMAT_TRY(parts->add(parts, &layer_type_embedding, NULL, (int[]){-1}, 1, &tokens));
+    return parts->add(parts, &layer_type_position_embedding, "positions", (int[]){0}, 1, &places);
 }
 
 static remat_status resolve(remat_context *context, layer_node *layer)

@@ -1,23 +1,20 @@
 /* fully_connected: y = x W^T + b along the last dimension, W of [unit, width] as in PyTorch. */
 #include "layers/fully_connected.h"
 
-#include "base/alloc.h"
 #include "base/checked.h"
 #include "layers/activation.h"
 #include "layers/layer_resolve.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
-const layer_property fully_connected_properties[] = {
-    {"unit", LAYER_COUNT, offsetof(fully_connected_options, unit), "0", 0, 0, NULL, "how many values come out"},
-    {"multiple", LAYER_COUNT, offsetof(fully_connected_options, multiple), "0", 0, 0, NULL,
+const property fully_connected_properties[] = {
+    {"unit", PROPERTY_COUNT, offsetof(fully_connected_options, unit), "0", 0, 0, NULL, "how many values come out"},
+    {"multiple", PROPERTY_COUNT, offsetof(fully_connected_options, multiple), "0", 0, 0, NULL,
      "instead of unit: so many times the width of the input"},
-    {"bias", LAYER_FLAG, offsetof(fully_connected_options, bias), "true", 0, 0, NULL, "whether a bias is added"},
-    {"shared_from", LAYER_TEXT, offsetof(fully_connected_options, shared_from), "", 0, 0, NULL,
+    {"bias", PROPERTY_FLAG, offsetof(fully_connected_options, bias), "true", 0, 0, NULL, "whether a bias is added"},
+    {"shared_from", PROPERTY_TEXT, offsetof(fully_connected_options, shared_from), "", 0, 0, NULL,
      "the layer whose weight this one uses as well"},
-    {"activation", LAYER_CHOICE, offsetof(fully_connected_options, activation), "none", 0, 0, activation_names,
+    {"activation", PROPERTY_CHOICE, offsetof(fully_connected_options, activation), "none", 0, 0, activation_names,
      "an activation behind it"},
     INITIALIZER_PROPERTIES(fully_connected_options, start),
     {0},
@@ -26,28 +23,14 @@ const layer_property fully_connected_properties[] = {
 /* With an activation: itself without, and the activation. */
 static remat_status expand(remat_context *context, const layer_node *layer, layer_parts *parts)
 {
-    const fully_connected_options *options = layer->options;
-    if (options->activation == ACTIVATION_NONE)
+    (void)context;
+    fully_connected_options linear = *(const fully_connected_options *)layer->options;
+    const activation_options pointwise = {linear.activation};
+    if (linear.activation == ACTIVATION_NONE)
         return REMAT_OK;
-    static const char shared_key[] = "shared_from=";
-    const char *shared_name = options->shared_from ? options->shared_from : "";
-    size_t shared_bytes = sizeof shared_key + strlen(shared_name);
-    char *shared = remat_alloc(context, shared_bytes, 1);
-    if (!shared)
-        return REMAT_NO_MEMORY;
-    snprintf(shared, shared_bytes, "%s%s", shared_key, shared_name);
-    char unit[40], multiple[40], start[64], scale[64], activation[64];
-    snprintf(unit, sizeof unit, "unit=%" PRIu64, options->unit);
-    snprintf(multiple, sizeof multiple, "multiple=%" PRIu64, options->multiple);
-    initializer_write(&options->start, start, sizeof start, scale, sizeof scale);
-    snprintf(activation, sizeof activation, "activation=%s", activation_names[options->activation]);
-    const char *linear[] = {unit, multiple, options->bias ? "bias=true" : "bias=false", shared, start, scale};
-    const char *pointwise[] = {activation};
-    remat_status status = parts->add(parts, "fully_connected", NULL, (int[]){-1}, 1, linear, 6);
-    if (status == REMAT_OK)
-        status = parts->add(parts, "activation", "activation", (int[]){0}, 1, pointwise, 1);
-    remat_release(context, shared, shared_bytes, 1);
-    return status;
+    linear.activation = ACTIVATION_NONE;
+    REMAT_TRY(parts->add(parts, &layer_type_fully_connected, NULL, (int[]){-1}, 1, &linear));
+    return parts->add(parts, &layer_type_activation, "activation", (int[]){0}, 1, &pointwise);
 }
 
 remat_status fully_connected_resolve_units(remat_context *context, layer_node *layer, uint64_t *units)
@@ -57,6 +40,7 @@ remat_status fully_connected_resolve_units(remat_context *context, layer_node *l
     if ((options->unit == 0) == (options->multiple == 0))
         return remat_fail(context, REMAT_INVALID, NULL, "%s: say how many values come out, with unit=N of at least 1%s",
                           layer->type->name, options->unit ? ", or with multiple=N, but not both" : "");
+    layer->shared_from = options->shared_from;
     *units = options->unit;
     if (*units == 0 && !remat_multiply(in, options->multiple, units))
         return remat_fail(context, REMAT_INVALID, NULL, "%s: multiple=%" PRIu64 " is too large", layer->type->name,

@@ -13,7 +13,8 @@ typedef struct fully_connected_options {
     initializer start;
 } fully_connected_options;
 
-extern const layer_property fully_connected_properties[];
+extern const layer_type layer_type_fully_connected, layer_type_projection_cross_entropy;
+extern const property fully_connected_properties[];
 
 /* The units that the options and the input ask for; appends weight [units, width] and bias. */
 remat_status fully_connected_resolve_units(remat_context *context, layer_node *layer, uint64_t *units);

@@ -1,10 +1,8 @@
 #include "layers/initializer.h"
 
-#include "layers/layer_options.h"
 #include "layers/layer_resolve.h"
 
 #include <math.h>
-#include <stdio.h>
 
 enum {
     DEFAULT,
@@ -39,12 +37,6 @@ static layer_fill fill_of(const initializer *how, double in, double out, double 
     case LECUN_NORMAL: *scale = sqrt(1 / in); return LAYER_NORMAL;
     default: *scale = 1 / sqrt(in); return LAYER_UNIFORM;
     }
-}
-
-void initializer_write(const initializer *how, char *choice, size_t choice_size, char *scale, size_t scale_size)
-{
-    snprintf(choice, choice_size, "weight_initializer=%s", initializer_names[how->choice]);
-    layer_number_write("init_scale", how->scale, scale, scale_size);
 }
 
 remat_status initializer_add(remat_context *context, layer_node *layer, const initializer *how, const uint64_t dims[4],

@@ -14,7 +14,7 @@ typedef struct initializer {
 /* The two properties, for a field `name` of type initializer in an options struct. */
 #define INITIALIZER_PROPERTIES(options, name)                                                                       \
     {"weight_initializer",                                                                                          \
-     LAYER_CHOICE,                                                                                                  \
+     PROPERTY_CHOICE,                                                                                               \
      offsetof(options, name.choice),                                                                                \
      "default",                                                                                                     \
      0,                                                                                                             \
@@ -22,12 +22,9 @@ typedef struct initializer {
      initializer_names,                                                                                             \
      "how the weight starts; default: uniform within 1/sqrt(inputs of a unit), the bias too; others: a bias of 0"}, \
     {                                                                                                               \
-        "init_scale", LAYER_NUMBER, offsetof(options, name.scale), "0.02", 0, 0, NULL,                              \
+        "init_scale", PROPERTY_NUMBER, offsetof(options, name.scale), "0.02", 0, 0, NULL,                           \
             "the deviation of weight_initializer=normal"                                                            \
     }
-
-/* The two properties as text, to hand them on to a part. */
-void initializer_write(const initializer *how, char *choice, size_t choice_size, char *scale, size_t scale_size);
 
 /* Appends the weight, and the bias where `outputs` is not 0. `fan_in` values go into a unit, `fan_out` come out of one. */
 remat_status initializer_add(remat_context *context, layer_node *layer, const initializer *how, const uint64_t dims[4],

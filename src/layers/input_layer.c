@@ -5,8 +5,8 @@ typedef struct input_options {
     layer_shape shape;
 } input_options;
 
-static const layer_property properties[] = {
-    {"input_shape", LAYER_DIMS, offsetof(input_options, shape), NULL, 0, 0, NULL, "the shape of a sample: c:h:w"},
+static const property properties[] = {
+    {"input_shape", PROPERTY_DIMS, offsetof(input_options, shape), NULL, 0, 0, NULL, "the shape of a sample: c:h:w"},
     {0},
 };
 

@@ -11,6 +11,7 @@
 #include <remat/profile.h>
 
 #include "backend/cpu/kernels.h"
+#include "base/properties.h"
 
 enum { LAYER_MAX_INPUTS = 16, LAYER_MAX_PARAMETERS = 4, LAYER_MAX_SAVED = 2 };
 
@@ -47,16 +48,16 @@ typedef struct layer_type layer_type;
 typedef struct layer_node {
     const layer_type *type;
     const char *name;
-    void *options; /* of the type's own struct, filled from its properties */
+    const void *options; /* of the type's own struct */
 
     /* Set by the model before resolve(). */
     uint64_t batch;
     uint32_t input_count;
     layer_shape inputs[LAYER_MAX_INPUTS];
-    uint32_t sole_reader; /* bit i: nobody else reads input i, so that accumulate_inputs[i] is never set; 0 is safe */
 
     /* Set by resolve(). Everything starts at zero. */
     layer_shape output;
+    const char *shared_from; /* the layer whose weight this one uses as well; NULL: it has its own */
     uint32_t parameter_count;
     layer_parameter parameters[LAYER_MAX_PARAMETERS];
     uint32_t saved_count;
@@ -69,6 +70,7 @@ typedef struct layer_node {
     bool forward_in_place;    /* the output may take the bytes of input 0 */
     bool derivative_in_place; /* the gradient of input 0 may take the bytes of the gradient of the output */
     uint64_t forward_workspace, gradient_workspace, derivative_workspace; /* bytes */
+    uint64_t accumulate_workspace; /* more bytes of a derivative that adds to the gradient of input 0 */
     uint64_t forward_flops, gradient_flops, derivative_flops;
 } layer_node;
 
@@ -110,35 +112,14 @@ typedef struct layer_work {
 
 typedef enum layer_pass { LAYER_FORWARD, LAYER_GRADIENT, LAYER_DERIVATIVE } layer_pass;
 
-/* How a property's text becomes a field of the type's options. */
-typedef enum layer_property_kind {
-    LAYER_COUNT,  /* uint64_t, min..max */
-    LAYER_NUMBER, /* double, min..max */
-    LAYER_FLAG,   /* bool: true, false */
-    LAYER_CHOICE, /* uint32_t: position in choices */
-    LAYER_PAIR,   /* uint64_t[2]: "3" or "3,5" */
-    LAYER_DIMS,   /* layer_shape: "w", "h:w" or "c:h:w" */
-    LAYER_TEXT,   /* const char *, owned by the model */
-} layer_property_kind;
-
-typedef struct layer_property {
-    const char *key;
-    layer_property_kind kind;
-    size_t offset;
-    const char *standard; /* the text it has where nothing is said; NULL: it must be said; "" of LAYER_TEXT: NULL */
-    double min, max;      /* max 0: no upper limit */
-    const char *const *choices; /* ends with NULL */
-    const char *help;
-} layer_property;
-
 /* For composite types: stand-ins made of other layers. The output of the last one added is the whole's: who reads NAME
  * reads it. A part without a suffix (NULL or "") is called NAME itself, so that its parameters are NAME.weight and so on;
  * others are called NAME.SUFFIX. Inputs are numbers: -1-i is input i of the composite, 0 and up the layers added so far.
- * Properties are written "key=text"; the strings are copied. */
+ * `options` is the struct of the part's type; it is copied. */
 typedef struct layer_parts layer_parts;
 struct layer_parts {
-    remat_status (*add)(layer_parts *parts, const char *type, const char *suffix, const int *inputs, size_t input_count,
-                        const char *const *properties, size_t property_count);
+    remat_status (*add)(layer_parts *parts, const layer_type *type, const char *suffix, const int *inputs,
+                        size_t input_count, const void *options);
 };
 
 /* Of losses: what the model hands in as input 1. */
@@ -153,7 +134,7 @@ struct layer_type {
     const char *summary;
     remat_layer_type hint;
     size_t options_bytes;
-    const layer_property *properties; /* ends with key NULL */
+    const property *properties; /* ends with key NULL */
     uint32_t min_inputs, max_inputs;
     layer_labels labels;
     bool fuses_activation; /* forward and derivative do what call->fused asks for */
@@ -178,15 +159,6 @@ struct layer_type {
 /* All types, for building models and for help; NULL past the end. */
 const layer_type *layer_type_find(const char *name);
 const layer_type *layer_type_list(size_t position);
-
-/* Fills `options` (zeroed, type->options_bytes) with the standard values, and sets one property from text. `text` must
- * live as long as the options where the kind is LAYER_TEXT. The message of a failure names the property, what it may be
- * and, for an unknown key, the keys there are. */
-remat_status layer_options_init(remat_context *context, const layer_type *type, void *options);
-remat_status layer_options_set(remat_context *context, const layer_type *type, void *options, const char *key,
-                               const char *text);
-/* The first property that must be said and was not, given the keys that were set; NULL where none. */
-const char *layer_options_missing(const layer_type *type, const char *const *keys_set, size_t count);
 
 /* The values of a sample and of a batch; resolve() has checked that they do not pass 2^63 bytes. */
 static inline uint64_t layer_values(layer_shape shape)

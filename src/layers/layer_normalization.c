@@ -5,8 +5,8 @@ typedef struct layer_normalization_options {
     double epsilon;
 } layer_normalization_options;
 
-static const layer_property properties[] = {
-    {"epsilon", LAYER_NUMBER, offsetof(layer_normalization_options, epsilon), "1e-5", 0, 0, NULL,
+static const property properties[] = {
+    {"epsilon", PROPERTY_NUMBER, offsetof(layer_normalization_options, epsilon), "1e-5", 0, 0, NULL,
      "added to the variance before its root"},
     {0},
 };

@@ -43,7 +43,7 @@ const layer_type *layer_type_list(size_t position)
 const layer_type *layer_type_find(const char *name)
 {
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (layer_names_equal(types[i]->name, name))
+        if (names_equal(types[i]->name, name))
             return types[i];
     return NULL;
 }

@@ -11,17 +11,16 @@ typedef struct pooling2d_options {
     uint32_t pooling;
     uint64_t size[2], stride[2];
     const char *padding;
-    kernel_window window; /* made by resolve() */
 } pooling2d_options;
 
-static const layer_property properties[] = {
-    {"pooling", LAYER_CHOICE, offsetof(pooling2d_options, pooling), "max", 0, 0, poolings,
+static const property properties[] = {
+    {"pooling", PROPERTY_CHOICE, offsetof(pooling2d_options, pooling), "max", 0, 0, poolings,
      "what is taken from a window; global: the window is the image"},
-    {"pool_size", LAYER_PAIR, offsetof(pooling2d_options, size), "2", 1, WINDOW_LARGEST, NULL,
+    {"pool_size", PROPERTY_PAIR, offsetof(pooling2d_options, size), "2", 1, WINDOW_LARGEST, NULL,
      "height and width of a window"},
-    {"stride", LAYER_PAIR, offsetof(pooling2d_options, stride), "0", 0, WINDOW_LARGEST, NULL,
+    {"stride", PROPERTY_PAIR, offsetof(pooling2d_options, stride), "0", 0, WINDOW_LARGEST, NULL,
      "how far a window moves down and right; 0: by its own size"},
-    {"padding", LAYER_TEXT, offsetof(pooling2d_options, padding), "valid", 0, 0, NULL,
+    {"padding", PROPERTY_TEXT, offsetof(pooling2d_options, padding), "valid", 0, 0, NULL,
      "how far windows reach over the edge: same, valid (not), or how far above and left"},
     {0},
 };
@@ -32,11 +31,10 @@ static bool is_max(const layer_node *layer)
     return options->pooling == POOL_MAX || options->pooling == POOL_GLOBAL_MAX;
 }
 
-static remat_status resolve_window(remat_context *context, layer_node *layer)
+static remat_status find_window(remat_context *context, const layer_node *layer, kernel_window *window)
 {
-    pooling2d_options *options = layer->options;
+    const pooling2d_options *options = layer->options;
     layer_shape in = layer->inputs[0];
-    kernel_window *window = &options->window;
     if (options->pooling == POOL_GLOBAL_MAX || options->pooling == POOL_GLOBAL_AVERAGE)
         return window_resolve(context, layer, (uint64_t[2]){in.h, in.w}, (uint64_t[2]){1, 1}, "valid", in.c, window);
     uint64_t stride[2];
@@ -54,11 +52,10 @@ static remat_status resolve_window(remat_context *context, layer_node *layer)
 
 static remat_status resolve(remat_context *context, layer_node *layer)
 {
-    pooling2d_options *options = layer->options;
-    REMAT_TRY(resolve_window(context, layer));
-    const kernel_window *window = &options->window;
+    kernel_window window;
+    REMAT_TRY(find_window(context, layer, &window));
     layer_shape in = layer->inputs[0];
-    REMAT_TRY(layer_set_output(context, layer, (layer_shape){in.c, window->out_h, window->out_w}));
+    REMAT_TRY(layer_set_output(context, layer, (layer_shape){in.c, window.out_h, window.out_w}));
     if (is_max(layer)) {
         if (layer_flops(in.h, in.w, 1) > INT32_MAX)
             return remat_fail(context, REMAT_INVALID, NULL,
@@ -68,30 +65,38 @@ static remat_status resolve(remat_context *context, layer_node *layer)
             layer_add_saved(context, layer, "chosen", layer->batch * layer_values(layer->output), sizeof(int32_t)));
         layer->derivative_needs = LAYER_NEEDS_SAVED;
     }
-    uint64_t taps = layer_flops(window->kernel_h, window->kernel_w, 1);
+    uint64_t taps = layer_flops(window.kernel_h, window.kernel_w, 1);
     layer_set_pointwise_flops(layer, taps, is_max(layer) ? 1 : taps);
     return REMAT_OK;
 }
 
+/* As resolve() found it. */
+static kernel_window window_of(const layer_node *layer)
+{
+    kernel_window window;
+    find_window(NULL, layer, &window);
+    return window;
+}
+
 static void forward(const layer_node *layer, const layer_call *call)
 {
-    const pooling2d_options *options = layer->options;
+    const kernel_window window = window_of(layer);
     if (is_max(layer))
-        call->kernels->pool_max(call->run, &options->window, call->inputs[0], call->output, call->saved[0]);
+        call->kernels->pool_max(call->run, &window, call->inputs[0], call->output, call->saved[0]);
     else if (call->output)
-        call->kernels->pool_average(call->run, &options->window, call->inputs[0], call->output);
+        call->kernels->pool_average(call->run, &window, call->inputs[0], call->output);
 }
 
 static void derivative(const layer_node *layer, const layer_call *call)
 {
-    const pooling2d_options *options = layer->options;
+    const kernel_window window = window_of(layer);
     if (!call->d_inputs[0])
         return;
     if (is_max(layer))
-        call->kernels->pool_max_backward(call->run, &options->window, call->saved[0], call->d_output, call->d_inputs[0],
+        call->kernels->pool_max_backward(call->run, &window, call->saved[0], call->d_output, call->d_inputs[0],
                                          call->accumulate_inputs[0]);
     else
-        call->kernels->pool_average_backward(call->run, &options->window, call->d_output, call->d_inputs[0],
+        call->kernels->pool_average_backward(call->run, &window, call->d_output, call->d_inputs[0],
                                              call->accumulate_inputs[0]);
 }
 

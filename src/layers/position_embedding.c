@@ -1,18 +1,15 @@
 /* position_embedding: adds a learned row to every step of a sequence. */
+#include "layers/position_embedding.h"
+
 #include "layers/layer_resolve.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-typedef struct position_embedding_options {
-    uint64_t positions;
-    double init_scale;
-} position_embedding_options;
-
-static const layer_property properties[] = {
-    {"positions", LAYER_COUNT, offsetof(position_embedding_options, positions), NULL, 1, 0, NULL,
+static const property properties[] = {
+    {"positions", PROPERTY_COUNT, offsetof(position_embedding_options, positions), NULL, 1, 0, NULL,
      "how many there are: at least the steps of a sequence"},
-    {"init_scale", LAYER_NUMBER, offsetof(position_embedding_options, init_scale), "0.02", 0, 0, NULL,
+    {"init_scale", PROPERTY_NUMBER, offsetof(position_embedding_options, init_scale), "0.02", 0, 0, NULL,
      "the deviation of the table at the start"},
     {0},
 };

@@ -7,8 +7,8 @@ typedef struct reshape_options {
     layer_shape target;
 } reshape_options;
 
-static const layer_property properties[] = {
-    {"target_shape", LAYER_DIMS, offsetof(reshape_options, target), NULL, 0, 0, NULL, "the new shape: c:h:w"},
+static const property properties[] = {
+    {"target_shape", PROPERTY_DIMS, offsetof(reshape_options, target), NULL, 0, 0, NULL, "the new shape: c:h:w"},
     {0},
 };
 

@@ -5,8 +5,8 @@ typedef struct rms_normalization_options {
     double epsilon;
 } rms_normalization_options;
 
-static const layer_property properties[] = {
-    {"epsilon", LAYER_NUMBER, offsetof(rms_normalization_options, epsilon), "1e-6", 0, 0, NULL,
+static const property properties[] = {
+    {"epsilon", PROPERTY_NUMBER, offsetof(rms_normalization_options, epsilon), "1e-6", 0, 0, NULL,
      "added to the mean square before its root"},
     {0},
 };

@@ -1,7 +1,7 @@
 #include "layers/window_shape.h"
 
 #include "base/names.h"
-#include "layers/layer_options.h"
+#include "base/properties.h"
 #include "layers/layer_resolve.h"
 
 #include <inttypes.h>
@@ -35,9 +35,9 @@ remat_status window_resolve(remat_context *context, const layer_node *layer, con
 {
     layer_shape in = layer->inputs[0];
     uint64_t pad[2] = {0, 0};
-    bool same = layer_names_equal(padding, "same");
-    if (!same && !layer_names_equal(padding, "valid") &&
-        (!layer_pair_read(padding, pad) || pad[0] > WINDOW_LARGEST || pad[1] > WINDOW_LARGEST)) {
+    bool same = names_equal(padding, "same");
+    if (!same && !names_equal(padding, "valid") &&
+        (!property_read_pair(padding, pad) || pad[0] > WINDOW_LARGEST || pad[1] > WINDOW_LARGEST)) {
         remat_place place = REMAT_PLACE_NOWHERE;
         place.field = "padding";
         return remat_fail(context, REMAT_INVALID, &place,

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/output.h"
-#include "layers/layer_options.h"
+#include "base/properties.h"
 
 #include <string.h>
 
@@ -108,22 +108,22 @@ static void write_inputs(output *out, const layer_type *type)
     output_text(out, "\n");
 }
 
-static void write_property(output *out, const layer_property *property)
+static void write_property(output *out, const property *about)
 {
-    char allowed[LAYER_ALLOWED_TEXT];
+    char allowed[PROPERTY_ALLOWED_TEXT];
     output_text(out, "\n");
-    output_text(out, property->key);
-    if (!property->standard) {
+    output_text(out, about->key);
+    if (!about->default_text) {
         output_text(out, " (must be said)");
-    } else if (*property->standard) {
+    } else if (*about->default_text) {
         output_text(out, " = ");
-        output_text(out, property->standard);
+        output_text(out, about->default_text);
     }
     output_text(out, "\n    ");
-    output_text(out, property->help);
-    if (property->kind != LAYER_TEXT) { /* of a text the help says it all */
+    output_text(out, about->help);
+    if (about->kind != PROPERTY_TEXT) { /* of a text the help says it all */
         output_text(out, "\n    ");
-        output_text(out, layer_property_allowed(property, allowed));
+        output_text(out, property_allowed(about, allowed));
     }
     output_text(out, "\n");
 }
@@ -135,8 +135,8 @@ static void write_type(output *out, const layer_type *type)
     output_text(out, type->summary);
     output_text(out, "\n");
     write_inputs(out, type);
-    for (const layer_property *property = type->properties; property && property->key; property++)
-        write_property(out, property);
+    for (const property *about = type->properties; about && about->key; about++)
+        write_property(out, about);
     output_text(out, "\nEvery layer has name, input_layers and block as well.\n");
 }
 
@@ -155,25 +155,25 @@ static void write_limit(output *out, const char *key, double limit)
     output_text(out, text);
 }
 
-static void write_property_json(output *out, const layer_property *property)
+static void write_property_json(output *out, const property *about)
 {
     static const char *const kinds[] = {"count", "number", "flag", "choice", "pair", "shape", "text"};
-    output_text_field(out, "{", "key", property->key);
-    output_text_field(out, ", ", "kind", kinds[property->kind]);
-    if (property->standard)
-        output_text_field(out, ", ", "default", property->standard);
-    if (property->kind == LAYER_COUNT || property->kind == LAYER_NUMBER || property->kind == LAYER_PAIR) {
-        write_limit(out, "min", property->min);
-        if (property->max != 0)
-            write_limit(out, "max", property->max);
+    output_text_field(out, "{", "key", about->key);
+    output_text_field(out, ", ", "kind", kinds[about->kind]);
+    if (about->default_text)
+        output_text_field(out, ", ", "default", about->default_text);
+    if (about->kind == PROPERTY_COUNT || about->kind == PROPERTY_NUMBER || about->kind == PROPERTY_PAIR) {
+        write_limit(out, "min", about->min);
+        if (about->max != 0)
+            write_limit(out, "max", about->max);
     }
-    for (size_t i = 0; property->kind == LAYER_CHOICE && property->choices[i]; i++) {
+    for (size_t i = 0; about->kind == PROPERTY_CHOICE && about->choices[i]; i++) {
         output_text(out, i ? ", " : ", \"choices\": [");
-        output_quoted(out, property->choices[i]);
-        if (!property->choices[i + 1])
+        output_quoted(out, about->choices[i]);
+        if (!about->choices[i + 1])
             output_text(out, "]");
     }
-    output_text_field(out, ", ", "help", property->help);
+    output_text_field(out, ", ", "help", about->help);
     output_text(out, "}");
 }
 
@@ -186,9 +186,9 @@ static void write_type_json(output *out, const layer_type *type)
     output_field(out, ", ", "max_inputs", layers_read(type, type->max_inputs));
     output_text_field(out, ", ", "labels", labels[type->labels]);
     output_text(out, ",\n   \"properties\": [");
-    for (const layer_property *property = type->properties; property && property->key; property++) {
-        output_text(out, property == type->properties ? "\n    " : ",\n    ");
-        write_property_json(out, property);
+    for (const property *about = type->properties; about && about->key; about++) {
+        output_text(out, about == type->properties ? "\n    " : ",\n    ");
+        write_property_json(out, about);
     }
     output_text(out, "]}");
 }

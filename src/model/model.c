@@ -75,72 +75,75 @@ static remat_status check_twice(const remat_model *model, const ini_entry *entri
 {
     for (size_t i = 1; i < count; i++)
         for (size_t j = 0; j < i; j++)
-            if (layer_names_equal(entries[i].key, entries[j].key))
+            if (names_equal(entries[i].key, entries[j].key))
                 return remat_fail(model->context, REMAT_INVALID, NULL, "%s: said twice", entries[i].key);
     return REMAT_OK;
 }
 
-/* Copies the properties that belong to the type, and finds those that belong to the model. */
-static remat_status take_properties(remat_model *model, described_layer *layer, const ini_entry *entries, size_t count,
-                                    layer_words *words)
+static void find_words(const ini_entry *entries, size_t count, layer_words *words)
 {
-    ini_entry *kept = text_pool_take(&model->pool, count, sizeof *kept);
-    if (!kept)
-        return REMAT_NO_MEMORY;
     for (size_t i = 0; i < count; i++) {
         const ini_entry *entry = &entries[i];
-        if (strcmp(entry->key, "name") == 0) {
+        if (strcmp(entry->key, "name") == 0)
             words->name = entry;
-        } else if (strcmp(entry->key, "input_layers") == 0) {
+        else if (strcmp(entry->key, "input_layers") == 0)
             words->inputs = entry;
-        } else if (strcmp(entry->key, "block") == 0) {
+        else if (strcmp(entry->key, "block") == 0)
             words->block = entry;
-        } else {
-            ini_entry copy = {text_pool_text(&model->pool, entry->key), text_pool_text(&model->pool, entry->value),
-                              entry->line};
-            if (!copy.key || !copy.value)
-                return REMAT_NO_MEMORY;
-            kept[layer->property_count++] = copy;
-        }
     }
-    layer->properties = kept;
-    return REMAT_OK;
 }
 
-/* layer_options_set(), which knows the keys of the type but not those that every layer has. */
-static remat_status set_property(remat_context *context, const layer_type *type, void *options, const ini_entry *entry)
+static bool is_word(const layer_words *words, const ini_entry *entry)
 {
-    remat_status status = layer_options_set(context, type, options, entry->key, entry->value);
-    if (status != REMAT_INVALID)
-        return status;
-    for (const layer_property *property = type->properties; property && property->key; property++)
-        if (layer_names_equal(property->key, entry->key))
-            return status;
-    return remat_fail(context, status, NULL, "%s; every layer has input_layers and block",
-                      remat_context_message(context));
+    return entry == words->name || entry == words->inputs || entry == words->block;
 }
 
-/* Parses the properties once for their errors; network_build() does it again for their values. */
-static remat_status check_properties(const remat_model *model, const described_layer *layer)
+static remat_status set_property(remat_model *model, const layer_type *type, void *options, const ini_entry *entry)
+{
+    const property *about = property_find(type->properties, entry->key);
+    const char *text = entry->value;
+    if (about && about->kind == PROPERTY_TEXT && !(text = text_pool_text(&model->pool, text)))
+        return REMAT_NO_MEMORY;
+    remat_status status = property_set(model->context, type->name, type->properties, options, entry->key, text);
+    if (about || status != REMAT_INVALID)
+        return status;
+    return remat_fail(model->context, status, NULL, "%s; every layer has input_layers and block",
+                      remat_context_message(model->context));
+}
+
+/* The first property that must be said and was not; NULL where none. */
+static const char *missing_property(const layer_type *type, const ini_entry *entries, size_t count)
+{
+    for (const property *about = type->properties; about && about->key; about++) {
+        bool is_set = about->default_text != NULL;
+        for (size_t i = 0; i < count && !is_set; i++)
+            is_set = names_equal(entries[i].key, about->key);
+        if (!is_set)
+            return about->key;
+    }
+    return NULL;
+}
+
+/* What is said of the layer becomes its options. */
+static remat_status make_options(remat_model *model, described_layer *layer, const ini_entry *entries, size_t count,
+                                 const layer_words *words)
 {
     const layer_type *type = layer->type;
-    void *options = remat_alloc_zeroed(model->context, 1, type->options_bytes);
-    const char **keys = remat_alloc(model->context, layer->property_count, sizeof *keys);
-    remat_status status = options && keys ? layer_options_init(model->context, type, options) : REMAT_NO_MEMORY;
+    void *options = text_pool_take(&model->pool, 1, type->options_bytes);
+    remat_status status = options ? properties_init(model->context, type->properties, options) : REMAT_NO_MEMORY;
     uint64_t line = layer->line;
-    for (size_t i = 0; i < layer->property_count && status == REMAT_OK; i++) {
-        line = layer->properties[i].line;
-        keys[i] = layer->properties[i].key;
-        status = set_property(model->context, type, options, &layer->properties[i]);
+    for (size_t i = 0; i < count && status == REMAT_OK; i++) {
+        if (is_word(words, &entries[i]))
+            continue;
+        line = entries[i].line;
+        status = set_property(model, type, options, &entries[i]);
     }
-    if (status == REMAT_OK) {
-        const char *missing = layer_options_missing(type, keys, layer->property_count);
+    const char *missing = status == REMAT_OK ? missing_property(type, entries, count) : NULL;
+    if (missing) {
         line = layer->line;
-        if (missing)
-            status = remat_fail(model->context, REMAT_INVALID, NULL, "%s needs '%s'", type->name, missing);
+        status = remat_fail(model->context, REMAT_INVALID, NULL, "%s needs '%s'", type->name, missing);
     }
-    remat_release(model->context, options, 1, type->options_bytes);
-    remat_release(model->context, keys, layer->property_count, sizeof *keys);
+    layer->options = options;
     return model_blame(model, layer->name, line, status);
 }
 
@@ -202,7 +205,7 @@ remat_status model_add_layer(remat_model *model, const char *type, const char *n
     const char *called = name ? name : type;
     REMAT_TRY(model_blame(model, called, line, check_twice(model, entries, count)));
     REMAT_TRY(model_blame(model, called, line, model_find_type(context, type, &layer.type)));
-    REMAT_TRY(take_properties(model, &layer, entries, count, &words));
+    find_words(entries, count, &words);
     if (name)
         REMAT_TRY(model_blame(model, NULL, line, check_name(model, name)));
     if (name && !(layer.name = text_pool_text(&model->pool, name)))
@@ -213,7 +216,7 @@ remat_status model_add_layer(remat_model *model, const char *type, const char *n
         layer.inputs_line = words.inputs->line;
         REMAT_TRY(model_split_list(&model->pool, words.inputs->value, &layer.inputs, &layer.input_count));
     }
-    REMAT_TRY(check_properties(model, &layer));
+    REMAT_TRY(make_options(model, &layer, entries, count, &words));
     return append_layer(model, &layer, words.block);
 }
 

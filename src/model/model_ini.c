@@ -13,7 +13,7 @@ typedef struct file_reader {
     remat_model *model;
     const ini_file *file;
     uint64_t settings[3]; /* the lines of [Model], [Optimizer] and [Dataset], 0 where they have not been */
-    text_pool pool;      /* the texts of one section of one copy */
+    text_pool pool;       /* the texts of one section of one copy */
     bool copying;         /* a group is being repeated: */
     model_copy copy;
     /* Blocks wait until all layers are there. */
@@ -32,7 +32,7 @@ typedef struct file_reader {
 static const char *behind_word(const char *name, const char *word)
 {
     for (; *word; word++, name++)
-        if (layer_name_letter(*name) != *word)
+        if (name_letter(*name) != *word)
             return NULL;
     if (*name && *name != ' ' && *name != '\t')
         return NULL;
@@ -176,7 +176,7 @@ static remat_status apply(file_reader *reader, ini_section section)
     const ini_entry *type;
     REMAT_TRY(split_head(reader, &section, &type));
     for (size_t i = 0; i < 3; i++)
-        if (layer_names_equal(section.name, settings[i])) {
+        if (names_equal(section.name, settings[i])) {
             if (reader->copying)
                 return line_fail(reader, section.line, "[%s] cannot be repeated", section.name);
             return set_settings(reader, &section, i, type);
@@ -205,7 +205,7 @@ static bool is_repeat(const ini_section *section)
 
 static bool is_end(const ini_section *section)
 {
-    return layer_names_equal(section->name, "end");
+    return names_equal(section->name, "end");
 }
 
 static remat_status read_copies(file_reader *reader, const ini_section *group, uint64_t *copies)
@@ -214,11 +214,10 @@ static remat_status read_copies(file_reader *reader, const ini_section *group, u
     if (group->count != 1 || strcmp(count->key, "count") != 0)
         return line_fail(reader, group->line, "[%.80s] has one key, count = N; what is repeated follows up to [End]",
                          group->name);
-    static const layer_property properties[] = {
-        {"count", LAYER_COUNT, 0, NULL, 1, MODEL_MOST_COPIES, NULL, "how many copies"}, {0}};
-    static const layer_type section = {.name = "[Repeat]", .properties = properties};
+    static const property properties[] = {
+        {"count", PROPERTY_COUNT, 0, NULL, 1, MODEL_MOST_COPIES, NULL, "how many copies"}, {0}};
     return model_blame(reader->model, NULL, count->line,
-                       layer_options_set(reader->model->context, &section, copies, "count", count->value));
+                       property_set(reader->model->context, "[Repeat]", properties, copies, "count", count->value));
 }
 
 /* The sections from `at`, a [Repeat], to its [End]; *at moves to the [End]. */

@@ -43,7 +43,7 @@ remat_status model_name_check(remat_context *context, const char *what, const ch
         return remat_fail(context, REMAT_INVALID, NULL, "the %s name '%.80s' has '..', which stands for a range", what,
                           name);
     for (size_t i = 0; reserved[i]; i++)
-        if (layer_names_equal(name, reserved[i]))
+        if (names_equal(name, reserved[i]))
             return remat_fail(context, REMAT_INVALID, NULL, "'%s' is the name of a section; a %s needs another", name,
                               what);
     return REMAT_OK;
@@ -67,7 +67,7 @@ static uint64_t hash(const char *name)
 {
     uint64_t sum = 0xCBF29CE484222325u;
     for (; *name; name++)
-        sum = (sum ^ (unsigned char)layer_name_letter(*name)) * 0x100000001B3u;
+        sum = (sum ^ (unsigned char)name_letter(*name)) * 0x100000001B3u;
     sum = (sum ^ sum >> 30) * 0xBF58476D1CE4E5B9u;
     return sum ^ sum >> 31;
 }
@@ -76,7 +76,7 @@ static uint64_t hash(const char *name)
 static size_t slot_of(const model_name_slot *slots, size_t slot_count, const char *name)
 {
     size_t at = (size_t)hash(name) & (slot_count - 1);
-    while (slots[at].name && !layer_names_equal(slots[at].name, name))
+    while (slots[at].name && !names_equal(slots[at].name, name))
         at = (at + 1) & (slot_count - 1);
     return at;
 }
@@ -127,7 +127,7 @@ size_t model_name_distance(const char *a, const char *b, size_t most)
         size_t diagonal = line[0];
         line[0] = i;
         for (size_t j = 1; j <= columns; j++) {
-            size_t change = diagonal + (layer_name_letter(a[i - 1]) != layer_name_letter(b[j - 1]));
+            size_t change = diagonal + (name_letter(a[i - 1]) != name_letter(b[j - 1]));
             diagonal = line[j];
             size_t other = (line[j] < line[j - 1] ? line[j] : line[j - 1]) + 1;
             line[j] = change < other ? change : other;

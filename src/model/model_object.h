@@ -1,5 +1,5 @@
-/* What a model is before it is made flat: described layers with their properties as text, blocks, settings. All texts
- * lie in the pool. network.h is the flat form. */
+/* What a model is before it is made flat: described layers with their options, blocks, settings. Options and texts lie in
+ * the pool. network.h is the flat form. */
 #ifndef REMAT_MODEL_MODEL_OBJECT_H
 #define REMAT_MODEL_MODEL_OBJECT_H
 
@@ -13,8 +13,7 @@ enum { MODEL_MOST_LAYERS = 1000000, MODEL_MOST_COPIES = 100000 };
 typedef struct described_layer {
     const char *name;
     const layer_type *type;
-    const ini_entry *properties; /* of the type: without name, input_layers and block */
-    size_t property_count;
+    const void *options;       /* of the type's own struct */
     const char *const *inputs; /* NULL: the layer before */
     size_t input_count;
     uint64_t inputs_line;

@@ -14,7 +14,7 @@ typedef struct network_whole {
 
 void network_destroy(remat_network *network)
 {
-    if (!network)
+    if (!network || --network->users > 0)
         return;
     network_whole *whole = (network_whole *)network;
     remat_context *context = network->context;
@@ -84,34 +84,6 @@ static remat_status check_integers(const network_builder *builder)
     return status;
 }
 
-/* Whether nobody else reads the values of this layer's output; a view shares those of its input. */
-static bool has_one_reader(const network_builder *builder, uint32_t layer)
-{
-    for (;;) {
-        const network_layer *at = &builder->network->layers[layer];
-        if (builder->readers[layer] != 1)
-            return false;
-        if (!at->node.view)
-            return true;
-        layer = at->inputs[0];
-    }
-}
-
-/* Once the readers are final, layers may use that they are the only one. */
-static remat_status resolve_again(network_builder *builder)
-{
-    remat_network *network = builder->network;
-    for (size_t i = 0; i < network->layer_count; i++) {
-        network_layer *layer = &network->layers[i];
-        layer->node.sole_reader = 0;
-        for (uint32_t j = 0; j < layer->node.input_count; j++)
-            if (layer->inputs[j] != NETWORK_LABELS && has_one_reader(builder, layer->inputs[j]))
-                layer->node.sole_reader |= 1u << j;
-        REMAT_TRY(network_blame(builder, layer, network_resolve(builder, &layer->node)));
-    }
-    return REMAT_OK;
-}
-
 /* ---- blocks ---- */
 
 /* Numbers the blocks that have layers in the order of the network. Merging may have emptied one. */
@@ -174,7 +146,6 @@ static remat_status build(network_builder *builder)
         REMAT_TRY(check_read(builder));
     if (network->purpose == NETWORK_TRAINING)
         REMAT_TRY(network_fuse(builder));
-    REMAT_TRY(resolve_again(builder));
     REMAT_TRY(check_integers(builder));
     REMAT_TRY(number_blocks(builder));
     return network_number_parameters(builder);
@@ -191,18 +162,26 @@ remat_status network_build(const remat_model *model, uint64_t batch, network_pur
     network_whole *whole = remat_alloc_zeroed(context, 1, sizeof *whole);
     if (!whole)
         return REMAT_NO_MEMORY;
-    whole->network = (remat_network){.context = context, .purpose = purpose, .batch = batch};
+    whole->network = (remat_network){.context = context, .users = 1, .purpose = purpose, .batch = batch};
     text_pool_begin(&whole->pool, context);
     network_builder builder = {.model = model, .context = context, .network = &whole->network, .pool = &whole->pool};
     builder.outputs = remat_alloc(context, model->layer_count, sizeof *builder.outputs);
     remat_status status = builder.outputs ? build(&builder) : REMAT_NO_MEMORY;
     whole->layer_capacity = builder.layer_capacity;
     remat_release(context, builder.outputs, model->layer_count, sizeof *builder.outputs);
-    remat_release(context, builder.drafts, builder.draft_capacity, sizeof *builder.drafts);
     remat_release(context, builder.readers, builder.reader_count, sizeof *builder.readers);
     if (status == REMAT_OK)
         *made = &whole->network;
     else
         network_destroy(&whole->network);
     return status;
+}
+
+remat_status network_get(const remat_model *model, uint64_t batch, network_purpose purpose, remat_network **network)
+{
+    *network = model->network;
+    if (!*network || (*network)->batch != batch || (*network)->purpose != purpose)
+        return network_build(model, batch, purpose, network);
+    (*network)->users++;
+    return REMAT_OK;
 }

@@ -34,6 +34,7 @@ typedef enum network_purpose {
 
 typedef struct remat_network {
     remat_context *context;
+    unsigned users; /* that have to destroy it */
     network_purpose purpose;
     uint64_t batch;
     network_layer *layers;
@@ -50,6 +51,11 @@ typedef struct remat_network {
 /* Builds it for `batch` samples. The model must outlive it. Failures name the layer, and the line where the model came
  * from a file. */
 remat_status network_build(const remat_model *model, uint64_t batch, network_purpose purpose, remat_network **made);
+
+/* The network that a compiled model has already, where it is for this batch and purpose; else a new one. */
+remat_status network_get(const remat_model *model, uint64_t batch, network_purpose purpose, remat_network **network);
+
+/* Gives up what network_build or network_get gave; the last to do so frees it. */
 void network_destroy(remat_network *network);
 
 /* Settings of a compiled model. */

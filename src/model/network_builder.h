@@ -8,20 +8,12 @@
 
 #include "model/model_object.h"
 
-/* Where a layer of the network came from: needed only while it is built. */
-typedef struct network_draft {
-    const ini_entry *properties;
-    size_t property_count;
-} network_draft;
-
 typedef struct network_builder {
     const remat_model *model;
     remat_context *context;
     remat_network *network;
     text_pool *pool; /* the network's */
     size_t layer_capacity;
-    network_draft *drafts; /* beside network->layers */
-    size_t draft_capacity;
     uint32_t *outputs; /* for each described layer the network layer whose output is its; NETWORK_NONE of losses */
     uint32_t *readers; /* for each network layer how often it is read */
     size_t reader_count;
@@ -31,10 +23,6 @@ typedef struct network_builder {
 
 /* Appends what the described layer stands for, and remembers its output. */
 remat_status network_add_described(network_builder *builder, uint32_t described);
-
-/* Sets options from properties; they belong to the network. */
-remat_status network_make_options(network_builder *builder, const layer_type *type, const ini_entry *properties,
-                                  size_t count, void **options);
 
 /* Everything that resolve() sets, from what the model sets. */
 remat_status network_resolve(network_builder *builder, layer_node *node);

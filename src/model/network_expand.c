@@ -13,8 +13,7 @@ enum { DEEPEST = 8, MOST_PARTS = 64 };
 typedef struct wanted_layer {
     const layer_type *type;
     const char *name;
-    const ini_entry *properties;
-    size_t property_count;
+    const void *options;
     const uint32_t *inputs; /* network layers */
     size_t input_count;
 } wanted_layer;
@@ -23,26 +22,13 @@ static remat_status add_layer(network_builder *builder, const wanted_layer *want
 
 /* ---- one layer ---- */
 
-remat_status network_make_options(network_builder *builder, const layer_type *type, const ini_entry *properties,
-                                  size_t count, void **options)
-{
-    *options = text_pool_take(builder->pool, 1, type->options_bytes);
-    if (!*options)
-        return REMAT_NO_MEMORY;
-    REMAT_TRY(layer_options_init(builder->context, type, *options));
-    for (size_t i = 0; i < count; i++)
-        REMAT_TRY(layer_options_set(builder->context, type, *options, properties[i].key, properties[i].value));
-    return REMAT_OK;
-}
-
 remat_status network_resolve(network_builder *builder, layer_node *node)
 {
     layer_node fresh = {.type = node->type,
                         .name = node->name,
                         .options = node->options,
                         .batch = node->batch,
-                        .input_count = node->input_count,
-                        .sole_reader = node->sole_reader};
+                        .input_count = node->input_count};
     memcpy(fresh.inputs, node->inputs, sizeof fresh.inputs);
     *node = fresh;
     REMAT_TRY(node->type->resolve(builder->context, node));
@@ -70,18 +56,14 @@ static remat_status add_labels(network_builder *builder, network_layer *layer, l
     return REMAT_OK;
 }
 
-static remat_status append(network_builder *builder, const network_layer *layer, const wanted_layer *wanted)
+static remat_status append(network_builder *builder, const network_layer *layer)
 {
     remat_network *network = builder->network;
-    void *layers = network->layers, *drafts = builder->drafts;
+    void *layers = network->layers;
     if (network->layer_count == 16 * (size_t)MODEL_MOST_LAYERS)
         return remat_fail(builder->context, REMAT_INVALID, NULL, "too many layers");
     REMAT_TRY(remat_grow(builder->context, &layers, &builder->layer_capacity, network->layer_count + 1, sizeof *layer));
     network->layers = layers;
-    REMAT_TRY(remat_grow(builder->context, &drafts, &builder->draft_capacity, network->layer_count + 1,
-                         sizeof *builder->drafts));
-    builder->drafts = drafts;
-    builder->drafts[network->layer_count] = (network_draft){wanted->properties, wanted->property_count};
     network->layers[network->layer_count++] = *layer;
     return REMAT_OK;
 }
@@ -112,21 +94,6 @@ typedef struct part_list {
     int count;
 } part_list;
 
-static remat_status split_part_properties(network_builder *builder, const char *const *properties, size_t count,
-                                          ini_entry *entries)
-{
-    for (size_t i = 0; i < count; i++) {
-        const char *equals = strchr(properties[i], '=');
-        if (!equals)
-            return remat_fail(builder->context, REMAT_INTERNAL, NULL, "'%s' is no property of a part", properties[i]);
-        entries[i] = (ini_entry){text_pool_part(builder->pool, properties[i], (size_t)(equals - properties[i])),
-                                 text_pool_text(builder->pool, equals + 1), REMAT_NOWHERE};
-        if (!entries[i].key || !entries[i].value)
-            return REMAT_NO_MEMORY;
-    }
-    return REMAT_OK;
-}
-
 static remat_status name_part(const part_list *list, const char *suffix, const char **name)
 {
     network_builder *builder = list->builder;
@@ -142,20 +109,21 @@ static remat_status name_part(const part_list *list, const char *suffix, const c
     return REMAT_OK;
 }
 
-static remat_status add_part(layer_parts *parts, const char *type, const char *suffix, const int *inputs,
-                             size_t input_count, const char *const *properties, size_t property_count)
+static remat_status add_part(layer_parts *parts, const layer_type *type, const char *suffix, const int *inputs,
+                             size_t input_count, const void *options)
 {
     part_list *list = (part_list *)parts;
     network_builder *builder = list->builder;
     uint32_t numbers[LAYER_MAX_INPUTS];
     const wanted_layer *whole = list->whole;
-    wanted_layer part = {.type = layer_type_find(type), .property_count = property_count, .inputs = numbers};
-    ini_entry *entries = text_pool_take(builder->pool, property_count, sizeof *entries);
-    if (!entries)
+    void *copy = text_pool_take(builder->pool, 1, type->options_bytes);
+    wanted_layer part = {.type = type, .options = copy, .inputs = numbers, .input_count = input_count};
+    if (!copy)
         return REMAT_NO_MEMORY;
-    if (!part.type || list->count == MOST_PARTS || input_count > LAYER_MAX_INPUTS)
+    memcpy(copy, options, type->options_bytes);
+    if (list->count == MOST_PARTS || input_count > LAYER_MAX_INPUTS)
         return remat_fail(builder->context, REMAT_INTERNAL, NULL, "%s cannot be made of a '%s'", whole->type->name,
-                          type);
+                          type->name);
     for (size_t i = 0; i < input_count; i++) {
         int from = inputs[i];
         if (from >= list->count || (from < 0 && (size_t)(-1 - from) >= whole->input_count))
@@ -163,9 +131,6 @@ static remat_status add_part(layer_parts *parts, const char *type, const char *s
                               whole->type->name);
         numbers[i] = from < 0 ? whole->inputs[-1 - from] : list->outputs[from];
     }
-    part.input_count = input_count;
-    part.properties = entries;
-    REMAT_TRY(split_part_properties(builder, properties, property_count, entries));
     REMAT_TRY(name_part(list, suffix, &part.name));
     remat_status status = add_layer(builder, &part, &list->outputs[list->count]);
     if (status == REMAT_INVALID && part.name != whole->name)
@@ -199,13 +164,12 @@ static remat_status add_layer(network_builder *builder, const wanted_layer *want
     const layer_type *type = wanted->type;
     REMAT_TRY(check_input_count(builder, wanted));
     network_layer layer = {.block = builder->model->layers[builder->described].block, .described = builder->described};
-    layer.node = (layer_node){.type = type, .name = wanted->name, .batch = network->batch};
+    layer.node = (layer_node){.type = type, .name = wanted->name, .options = wanted->options, .batch = network->batch};
     layer.node.input_count = (uint32_t)wanted->input_count;
     for (size_t i = 0; i < wanted->input_count; i++) {
         layer.inputs[i] = wanted->inputs[i];
         layer.node.inputs[i] = network->layers[wanted->inputs[i]].node.output;
     }
-    REMAT_TRY(network_make_options(builder, type, wanted->properties, wanted->property_count, &layer.node.options));
     REMAT_TRY(expand(builder, wanted, &layer.node, output));
     if (*output != NETWORK_NONE)
         return REMAT_OK;
@@ -216,7 +180,7 @@ static remat_status add_layer(network_builder *builder, const wanted_layer *want
         REMAT_TRY(add_labels(builder, &layer, labels));
     REMAT_TRY(network_resolve(builder, &layer.node));
     *output = (uint32_t)network->layer_count;
-    return append(builder, &layer, wanted);
+    return append(builder, &layer);
 }
 
 /* ---- described layers ---- */
@@ -270,11 +234,7 @@ static remat_status find_inputs(const network_builder *builder, const described_
 static remat_status add_described(network_builder *builder, const described_layer *layer, uint64_t *line)
 {
     uint32_t numbers[LAYER_MAX_INPUTS];
-    wanted_layer wanted = {.type = layer->type,
-                           .name = layer->name,
-                           .properties = layer->properties,
-                           .property_count = layer->property_count,
-                           .inputs = numbers};
+    wanted_layer wanted = {.type = layer->type, .name = layer->name, .options = layer->options, .inputs = numbers};
     *line = layer->inputs ? layer->inputs_line : layer->line;
     REMAT_TRY(find_inputs(builder, layer, numbers, &wanted.input_count));
     REMAT_TRY(check_input_count(builder, &wanted));

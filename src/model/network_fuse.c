@@ -3,46 +3,17 @@
 #include "model/network_builder.h"
 
 #include "base/error.h"
+#include "layers/cross_entropy.h"
+#include "layers/fully_connected.h"
 
 #include <string.h>
 
-static bool known_to(const layer_type *type, const network_draft *draft)
+/* Whether `loss` is a cross_entropy that alone reads a fully_connected. */
+static bool can_fuse(const network_builder *builder, const network_layer *loss)
 {
-    for (size_t i = 0; i < draft->property_count; i++) {
-        bool known = false;
-        for (const layer_property *property = type->properties; property && property->key; property++)
-            known = known || strcmp(property->key, draft->properties[i].key) == 0;
-        if (!known)
-            return false;
-    }
-    return true;
-}
-
-/* Whether `loss` is a cross_entropy that alone reads a fully_connected, and nothing that was said gets lost. */
-static bool fusible(const network_builder *builder, const layer_type *fused, size_t loss)
-{
-    const remat_network *network = builder->network;
-    if (strcmp(network->layers[loss].node.type->name, "cross_entropy") != 0)
-        return false;
-    uint32_t projection = network->layers[loss].inputs[0];
-    return strcmp(network->layers[projection].node.type->name, "fully_connected") == 0 &&
-           builder->readers[projection] == 1 && known_to(fused, &builder->drafts[projection]) &&
-           known_to(fused, &builder->drafts[loss]);
-}
-
-/* The properties of both, with the projection's first. */
-static remat_status join_drafts(network_builder *builder, const network_draft *a, const network_draft *b,
-                                network_draft *joined)
-{
-    ini_entry *properties = text_pool_take(builder->pool, a->property_count + b->property_count, sizeof *properties);
-    if (!properties)
-        return REMAT_NO_MEMORY;
-    if (a->property_count)
-        memcpy(properties, a->properties, a->property_count * sizeof *properties);
-    if (b->property_count)
-        memcpy(properties + a->property_count, b->properties, b->property_count * sizeof *properties);
-    *joined = (network_draft){properties, a->property_count + b->property_count};
-    return REMAT_OK;
+    uint32_t projection = loss->inputs[0];
+    return loss->node.type == &layer_type_cross_entropy && builder->readers[projection] == 1 &&
+           builder->network->layers[projection].node.type == &layer_type_fully_connected;
 }
 
 /* Takes a layer that nobody reads out of the list. */
@@ -51,7 +22,6 @@ static void remove_layer(network_builder *builder, uint32_t gone)
     remat_network *network = builder->network;
     size_t behind = network->layer_count - gone - 1;
     memmove(&network->layers[gone], &network->layers[gone + 1], behind * sizeof *network->layers);
-    memmove(&builder->drafts[gone], &builder->drafts[gone + 1], behind * sizeof *builder->drafts);
     network->layer_count--;
     for (size_t i = gone; i < network->layer_count; i++)
         for (uint32_t j = 0; j < network->layers[i].node.input_count; j++)
@@ -62,26 +32,22 @@ static void remove_layer(network_builder *builder, uint32_t gone)
 remat_status network_fuse(network_builder *builder)
 {
     remat_network *network = builder->network;
-    const layer_type *fused = layer_type_find("projection_cross_entropy");
-    for (size_t i = 0; fused && i < network->layer_count; i++) {
-        if (!fusible(builder, fused, i))
-            continue;
+    for (size_t i = 0; i < network->layer_count; i++) {
         network_layer *loss = &network->layers[i];
+        if (!can_fuse(builder, loss))
+            continue;
         uint32_t gone = loss->inputs[0];
         const network_layer *projection = &network->layers[gone];
-        REMAT_TRY(join_drafts(builder, &builder->drafts[gone], &builder->drafts[i], &builder->drafts[i]));
-        REMAT_TRY(network_make_options(builder, fused, builder->drafts[i].properties, builder->drafts[i].property_count,
-                                       &loss->node.options));
-        loss->node.type = fused;
+        loss->node.type = &layer_type_projection_cross_entropy;
         loss->node.name = projection->node.name;
+        loss->node.options = projection->node.options;
         loss->node.inputs[0] = projection->node.inputs[0];
         loss->inputs[0] = projection->inputs[0];
         loss->described = projection->described;
         remove_layer(builder, gone);
         network_count_readers(builder);
-        REMAT_TRY(
-            network_blame(builder, &network->layers[i - 1], network_resolve(builder, &network->layers[i - 1].node)));
         i--;
+        REMAT_TRY(network_blame(builder, &network->layers[i], network_resolve(builder, &network->layers[i].node)));
     }
     return REMAT_OK;
 }

@@ -16,18 +16,6 @@ typedef struct numbering {
     uint32_t *first_layers; /* for each described layer its first in the network, NETWORK_NONE where it has none yet */
 } numbering;
 
-/* The name in the property `shared_from`, where the type has one. */
-static const char *shared_name(const layer_node *node)
-{
-    for (const layer_property *property = node->type->properties; property && property->key; property++)
-        if (strcmp(property->key, "shared_from") == 0 && property->kind == LAYER_TEXT) {
-            const char *name;
-            memcpy(&name, (const char *)node->options + property->offset, sizeof name);
-            return name;
-        }
-    return NULL;
-}
-
 static remat_status add_parameter(numbering *numbers, uint32_t layer, const layer_parameter *about, uint32_t *number)
 {
     network_builder *builder = numbers->builder;
@@ -107,7 +95,7 @@ static remat_status share(const numbering *numbers, const char *name, uint32_t l
 static remat_status number_layer(numbering *numbers, uint32_t position)
 {
     network_layer *layer = &numbers->builder->network->layers[position];
-    const char *shared = shared_name(&layer->node);
+    const char *shared = layer->node.shared_from;
     if (numbers->first_layers[layer->described] == NETWORK_NONE)
         numbers->first_layers[layer->described] = position;
     for (uint32_t i = 0; i < layer->node.parameter_count; i++) {

@@ -162,6 +162,8 @@ static remat_status add_derivative(builder *b, size_t n, uint32_t d_output)
         draft.action.in_place_to = draft.binding.d_inputs[0];
     }
     draft.action.workspace_bytes = node->derivative_workspace;
+    if (draft.binding.accumulate_inputs & 1u)
+        draft.action.workspace_bytes += node->accumulate_workspace;
     draft.flops = node->derivative_flops;
     return builder_add_action(b, &draft);
 }

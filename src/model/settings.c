@@ -13,69 +13,65 @@ static const char *const rate_schedules[] = {"constant", "step", "cosine", "line
 static const char *const dataset_types[] = {"none", "npy", "csv", "text", "random", NULL};
 
 #define AT(field) offsetof(model_settings, field)
-static const layer_property model_properties[] = {
-    {"name", LAYER_TEXT, AT(name), "", 0, 0, NULL, "for messages and tables"},
-    {"batch_size", LAYER_COUNT, AT(batch_size), "1", 1, 1e9, NULL, "samples that go through at once"},
-    {"epochs", LAYER_COUNT, AT(epochs), "1", 1, 1e9, NULL, "how often the data is gone through"},
-    {"seed", LAYER_COUNT, AT(seed), "0", 0, 0, NULL, "of weights, shuffling and dropout"},
-    {"accumulate", LAYER_COUNT, AT(accumulate), "1", 1, 1e9, NULL, "batches whose gradients make one step"},
-    {"clip_norm", LAYER_NUMBER, AT(clip_norm), "0", 0, 0, NULL, "longest gradient of all weights together; 0: any"},
-    {"budget", LAYER_TEXT, AT(budget), "", 0, 0, NULL, "bytes that training may take, such as 300MiB"},
-    {"strategy", LAYER_TEXT, AT(strategy), "", 0, 0, NULL, "what to keep and what to recompute"},
-    {"early_stopping", LAYER_COUNT, AT(early_stopping), "0", 0, 1e9, NULL,
+static const property model_properties[] = {
+    {"name", PROPERTY_TEXT, AT(name), "", 0, 0, NULL, "for messages and tables"},
+    {"batch_size", PROPERTY_COUNT, AT(batch_size), "1", 1, 1e9, NULL, "samples that go through at once"},
+    {"epochs", PROPERTY_COUNT, AT(epochs), "1", 1, 1e9, NULL, "how often the data is gone through"},
+    {"seed", PROPERTY_COUNT, AT(seed), "0", 0, 0, NULL, "of weights, shuffling and dropout"},
+    {"accumulate", PROPERTY_COUNT, AT(accumulate), "1", 1, 1e9, NULL, "batches whose gradients make one step"},
+    {"clip_norm", PROPERTY_NUMBER, AT(clip_norm), "0", 0, 0, NULL, "longest gradient of all weights together; 0: any"},
+    {"budget", PROPERTY_TEXT, AT(budget), "", 0, 0, NULL, "bytes that training may take, such as 300MiB"},
+    {"strategy", PROPERTY_TEXT, AT(strategy), "", 0, 0, NULL, "what to keep and what to recompute"},
+    {"early_stopping", PROPERTY_COUNT, AT(early_stopping), "0", 0, 1e9, NULL,
      "validations without improvement before training stops; 0: never"},
     {0},
 };
 #undef AT
 
 #define AT(field) offsetof(optimizer_settings, field)
-static const layer_property optimizer_properties[] = {
-    {"learning_rate", LAYER_NUMBER, AT(learning_rate), "0.001", 0, 0, NULL, "the rate, or the highest of a schedule"},
-    {"momentum", LAYER_NUMBER, AT(momentum), "0", 0, 1, NULL, "of sgd"},
-    {"nesterov", LAYER_FLAG, AT(nesterov), "false", 0, 0, NULL, "of sgd: Nesterov's momentum"},
-    {"beta1", LAYER_NUMBER, AT(beta1), "0.9", 0, 0.9999999, NULL, "of adam and adamw"},
-    {"beta2", LAYER_NUMBER, AT(beta2), "0.999", 0, 0.9999999, NULL, "of adam and adamw"},
-    {"epsilon", LAYER_NUMBER, AT(epsilon), "1e-8", 0, 1, NULL, "of adam and adamw"},
-    {"weight_decay", LAYER_NUMBER, AT(weight_decay), "0", 0, 0, NULL, "of matrices; biases and gains do not decay"},
-    {"schedule", LAYER_CHOICE, AT(schedule), "constant", 0, 0, rate_schedules, "how the rate changes"},
-    {"warmup_steps", LAYER_COUNT, AT(warmup_steps), "0", 0, 0, NULL, "steps over which the rate rises from 0"},
-    {"decay_steps", LAYER_COUNT, AT(decay_steps), "0", 0, 0, NULL,
+static const property optimizer_properties[] = {
+    {"learning_rate", PROPERTY_NUMBER, AT(learning_rate), "0.001", 0, 0, NULL,
+     "the rate, or the highest of a schedule"},
+    {"momentum", PROPERTY_NUMBER, AT(momentum), "0", 0, 1, NULL, "of sgd"},
+    {"nesterov", PROPERTY_FLAG, AT(nesterov), "false", 0, 0, NULL, "of sgd: Nesterov's momentum"},
+    {"beta1", PROPERTY_NUMBER, AT(beta1), "0.9", 0, 0.9999999, NULL, "of adam and adamw"},
+    {"beta2", PROPERTY_NUMBER, AT(beta2), "0.999", 0, 0.9999999, NULL, "of adam and adamw"},
+    {"epsilon", PROPERTY_NUMBER, AT(epsilon), "1e-8", 0, 1, NULL, "of adam and adamw"},
+    {"weight_decay", PROPERTY_NUMBER, AT(weight_decay), "0", 0, 0, NULL, "of matrices; biases and gains do not decay"},
+    {"schedule", PROPERTY_CHOICE, AT(schedule), "constant", 0, 0, rate_schedules, "how the rate changes"},
+    {"warmup_steps", PROPERTY_COUNT, AT(warmup_steps), "0", 0, 0, NULL, "steps over which the rate rises from 0"},
+    {"decay_steps", PROPERTY_COUNT, AT(decay_steps), "0", 0, 0, NULL,
      "of cosine and linear: the step that reaches min_rate; 0: the last"},
-    {"min_rate", LAYER_NUMBER, AT(min_rate), "0", 0, 0, NULL, "of cosine and linear: the rate at the end"},
-    {"step_size", LAYER_COUNT, AT(step_size), "0", 0, 0, NULL, "of step: steps between two changes of the rate"},
-    {"gamma", LAYER_NUMBER, AT(gamma), "0.1", 0, 1, NULL, "of step: what the rate is multiplied by"},
+    {"min_rate", PROPERTY_NUMBER, AT(min_rate), "0", 0, 0, NULL, "of cosine and linear: the rate at the end"},
+    {"step_size", PROPERTY_COUNT, AT(step_size), "0", 0, 0, NULL, "of step: steps between two changes of the rate"},
+    {"gamma", PROPERTY_NUMBER, AT(gamma), "0.1", 0, 1, NULL, "of step: what the rate is multiplied by"},
     {0},
 };
 #undef AT
 
 #define AT(field) offsetof(dataset_settings, field)
-static const layer_property dataset_properties[] = {
-    {"inputs", LAYER_TEXT, AT(inputs), "", 0, 0, NULL, "files, relative to the model file"},
-    {"labels", LAYER_TEXT, AT(labels), "", 0, 0, NULL, "npy: a file; csv: the number of label columns"},
-    {"validation_inputs", LAYER_TEXT, AT(validation_inputs), "", 0, 0, NULL, "as inputs, for validation"},
-    {"validation_labels", LAYER_TEXT, AT(validation_labels), "", 0, 0, NULL, "as labels, for validation"},
-    {"validation_split", LAYER_NUMBER, AT(validation_split), "0", 0, 0.999999, NULL,
+static const property dataset_properties[] = {
+    {"inputs", PROPERTY_TEXT, AT(inputs), "", 0, 0, NULL, "files, relative to the model file"},
+    {"labels", PROPERTY_TEXT, AT(labels), "", 0, 0, NULL, "npy: a file; csv: the number of label columns"},
+    {"validation_inputs", PROPERTY_TEXT, AT(validation_inputs), "", 0, 0, NULL, "as inputs, for validation"},
+    {"validation_labels", PROPERTY_TEXT, AT(validation_labels), "", 0, 0, NULL, "as labels, for validation"},
+    {"validation_split", PROPERTY_NUMBER, AT(validation_split), "0", 0, 0.999999, NULL,
      "share of the samples at the end that is validated on"},
-    {"validation_every", LAYER_COUNT, AT(validation_every), "0", 0, 0, NULL,
+    {"validation_every", PROPERTY_COUNT, AT(validation_every), "0", 0, 0, NULL,
      "steps between validations; 0: at the end of every epoch"},
-    {"shuffle", LAYER_FLAG, AT(shuffle), "true", 0, 0, NULL, "another order in every epoch"},
-    {"samples", LAYER_COUNT, AT(samples), "1024", 1, 0, NULL, "of random: how many are made"},
+    {"shuffle", PROPERTY_FLAG, AT(shuffle), "true", 0, 0, NULL, "another order in every epoch"},
+    {"samples", PROPERTY_COUNT, AT(samples), "1024", 1, 0, NULL, "of random: how many are made"},
     {0},
 };
 #undef AT
-
-/* The parser of layer properties wants a type: these stand for the sections. */
-static const layer_type model_section = {.name = "[Model]", .properties = model_properties};
-static const layer_type optimizer_section = {.name = "[Optimizer]", .properties = optimizer_properties};
-static const layer_type dataset_section = {.name = "[Dataset]", .properties = dataset_properties};
 
 remat_status model_settings_begin(remat_model *model)
 {
     remat_context *context = model->context;
     model->optimizer.type = OPTIMIZER_SGD;
-    REMAT_TRY(layer_options_init(context, &model_section, &model->settings));
-    REMAT_TRY(layer_options_init(context, &optimizer_section, &model->optimizer));
-    return layer_options_init(context, &dataset_section, &model->dataset);
+    REMAT_TRY(properties_init(context, model_properties, &model->settings));
+    REMAT_TRY(properties_init(context, optimizer_properties, &model->optimizer));
+    return properties_init(context, dataset_properties, &model->dataset);
 }
 
 const model_settings *model_get_settings(const remat_model *model)
@@ -110,12 +106,21 @@ typedef struct key_rule {
     const char *whose;
 } key_rule;
 
-static remat_status fill(remat_model *model, const layer_type *section, void *options, const ini_entry *entries,
+typedef struct settings_section {
+    const char *name;
+    const property *properties;
+} settings_section;
+static const settings_section model_section = {"[Model]", model_properties},
+                              optimizer_section = {"[Optimizer]", optimizer_properties},
+                              dataset_section = {"[Dataset]", dataset_properties};
+
+static remat_status fill(remat_model *model, const settings_section *section, void *fields, const ini_entry *entries,
                          size_t count, const key_rule *rules, uint32_t type)
 {
     for (size_t i = 0; i < count; i++) {
         const ini_entry *entry = &entries[i];
-        remat_status status = layer_options_set(model->context, section, options, entry->key, entry->value);
+        remat_status status =
+            property_set(model->context, section->name, section->properties, fields, entry->key, entry->value);
         for (size_t j = 0; j < i && status == REMAT_OK; j++)
             if (strcmp(entry->key, entries[j].key) == 0)
                 status = remat_fail(model->context, REMAT_INVALID, NULL, "%s: said twice", entry->key);
@@ -139,10 +144,8 @@ static uint64_t line_of(const ini_entry *entries, size_t count, const char *key)
 static remat_status find_choice(const remat_model *model, const char *what, const char *name,
                                 const char *const *choices, uint32_t *choice)
 {
-    layer_property property = {"type", LAYER_CHOICE, 0, NULL, 0, 0, choices, NULL};
-    layer_property table[] = {property, {0}};
-    layer_type type = {.name = what, .properties = table};
-    return layer_options_set(model->context, &type, choice, "type", name);
+    const property table[] = {{"type", PROPERTY_CHOICE, 0, NULL, 0, 0, choices, NULL}, {0}};
+    return property_set(model->context, what, table, choice, "type", name);
 }
 
 remat_status model_set(remat_model *model, const ini_entry *entries, size_t count)
@@ -181,7 +184,7 @@ remat_status model_set_optimizer(remat_model *model, const char *type, const ini
     remat_context *context = model->context;
     optimizer_settings settings = {0};
     REMAT_TRY(model_blame(model, NULL, line, find_choice(model, "[Optimizer]", type, optimizer_types, &settings.type)));
-    REMAT_TRY(layer_options_init(context, &optimizer_section, &settings));
+    REMAT_TRY(properties_init(context, optimizer_properties, &settings));
     REMAT_TRY(fill(model, &optimizer_section, &settings, entries, count, optimizer_rules, settings.type));
     optimizer_settings again = settings; /* now the schedule is known, which may stand behind its own keys */
     REMAT_TRY(fill(model, &optimizer_section, &again, entries, count, schedule_rules, settings.schedule));
@@ -218,7 +221,7 @@ remat_status model_set_dataset(remat_model *model, const char *type, const ini_e
     remat_context *context = model->context;
     dataset_settings settings = {.folder = model->dataset.folder};
     REMAT_TRY(model_blame(model, NULL, line, find_choice(model, "[Dataset]", type, dataset_types, &settings.type)));
-    REMAT_TRY(layer_options_init(context, &dataset_section, &settings));
+    REMAT_TRY(properties_init(context, dataset_properties, &settings));
     REMAT_TRY(fill(model, &dataset_section, &settings, entries, count, dataset_rules, settings.type));
     if ((FILES >> settings.type & 1) && !settings.inputs)
         return model_blame(model, NULL, line,

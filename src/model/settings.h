@@ -1,5 +1,4 @@
-/* What a model file says besides its layers. Every field is filled from text by the same parser as the properties of
- * layers (layers/layer.h): settings.c has a table for each struct. */
+/* What a model file says besides its layers: a struct for each section, filled from text (base/properties.h). */
 #ifndef REMAT_MODEL_SETTINGS_H
 #define REMAT_MODEL_SETTINGS_H
 

@@ -47,7 +47,7 @@ static remat_status create(remat_predictor *predictor, const char *weights_path,
         batch = model_get_settings(predictor->model)->batch_size;
     predictor->run.threads = predictor->options.threads ? (int)predictor->options.threads : omp_get_num_procs();
     REMAT_TRY(kernels_by_name(context, predictor->options.kernels, &predictor->kernels));
-    REMAT_TRY(network_build(predictor->model, batch, NETWORK_INFERENCE, &predictor->network));
+    REMAT_TRY(network_get(predictor->model, batch, NETWORK_INFERENCE, &predictor->network));
     REMAT_TRY(program_build(predictor->network, PROGRAM_FORWARD_ONLY, &predictor->program));
     graph_sequence sequence = {0};
     REMAT_TRY(graph_sequence_plain(predictor->program->graph, &sequence));

@@ -81,7 +81,7 @@ static program_apply when_to_apply(const remat_trainer *trainer)
 
 static remat_status build_programs(remat_trainer *trainer)
 {
-    REMAT_TRY(network_build(trainer->model, trainer->settings.batch_size, NETWORK_TRAINING, &trainer->network));
+    REMAT_TRY(network_get(trainer->model, trainer->settings.batch_size, NETWORK_TRAINING, &trainer->network));
     if (!trainer->network->has_labels)
         return remat_fail(trainer->context, REMAT_INVALID, NULL,
                           "the model has no loss, so there is nothing to train; add an mse or cross_entropy layer");

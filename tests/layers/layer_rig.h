@@ -81,14 +81,15 @@ static inline remat_status rig_resolve(layer_rig *rig, remat_context *context, c
     const layer_type *type = layer_type_find(from->type);
     assert_non_null(type);
     *rig = (layer_rig){.context = context, .node = {.type = type, .name = "tested", .batch = from->batch}};
-    rig->node.options = calloc(1, type->options_bytes + 1);
+    void *options = calloc(1, type->options_bytes + 1);
+    rig->node.options = options;
     for (; rig->node.input_count < 4 && from->inputs[rig->node.input_count].c; rig->node.input_count++)
         rig->node.inputs[rig->node.input_count] = from->inputs[rig->node.input_count];
-    remat_status status = layer_options_init(context, type, rig->node.options);
+    remat_status status = properties_init(context, type->properties, options);
     for (int i = 0; i < 6 && from->properties[i] && status == REMAT_OK; i++) {
         const char *text = strchr(from->properties[i], '=');
         snprintf(rig->names[i], sizeof rig->names[i], "%.*s", (int)(text - from->properties[i]), from->properties[i]);
-        status = layer_options_set(context, type, rig->node.options, rig->names[i], text + 1);
+        status = property_set(context, type->name, type->properties, options, rig->names[i], text + 1);
     }
     return status == REMAT_OK ? type->resolve(context, &rig->node) : status;
 }
@@ -127,7 +128,8 @@ static inline void rig_open(layer_rig *rig, remat_context *context, const layer_
         rig->d_output = rig_spread(random, rig_output_values(rig));
     }
     call->workspace =
-        rig_alloc(rig_most(node->forward_workspace, rig_most(node->gradient_workspace, node->derivative_workspace)));
+        rig_alloc(rig_most(node->forward_workspace, rig_most(node->gradient_workspace,
+                                                             node->derivative_workspace + node->accumulate_workspace)));
     call->random = remat_random_stream(test_random_next(random), 3, 5);
     call->loss = &rig->loss;
     call->loss_share = 0.25;
@@ -159,7 +161,7 @@ static inline void rig_close(layer_rig *rig)
     free(rig->call.workspace);
     free(rig->d_output);
     free(rig->run.scratch);
-    free(rig->node.options);
+    free((void *)rig->node.options);
 }
 
 /* One forward; a view's output is a copy of its input. */

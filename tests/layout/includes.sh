@@ -10,12 +10,13 @@ allowed() {
     plan/chain) echo "graph base" ;;
     plan/graph) echo "plan/chain graph arena base" ;;
     tape) echo "plan/chain graph arena store base" ;;
-    backend/cpu) echo "base" ;;
-    layers) echo "backend/cpu base" ;;
-    model) echo "layers backend/cpu plan/graph plan/chain graph arena base" ;;
-    data) echo "model layers backend/cpu plan/graph plan/chain graph arena base" ;;
-    train) echo "data model layers backend/cpu plan/graph plan/chain graph arena store base" ;;
-    report) echo "train data model layers backend/cpu plan/graph plan/chain graph arena store base" ;;
+    backend) echo "base" ;;
+    backend/cpu) echo "backend base" ;;
+    layers) echo "backend backend/cpu base" ;;
+    model) echo "layers backend backend/cpu plan/graph plan/chain graph arena base" ;;
+    data) echo "model layers backend backend/cpu plan/graph plan/chain graph arena base" ;;
+    train) echo "data model layers backend backend/cpu plan/graph plan/chain graph arena store base" ;;
+    report) echo "train data model layers backend backend/cpu plan/graph plan/chain graph arena store base" ;;
     *) echo "unknown" ;;
   esac
 }

@@ -1,7 +1,7 @@
 /* What the library knows of an element type: one row of a table. Nothing else knows how many bytes an element takes. A new
  * type is a row here, a line of REMAT_DTYPE_LIST, and the kernels that want it. */
-#ifndef REMAT_BASE_DTYPE_H
-#define REMAT_BASE_DTYPE_H
+#ifndef REMAT_BASE_DTYPE_TRAITS_H
+#define REMAT_BASE_DTYPE_TRAITS_H
 
 #include <stdbool.h>
 #include <stdint.h>

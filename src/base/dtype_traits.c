@@ -1,4 +1,4 @@
-#include "base/dtype.h"
+#include "base/dtype_traits.h"
 
 #include "base/checked.h"
 

@@ -1,0 +1,231 @@
+#include "base/properties.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/names.h"
+
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONGEST_LIST = 512 };
+
+static remat_place place_of(const property *about)
+{
+    remat_place place = REMAT_PLACE_NOWHERE;
+    place.field = about->key;
+    return place;
+}
+
+/* ---- what a property may be, for messages ---- */
+
+static void write_range(char text[PROPERTY_ALLOWED_TEXT], const char *what, const property *about)
+{
+    if (about->max != 0)
+        snprintf(text, PROPERTY_ALLOWED_TEXT, "%s from %.15g to %.15g", what, about->min, about->max);
+    else
+        snprintf(text, PROPERTY_ALLOWED_TEXT, "%s of at least %.15g", what, about->min);
+}
+
+static void write_choices(char text[PROPERTY_ALLOWED_TEXT], const property *about)
+{
+    size_t used = (size_t)snprintf(text, PROPERTY_ALLOWED_TEXT, "one of");
+    for (size_t i = 0; about->choices[i] && used < PROPERTY_ALLOWED_TEXT; i++)
+        used += (size_t)snprintf(text + used, PROPERTY_ALLOWED_TEXT - used, "%s %s", i ? "," : "", about->choices[i]);
+}
+
+const char *property_allowed(const property *about, char text[PROPERTY_ALLOWED_TEXT])
+{
+    const char *plain = "any text";
+    text[0] = 0;
+    switch (about->kind) {
+    case PROPERTY_COUNT: write_range(text, "a whole number", about); return text;
+    case PROPERTY_NUMBER: write_range(text, "a number", about); return text;
+    case PROPERTY_CHOICE: write_choices(text, about); return text;
+    case PROPERTY_PAIR: write_range(text, "one whole number, or two with a comma between,", about); return text;
+    case PROPERTY_FLAG: plain = "true or false"; break;
+    case PROPERTY_DIMS: plain = "a shape: w, h:w or c:h:w"; break;
+    case PROPERTY_TEXT: break;
+    }
+    snprintf(text, PROPERTY_ALLOWED_TEXT, "%s", plain);
+    return text;
+}
+
+static remat_status fail_text(remat_context *context, const property *about, const char *text)
+{
+    remat_place place = place_of(about);
+    char allowed[PROPERTY_ALLOWED_TEXT];
+    switch (about->kind) {
+    case PROPERTY_COUNT:
+    case PROPERTY_NUMBER:
+    case PROPERTY_CHOICE: break;
+    case PROPERTY_FLAG: return remat_fail(context, REMAT_INVALID, &place, "'%.60s' is neither true nor false", text);
+    case PROPERTY_PAIR:
+        write_range(allowed, "", about);
+        return remat_fail(context, REMAT_INVALID, &place,
+                          "'%.60s' is neither one whole number nor two with a comma between%s, such as 3 or 3,5", text,
+                          allowed);
+    case PROPERTY_DIMS:
+        return remat_fail(
+            context, REMAT_INVALID, &place,
+            "'%.60s' is not a shape; write w, h:w or c:h:w in whole numbers of at least 1, such as 3:32:32", text);
+    case PROPERTY_TEXT: return remat_fail(context, REMAT_INVALID, &place, "'%.60s' does not fit", text);
+    }
+    return remat_fail(context, REMAT_INVALID, &place, "'%.60s' is not %s", text, property_allowed(about, allowed));
+}
+
+/* ---- reading ---- */
+
+static const char *skip_blanks(const char *at)
+{
+    while (*at == ' ' || *at == '\t')
+        at++;
+    return at;
+}
+
+/* Digits with blanks around, moving *at behind them. */
+static bool read_count(const char **at, uint64_t *count)
+{
+    const char *digit = skip_blanks(*at);
+    if (*digit < '0' || *digit > '9')
+        return false;
+    for (*count = 0; *digit >= '0' && *digit <= '9'; digit++)
+        if (!remat_multiply(*count, 10, count) || !remat_add(count, (uint64_t)(*digit - '0')))
+            return false;
+    *at = skip_blanks(digit);
+    return true;
+}
+
+/* Up to `most` counts with `separator` between; how many there were, or 0 where the text is something else. */
+static size_t read_counts(const char *text, char separator, size_t most, uint64_t *counts)
+{
+    for (size_t i = 0; i < most; i++) {
+        if (!read_count(&text, &counts[i]))
+            return 0;
+        if (!*text)
+            return i + 1;
+        if (*text++ != separator)
+            return 0;
+    }
+    return 0;
+}
+
+/* strtod that always reads a point, whatever locale the program has set, and decimal numbers only. */
+static bool read_number(const char *text, double *number)
+{
+    text = skip_blanks(text);
+    if (!*text || text[strspn(text, "0123456789.eE+- \t")])
+        return false;
+    char *end;
+    locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+    if (plain == (locale_t)0) {
+        *number = strtod(text, &end);
+    } else {
+        *number = strtod_l(text, &end, plain);
+        freelocale(plain);
+    }
+    return end != text && !*skip_blanks(end) && isfinite(*number);
+}
+
+static bool read_flag(const char *text, bool *flag)
+{
+    *flag = names_equal(text, "true");
+    return *flag || names_equal(text, "false");
+}
+
+bool property_read_choice(const char *text, const char *const *choices, uint32_t *choice)
+{
+    for (*choice = 0; choices[*choice]; ++*choice)
+        if (names_equal(text, choices[*choice]))
+            return true;
+    return false;
+}
+
+static bool in_range(const property *about, double value)
+{
+    return value >= about->min && (about->max == 0 || value <= about->max);
+}
+
+bool property_read_pair(const char *text, uint64_t pair[2])
+{
+    size_t count = read_counts(text, ',', 2, pair);
+    if (count == 1)
+        pair[1] = pair[0];
+    return count > 0;
+}
+
+static bool read_dims(const char *text, uint64_t dims[3])
+{
+    uint64_t read[3];
+    size_t count = read_counts(text, ':', 3, read);
+    for (size_t i = 0; i < 3; i++)
+        dims[i] = i + count >= 3 ? read[i + count - 3] : 1;
+    return count > 0 && dims[0] > 0 && dims[1] > 0 && dims[2] > 0;
+}
+
+static bool set_field(const property *about, void *field, const char *text)
+{
+    switch (about->kind) {
+    case PROPERTY_COUNT: {
+        uint64_t *count = field;
+        return read_counts(text, 0, 1, count) && in_range(about, (double)*count);
+    }
+    case PROPERTY_NUMBER: return read_number(text, field) && in_range(about, *(double *)field);
+    case PROPERTY_FLAG: return read_flag(text, field);
+    case PROPERTY_CHOICE: return property_read_choice(text, about->choices, field);
+    case PROPERTY_PAIR: {
+        uint64_t *pair = field;
+        return property_read_pair(text, pair) && in_range(about, (double)pair[0]) && in_range(about, (double)pair[1]);
+    }
+    case PROPERTY_DIMS: return read_dims(text, field);
+    case PROPERTY_TEXT: *(const char **)field = *text ? text : NULL; return true;
+    }
+    return false;
+}
+
+static remat_status set(remat_context *context, const property *about, void *fields, const char *text)
+{
+    if (!set_field(about, (char *)fields + about->offset, text))
+        return fail_text(context, about, text);
+    return REMAT_OK;
+}
+
+/* ---- tables ---- */
+
+const property *property_find(const property *table, const char *key)
+{
+    for (; table && table->key; table++)
+        if (names_equal(table->key, key))
+            return table;
+    return NULL;
+}
+
+remat_status properties_init(remat_context *context, const property *table, void *fields)
+{
+    for (; table && table->key; table++)
+        if (table->default_text)
+            REMAT_TRY(set(context, table, fields, table->default_text));
+    return REMAT_OK;
+}
+
+static remat_status fail_unknown(remat_context *context, const char *owner, const property *table, const char *key)
+{
+    remat_place place = REMAT_PLACE_NOWHERE;
+    place.field = key;
+    if (!table || !table->key)
+        return remat_fail(context, REMAT_INVALID, &place, "%s has no properties", owner);
+    char keys[LONGEST_LIST] = "";
+    size_t used = 0;
+    for (; table->key && used < sizeof keys; table++)
+        used += (size_t)snprintf(keys + used, sizeof keys - used, "%s%s", used ? ", " : "", table->key);
+    return remat_fail(context, REMAT_INVALID, &place, "%s has no such property; it has %s", owner, keys);
+}
+
+remat_status property_set(remat_context *context, const char *owner, const property *table, void *fields,
+                          const char *key, const char *text)
+{
+    const property *about = property_find(table, key);
+    return about ? set(context, about, fields, text) : fail_unknown(context, owner, table, key);
+}

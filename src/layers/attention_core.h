@@ -1,0 +1,14 @@
+/* The part of multi_head_attention between its projections. */
+#ifndef REMAT_LAYERS_ATTENTION_CORE_H
+#define REMAT_LAYERS_ATTENTION_CORE_H
+
+#include "layers/layer.h"
+
+typedef struct attention_core_options {
+    uint64_t num_heads;
+    bool causal;
+} attention_core_options;
+
+extern const layer_type layer_type_attention_core;
+
+#endif
