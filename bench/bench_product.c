@@ -15,47 +15,14 @@
 
 #include "backend/cpu/fast_product_table.h"
 
-/* ---- the peak: chains of multiply-adds that wait for nothing but themselves ---- */
-
-#define CHAINS 12
-#define ROUNDS 2000000
-#define DEFINE_CHAINS(name, lanes, target)                                                                 \
-    typedef float name##_vector __attribute__((vector_size(lanes * 4)));                                   \
-    target static double name(float start)                                                                 \
-    {                                                                                                      \
-        name##_vector sums[CHAINS], factor = start - (name##_vector){0}, total = {0};                      \
-        _Pragma("GCC unroll 16") for (int i = 0; i < CHAINS; i++) sums[i] = (float)i - (name##_vector){0}; \
-        for (int round = 0; round < ROUNDS; round++)                                                       \
-            _Pragma("GCC unroll 16") for (int i = 0; i < CHAINS; i++) sums[i] = sums[i] * factor + factor; \
-        _Pragma("GCC unroll 16") for (int i = 0; i < CHAINS; i++) total += sums[i];                        \
-        return (double)total[0] * 0 + 2.0 * lanes * CHAINS * ROUNDS;                                       \
-    }
-#if defined(__x86_64__)
-DEFINE_CHAINS(chains_avx512, 16, __attribute__((target("avx512f"))))
-DEFINE_CHAINS(chains_avx2, 8, __attribute__((target("avx2,fma"))))
-#endif
-DEFINE_CHAINS(chains_portable, 4, )
-
-static double (*chains_for(const char *isa))(float)
-{
-#if defined(__x86_64__)
-    if (strcmp(isa, "avx512") == 0)
-        return chains_avx512;
-    if (strcmp(isa, "avx2") == 0)
-        return chains_avx2;
-#endif
-    (void)isa;
-    return chains_portable;
-}
+/* ---- the peak: multiply-adds that wait for nothing but themselves ---- */
 
 /* Operations a second of all threads together; the best of several tries. */
-static double measure_peak(const char *isa, int threads)
+static double measure_peak(const kernel_table *table, const kernel_run *run)
 {
-    double (*chains)(float) = chains_for(isa), best = 0;
+    double best = 0;
     for (int i = 0; i < 7; i++) {
-        double began = measure_now(), work = 0;
-#pragma omp parallel num_threads(threads) reduction(+ : work)
-        work += chains(0.37f);
+        double began = measure_now(), work = table->exercise(run, 2000000);
         double rate = work / (measure_now() - began);
         best = rate > best ? rate : best;
     }
@@ -208,7 +175,7 @@ static int compare_products(int threads, const char *wanted)
     kernel_run run = {threads, aligned_alloc(64, table->scratch_bytes * (size_t)threads)};
     rivals others = find_rivals();
     float *x = filled(most, 1), *y = filled(most, 2), *z = filled(most, 3);
-    double peak = measure_peak(table->name, threads);
+    double peak = measure_peak(table, &run);
     printf("%s, %d threads, peak %.1f GFLOP/s\n", table->name, threads, peak * 1e-9);
     printf("%-15s %-12s %5s %5s %5s %8s %7s %8s %8s\n", "", "", "m", "n", "k", "GFLOP/s", "of peak", "oneDNN",
            "OpenBLAS");

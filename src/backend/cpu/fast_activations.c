@@ -26,7 +26,8 @@ FAST_INLINE void backward_add(kernel_activation kind, const fast_matrix *size, c
                               float *dx)
 {
 #define STEP(LOAD, STORE, i, FIRST) \
-    STORE(dx + from + i, LOAD(dx + from + i) + LOAD(dy + from + i) * fast_activate_derivative(kind, LOAD(v + from + i)))
+    STORE(dx + from + i,            \
+          fast_fma(LOAD(dy + from + i), fast_activate_derivative(kind, LOAD(v + from + i)), LOAD(dx + from + i)))
     EACH_ROW(size, STEP);
 #undef STEP
 }

@@ -88,13 +88,13 @@ FAST_ALONE void panel_weigh(const head_view *h, const query_panel *panel, const 
         fast_vector base = after * scale;
         for (size_t key = 0; key < seen; key++) {
             float *score = scores + key * QUERIES + at;
-            fast_vector weight = power_of_2(fast_load(score) * scale - base);
+            fast_vector weight = power_of_2(fast_fms(fast_load(score), fast_repeat(scale), base));
             total += weight;
             fast_store(score, weight);
         }
         fast_vector factor = power_of_2((before - after) * scale);
         fast_store(factors + at, factor);
-        fast_store(panel->sum + at, fast_load(panel->sum + at) * factor + total);
+        fast_store(panel->sum + at, fast_fma(fast_load(panel->sum + at), factor, total));
         fast_store(panel->largest + at, after);
     }
     if (of->key > 0)
@@ -119,7 +119,7 @@ static void panel_finish(const head_view *h, const query_panel *panel)
     for (size_t at = 0; at < QUERIES; at += FAST_LANES) {
         fast_vector sum = fast_load(panel->sum + at);
         fast_store(inverse + at, 1.0f / sum);
-        fast_store(log_sums + at, fast_load(panel->largest + at) * h->scale + log_of(sum));
+        fast_store(log_sums + at, fast_fma(fast_load(panel->largest + at), fast_repeat(h->scale), log_of(sum)));
     }
     panel_scale(h, panel, inverse);
     memcpy(h->sums + panel->first, log_sums, panel->count * sizeof(float));

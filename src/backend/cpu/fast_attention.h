@@ -237,12 +237,12 @@ FAST_INLINE fast_vector power_of_2(fast_vector x)
 {
     x = fast_max(fast_repeat(-150.0f), x); /* below: 0 */
     fast_vector n = x + 0x1.8p23f - 0x1.8p23f, r = x - n;
-    fast_vector p = r * 1.546973197e-4f + 1.341000097e-3f;
-    p = p * r + 9.618030783e-3f;
-    p = p * r + 5.550297314e-2f;
-    p = p * r + 2.402265108e-1f;
-    p = p * r + 6.931472254e-1f;
-    return fast_times_power_of_2(p * r + 1.0f, n);
+    fast_vector p = fast_horner(fast_repeat(1.546973197e-4f), r, 1.341000097e-3f);
+    p = fast_horner(p, r, 9.618030783e-3f);
+    p = fast_horner(p, r, 5.550297314e-2f);
+    p = fast_horner(p, r, 2.402265108e-1f);
+    p = fast_horner(p, r, 6.931472254e-1f);
+    return fast_scale((fast_scaled){fast_horner(p, r, 1.0f), n});
 }
 
 #endif

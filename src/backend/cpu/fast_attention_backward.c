@@ -44,9 +44,9 @@ static float dot(const float *x, const float *y, size_t size)
     fast_vector sum = {0};
     size_t c = 0;
     for (; c + FAST_LANES <= size; c += FAST_LANES)
-        sum += fast_load(x + c) * fast_load(y + c);
+        sum = fast_fma(fast_load(x + c), fast_load(y + c), sum);
     if (c < size)
-        sum += fast_load_part(x + c, size - c) * fast_load_part(y + c, size - c);
+        sum = fast_fma(fast_load_part(x + c, size - c), fast_load_part(y + c, size - c), sum);
     return fast_sum_lanes(sum);
 }
 
@@ -71,16 +71,17 @@ FAST_ALONE void differentiate(const head_view *h, const pairing *of, const backw
     const float scale = h->scale * LOG2_E;
     for (size_t at = 0; at < of->queries; at += FAST_LANES) {
         size_t query = of->query + at, seen_by_all = keys_seen(of, query), seen = keys_seen(of, query + FAST_LANES);
-        fast_vector base = {0}, mean = fast_load(memory->means + at) * h->scale;
+        const fast_vector factor = fast_repeat(h->scale);
+        fast_vector base = {0}, mean = fast_load(memory->means + at) * factor;
         memcpy(&base, h->sums + query, smaller(of->queries - at, FAST_LANES) * sizeof(float));
         base *= LOG2_E;
         for (size_t key = 0; key < seen; key++) {
             size_t place = key * MOST_QUERIES + at;
-            fast_vector weight = power_of_2(fast_load(memory->weights + place) * scale - base);
+            fast_vector weight = power_of_2(fast_fms(fast_load(memory->weights + place), fast_repeat(scale), base));
             if (key >= seen_by_all)
                 weight = fast_select(sees(of->key + key, query), weight, (fast_vector){0});
             fast_store(memory->weights + place, weight);
-            fast_store(memory->dscores + place, weight * (fast_load(memory->dscores + place) * h->scale - mean));
+            fast_store(memory->dscores + place, weight * fast_fms(fast_load(memory->dscores + place), factor, mean));
         }
     }
 }

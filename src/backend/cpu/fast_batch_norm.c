@@ -30,17 +30,17 @@ static float block_squares(const float *x, size_t count, float mean)
     size_t i = 0;
     for (; i + 2 * FAST_LANES <= count; i += 2 * FAST_LANES) {
         off = fast_load(x + i) - centre;
-        a += off * off;
+        a = fast_fma(off, off, a);
         off = fast_load(x + i + FAST_LANES) - centre;
-        b += off * off;
+        b = fast_fma(off, off, b);
     }
     for (; i + FAST_LANES <= count; i += FAST_LANES) {
         off = fast_load(x + i) - centre;
-        a += off * off;
+        a = fast_fma(off, off, a);
     }
     if (i < count) {
         off = fast_first(fast_load_part(x + i, count - i) - centre, count - i);
-        b += off * off;
+        b = fast_fma(off, off, b);
     }
     return fast_sum_lanes(a + b);
 }
@@ -53,8 +53,8 @@ typedef struct moments {
 static moments join(moments a, moments b)
 {
     double count = a.count + b.count, apart = b.mean - a.mean;
-    return (moments){count, a.mean + apart * (b.count / count),
-                     a.squares + b.squares + apart * apart * (a.count * b.count / count)};
+    return (moments){count, fast_fma_double(apart, b.count / count, a.mean),
+                     fast_fma_double(apart * apart, a.count * b.count / count, a.squares + b.squares)};
 }
 
 static moments channel_moments(size_t batch, size_t area, size_t distance, const float *x)
@@ -95,8 +95,9 @@ static void statistics_set(const statistics *to, size_t c, moments all)
     to->scales[c] = (float)(1 / sqrt(all.squares / all.count + (double)to->epsilon));
     if (to->running_mean && to->running_variance) {
         double unbiased = all.count > 1 ? all.squares / (all.count - 1) : 0;
-        to->running_mean[c] += to->momentum * ((float)all.mean - to->running_mean[c]);
-        to->running_variance[c] += to->momentum * ((float)unbiased - to->running_variance[c]);
+        float mean = to->running_mean[c], variance = to->running_variance[c];
+        to->running_mean[c] = fast_fma_float(to->momentum, (float)all.mean - mean, mean);
+        to->running_variance[c] = fast_fma_float(to->momentum, (float)unbiased - variance, variance);
     }
 }
 
@@ -136,7 +137,8 @@ static void panel_normalize(const panel *p, const float *x, const float *means, 
         add[i] = shift[c];
     }
     for (size_t b = 0; b < p->batch; b++, x += p->distance, y += p->distance) {
-#define STEP(LOAD, STORE, i, first) STORE(y + i, (LOAD(x + i) - LOAD(mean + i)) * LOAD(factor + i) + LOAD(add + i))
+#define STEP(LOAD, STORE, i, first) \
+    STORE(y + i, fast_fma(LOAD(x + i) - LOAD(mean + i), LOAD(factor + i), LOAD(add + i)))
         FAST_EACH(p->columns, STEP);
 #undef STEP
     }
@@ -162,8 +164,9 @@ void FAST(batch_normalize)(const kernel_run *run, size_t batch, size_t channels,
     for (size_t plane = 0; plane < batch * channels; plane++) {
         size_t c = plane % channels;
         const float *from = x + plane * area;
-        float *to = y + plane * area, mean = means[c], factor = scales[c] * gain[c], add = shift[c];
-#define STEP(LOAD, STORE, i, first) STORE(to + i, (LOAD(from + i) - mean) * factor + add)
+        float *to = y + plane * area, mean = means[c];
+        fast_vector factor = fast_repeat(scales[c] * gain[c]), add = fast_repeat(shift[c]);
+#define STEP(LOAD, STORE, i, first) STORE(to + i, fast_fma(LOAD(from + i) - mean, factor, add))
         FAST_EACH(area, STEP);
 #undef STEP
     }
@@ -185,20 +188,20 @@ static slopes channel_slopes(size_t batch, size_t area, size_t distance, const f
             for (; i + 2 * FAST_LANES <= count; i += 2 * FAST_LANES) {
                 d = fast_load(by + i);
                 sum_a += d;
-                along_a += d * (fast_load(from + i) - mean);
+                along_a = fast_fma(d, fast_load(from + i) - mean, along_a);
                 d = fast_load(by + i + FAST_LANES);
                 sum_b += d;
-                along_b += d * (fast_load(from + i + FAST_LANES) - mean);
+                along_b = fast_fma(d, fast_load(from + i + FAST_LANES) - mean, along_b);
             }
             for (; i + FAST_LANES <= count; i += FAST_LANES) {
                 d = fast_load(by + i);
                 sum_a += d;
-                along_a += d * (fast_load(from + i) - mean);
+                along_a = fast_fma(d, fast_load(from + i) - mean, along_a);
             }
             if (i < count) {
                 d = fast_load_part(by + i, count - i);
                 sum_b += d;
-                along_b += d * (fast_load_part(from + i, count - i) - mean);
+                along_b = fast_fma(d, fast_load_part(from + i, count - i) - mean, along_b);
             }
             all.sum += (double)fast_sum_lanes(sum_a + sum_b);
             all.along += (double)fast_sum_lanes(along_a + along_b);
@@ -214,10 +217,11 @@ typedef struct gradient {
 static void channel_gradient(size_t batch, size_t area, size_t distance, const float *x, const float *dy, gradient g,
                              float *dx, bool accumulate)
 {
+    const fast_vector factor = fast_repeat(g.factor), slope = fast_repeat(g.slope), constant = fast_repeat(g.constant);
     for (size_t b = 0; b < batch; b++) {
         const float *from = x + b * distance, *by = dy + b * distance;
         float *to = dx + b * distance;
-#define VALUE(LOAD, i)             (LOAD(by + i) * g.factor + ((LOAD(from + i) - g.mean) * g.slope + g.constant))
+#define VALUE(LOAD, i)             fast_fma(LOAD(by + i), factor, fast_fma(LOAD(from + i) - g.mean, slope, constant))
 #define SET(LOAD, STORE, i, first) STORE(to + i, VALUE(LOAD, i))
 #define ADD(LOAD, STORE, i, first) STORE(to + i, LOAD(to + i) + VALUE(LOAD, i))
         if (accumulate)
@@ -242,8 +246,9 @@ static void panel_gradient(const panel *p, const float *x, const float *dy, cons
         constant[i] = g.constant;
     }
     for (size_t b = 0; b < p->batch; b++, x += p->distance, dy += p->distance, dx += p->distance) {
-#define VALUE(LOAD, i) \
-    (LOAD(dy + i) * LOAD(factor + i) + ((LOAD(x + i) - LOAD(mean + i)) * LOAD(slope + i) + LOAD(constant + i)))
+#define VALUE(LOAD, i)                       \
+    fast_fma(LOAD(dy + i), LOAD(factor + i), \
+             fast_fma(LOAD(x + i) - LOAD(mean + i), LOAD(slope + i), LOAD(constant + i)))
 #define SET(LOAD, STORE, i, first) STORE(dx + i, VALUE(LOAD, i))
 #define ADD(LOAD, STORE, i, first) STORE(dx + i, LOAD(dx + i) + VALUE(LOAD, i))
         if (accumulate)

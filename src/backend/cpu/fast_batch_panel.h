@@ -54,7 +54,7 @@ static inline void panel_squares(const panel *p, const float *x, const double *r
     for (size_t b = 0; b < p->batch; b++, x += p->distance)
         for (size_t i = 0; i < p->columns; i++) {
             double off = x[i] - means[i];
-            squares[i] += off * off;
+            squares[i] = fast_fma_double(off, off, squares[i]);
         }
 }
 
@@ -67,7 +67,7 @@ static inline void panel_slopes(const panel *p, const float *x, const float *dy,
     for (size_t b = 0; b < p->batch; b++, x += p->distance, dy += p->distance)
         for (size_t i = 0; i < p->columns; i++) {
             sums[i] += dy[i];
-            alongs[i] += (double)dy[i] * (double)(x[i] - means[i]);
+            alongs[i] = fast_fma_double((double)dy[i], (double)(x[i] - means[i]), alongs[i]);
         }
 }
 

@@ -50,7 +50,7 @@ FAST_INLINE void tile(size_t rows, size_t vectors, const place_factors *f, const
             fast_vector w = fast_repeat(weight[k * rows + r]);
 #pragma GCC unroll 3
             for (size_t v = 0; v < vectors; v++)
-                sum[r][v] += w * x[v];
+                sum[r][v] = fast_fma(w, x[v], sum[r][v]);
         }
     }
 #pragma GCC unroll 8

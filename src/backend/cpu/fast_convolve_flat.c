@@ -311,7 +311,7 @@ FAST_INLINE void multiply(size_t rows, size_t vectors, const flat_factors *f)
         UNROLLED (r, rows) {
             fast_vector x = fast_repeat(from[r][step]);
             UNROLLED (v, vectors)
-                sum[r][v] += x * row[v];
+                sum[r][v] = fast_fma(x, row[v], sum[r][v]);
         }
     }
     UNROLLED (r, rows)

@@ -16,7 +16,7 @@ static void multiply_block(size_t count, const float *a, const float *b, float *
 
 static void multiply_add_block(size_t count, const float *a, const float *b, float *y)
 {
-#define STEP(LOAD, STORE, i, FIRST) STORE(y + i, LOAD(a + i) * LOAD(b + i) + LOAD(y + i))
+#define STEP(LOAD, STORE, i, FIRST) STORE(y + i, fast_fma(LOAD(a + i), LOAD(b + i), LOAD(y + i)))
     FAST_EACH(count, STEP);
 #undef STEP
 }

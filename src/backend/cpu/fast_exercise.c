@@ -1,4 +1,4 @@
-#include "backend/cpu/fast.h"
+#include "backend/cpu/fast_math.h"
 
 /* Enough independent sums to hide the latency of a multiply-add; they fit the registers of the smallest set. */
 enum { SUMS = 12 };
@@ -17,7 +17,7 @@ double FAST(exercise)(const kernel_run *run, size_t rounds)
             sums[i] = factor * (float)i;
         for (size_t r = 0; r < rounds; r++)
             for (int i = 0; i < SUMS; i++)
-                sums[i] = sums[i] * factor + step;
+                sums[i] = fast_fma(sums[i], factor, step);
         for (int i = 0; i < SUMS; i++)
             sink += (double)sums[i][0];
         flops += 2.0 * FAST_LANES * SUMS * (double)rounds; /* of threads that run: they may be fewer than asked for */

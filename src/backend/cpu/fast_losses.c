@@ -44,11 +44,11 @@ static double squared_differences(size_t count, const float *x, const float *tar
     for (; i + SUMS <= count; i += SUMS)
         for (size_t k = 0; k < SUMS; k++) {
             double difference = (double)x[i + k] - (double)target[i + k];
-            sums[k] += difference * difference;
+            sums[k] = fast_fma_double(difference, difference, sums[k]);
         }
     for (size_t k = 0; i < count; i++, k++) {
         double difference = (double)x[i] - (double)target[i];
-        sums[k] += difference * difference;
+        sums[k] = fast_fma_double(difference, difference, sums[k]);
     }
     for (size_t k = 0; k < SUMS; k++)
         sum += sums[k];
@@ -59,7 +59,8 @@ static void difference_block(size_t count, const float *x, const float *target, 
                              bool accumulate)
 {
     if (accumulate) {
-#define STEP(LOAD, STORE, i, FIRST) STORE(dx + i, (LOAD(x + i) - LOAD(target + i)) * factor + LOAD(dx + i))
+#define STEP(LOAD, STORE, i, FIRST) \
+    STORE(dx + i, fast_fma(LOAD(x + i) - LOAD(target + i), fast_repeat(factor), LOAD(dx + i)))
         FAST_EACH(count, STEP);
 #undef STEP
     } else {

@@ -2,8 +2,8 @@
  * activations. A value gets the same bits in whatever lane it stands: the end of a row goes through the same functions
  * in a vector filled up with zeros.
  *
- * Products and sums are written a * b + c, which the compilers contract to one instruction where the set has it; the
- * constants leave room for the sets that have not. Coefficients are minimax fits. */
+ * Fused multiply-adds are written out (fast_fma): the library is compiled with -ffp-contract=off, so that every compiler
+ * gives the same bits. Coefficients are minimax fits with room for the error of sets without fused multiply-adds. */
 #ifndef REMAT_BACKEND_CPU_FAST_MATH_H
 #define REMAT_BACKEND_CPU_FAST_MATH_H
 
@@ -224,74 +224,176 @@ FAST_INLINE float fast_max_lanes(fast_vector x)
     return x[0];
 }
 
-/* x * 2^n for whole n of -252 .. 252; results that are denormal or too large come out right. */
-FAST_INLINE fast_vector fast_times_power_of_2(fast_vector x, fast_vector n)
+/* Multiply-adds, rounded once where the instruction set has fused ones, else twice. */
+
+/* a * b + c */
+FAST_INLINE fast_vector fast_fma(fast_vector a, fast_vector b, fast_vector c)
 {
 #if defined(__AVX512F__)
-    return (fast_vector)_mm512_scalef_ps((__m512)x, (__m512)n);
+    return (fast_vector)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__FMA__)
+    return (fast_vector)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
 #else
-    /* Two factors, because 2^n itself may be out of range. Added to 1.5 * 2^23, n stands in the lowest bits. */
+    return a * b + c;
+#endif
+}
+
+/* a * b - c */
+FAST_INLINE fast_vector fast_fms(fast_vector a, fast_vector b, fast_vector c)
+{
+#if defined(__AVX512F__)
+    return (fast_vector)_mm512_fmsub_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__FMA__)
+    return (fast_vector)_mm256_fmsub_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+    return a * b - c;
+#endif
+}
+
+/* c - a * b */
+FAST_INLINE fast_vector fast_fnma(fast_vector a, fast_vector b, fast_vector c)
+{
+#if defined(__AVX512F__)
+    return (fast_vector)_mm512_fnmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__FMA__)
+    return (fast_vector)_mm256_fnmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+    return c - a * b;
+#endif
+}
+
+FAST_INLINE float fast_fma_float(float a, float b, float c)
+{
+#if defined(__FMA__)
+    return __builtin_fmaf(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
+FAST_INLINE double fast_fma_double(double a, double b, double c)
+{
+#if defined(__FMA__)
+    return __builtin_fma(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
+/* One step of Horner's rule: p * x + coefficient. */
+FAST_INLINE fast_vector fast_horner(fast_vector p, fast_vector x, float coefficient)
+{
+    return fast_fma(p, x, fast_repeat(coefficient));
+}
+
+/* A value that is yet to be scaled, x * 2^n for whole n of -252 .. 252: what x is multiplied by before the scaling meets
+ * no denormals. */
+typedef struct fast_scaled {
+    fast_vector x, n;
+} fast_scaled;
+
+/* Two powers of 2 whose product is 2^n, which itself may be out of range. */
+typedef struct fast_powers {
+    fast_vector first, second;
+} fast_powers;
+
+FAST_INLINE fast_powers fast_powers_of_2(fast_vector n)
+{
+    /* Added to 1.5 * 2^23, n stands in the lowest bits. */
     fast_integers whole = (fast_integers)(n + 0x1.8p23f) - 0x4b400000;
     fast_integers half = whole >> 1;
-    return x * (fast_vector)((half + 127) << 23) * (fast_vector)((whole - half + 127) << 23);
+    return (fast_powers){(fast_vector)((half + 127) << 23), (fast_vector)((whole - half + 127) << 23)};
+}
+
+/* x * 2^n; results that are denormal or too large come out right. */
+FAST_INLINE fast_vector fast_scale(fast_scaled value)
+{
+#if defined(__AVX512F__)
+    return (fast_vector)_mm512_scalef_ps((__m512)value.x, (__m512)value.n);
+#else
+    fast_powers power = fast_powers_of_2(value.n);
+    return value.x * power.first * power.second;
+#endif
+}
+
+/* c + x * 2^n, and c - x * 2^n. */
+FAST_INLINE fast_vector fast_add_scaled(fast_vector c, fast_scaled value)
+{
+#if defined(__AVX512F__)
+    return c + fast_scale(value);
+#else
+    fast_powers power = fast_powers_of_2(value.n);
+    return fast_fma(value.x * power.first, power.second, c);
+#endif
+}
+
+FAST_INLINE fast_vector fast_subtract_scaled(fast_vector c, fast_scaled value)
+{
+#if defined(__AVX512F__)
+    return c - fast_scale(value);
+#else
+    fast_powers power = fast_powers_of_2(value.n);
+    return fast_fnma(value.x * power.first, power.second, c);
 #endif
 }
 
 /* (e^r - 1 - r) / r^2 for |r| < 0.4. */
 FAST_INLINE fast_vector fast_exp_curve(fast_vector r)
 {
-    fast_vector p = r * 1.939808879e-4f + 1.389997664e-3f;
-    p = p * r + 8.333261181e-3f;
-    p = p * r + 4.166666862e-2f;
-    p = p * r + 1.666666666e-1f;
-    return p * r + 0.5f;
+    fast_vector p = fast_horner(fast_repeat(1.939808879e-4f), r, 1.389997664e-3f);
+    p = fast_horner(p, r, 8.333261181e-3f);
+    p = fast_horner(p, r, 4.166666862e-2f);
+    p = fast_horner(p, r, 1.666666666e-1f);
+    return fast_horner(p, r, 0.5f);
 }
 
 /* The whole n with 2^n nearest to e^x, for |x| < 2^20: beside 1.5 * 2^23 there are no bits for a fraction. */
 FAST_INLINE fast_vector fast_nearest_power(fast_vector x)
 {
-    return x * 1.44269504f + 0x1.8p23f - 0x1.8p23f;
+    return fast_horner(x, fast_repeat(1.44269504f), 0x1.8p23f) - 0x1.8p23f;
 }
 
 #define FAST_LN2      0x1.63p-1f        /* its first bits: times a small whole number, exact */
 #define FAST_LN2_REST (-2.12194440e-4f) /* and what they lack */
 
-/* Within 1 ulp everywhere, with the right infinity, denormals, zero and NaN: e^x = 2^n e^r, |r| <= ln(2) / 2. */
-FAST_INLINE fast_vector fast_exp(fast_vector x)
+/* e^x = 2^n e^r, |r| <= ln(2) / 2. */
+FAST_INLINE fast_scaled fast_exp_scaled(fast_vector x)
 {
     x = fast_min(fast_repeat(89.0f), fast_max(fast_repeat(-104.0f), x)); /* beyond: infinity and 0; NaN passes */
     fast_vector n = fast_nearest_power(x);
-    fast_vector r = x - n * FAST_LN2;
-    r = r - n * FAST_LN2_REST;
-    return fast_times_power_of_2(fast_exp_curve(r) * (r * r) + r + 1.0f, n);
+    fast_vector r = fast_fnma(n, fast_repeat(FAST_LN2), x);
+    r = fast_fnma(n, fast_repeat(FAST_LN2_REST), r);
+    return (fast_scaled){fast_fma(fast_exp_curve(r), r * r, r) + 1.0f, n};
+}
+
+/* e^x, within 1 ulp everywhere, with the right infinity, denormals, zero and NaN. */
+FAST_INLINE fast_vector fast_exp(fast_vector x)
+{
+    return fast_scale(fast_exp_scaled(x));
+}
+
+/* 1 + e^x. */
+FAST_INLINE fast_vector fast_1_plus_exp(fast_vector x)
+{
+    return fast_add_scaled(fast_repeat(1.0f), fast_exp_scaled(x));
 }
 
 /* Within 2 ulp. Near 0 an odd polynomial; elsewhere 1 - 2 / (e^2x + 1), which has no cancellation there. */
 FAST_INLINE fast_vector fast_tanh(fast_vector x)
 {
     fast_vector a = fast_magnitude(x), s = x * x;
-    fast_vector p = s * -5.717043373e-3f + 2.065058610e-2f;
-    p = p * s + -5.374349787e-2f;
-    p = p * s + 1.333149129e-1f;
-    p = p * s + -3.333328393e-1f;
-    fast_vector near = p * s * x + x;
-    fast_vector far = 1.0f - 2.0f / (fast_exp(a + a) + 1.0f);
+    fast_vector p = fast_horner(fast_repeat(-5.717043373e-3f), s, 2.065058610e-2f);
+    p = fast_horner(p, s, -5.374349787e-2f);
+    p = fast_horner(p, s, 1.333149129e-1f);
+    p = fast_horner(p, s, -3.333328393e-1f);
+    fast_vector near = fast_fma(p * s, x, x);
+    fast_vector far = 1.0f - 2.0f / fast_1_plus_exp(a + a);
     return fast_with_sign(fast_select(a < 0.625f, near, far), x);
 }
 
 FAST_INLINE fast_vector fast_sigmoid(fast_vector x)
 {
-    return 1.0f / (1.0f + fast_exp(-x));
-}
-
-/* A value yet to be scaled, x * 2^n: factors that come before the scaling meet no denormals. */
-typedef struct fast_scaled {
-    fast_vector x, n;
-} fast_scaled;
-
-FAST_INLINE fast_vector fast_scale(fast_scaled value)
-{
-    return fast_times_power_of_2(value.x, value.n);
+    return 1.0f / fast_1_plus_exp(-x);
 }
 
 /* x with the first 12 bits of its significand: products of two such are exact. */
@@ -327,40 +429,36 @@ FAST_INLINE fast_scaled fast_normal_tail(fast_tail_kind kind, fast_vector a)
     const float start = 0.8125f, level = 0.4375f;
     fast_vector d = a + start, e = a + 3.6875f, both = level / (d * e), w = both * e;
 
-    fast_vector p = both * d * a - 0.125f;
-    fast_vector z = p * 3.684099843e+2f + -1.401816462e+2f;
-    z = z * p + -1.460820609e+2f;
-    z = z * p + 7.638476633e+1f;
-    z = z * p + 5.200177388e+1f;
-    z = z * p + -6.573608483e+1f;
-    z = z * p + 2.951616299e+1f;
-    z = z * p + -6.157921895f;
-    z = z * p + -9.495130533e-2f;
-    z = z * p + 8.785467774e-2f;
+    fast_vector p = fast_horner(both * d, a, -0.125f);
+    fast_vector z = fast_horner(fast_repeat(3.684099843e+2f), p, -1.401816462e+2f);
+    z = fast_horner(z, p, -1.460820609e+2f);
+    z = fast_horner(z, p, 7.638476633e+1f);
+    z = fast_horner(z, p, 5.200177388e+1f);
+    z = fast_horner(z, p, -6.573608483e+1f);
+    z = fast_horner(z, p, 2.951616299e+1f);
+    z = fast_horner(z, p, -6.157921895f);
+    z = fast_horner(z, p, -9.495130533e-2f);
+    z = fast_horner(z, p, 8.785467774e-2f);
 
     fast_vector d_first = fast_first_bits(d), t = d_first - start, u = a - t; /* d_first + u is a + start, exactly */
     fast_vector w_first = fast_first_bits(w);
-    fast_vector lack = level - w_first * d_first - (w - w_first) * d_first - w * u;
+    fast_vector lack = fast_fnma(w_first, d_first, fast_repeat(level)); /* level - w * d, without losing bits */
+    lack = fast_fnma(w - w_first, d_first, lack);
+    lack = fast_fnma(w, u, lack);
 
-    fast_vector square = t * (t * -0.5f), n = fast_nearest_power(square), s = square - n * FAST_LN2;
-    fast_vector small = lack * (1.0f / level) - n * FAST_LN2_REST - u * (u * 0.5f + t);
+    fast_vector square = t * (t * -0.5f), n = fast_nearest_power(square),
+                s = fast_fnma(n, fast_repeat(FAST_LN2), square);
+    fast_vector small = fast_fma(lack, fast_repeat(1.0f / level), n * -FAST_LN2_REST);
+    small = fast_fnma(u, fast_fma(u, fast_repeat(0.5f), t), small);
     fast_vector r = s + small;
-    small = fast_exp_curve(r) * (r * r) + small; /* e^r is now 1 + (s + small) */
+    small = fast_fma(fast_exp_curve(r), r * r, small); /* e^r is now 1 + (s + small) */
     fast_vector grown = s + small;
     if (kind == FAST_TAIL_SLOPE) {
-        fast_vector slope = w * z + (w - a * FAST_DENSITY);
-        return (fast_scaled){slope * grown + slope, n};
+        fast_vector slope = fast_fma(w, z, fast_fnma(a, fast_repeat(FAST_DENSITY), w));
+        return (fast_scaled){fast_fma(slope, grown, slope), n};
     }
-    grown = s + (z * grown + z + small);
-    return (fast_scaled){w * grown + w, n};
-}
-
-/* The normal distribution's chance of a value below x, (1 + erf(x / sqrt(2))) / 2: within 2 ulp everywhere, in the
- * lower tail and among the denormals too. */
-FAST_INLINE fast_vector fast_normal(fast_vector x)
-{
-    fast_vector tail = fast_scale(fast_normal_tail(FAST_TAIL, fast_depth(x)));
-    return fast_select(x < 0.0f, tail, 1.0f - tail);
+    grown = s + (fast_fma(z, grown, z) + small);
+    return (fast_scaled){fast_fma(w, grown, w), n};
 }
 
 /* x N(x), within 2.5 ulp everywhere: below 0 it is -|x| times the tail, above 0 that is what x lacks. */
@@ -369,7 +467,7 @@ FAST_INLINE fast_vector fast_gelu(fast_vector x)
     fast_vector a = fast_depth(x);
     fast_scaled tail = fast_normal_tail(FAST_TAIL, a);
     tail.x = tail.x * a;
-    return fast_max((fast_vector){0}, x) - fast_scale(tail);
+    return fast_subtract_scaled(fast_max((fast_vector){0}, x), tail);
 }
 
 /* Its derivative N(x) + x N'(x), which has a zero near -0.75: within 1.5e-7. */
@@ -393,12 +491,12 @@ FAST_INLINE fast_vector fast_activate(kernel_activation kind, fast_vector x)
     case KERNEL_RELU: return fast_max((fast_vector){0}, x);
     case KERNEL_LEAKY_RELU: return fast_select(x > 0.0f, x, x * FAST_LEAKY);
     case KERNEL_GELU_TANH: /* (1 + tanh(u)) / 2 is the sigmoid of 2u */
-        return x /
-               (1.0f + fast_exp(x * (x * x * (-2.0f * FAST_GELU_SLOPE * FAST_GELU_CUBE) + -2.0f * FAST_GELU_SLOPE)));
+        return x / fast_1_plus_exp(x * fast_horner(x * x, fast_repeat(-2.0f * FAST_GELU_SLOPE * FAST_GELU_CUBE),
+                                                   -2.0f * FAST_GELU_SLOPE));
     case KERNEL_GELU_ERF: return fast_gelu(x);
     case KERNEL_SIGMOID: return fast_sigmoid(x);
     case KERNEL_TANH: return fast_tanh(x);
-    case KERNEL_SWISH: return x / (1.0f + fast_exp(-x));
+    case KERNEL_SWISH: return x / fast_1_plus_exp(-x);
     }
     return x;
 }
@@ -413,16 +511,18 @@ FAST_INLINE fast_vector fast_activate_derivative(kernel_activation kind, fast_ve
     case KERNEL_LEAKY_RELU: return fast_select(v > 0.0f, one, fast_repeat(FAST_LEAKY));
     case KERNEL_GELU_TANH: { /* flat beyond 10, where the squares of large values would overflow */
         fast_vector x = fast_min(fast_repeat(10.0f), fast_max(fast_repeat(-10.0f), v)), s = x * x;
-        fast_vector half = fast_sigmoid(x * (s * (2.0f * FAST_GELU_SLOPE * FAST_GELU_CUBE) + 2.0f * FAST_GELU_SLOPE));
-        fast_vector slope = s * (6.0f * FAST_GELU_SLOPE * FAST_GELU_CUBE) + 2.0f * FAST_GELU_SLOPE;
-        return half + x * slope * (half * (1.0f - half));
+        fast_vector half = fast_sigmoid(
+            x * fast_horner(s, fast_repeat(2.0f * FAST_GELU_SLOPE * FAST_GELU_CUBE), 2.0f * FAST_GELU_SLOPE));
+        fast_vector slope =
+            fast_horner(s, fast_repeat(6.0f * FAST_GELU_SLOPE * FAST_GELU_CUBE), 2.0f * FAST_GELU_SLOPE);
+        return fast_fma(x * slope, half * (1.0f - half), half);
     }
     case KERNEL_GELU_ERF: return fast_gelu_derivative(v);
     case KERNEL_SIGMOID: return v * (1.0f - v);
-    case KERNEL_TANH: return 1.0f - v * v;
+    case KERNEL_TANH: return fast_fnma(v, v, one);
     case KERNEL_SWISH: {
         fast_vector s = fast_sigmoid(v);
-        return s + v * (s * (1.0f - s));
+        return fast_fma(v, s * (1.0f - s), s);
     }
     }
     return one;

@@ -17,7 +17,7 @@ static float row_variance(size_t columns, const float *x, float mean)
 #define STEP(LOAD, STORE, i, FIRST)                         \
     do {                                                    \
         fast_vector difference = FIRST(LOAD(x + i) - mean); \
-        sum += difference * difference;                     \
+        sum = fast_fma(difference, difference, sum);        \
     } while (0)
     FAST_EACH(columns, STEP);
 #undef STEP
@@ -28,7 +28,8 @@ static void write_row(size_t columns, const float *x, float mean, float scale, c
                       float *y)
 {
     if (shift) {
-#define STEP(LOAD, STORE, i, FIRST) STORE(y + i, (LOAD(x + i) - mean) * scale * LOAD(gain + i) + LOAD(shift + i))
+#define STEP(LOAD, STORE, i, FIRST) \
+    STORE(y + i, fast_fma((LOAD(x + i) - mean) * scale, LOAD(gain + i), LOAD(shift + i)))
         FAST_EACH(columns, STEP);
 #undef STEP
     } else {
@@ -71,8 +72,8 @@ static row_averages read_row(size_t columns, const float *x, const float *gain, 
         fast_vector d = LOAD(dy + i), normal = (LOAD(x + i) - mean) * scale; \
         fast_vector g = d * LOAD(gain + i);                                  \
         gradient += g;                                                       \
-        slope += g * normal;                                                 \
-        STORE(gain_sums + i, LOAD(gain_sums + i) + d * normal);              \
+        slope = fast_fma(g, normal, slope);                                  \
+        STORE(gain_sums + i, fast_fma(d, normal, LOAD(gain_sums + i)));      \
         STORE(shift_sums + i, LOAD(shift_sums + i) + d);                     \
     } while (0)
     FAST_EACH(columns, STEP);
@@ -80,11 +81,12 @@ static row_averages read_row(size_t columns, const float *x, const float *gain, 
     return (row_averages){fast_sum_lanes(gradient) / (float)columns, fast_sum_lanes(slope) / (float)columns};
 }
 
+/* The gradient of the input before it is multiplied by `scale`. */
 FAST_INLINE fast_vector input_gradient(fast_vector x, fast_vector gain, fast_vector dy, float mean, float scale,
                                        row_averages averages)
 {
     fast_vector normal = (x - mean) * scale;
-    return scale * (dy * gain - averages.gradient - normal * averages.slope);
+    return fast_fnma(normal, fast_repeat(averages.slope), fast_fms(dy, gain, fast_repeat(averages.gradient)));
 }
 
 static void backward_row(size_t columns, const float *x, const float *gain, float mean, float scale,
@@ -92,11 +94,11 @@ static void backward_row(size_t columns, const float *x, const float *gain, floa
 {
 #define GRADIENT(LOAD, i) input_gradient(LOAD(x + i), LOAD(gain + i), LOAD(dy + i), mean, scale, averages)
     if (accumulate) {
-#define STEP(LOAD, STORE, i, FIRST) STORE(dx + i, LOAD(dx + i) + GRADIENT(LOAD, i))
+#define STEP(LOAD, STORE, i, FIRST) STORE(dx + i, fast_fma(GRADIENT(LOAD, i), fast_repeat(scale), LOAD(dx + i)))
         FAST_EACH(columns, STEP);
 #undef STEP
     } else {
-#define STEP(LOAD, STORE, i, FIRST) STORE(dx + i, GRADIENT(LOAD, i))
+#define STEP(LOAD, STORE, i, FIRST) STORE(dx + i, GRADIENT(LOAD, i) * scale)
         FAST_EACH(columns, STEP);
 #undef STEP
     }

@@ -2,11 +2,12 @@
 
 FAST_INLINE void sgd_plain(const kernel_sgd *o, size_t count, const float *gradient, float *weight)
 {
-#define STEP(LOAD, STORE, i, FIRST)                                   \
-    do {                                                              \
-        fast_vector w = LOAD(weight + i);                             \
-        fast_vector g = o->scale * LOAD(gradient + i) + o->decay * w; \
-        STORE(weight + i, w - o->rate * g);                           \
+    const fast_vector scale = fast_repeat(o->scale), decay = fast_repeat(o->decay), rate = fast_repeat(o->rate);
+#define STEP(LOAD, STORE, i, FIRST)                                     \
+    do {                                                                \
+        fast_vector w = LOAD(weight + i);                               \
+        fast_vector g = fast_fma(scale, LOAD(gradient + i), decay * w); \
+        STORE(weight + i, fast_fnma(rate, g, w));                       \
     } while (0)
     FAST_EACH(count, STEP);
 #undef STEP
@@ -15,13 +16,15 @@ FAST_INLINE void sgd_plain(const kernel_sgd *o, size_t count, const float *gradi
 FAST_INLINE void sgd_momentum(const kernel_sgd *o, bool nesterov, size_t count, const float *gradient, float *weight,
                               float *velocity)
 {
-#define STEP(LOAD, STORE, i, FIRST)                                            \
-    do {                                                                       \
-        fast_vector w = LOAD(weight + i);                                      \
-        fast_vector g = o->scale * LOAD(gradient + i) + o->decay * w;          \
-        fast_vector v = o->momentum * LOAD(velocity + i) + g;                  \
-        STORE(velocity + i, v);                                                \
-        STORE(weight + i, w - o->rate * (nesterov ? o->momentum * v + g : v)); \
+    const fast_vector scale = fast_repeat(o->scale), decay = fast_repeat(o->decay), rate = fast_repeat(o->rate),
+                      momentum = fast_repeat(o->momentum);
+#define STEP(LOAD, STORE, i, FIRST)                                                     \
+    do {                                                                                \
+        fast_vector w = LOAD(weight + i);                                               \
+        fast_vector g = fast_fma(scale, LOAD(gradient + i), decay * w);                 \
+        fast_vector v = fast_fma(momentum, LOAD(velocity + i), g);                      \
+        STORE(velocity + i, v);                                                         \
+        STORE(weight + i, fast_fnma(rate, nesterov ? fast_fma(momentum, v, g) : v, w)); \
     } while (0)
     FAST_EACH(count, STEP);
 #undef STEP
@@ -55,7 +58,7 @@ static adam_factors factors_of(const kernel_adam *o)
 {
     return (adam_factors){.scale = o->scale,
                           .join = o->decoupled ? 0.0f : o->decay,
-                          .shrink = o->decoupled ? 1.0f - o->rate * o->decay : 1.0f,
+                          .shrink = o->decoupled ? fast_fma_float(-o->rate, o->decay, 1.0f) : 1.0f,
                           .beta1 = o->beta1,
                           .rest1 = 1.0f - o->beta1,
                           .beta2 = o->beta2,
@@ -67,15 +70,18 @@ static adam_factors factors_of(const kernel_adam *o)
 
 static void adam_block(adam_factors f, size_t count, const float *gradient, float *weight, float *first, float *second)
 {
-#define STEP(LOAD, STORE, i, FIRST)                                                              \
-    do {                                                                                         \
-        fast_vector w = LOAD(weight + i);                                                        \
-        fast_vector g = f.scale * LOAD(gradient + i) + f.join * w;                               \
-        fast_vector m = f.beta1 * LOAD(first + i) + f.rest1 * g;                                 \
-        fast_vector v = f.beta2 * LOAD(second + i) + f.rest2 * g * g;                            \
-        STORE(first + i, m);                                                                     \
-        STORE(second + i, v);                                                                    \
-        STORE(weight + i, w * f.shrink - f.rate * m / (fast_sqrt(v) * f.deviation + f.epsilon)); \
+    const fast_vector scale = fast_repeat(f.scale), beta1 = fast_repeat(f.beta1), beta2 = fast_repeat(f.beta2),
+                      shrink = fast_repeat(f.shrink), deviation = fast_repeat(f.deviation),
+                      epsilon = fast_repeat(f.epsilon);
+#define STEP(LOAD, STORE, i, FIRST)                                                                      \
+    do {                                                                                                 \
+        fast_vector w = LOAD(weight + i);                                                                \
+        fast_vector g = fast_fma(scale, LOAD(gradient + i), f.join * w);                                 \
+        fast_vector m = fast_fma(beta1, LOAD(first + i), f.rest1 * g);                                   \
+        fast_vector v = fast_fma(beta2, LOAD(second + i), f.rest2 * g * g);                              \
+        STORE(first + i, m);                                                                             \
+        STORE(second + i, v);                                                                            \
+        STORE(weight + i, fast_fms(w, shrink, f.rate * m / fast_fma(fast_sqrt(v), deviation, epsilon))); \
     } while (0)
     FAST_EACH(count, STEP);
 #undef STEP

@@ -117,7 +117,7 @@ static inline void back_by_1(size_t columns, size_t outputs, const float *dy, fl
 {
     for (size_t kx = columns; kx-- > 0;) {
         float *to = dx + kx;
-#define STEP(LOAD, STORE, i, FIRST) STORE(to + i, LOAD(to + i) + LOAD(dy + i) * factor)
+#define STEP(LOAD, STORE, i, FIRST) STORE(to + i, fast_fma(LOAD(dy + i), fast_repeat(factor), LOAD(to + i)))
         FAST_EACH(outputs, STEP);
 #undef STEP
     }
@@ -137,14 +137,21 @@ FAST_INLINE void back_by_2(size_t columns, size_t outputs, const float *dy, floa
         EACH_VECTOR(outputs, STEP);
 #undef STEP
     for (size_t i = 0; columns == 1 && i < outputs; i++)
-        dx[2 * i] += dy[i] * factor;
+        dx[2 * i] = fast_fma_float(dy[i], factor, dx[2 * i]);
 }
 
 static inline void back_by_more(size_t columns, size_t stride, size_t outputs, const float *dy, float factor, float *dx)
 {
-    for (size_t i = 0; i < outputs; i++)
-        for (size_t kx = 0; kx < columns; kx++)
-            dx[i * stride + kx] += dy[i] * factor;
+    /* Whole groups of taps add the rounded product, the taps behind them use multiply-adds. */
+    enum { GROUP = FAST_LANES / 2 };
+    size_t whole = columns / GROUP * GROUP;
+    for (size_t i = 0; i < outputs; i++) {
+        float *to = dx + i * stride, value = dy[i] * factor;
+        for (size_t kx = 0; kx < whole; kx++)
+            to[kx] += value;
+        for (size_t kx = whole; kx < columns; kx++)
+            to[kx] = fast_fma_float(dy[i], factor, to[kx]);
+    }
 }
 
 FAST_ALONE void average_back_strip(const strip *s, cut high, const float *dy, float *dx)

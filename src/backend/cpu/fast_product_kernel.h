@@ -113,6 +113,7 @@ FAST_INLINE void tile_multiply(tile_form form, const tile_operands *of, tile_sum
             for (size_t i = 0; i < 3; i++)
                 for (size_t v = 0; of->soon[i] && v < form.vectors; v++)
                     __builtin_prefetch(of->soon[i] + soon_row * of->c_row + v * FAST_LANES, 1);
+#pragma GCC unroll 1 /* the body fills the registers; more of it would only fill the instruction cache */
         for (size_t p = 0; p < steps; p++) {
             fast_vector row[TILE_VECTORS];
             UNROLLED (v, form.vectors)
@@ -120,7 +121,7 @@ FAST_INLINE void tile_multiply(tile_form form, const tile_operands *of, tile_sum
             UNROLLED (i, form.rows) {
                 fast_vector spread = fast_repeat(a[i * a_row]);
                 UNROLLED (v, form.vectors)
-                    sums[i][v] += spread * row[v];
+                    sums[i][v] = fast_fma(spread, row[v], sums[i][v]);
             }
             UNROLLED (v, form.vectors)
                 __builtin_prefetch(ahead_b + v * FAST_LANES);

@@ -9,12 +9,12 @@ static void softmax_row(size_t columns, const float *x, float *y)
 static void softmax_backward_row(size_t columns, const float *y, const float *dy, float *dx, bool accumulate)
 {
     fast_vector sums = {0};
-#define STEP(LOAD, STORE, i, FIRST) sums += LOAD(y + i) * LOAD(dy + i)
+#define STEP(LOAD, STORE, i, FIRST) sums = fast_fma(LOAD(y + i), LOAD(dy + i), sums)
     FAST_EACH(columns, STEP);
 #undef STEP
     float sum = fast_sum_lanes(sums);
     if (accumulate) {
-#define STEP(LOAD, STORE, i, FIRST) STORE(dx + i, LOAD(dx + i) + LOAD(y + i) * (LOAD(dy + i) - sum))
+#define STEP(LOAD, STORE, i, FIRST) STORE(dx + i, fast_fma(LOAD(y + i), LOAD(dy + i) - sum, LOAD(dx + i)))
         FAST_EACH(columns, STEP);
 #undef STEP
     } else {

@@ -72,9 +72,9 @@ static double squares(size_t count, const float *x)
     size_t i = 0;
     for (; i + SUMS <= count; i += SUMS)
         for (size_t k = 0; k < SUMS; k++)
-            sums[k] += (double)x[i + k] * (double)x[i + k];
+            sums[k] = fast_fma_double((double)x[i + k], (double)x[i + k], sums[k]);
     for (size_t k = 0; i < count; i++, k++)
-        sums[k] += (double)x[i] * (double)x[i];
+        sums[k] = fast_fma_double((double)x[i], (double)x[i], sums[k]);
     double sum = 0;
     for (size_t k = 0; k < SUMS; k++)
         sum += sums[k];
