@@ -258,9 +258,9 @@ static int compare_blocks(const char *wanted, const char *name)
     }
     kernel_run run = {1, aligned_alloc(64, FAST_SCRATCH_BYTES)};
     float *pool = filled(POOL, 1);
-    printf("%s: percent above the time in the best blocks; + where a row-wise A is turned\n%-40s", name, "");
+    printf("%s: percent above the time in the best blocks; + where a row-wise A is packed\n%-40s", name, "");
     for (int i = 0; i < CANDIDATES; i++)
-        printf(" %3zux%zu%c", candidates[i].rows, candidates[i].columns, candidates[i].turn_a ? '+' : ' ');
+        printf(" %3zux%zu%c", candidates[i].rows, candidates[i].columns, candidates[i].pack_a ? '+' : ' ');
     printf("   table\n");
     for (size_t i = 0; i < SHAPES; i++) {
         double seconds[CANDIDATES + 1], best = 0;
@@ -274,7 +274,7 @@ static int compare_blocks(const char *wanted, const char *name)
         printf("%-13s %-10s %4zu %4zu %4zu", shapes[i].name, kind_names[shapes[i].kind], p.m, p.n, p.k);
         for (int who = 0; who <= CANDIDATES; who++)
             printf("%s %7.1f ", who == CANDIDATES ? " " : "", 100 * (seconds[who] / best - 1));
-        printf("%zux%zu%s, %.1f GFLOP/s\n", chosen.rows, chosen.columns, chosen.turn_a ? "+" : "",
+        printf("%zux%zu%s, %.1f GFLOP/s\n", chosen.rows, chosen.columns, chosen.pack_a ? "+" : "",
                2e-9 * (double)p.m * (double)p.n * (double)p.k / seconds[CANDIDATES]);
     }
     free(run.scratch);

@@ -24,8 +24,8 @@ static void blocks_are_whole_tiles_and_fit(void **state)
     for (size_t i = 0; i < sizeof isas / sizeof *isas; i++)
         for (size_t n = 0; n < 15; n++)
             for (size_t k = 0; k < 15; k++)
-                for (unsigned turned = 0; turned < 4; turned++) {
-                    kernel_product p = {.transpose_a = turned & 1, .transpose_b = turned & 2, .m = 100};
+                for (unsigned transposed = 0; transposed < 4; transposed++) {
+                    kernel_product p = {.transpose_a = transposed & 1, .transpose_b = transposed & 2, .m = 100};
                     p.n = p.ldc = sizes[n];
                     p.k = sizes[k];
                     p.lda = p.transpose_a ? p.m : p.k;
@@ -35,7 +35,7 @@ static void blocks_are_whole_tiles_and_fit(void **state)
                     assert_true(blocks.columns > 0 && blocks.columns % 48 == 0);
                     assert_true(product_blocks_fit(&blocks));
                     assert_true(blocks.rows == again.rows && blocks.columns == again.columns);
-                    assert_true(blocks.turn_a == again.turn_a);
+                    assert_true(blocks.pack_a == again.pack_a);
                 }
 }
 

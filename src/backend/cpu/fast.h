@@ -31,6 +31,26 @@ static inline float *fast_scratch(const kernel_run *run, int thread)
     return (float *)((char *)run->scratch + (size_t)thread * FAST_SCRATCH_BYTES);
 }
 
+static inline size_t smaller(size_t x, size_t y)
+{
+    return x < y ? x : y;
+}
+
+static inline size_t larger(size_t x, size_t y)
+{
+    return x > y ? x : y;
+}
+
+static inline size_t divide_up(size_t x, size_t y)
+{
+    return (x + y - 1) / y;
+}
+
+static inline size_t round_up(size_t x, size_t unit)
+{
+    return divide_up(x, unit) * unit;
+}
+
 #define X(name) __typeof__(*((kernel_table *)0)->name) FAST(name);
 KERNEL_LIST(X)
 #undef X

@@ -1,6 +1,6 @@
 /* Attention, forward. A work item is a group of query panels of one head. The keys come in blocks, copied once for the
- * whole group; for every panel the largest score so far, the sum of exponentials and the weighted sum of V are kept and
- * brought to the new largest score when more keys raise it. */
+ * whole group. Every panel keeps the largest score so far, the sum of exponentials and the weighted sum of V; when more
+ * keys raise the largest score, the two sums are scaled to it. */
 #include <omp.h>
 
 #include "backend/cpu/fast_attention.h"
@@ -70,8 +70,8 @@ static void panel_scale(const head_view *h, const query_panel *panel, const floa
     }
 }
 
-/* Turns scores into weights, exp(scale * (score - largest)), and makes what was summed fit them. */
-FAST_ALONE void panel_weigh(const head_view *h, const query_panel *panel, const pairing *of, float *scores)
+/* Turns scores into weights, exp(scale * (score - largest)), and scales what was summed before to the new largest. */
+FAST_NOINLINE void panel_weigh(const head_view *h, const query_panel *panel, const pairing *of, float *scores)
 {
     const float scale = h->scale * LOG2_E;
     float factors[QUERIES];
@@ -101,8 +101,8 @@ FAST_ALONE void panel_weigh(const head_view *h, const query_panel *panel, const 
         panel_scale(h, panel, factors);
 }
 
-/* The logarithm: a guess from the bits of x, within 0.06, and two of Halley's steps, each of which leaves a twelfth of
- * the error's third power. */
+/* The logarithm: a guess from the bits of x, within 0.06, and two steps of Halley's method, each of which leaves a twelfth
+ * of the third power of the error. */
 static fast_vector log_of(fast_vector x)
 {
     fast_vector y = __builtin_convertvector((fast_integers)x - 0x3f800000, fast_vector) * (0x1p-23f / LOG2_E);
@@ -127,14 +127,15 @@ static void panel_finish(const head_view *h, const query_panel *panel)
 
 /* One panel and the keys of a block. */
 static void panel_attend(const head_view *h, const query_panel *panel, size_t first_key, size_t keys,
-                         const forward_memory *memory, tile_ahead *next)
+                         const forward_memory *memory, prefetch_list *prefetch)
 {
     for (size_t at = 0; at < keys; at += MOST_KEYS) {
         pairing of = {h->of->causal, first_key + at, smaller(keys - at, MOST_KEYS), panel->first, panel->count};
         product_rows out = {panel->out, h->of->out_row, h->of->size, of.key ? QUERIES : 0};
-        multiply_scores(&of, h->of->size, memory->keys + at * h->padded, panel->queries, memory->scores, QUERIES, next);
+        multiply_scores(&of, h->of->size, memory->keys + at * h->padded, panel->queries, memory->scores, QUERIES,
+                        prefetch);
         panel_weigh(h, panel, &of, memory->scores);
-        sum_over_keys(&of, memory->scores, QUERIES, memory->values + at * h->padded, &out, next);
+        sum_over_keys(&of, memory->scores, QUERIES, memory->values + at * h->padded, &out, prefetch);
     }
 }
 
@@ -147,22 +148,22 @@ typedef struct query_group {
 } query_group;
 
 typedef struct rows_needed {
-    tile_ahead q, k, v, out;
+    prefetch_list q, k, v, out;
 } rows_needed;
 
-/* The rows of the panel at `query`, and `keys` keys from `key` on. */
-static tile_ahead panel_ahead(const head_view *h, size_t query, size_t key, size_t keys, rows_needed *rows)
+/* The list that prefetches the rows of the panel at `query`, and `keys` keys from `key` on. */
+static prefetch_list panel_to_prefetch(const head_view *h, size_t query, size_t key, size_t keys, rows_needed *rows)
 {
     size_t row = h->of->row, out_row = h->of->out_row, size = h->of->size;
     size_t count = smaller(h->of->steps - query, QUERIES);
-    rows->out = rows_ahead(h->out + query * out_row, out_row, count, size, NULL);
-    rows->v = rows_ahead(h->v + key * row, row, keys, size, &rows->out);
-    rows->k = rows_ahead(h->k + key * row, row, keys, size, &rows->v);
-    rows->q = rows_ahead(h->q + query * row, row, count, size, &rows->k);
+    rows->out = rows_to_prefetch(h->out + query * out_row, out_row, count, size, NULL);
+    rows->v = rows_to_prefetch(h->v + key * row, row, keys, size, &rows->out);
+    rows->k = rows_to_prefetch(h->k + key * row, row, keys, size, &rows->v);
+    rows->q = rows_to_prefetch(h->q + query * row, row, count, size, &rows->k);
     return rows->q;
 }
 
-/* `then` is what this thread will probably get next, or NULL: its first rows are asked for. */
+/* `then` is what this thread will probably compute next, or NULL: its first rows are prefetched. */
 static void group_attend(const query_group *group, const query_group *then, float *scratch)
 {
     const head_view *h = &group->head;
@@ -183,13 +184,13 @@ static void group_attend(const query_group *group, const query_group *then, floa
             ready = keys;
             bool last = key + keys == (a->causal ? end : a->steps);
             rows_needed rows;
-            tile_ahead next = {0};
+            prefetch_list prefetch = {0};
             if (i + 1 < panels)
-                next = panel_ahead(h, end, key + keys, keys_seen(&of, end + QUERIES) - keys, &rows);
+                prefetch = panel_to_prefetch(h, end, key + keys, keys_seen(&of, end + QUERIES) - keys, &rows);
             else if (last && then)
-                next = panel_ahead(&then->head, then->first, 0,
-                                   smaller(a->steps, a->causal ? then->first + QUERIES : block), &rows);
-            panel_attend(h, &panel, key, keys, &memory, &next);
+                prefetch = panel_to_prefetch(&then->head, then->first, 0,
+                                             smaller(a->steps, a->causal ? then->first + QUERIES : block), &rows);
+            panel_attend(h, &panel, key, keys, &memory, &prefetch);
             if (last)
                 panel_finish(h, &panel);
         }
@@ -211,8 +212,8 @@ void FAST(attention)(const kernel_run *run, const kernel_attention *a)
     if (a->size == 0)
         return;
     size_t heads = a->batch * a->heads, threads = (size_t)run->threads;
-    /* Many panels in a group, so that copying the keys pays, unless there would be too few groups to share out. What a
-     * panel gets does not depend on its group. */
+    /* Many panels in a group, so that copying the keys pays; but few where there would not be work for all threads. The
+     * results of a panel do not depend on its group. */
     size_t queries = queries_in_strips(heads < 4 * threads ? 2 : MOST_PANELS, round_up(a->size, FAST_LANES));
     size_t items = (a->steps + queries - 1) / queries * heads;
     /* Later groups see more keys: they go first. */

@@ -1,28 +1,26 @@
-/* What the two directions of fast attention share.
+/* What forward and backward of the fast attention share.
  *
- * Scores are made with keys as rows and queries as columns, for one panel of queries and some keys at a time:
+ * Scores are computed for one panel of queries and some keys at a time, with keys as rows and queries as columns:
  *
  *              queries: a vector lane each
- *     key 0    s s s s ...        the softmax goes down the columns, without sums across lanes, and a row of 8 queries
- *     key 1    s s s s ...        is in the order in which a tile reads its A operand: P V needs no packing of P
+ *     key 0    s s s s ...        The softmax goes down the columns, without sums across lanes. A row of queries is in
+ *     key 1    s s s s ...        the order in which a tile reads its A operand: P V needs no packing of P.
  *
- * The rows of K and V are copied once, one behind the other: thus they are the A operand of the scores and the B operand
- * of P V. Only queries need to be turned, a strip at a time. Where attention is causal, a tile goes no further than its
- * last query sees, and scores outside of that are neither made nor read. */
+ * The rows of K and V are copied once, one behind the other. As they are, they serve as the A operand of the scores and as
+ * the B operand of P V. Only queries need to be transposed, a strip at a time. Where attention is causal, a tile goes no
+ * further than its last query sees, and scores beyond that are neither computed nor read. */
 #ifndef REMAT_BACKEND_CPU_FAST_ATTENTION_H
 #define REMAT_BACKEND_CPU_FAST_ATTENTION_H
 
 #include "backend/cpu/fast_product_kernel.h"
 
-/* Queries whose scores a tile makes. */
+/* The queries of a tile of scores. */
 #define STRIP_VECTORS (FAST_LANES == 16 ? 2 : 3)
 #define STRIP         (STRIP_VECTORS * FAST_LANES)
 
-/* So many values of K or V make a block, and so many of Q a panel or group of panels, at most. Wider heads go to the
- * reference. */
-#define MOST_VALUES 32768
-#define MOST_SIZE   1024
-#define MOST_KEYS   256 /* whose scores are held */
+#define MOST_VALUES 32768 /* of K or V in a block, and of Q in a panel or a group of panels */
+#define MOST_SIZE   1024  /* of a head; wider heads go to the reference */
+#define MOST_KEYS   256   /* whose scores are held at a time */
 
 /* One sequence and head. */
 typedef struct head_view {
@@ -57,7 +55,7 @@ FAST_INLINE size_t keys_in_block(size_t padded)
     return MOST_VALUES / padded / FAST_LANES * FAST_LANES;
 }
 
-/* Queries of the largest panel or group with at most so many strips. */
+/* The queries of the largest panel or group that has at most so many strips. */
 FAST_INLINE size_t queries_in_strips(size_t most, size_t padded)
 {
     return smaller(most, MOST_VALUES / padded / STRIP) * STRIP;
@@ -81,14 +79,14 @@ FAST_INLINE size_t keys_seen(const pairing *of, size_t end)
     return end <= of->key ? 0 : smaller(of->keys, end - of->key);
 }
 
-/* How many of the queries come too early to see key `i`. */
+/* How many of the queries, from the first on, do not see key `i`. */
 FAST_INLINE size_t queries_blind(const pairing *of, size_t i)
 {
     size_t key = of->key + i;
     return of->causal && key > of->query ? smaller(of->queries, key - of->query) : 0;
 }
 
-/* All bits in the lanes whose query may look at the key; queries count from `query` on. */
+/* All bits in the lanes whose query sees the key; `query` is that of the first lane. */
 FAST_INLINE fast_integers sees(size_t key, size_t query)
 {
     fast_integers lane;
@@ -99,7 +97,7 @@ FAST_INLINE fast_integers sees(size_t key, size_t query)
 
 /* ---- packing ---- */
 
-/* `count` rows of a head one behind the other, filled up with 0 to whole vectors. */
+/* Copies `count` rows of a head one behind the other, each filled up with 0 to whole vectors. */
 static inline void gather_rows(const float *rows, size_t row, size_t count, size_t size, float *to)
 {
     size_t whole = size / FAST_LANES * FAST_LANES;
@@ -113,7 +111,7 @@ static inline void gather_rows(const float *rows, size_t row, size_t count, size
     }
 }
 
-/* Of the block of keys at `key`, those from `first` to before `end`. */
+/* Copies the keys first .. end - 1 of the block that begins at `key`. */
 static inline void gather_keys(const head_view *h, size_t key, size_t first, size_t end, float *keys, float *values)
 {
     size_t from = (key + first) * h->of->row, to = first * h->padded;
@@ -121,7 +119,7 @@ static inline void gather_keys(const head_view *h, size_t key, size_t first, siz
     gather_rows(h->v + from, h->of->row, end - first, h->of->size, values + to);
 }
 
-/* `count` <= STRIP rows as one panel with the size as the depth; missing queries are 0. */
+/* Packs `count` <= STRIP rows as one panel with the size as the depth; missing queries are 0. */
 static inline void pack_strip(const float *rows, size_t row, size_t count, size_t size, float *to)
 {
     for (size_t at = 0; at < STRIP; at += FAST_LANES) {
@@ -142,18 +140,19 @@ static inline void pack_strip(const float *rows, size_t row, size_t count, size_
 
 /* ---- products ---- */
 
-/* `count` rows that will be needed soon, and then others. */
-#define AHEAD_PACE 4
-FAST_INLINE tile_ahead rows_ahead(const float *rows, size_t row, size_t count, size_t size, const tile_ahead *then)
+/* The list that prefetches `count` rows, and then what `then` says. */
+#define PREFETCH_LINES 4
+FAST_INLINE prefetch_list rows_to_prefetch(const float *rows, size_t row, size_t count, size_t size,
+                                           const prefetch_list *then)
 {
     if (count == 0)
-        return then ? *then : (tile_ahead){0};
-    return (tile_ahead){rows, row, count, (size + LINE_VALUES - 1) / LINE_VALUES, 0, AHEAD_PACE, then};
+        return then ? *then : (prefetch_list){0};
+    return (prefetch_list){rows, row, count, (size + LINE_VALUES - 1) / LINE_VALUES, 0, PREFETCH_LINES, then};
 }
 
-/* scores[key][query] = K Q' for a strip of queries. Rows are made in whole tiles. */
+/* scores[key][query] = K Q' for a strip of queries. Keys are computed in whole tiles. */
 static inline void multiply_scores(const pairing *of, size_t size, const float *keys, const float *queries,
-                                   float *scores, size_t scores_row, tile_ahead *next)
+                                   float *scores, size_t scores_row, prefetch_list *prefetch)
 {
     size_t padded = round_up(size, FAST_LANES);
     for (size_t key = 0; key < of->keys; key += TILE_ROWS) {
@@ -167,16 +166,16 @@ static inline void multiply_scores(const pairing *of, size_t size, const float *
                                   .a_step = 1,
                                   .b = queries + column,
                                   .b_step = STRIP,
-                                  .next = next};
+                                  .prefetch = prefetch};
         tile_make(TILE_ROWS, STRIP - column, &operands, false, NULL, scores + key * scores_row + column, scores_row);
     }
 }
 
-/* Where a product goes. */
+/* Where a product is written. */
 typedef struct product_rows {
     float *first;
     size_t row, size;
-    size_t old; /* so many are added to, the rest is written for the first time */
+    size_t old; /* so many rows are added to, the others are written for the first time */
 } product_rows;
 
 /* A tile of rows from `row` on, one panel of columns after the other. */
@@ -194,7 +193,7 @@ FAST_INLINE void multiply_rows(tile_operands *operands, size_t row, size_t rows,
 
 /* For every query, the sum of scores * values over the keys. */
 static inline void sum_over_keys(const pairing *of, const float *scores, size_t scores_row, const float *values,
-                                 const product_rows *to, tile_ahead *next)
+                                 const product_rows *to, prefetch_list *prefetch)
 {
     size_t padded = round_up(to->size, FAST_LANES);
     for (size_t i = 0; i < of->queries; i += TILE_ROWS) {
@@ -205,14 +204,14 @@ static inline void sum_over_keys(const pairing *of, const float *scores, size_t 
                                   .a_step = scores_row,
                                   .b = values,
                                   .b_step = padded,
-                                  .next = next};
+                                  .prefetch = prefetch};
         multiply_rows(&operands, i, of->queries, to);
     }
 }
 
 /* For every key, the sum of scores * values over the queries. */
 static inline void sum_over_queries(const pairing *of, const float *scores, size_t scores_row, const float *values,
-                                    const product_rows *to, tile_ahead *next)
+                                    const product_rows *to, prefetch_list *prefetch)
 {
     size_t padded = round_up(to->size, FAST_LANES);
     for (size_t i = 0; i < of->keys; i += TILE_ROWS) {
@@ -223,7 +222,7 @@ static inline void sum_over_queries(const pairing *of, const float *scores, size
                                   .a_step = 1,
                                   .b = values + blind * padded,
                                   .b_step = padded,
-                                  .next = next};
+                                  .prefetch = prefetch};
         multiply_rows(&operands, i, of->keys, to);
     }
 }

@@ -1,13 +1,13 @@
 /* Attention, backward. A work item is one head: its dk and dv are sums over all queries, taken in order. The weights are
- * made again from the scores and `sums`. With P the weights, D the dot product of a row of dout with its row of out:
+ * recomputed from the scores and `sums`. With P the weights, D the dot product of a row of dout with its row of out:
  *     dV += P' dO     dS = scale * P * (dO V' - D)     dQ += dS K     dK += dS' Q
- * All of P, dP and dS stand as [key][query], like the scores of the forward. */
+ * P, dP and dS are stored as [key][query], like the scores of the forward. */
 #include <omp.h>
 
 #include "backend/cpu/fast_attention.h"
 #include "backend/cpu/reference.h"
 
-/* A panel is large, so that sums over its queries pay for reading and writing dk and dv. */
+/* Panels are large: for each of them, dk and dv are read and written once. */
 #define MOST_STRIPS  2
 #define MOST_QUERIES (MOST_STRIPS * STRIP)
 
@@ -66,7 +66,7 @@ static void panel_pack(const head_view *h, size_t query, size_t queries, const b
 }
 
 /* Scores become weights, and gradients of weights become gradients of scores. */
-FAST_ALONE void differentiate(const head_view *h, const pairing *of, const backward_memory *memory)
+FAST_NOINLINE void differentiate(const head_view *h, const pairing *of, const backward_memory *memory)
 {
     const float scale = h->scale * LOG2_E;
     for (size_t at = 0; at < of->queries; at += FAST_LANES) {
@@ -86,9 +86,9 @@ FAST_ALONE void differentiate(const head_view *h, const pairing *of, const backw
     }
 }
 
-/* What a panel and the keys of a block give to dq, dk and dv. The first `old` of the keys have met queries before. */
+/* What a panel and the keys of a block add to dq, dk and dv. The first `old` keys have sums in dk and dv already. */
 static void panel_backward(const head_view *h, size_t query, size_t queries, size_t first_key, size_t keys, size_t old,
-                           const backward_memory *memory, tile_ahead *next)
+                           const backward_memory *memory, prefetch_list *prefetch)
 {
     size_t row = h->of->row, size = h->of->size;
     for (size_t at = 0; at < keys; at += MOST_KEYS) {
@@ -96,43 +96,45 @@ static void panel_backward(const head_view *h, size_t query, size_t queries, siz
         const float *k = memory->keys + at * h->padded, *v = memory->values + at * h->padded;
         for (size_t i = 0; i < queries; i += STRIP) {
             pairing strip = {of.causal, of.key, of.keys, query + i, STRIP};
-            multiply_scores(&strip, size, k, memory->queries + i * h->padded, memory->weights + i, MOST_QUERIES, next);
-            multiply_scores(&strip, size, v, memory->douts + i * h->padded, memory->dscores + i, MOST_QUERIES, next);
+            multiply_scores(&strip, size, k, memory->queries + i * h->padded, memory->weights + i, MOST_QUERIES,
+                            prefetch);
+            multiply_scores(&strip, size, v, memory->douts + i * h->padded, memory->dscores + i, MOST_QUERIES,
+                            prefetch);
         }
         differentiate(h, &of, memory);
         size_t old_here = old - smaller(old, at);
         product_rows dq = {h->dq + query * row, row, size, of.key ? queries : 0};
         product_rows dk = {h->dk + of.key * row, row, size, old_here};
         product_rows dv = {h->dv + of.key * row, row, size, old_here};
-        sum_over_keys(&of, memory->dscores, MOST_QUERIES, k, &dq, next);
-        sum_over_queries(&of, memory->weights, MOST_QUERIES, memory->dout_rows, &dv, next);
-        sum_over_queries(&of, memory->dscores, MOST_QUERIES, memory->query_rows, &dk, next);
+        sum_over_keys(&of, memory->dscores, MOST_QUERIES, k, &dq, prefetch);
+        sum_over_queries(&of, memory->weights, MOST_QUERIES, memory->dout_rows, &dv, prefetch);
+        sum_over_queries(&of, memory->dscores, MOST_QUERIES, memory->query_rows, &dk, prefetch);
     }
 }
 
 /* ---- a head ---- */
 
 typedef struct rows_needed {
-    tile_ahead q, dout, out, k, v, dq, dk, dv;
+    prefetch_list q, dout, out, k, v, dq, dk, dv;
 } rows_needed;
 
-/* The rows of the panel at `query`, and `keys` keys from `key` on. */
-static tile_ahead panel_ahead(const head_view *h, size_t query, size_t queries, size_t key, size_t keys,
-                              rows_needed *rows)
+/* The list that prefetches the rows of the panel at `query`, and `keys` keys from `key` on. */
+static prefetch_list panel_to_prefetch(const head_view *h, size_t query, size_t queries, size_t key, size_t keys,
+                                       rows_needed *rows)
 {
     size_t row = h->of->row, out_row = h->of->out_row, size = h->of->size;
-    rows->dk = rows_ahead(h->dk + key * row, row, keys, size, NULL);
-    rows->dv = rows_ahead(h->dv + key * row, row, keys, size, &rows->dk);
-    rows->dq = rows_ahead(h->dq + query * row, row, queries, size, &rows->dv);
-    rows->v = rows_ahead(h->v + key * row, row, keys, size, &rows->dq);
-    rows->k = rows_ahead(h->k + key * row, row, keys, size, &rows->v);
-    rows->out = rows_ahead(h->out + query * out_row, out_row, queries, size, &rows->k);
-    rows->dout = rows_ahead(h->dout + query * out_row, out_row, queries, size, &rows->out);
-    rows->q = rows_ahead(h->q + query * row, row, queries, size, &rows->dout);
+    rows->dk = rows_to_prefetch(h->dk + key * row, row, keys, size, NULL);
+    rows->dv = rows_to_prefetch(h->dv + key * row, row, keys, size, &rows->dk);
+    rows->dq = rows_to_prefetch(h->dq + query * row, row, queries, size, &rows->dv);
+    rows->v = rows_to_prefetch(h->v + key * row, row, keys, size, &rows->dq);
+    rows->k = rows_to_prefetch(h->k + key * row, row, keys, size, &rows->v);
+    rows->out = rows_to_prefetch(h->out + query * out_row, out_row, queries, size, &rows->k);
+    rows->dout = rows_to_prefetch(h->dout + query * out_row, out_row, queries, size, &rows->out);
+    rows->q = rows_to_prefetch(h->q + query * row, row, queries, size, &rows->dout);
     return rows->q;
 }
 
-/* `then` is what this thread will probably get next, or NULL: its first rows are asked for. */
+/* `then` is what this thread will probably compute next, or NULL: its first rows are prefetched. */
 static void head_backward(const head_view *h, const head_view *then, float *scratch)
 {
     const kernel_attention *a = h->of;
@@ -149,14 +151,14 @@ static void head_backward(const head_view *h, const head_view *then, float *scra
             gather_keys(h, key, ready, keys, memory.keys, memory.values);
             panel_pack(h, query, queries, &memory);
             rows_needed rows;
-            tile_ahead next = {0};
+            prefetch_list prefetch = {0};
             if (end < a->steps)
-                next = panel_ahead(h, end, smaller(a->steps - end, panel), key + keys,
-                                   keys_seen(&of, end + panel) - keys, &rows);
+                prefetch = panel_to_prefetch(h, end, smaller(a->steps - end, panel), key + keys,
+                                             keys_seen(&of, end + panel) - keys, &rows);
             else if (then && key + keys == a->steps)
-                next = panel_ahead(then, 0, smaller(a->steps, panel), 0, smaller(a->steps, a->causal ? panel : block),
-                                   &rows);
-            panel_backward(h, query, queries, key, keys, ready, &memory, &next);
+                prefetch = panel_to_prefetch(then, 0, smaller(a->steps, panel), 0,
+                                             smaller(a->steps, a->causal ? panel : block), &rows);
+            panel_backward(h, query, queries, key, keys, ready, &memory, &prefetch);
             ready = keys;
         }
     }

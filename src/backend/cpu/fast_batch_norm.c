@@ -1,6 +1,6 @@
-/* Batch normalisation: channels spread over threads, each in blocks of values in a fixed order. A block is small enough
- * to be read twice from the nearest cache: its mean first, then the squares around it, which loses no digits. Blocks
- * are put together in double.
+/* Batch normalisation: channels are spread over threads, and each is computed in blocks of values in a fixed order. A block
+ * is small enough to be read twice from the nearest cache: first for its mean, then for the squares around the mean,
+ * which loses no digits. The statistics of blocks are joined in double.
  *
  * Where the area is shorter than a vector, as it is behind a dense layer, panels of channels are spread instead. */
 #include "backend/cpu/fast_batch_panel.h"

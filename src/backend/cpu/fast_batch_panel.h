@@ -1,14 +1,14 @@
-/* Batch normalisation where few values of a channel lie side by side, one only behind a dense layer. An image is then a
- * row of columns, `area` for each channel, and vectors run along the row, through many channels. A panel is a number of
- * columns, whole channels, of all images: one task. Every column has sums of its own, in double and down the images in
- * order; those of a channel are added in order too. */
+/* Batch normalisation where few values of a channel lie side by side; behind a dense layer it is one. An image is then a
+ * row with `area` columns for each channel, and vectors run along the row, through many channels. A panel is some columns
+ * of all images, whole channels, and one task. Every column has a sum of its own, in double and in the order of the
+ * images; the sums of the columns of a channel are added in order too. */
 #ifndef REMAT_BACKEND_CPU_FAST_BATCH_PANEL_H
 #define REMAT_BACKEND_CPU_FAST_BATCH_PANEL_H
 
 #include "backend/cpu/fast_math.h"
 
 #define PANEL      256 /* columns at most */
-#define PANEL_ROWS 64  /* what one task takes, where nothing is summed */
+#define PANEL_ROWS 64  /* images of one task, where nothing is summed */
 
 /* Channels first .. first + channels - 1 of `batch` rows, which are `distance` values apart. */
 typedef struct panel {
@@ -34,13 +34,13 @@ static inline double panel_channel_sum(const panel *p, size_t channel, const dou
     return sum;
 }
 
-/* Sums of all columns. The compilers make vectors of these loops. */
+/* Sums of all columns. The compilers vectorize these loops. */
 
 static inline void panel_sums(const panel *p, const float *x, double *restrict sums)
 {
     size_t b = 0, d = p->distance;
     memset(sums, 0, p->columns * sizeof *sums);
-    for (; b + 4 <= p->batch; b += 4, x += 4 * d) /* four at a time: the sums are loaded and stored less */
+    for (; b + 4 <= p->batch; b += 4, x += 4 * d) /* four at a time: the sums are loaded and stored less often */
         for (size_t i = 0; i < p->columns; i++)
             sums[i] = (((sums[i] + x[i]) + x[d + i]) + x[2 * d + i]) + x[3 * d + i];
     for (; b < p->batch; b++, x += d)

@@ -1,4 +1,4 @@
-/* Convolution and its gradient to the input: one or several products over flat images. */
+/* Convolution and its gradient of the input: one or several matrix products over flat images. */
 #include "backend/cpu/fast_convolve_flat.h"
 #include "backend/cpu/fast_math.h"
 #include "backend/cpu/reference.h"
@@ -6,57 +6,50 @@
 
 #include <omp.h>
 
-/* Outputs of a piece, about, for vectors of places and of channels: what it works on stays in the nearer caches. */
+/* About how many outputs a piece has, for vectors of places and for vectors of channels: its data stay in the near
+ * caches. */
 #define PLACES_LENGTH   2048
 #define CHANNELS_LENGTH 512
 
 /* ---- vectors of places ---- */
 
-/* What the rows of outputs of a piece are made from. */
+/* What the rows of outputs of a piece are computed from. */
 typedef struct place_factors {
-    const float *weight; /* of all rows for each tap in turn */
+    const float *weight; /* for each tap those of all rows */
     const float *bias;   /* of each row, or NULL */
     size_t count;        /* of taps, each with its offset in the planes */
     const int32_t *offsets;
     const float *planes;
-    const int32_t *places; /* where vectors of outputs are wanted */
+    const int32_t *places; /* of vectors of outputs */
     size_t vectors;
     size_t length; /* of a row of outputs */
 } place_factors;
 
-/* `rows` x `vectors` outputs at once: out[r] = bias[r] + the sum over k of weight[k][r] * the vector at offset k. */
+/* `rows` x `vectors` outputs: out[r] = bias[r] + the sum over k of weight[k][r] * the vector at offset k. */
 FAST_INLINE void tile(size_t rows, size_t vectors, const place_factors *f, const int32_t *places, float *out)
 {
     fast_vector sum[TILE_ROWS][3];
     size_t at[3], count = f->count;
     const float *weight = f->weight, *planes = f->planes;
     const int32_t *offsets = f->offsets;
-#pragma GCC unroll 3
-    for (size_t v = 0; v < vectors; v++)
+    UNROLLED (v, vectors)
         at[v] = (size_t)places[v];
-#pragma GCC unroll 8
-    for (size_t r = 0; r < rows; r++)
-#pragma GCC unroll 3
-        for (size_t v = 0; v < vectors; v++)
+    UNROLLED (r, rows)
+        UNROLLED (v, vectors)
             sum[r][v] = fast_repeat(f->bias ? f->bias[r] : 0);
     for (size_t k = 0; k < count; k++) {
         const float *from = planes + offsets[k];
         fast_vector x[3];
-#pragma GCC unroll 3
-        for (size_t v = 0; v < vectors; v++)
+        UNROLLED (v, vectors)
             x[v] = fast_load(from + at[v]);
-#pragma GCC unroll 8
-        for (size_t r = 0; r < rows; r++) {
+        UNROLLED (r, rows) {
             fast_vector w = fast_repeat(weight[k * rows + r]);
-#pragma GCC unroll 3
-            for (size_t v = 0; v < vectors; v++)
+            UNROLLED (v, vectors)
                 sum[r][v] = fast_fma(w, x[v], sum[r][v]);
         }
     }
-#pragma GCC unroll 8
-    for (size_t r = 0; r < rows; r++)
-#pragma GCC unroll 3
-        for (size_t v = 0; v < vectors; v++)
+    UNROLLED (r, rows)
+        UNROLLED (v, vectors)
             fast_store(out + r * f->length + at[v], sum[r][v]);
 }
 
@@ -71,12 +64,12 @@ FAST_INLINE void fill_rows(size_t rows, const place_factors *f, float *out)
         tile(rows, 1, f, f->places + v, out);
 }
 
-/* Rows of outputs for as many output channels. */
+/* Computes as many rows of outputs, one for each output channel. */
 typedef void fill_function(const place_factors *factors, float *out);
-#define FILL(rows)                                                        \
-    FAST_ALONE void fill_##rows(const place_factors *factors, float *out) \
-    {                                                                     \
-        fill_rows(rows, factors, out);                                    \
+#define FILL(rows)                                                           \
+    FAST_NOINLINE void fill_##rows(const place_factors *factors, float *out) \
+    {                                                                        \
+        fill_rows(rows, factors, out);                                       \
     }
 FILL(1)
 FILL(2)
@@ -99,8 +92,9 @@ static fill_function *fill_for(size_t left, size_t *rows)
     return *rows = 1, fill_1;
 }
 
-/* A convolution as the product of weights, outputs x (channels, taps), and the source. Outputs stand together in
- * panels, as many as panel_rows() says; in a panel, the weights of all its outputs for the first tap come first. */
+/* A convolution as the product of the weights, outputs x (channels, taps), and the source. The weights are packed in
+ * panels of panel_rows() outputs each; a panel has the weights of all its outputs for the first tap, then for the second,
+ * and so on. */
 typedef struct flat_product {
     flat_shape shape;
     const float *source, *weight, *bias;
@@ -117,7 +111,7 @@ static void places_piece(const flat_product *product, const flat_cut *cut, const
     FAST(flat_offsets)(shape, cut->channels, scratch.offsets);
     FAST(flat_places)(shape, scratch.places);
     for (size_t c = 0; c < shape->channels; c += cut->channels) {
-        size_t count = shape->channels - c < cut->channels ? shape->channels - c : cut->channels, rows;
+        size_t count = smaller(shape->channels - c, cut->channels), rows;
         FAST(flat_load)(piece, product->source, c, count, scratch.planes);
         for (size_t m = 0; m < product->outputs; m += rows) {
             fill_function *fill = fill_for(product->outputs - m, &rows);
@@ -142,9 +136,9 @@ static void places_piece(const flat_product *product, const flat_cut *cut, const
 
 /* ---- vectors of output channels ---- */
 
-/* Places between narrow rows and small images would be many. Vectors of channels lose none of their lanes there; but
- * channels must fill them, and results must be turned, which pays where taps are many. The last: a piece of 64 outputs
- * fits the scratch. */
+/* Whether vectors hold output channels. Between narrow rows and small images there are many places whose results would be
+ * thrown away. Vectors of channels waste no lanes there; but channels must fill them, and results must be transposed,
+ * which pays where taps are many. The last condition: a piece of 64 outputs fits the scratch. */
 static bool by_channel(const flat_product *product)
 {
     const flat_shape *shape = &product->shape;
@@ -159,7 +153,7 @@ static void channels_piece(const flat_product *product, const flat_cut *cut, con
     const flat_shape *shape = &piece->shape;
     size_t taps = shape->high.taps * shape->wide.taps, weight_row = shape->channels * taps;
     size_t outputs = shape->images * shape->high.outputs * shape->wide.outputs, all = product->outputs / FAST_LANES;
-    float *turned = scratch.rows + product->outputs * outputs; /* FAST_LANES rows */
+    float *transposed = scratch.rows + product->outputs * outputs; /* FAST_LANES rows */
     flat_piece dense = *piece;
     dense.shape.high.pitch = shape->high.outputs;
     dense.shape.wide.pitch = shape->wide.outputs;
@@ -189,8 +183,8 @@ static void channels_piece(const flat_product *product, const flat_cut *cut, con
                 flat_target target = product->target;
                 target.to += (m + i) * product->channel;
                 if (i % FAST_LANES == 0)
-                    pack_panel(&(pack_source){rows + i, width, FAST_LANES, outputs, true}, turned);
-                FAST(flat_store)(&dense, turned + i % FAST_LANES * round_up(outputs, FAST_LANES), &target);
+                    pack_panel(&(pack_source){rows + i, width, FAST_LANES, outputs, true}, transposed);
+                FAST(flat_store)(&dense, transposed + i % FAST_LANES * round_up(outputs, FAST_LANES), &target);
             }
         }
     }
@@ -208,7 +202,7 @@ static size_t panel_rows(const flat_product *product, size_t m)
     return rows;
 }
 
-/* Where weights are taken from: that of output m, channel c and tap (y, x) lies at a sum of steps from the first. */
+/* Where the weight of output m, channel c and tap (y, x) is: at first + m * output + c * channel + y * high + x * wide. */
 typedef struct weight_steps {
     const float *first;
     ptrdiff_t output, channel, high, wide;
@@ -250,7 +244,7 @@ static void product_run(const kernel_run *run, const flat_product *product, size
     const flat_shape *shape = &product->shape;
     size_t taps = shape->channels * shape->high.taps * shape->wide.taps;
     size_t values = batch * product->outputs * shape->high.outputs * shape->wide.outputs;
-    int threads = fast_threads(run, values * taps / 16); /* a value of other kernels takes about as long as 16 taps */
+    int threads = fast_threads(run, values * taps / 16); /* 16 taps take about as long as a value of other kernels */
     size_t images = batch / (4 * (size_t)threads);       /* of a piece, if they are small: there must be work for all */
     bool channels = by_channel(product);
     flat_cut cut;
@@ -290,9 +284,9 @@ void FAST(convolve)(const kernel_run *run, const kernel_window *w, const float *
     product_run(run, &product, w->batch);
 }
 
-/* One phase of the input along one axis: the places phase, phase + stride, ... of the padded input. Only the taps
- * phase, phase + stride, ... reach them; backwards, they run over neighbours in the output. `begin` is the first such
- * place inside the input. */
+/* One phase of the input along one axis: the places phase, phase + stride, ... of the padded input. They are read by the
+ * taps phase, phase + stride, ... only, and in reverse order these taps belong to neighbouring outputs. `begin` is the
+ * first such place inside the input. */
 static flat_axis phase_axis(size_t phase, size_t in, size_t out, size_t kernel, size_t stride, size_t pad,
                             size_t *begin)
 {
@@ -303,7 +297,7 @@ static flat_axis phase_axis(size_t phase, size_t in, size_t out, size_t kernel, 
     return (flat_axis){out, (ptrdiff_t)skipped - ((ptrdiff_t)taps - 1), 1, taps, outputs, 0};
 }
 
-/* The weights of a phase: channels of the input are the outputs now, and the taps run backwards. */
+/* The weights of a phase: the channels of the input are the outputs here, and the taps run backwards. */
 static weight_steps phase_weights(const kernel_window *w, const float *weight, size_t phase_h, size_t phase_w,
                                   size_t taps_h, size_t taps_w)
 {

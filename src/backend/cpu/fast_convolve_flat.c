@@ -1,37 +1,17 @@
 #include "backend/cpu/fast_convolve_flat.h"
 
-/* Channels at a time, if they fit: fewer leave room for more images, and the weights of a panel in the nearest cache.
- * It must not depend on the number of images: it decides in what order products are added. */
+/* Channels at a time, if they fit. Few channels leave room for more images, and the weights of a panel stay in the nearest
+ * cache. The number must not depend on that of the images: it decides in what order products are added. */
 #define CHANNELS 64
 
-/* Sixteen rows at least must fit, and the places of their vectors. */
+/* Sixteen rows of outputs must fit the scratch, and the places of their vectors. */
 #define MOST_LENGTH (FLAT_ROWS / 16)
 _Static_assert(MOST_LENGTH / FAST_LANES <= FLAT_PLACES, "no room for the places");
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-static size_t most(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
-static size_t divide_up(size_t a, size_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static size_t whole_vectors(size_t values)
-{
-    return divide_up(values, FAST_LANES) * FAST_LANES;
-}
 
 /* Planes for each channel along an axis: phases of the stride. */
 static size_t planes(const flat_axis *axis)
 {
-    return least(axis->stride, axis->taps);
+    return smaller(axis->stride, axis->taps);
 }
 
 /* How far the taps reach beyond their first one, in places of a plane. */
@@ -47,11 +27,11 @@ static void plane_values(const flat_axis *axis, size_t plane, size_t *begin, siz
     ptrdiff_t first = axis->first + (ptrdiff_t)plane, size = (ptrdiff_t)axis->size;
     *begin = first < 0 ? divide_up((size_t)-first, axis->stride) : 0;
     *end = first < size ? divide_up((size_t)(size - first), axis->stride) : 0;
-    *end = least(*end, axis->outputs + reach(axis));
-    *begin = least(*begin, *end);
+    *end = smaller(*end, axis->outputs + reach(axis));
+    *begin = smaller(*begin, *end);
 }
 
-/* The least distance at which the zeros before the next row can serve as those behind this one. */
+/* The least distance between rows at which the zeros before a row can serve as those behind the row before. */
 static void arrange_axis(flat_axis *axis)
 {
     axis->pitch = axis->outputs;
@@ -59,11 +39,11 @@ static void arrange_axis(flat_axis *axis)
     for (size_t plane = 0; plane < planes(axis); plane++) {
         size_t begin, end;
         plane_values(axis, plane, &begin, &end);
-        axis->pitch = most(axis->pitch, begin < end ? most(full - begin, end) : 0);
+        axis->pitch = larger(axis->pitch, begin < end ? larger(full - begin, end) : 0);
     }
 }
 
-/* Walks over runs of outputs, row by row, laying vectors that begin where the last one ended or later. */
+/* Covers the outputs, row by row, with vectors that do not overlap. Returns how many there are. */
 static size_t cover(const flat_shape *shape, int32_t *places)
 {
     const flat_axis *high = &shape->high, *wide = &shape->wide;
@@ -71,7 +51,7 @@ static size_t cover(const flat_shape *shape, int32_t *places)
     for (size_t i = 0; i < shape->images; i++)
         for (size_t y = 0; y < high->outputs; y++) {
             size_t begin = (i * high->pitch + y) * wide->pitch, end = begin + wide->outputs;
-            for (size_t p = most(begin, covered); p < end; p = covered) {
+            for (size_t p = larger(begin, covered); p < end; p = covered) {
                 if (places)
                     places[count] = (int32_t)p;
                 count++;
@@ -92,9 +72,10 @@ static void arrange(flat_shape *shape)
     arrange_axis(high);
     arrange_axis(wide);
     size_t rows = (shape->images - 1) * high->pitch + high->outputs;
-    shape->length = whole_vectors((rows - 1) * wide->pitch + wide->outputs + FAST_LANES - 1); /* the last may jut out */
-    shape->plane = whole_vectors(shape->length + reach(high) * wide->pitch + reach(wide));
-    if (shape->plane % 1024 == 0) /* planes a multiple of 4 KiB apart fight for the same lines of the cache */
+    /* The last vector may reach beyond the last output. */
+    shape->length = round_up((rows - 1) * wide->pitch + wide->outputs + FAST_LANES - 1, FAST_LANES);
+    shape->plane = round_up(shape->length + reach(high) * wide->pitch + reach(wide), FAST_LANES);
+    if (shape->plane % 1024 == 0) /* planes a multiple of 4 KiB apart would evict each other */
         shape->plane += FAST_LANES;
     shape->vectors = cover(shape, NULL);
 }
@@ -104,9 +85,9 @@ static void bound_piece(const flat_shape *whole, size_t images, size_t rows, siz
                         size_t *values)
 {
     size_t high = rows + reach(&whole->high), wide = columns + reach(&whole->wide);
-    *length = whole_vectors(((images - 1) * high + rows) * wide + FAST_LANES - 1);
+    *length = round_up(((images - 1) * high + rows) * wide + FAST_LANES - 1, FAST_LANES);
     *values = planes(&whole->high) * planes(&whole->wide) *
-              (whole_vectors(*length + reach(&whole->high) * wide + reach(&whole->wide)) + FAST_LANES);
+              (round_up(*length + reach(&whole->high) * wide + reach(&whole->wide), FAST_LANES) + FAST_LANES);
 }
 
 bool FAST(flat_cut_make)(const flat_shape *whole, size_t batch, size_t most_images, size_t length, flat_cut *cut)
@@ -115,20 +96,20 @@ bool FAST(flat_cut_make)(const flat_shape *whole, size_t batch, size_t most_imag
     *cut = (flat_cut){1, rows, columns, 0, 0};
     if (columns > length)
         cut->columns = divide_up(columns, divide_up(columns, length));
-    cut->rows = least(rows, most(1, length / (cut->columns + reach(&whole->wide))));
+    cut->rows = smaller(rows, larger(1, length / (cut->columns + reach(&whole->wide))));
     cut->rows = divide_up(rows, divide_up(rows, cut->rows));
     bound_piece(whole, 1, cut->rows, cut->columns, &cut->most_length, &values);
     if (values > FLAT_PLANES || cut->most_length > MOST_LENGTH) {
         cut->rows = 1;
-        cut->columns = least(columns, 64);
+        cut->columns = smaller(columns, 64);
         bound_piece(whole, 1, cut->rows, cut->columns, &cut->most_length, &values);
     }
-    cut->channels = least(least(whole->channels, CHANNELS), FLAT_PLANES / values);
+    cut->channels = smaller(smaller(whole->channels, CHANNELS), FLAT_PLANES / values);
     if (cut->channels == 0 || cut->most_length > MOST_LENGTH)
         return false;
     if (cut->rows < rows || cut->columns < columns)
         return true;
-    for (size_t images = 2; images <= least(batch, most_images); images++) {
+    for (size_t images = 2; images <= smaller(batch, most_images); images++) {
         size_t long_length;
         bound_piece(whole, images, rows, columns, &long_length, &values);
         if (long_length > length || values * cut->channels > FLAT_PLANES)
@@ -151,16 +132,16 @@ flat_piece FAST(flat_cut_piece)(const flat_shape *whole, size_t batch, const fla
     flat_piece piece = {*whole, index / wide / high * cut->images, index / wide % high * cut->rows,
                         index % wide * cut->columns};
     flat_axis *rows = &piece.shape.high, *columns = &piece.shape.wide;
-    piece.shape.images = least(cut->images, batch - piece.image);
+    piece.shape.images = smaller(cut->images, batch - piece.image);
     rows->first += (ptrdiff_t)(piece.row * rows->stride);
-    rows->outputs = least(cut->rows, rows->outputs - piece.row);
+    rows->outputs = smaller(cut->rows, rows->outputs - piece.row);
     columns->first += (ptrdiff_t)(piece.column * columns->stride);
-    columns->outputs = least(cut->columns, columns->outputs - piece.column);
+    columns->outputs = smaller(cut->columns, columns->outputs - piece.column);
     arrange(&piece.shape);
     return piece;
 }
 
-/* Rows are short: a call for each would cost more than the copying. */
+/* Inline, because rows are short: a call would cost more than the copy. */
 FAST_INLINE void copy_row(const float *from, size_t count, float *to, bool add)
 {
     size_t i = 0;
@@ -190,7 +171,7 @@ FAST_INLINE fast_vector load_even(const float *from, size_t count)
 }
 
 /* A part of one plane: `rows` rows of `count` values, `stride` apart in the source. The last vector of a row is stored
- * whole: the zeros beyond its end fall on places that hold zeros, or rows that are yet to come. */
+ * whole: its zeros fall on places that hold zeros, or on rows that are loaded later. */
 typedef struct plane_part {
     const float *from;
     size_t from_row, stride, count, rows, to_row;
@@ -212,7 +193,7 @@ static void load_part(plane_part part, float *to)
                 fast_store(to + i, fast_load_part(from + i, part.count - i));
         } else if (part.stride == 2) {
             for (; i < part.count; i += FAST_LANES)
-                fast_store(to + i, load_even(from + 2 * i, 2 * least(part.count - i, FAST_LANES) - 1));
+                fast_store(to + i, load_even(from + 2 * i, 2 * smaller(part.count - i, FAST_LANES) - 1));
         } else {
             for (; i < part.count; i++)
                 to[i] = from[part.stride * i];
@@ -319,12 +300,11 @@ FAST_INLINE void multiply(size_t rows, size_t vectors, const flat_factors *f)
             flat_add(sum[r][v], f->to + r * f->to_row + v * FAST_LANES, f->columns - v * FAST_LANES);
 }
 
-/* Functions of their own, so that nothing around them takes registers from the loop. */
 typedef void multiply_function(const flat_factors *factors);
-#define MULTIPLY(name, rows, vectors)                                        \
-    FAST_ALONE void multiply_##name##_##vectors(const flat_factors *factors) \
-    {                                                                        \
-        multiply(rows, vectors, factors);                                    \
+#define MULTIPLY(name, rows, vectors)                                           \
+    FAST_NOINLINE void multiply_##name##_##vectors(const flat_factors *factors) \
+    {                                                                           \
+        multiply(rows, vectors, factors);                                       \
     }
 MULTIPLY(some, TILE_ROWS, 1)
 MULTIPLY(some, TILE_ROWS, 2)

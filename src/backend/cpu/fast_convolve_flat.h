@@ -6,15 +6,15 @@
  *      0 0 0 0 a b c 0 d e f 0 ...  0 0 0 0 g h i 0 j k l 0 ...
  *              '---------' pitch
  *
- * The output at place p of the same long row is then a sum over taps of weight[tap] * plane[p + offset[tap]], whatever
- * the size of the kernel: a product of matrices whose right-hand rows are shifts of one another, and need not be
- * made. Vectors run along p without regard to rows and images. What they compute between the rows is thrown away; it
- * is little, unless rows are narrow, because the zeros behind a row serve as those before the next one, and likewise
- * below an image. Where it would be much, and in the gradient of the weights, vectors hold output channels instead, and
- * single values of the planes are repeated in all their lanes.
+ * The output at place p of such a row is a sum over taps of weight[tap] * plane[p + offset[tap]], whatever the size of
+ * the kernel. This is a matrix product whose right-hand side has shifted copies of one plane as its rows, so that none of
+ * them has to be stored. Vectors run along p without regard to rows and images. What they compute between the rows is
+ * thrown away. That is little, unless rows are narrow, because the zeros behind a row serve as those before the next row,
+ * and those below an image as those above the next image. Where it would be much, and in the gradient of the weights,
+ * vectors hold output channels instead, and single values of the planes are repeated in all lanes.
  *
- * A stride cuts the source into phases, each a plane: phase f holds the columns f, f + stride, f + 2 stride and so on,
- * so that neighbours in the output are neighbours in a plane.
+ * A stride cuts the source into phases, each of which is a plane: phase f holds the columns f, f + stride, f + 2 stride
+ * and so on. Then neighbours in the output are neighbours in a plane.
  *
  * The gradient of the input is a convolution of the same kind over the gradient of the output, one for each phase. */
 #ifndef REMAT_BACKEND_CPU_FAST_CONVOLVE_FLAT_H
@@ -25,22 +25,22 @@
 /* One axis, height or width. */
 typedef struct flat_axis {
     size_t size;     /* of the source */
-    ptrdiff_t first; /* the place in the source under the first tap of the first output; may be outside */
+    ptrdiff_t first; /* the place in the source under the first tap of the first output; may be in the padding */
     size_t stride, taps;
     size_t outputs;
-    size_t pitch; /* of a piece: from row to row, or from image to image in rows */
+    size_t pitch; /* of a piece: values from row to row, or rows from image to image */
 } flat_axis;
 
 typedef struct flat_shape {
     flat_axis high, wide;
     size_t channels; /* of the source */
-    size_t images;   /* how many stand one behind the other */
+    size_t images;   /* that lie one behind the other */
     size_t length;   /* of a row of outputs, whole vectors */
     size_t plane;    /* from plane to plane */
     size_t vectors;  /* that cover all outputs */
 } flat_shape;
 
-/* How a convolution is cut into pieces that fit the scratch, by sizes alone. */
+/* How a convolution is cut into pieces that fit the scratch. Follows from the sizes alone. */
 typedef struct flat_cut {
     size_t images, rows, columns; /* the largest piece: several images only where whole ones fit */
     size_t channels;              /* of the source at a time */
@@ -53,15 +53,15 @@ typedef struct flat_piece {
     size_t image, row, column;
 } flat_piece;
 
-/* Where the results of a piece go: values of an image's plane lie `step_h` and `step_w` apart. */
+/* Where the results of a piece are written: rows and columns of an image are `step_h` and `step_w` values apart. */
 typedef struct flat_target {
     float *to; /* the first output of the first image */
     size_t image, step_h, step_w;
     bool add;
 } flat_target;
 
-/* Scratch of a thread, in values, just under 1 MiB in all: planes; rows of outputs; the offsets of taps in the planes;
- * the places in a row where vectors begin. */
+/* The scratch of a thread, in values, 1 MiB in all: planes; rows of outputs; the offsets of taps in the planes; the places
+ * in a row where vectors begin. */
 #define FLAT_PLANES  ((size_t)96 << 10)
 #define FLAT_ROWS    ((size_t)64 << 10)
 #define FLAT_OFFSETS ((size_t)92 << 10)
@@ -79,8 +79,8 @@ static inline flat_scratch flat_scratch_of(const kernel_run *run, int thread)
     return (flat_scratch){planes, rows, offsets, offsets + FLAT_OFFSETS};
 }
 
-/* False where not even the smallest piece fits: the kernel is larger than about 300 x 300. `most_images` bounds the
- * images of a piece, `length` that of its rows of outputs, about. The shape needs its axes and channels only. */
+/* False where not even the smallest piece fits: the kernel is larger than about 300 x 300. A piece has at most
+ * `most_images` images, and rows of about `length` outputs. Of the shape, axes and channels are read. */
 bool FAST(flat_cut_make)(const flat_shape *whole, size_t batch, size_t most_images, size_t length, flat_cut *cut);
 size_t FAST(flat_cut_count)(const flat_shape *whole, size_t batch, const flat_cut *cut);
 flat_piece FAST(flat_cut_piece)(const flat_shape *whole, size_t batch, const flat_cut *cut, size_t index);
@@ -91,17 +91,17 @@ void FAST(flat_load)(const flat_piece *piece, const float *source, size_t first,
 /* The offsets of all taps of `count` channels, in the order channel, row, column. */
 void FAST(flat_offsets)(const flat_shape *shape, size_t count, int32_t *offsets);
 
-/* The places of shape->vectors vectors, none of which overlap, that cover all outputs. */
+/* The places of the shape->vectors vectors that cover all outputs without overlap. */
 void FAST(flat_places)(const flat_shape *shape, int32_t *places);
 
-/* The places of the outputs themselves. */
+/* The places of all outputs, one by one. */
 void FAST(flat_outputs)(const flat_shape *shape, int32_t *places);
 
-/* One row of outputs to its place. */
+/* Writes one row of outputs to the target. */
 void FAST(flat_store)(const flat_piece *piece, const float *row, const flat_target *target);
 
-/* A product whose left side is in the planes: value (r, k) at places[r] + steps[k]. Either may be taps, the other outputs.
- * The right side is a panel with a row of whole vectors, up to TILE_VECTORS, for each k. */
+/* A matrix product. Value (r, k) of the left-hand side is in the planes, at places[r] + steps[k]; one of r and k counts
+ * taps, the other outputs. The right-hand side is a packed panel: a row of up to TILE_VECTORS vectors for each k. */
 typedef struct flat_factors {
     const float *planes;
     size_t rows, depth, columns;

@@ -1,13 +1,14 @@
-/* The gradient of a convolution's weights: for each tap and output channel, the sum over all places of the shifted source
- * times the outputs' gradient. Vectors hold output channels, which are never cut by the end of a row or of an image: the
- * outputs' gradient is turned for it beforehand, and the sums, a row for each tap, are turned at the end. */
+/* The gradient of the weights of a convolution: for each tap and output channel, the sum over all places of the shifted
+ * source times the gradient of the output. Vectors hold output channels, so that no vector is cut at the end of a row or of
+ * an image. The gradient of the output is transposed for this beforehand, and the sums, a row for each tap, at the end. */
 #include "backend/cpu/fast_convolve_flat.h"
 #include "backend/cpu/reference.h"
 #include "backend/cpu/window.h"
 
 #include <omp.h>
 
-/* Outputs of a piece, about: their gradients for a tile's channels stay in the nearest caches while all taps are met. */
+/* About how many outputs a piece has: their gradients for the channels of a tile stay in the near caches while the taps
+ * are computed. */
 #define PIECE_LENGTH 512
 
 /* The gradients of output channels first .. first + count - 1 over some images. */
@@ -26,8 +27,8 @@ static flat_shape window_shape(const kernel_window *w)
                         .channels = w->in_channels};
 }
 
-/* Turns the outputs' gradients of a piece for `count` channels: a row of whole vectors for each output. */
-static void turn_outputs(const weight_block *block, const flat_piece *piece, size_t first, size_t count, float *to)
+/* Transposes the gradients of a piece's outputs for `count` channels: a row of whole vectors for each output. */
+static void transpose_outputs(const weight_block *block, const flat_piece *piece, size_t first, size_t count, float *to)
 {
     const kernel_window *w = block->window;
     size_t area = w->out_h * w->out_w, rows = piece->shape.high.outputs, columns = piece->shape.wide.outputs;
@@ -67,7 +68,7 @@ static void add_piece(const weight_block *block, const flat_piece *piece, size_t
                                     .to_row = w->out_channels};
             if (c == 0) {
                 float *dy = scratch.rows + at * outputs;
-                turn_outputs(block, piece, block->first + at, factors.columns, dy);
+                transpose_outputs(block, piece, block->first + at, factors.columns, dy);
                 for (size_t i = 0; i < vectors; i++) {
                     fast_vector sum = {0};
                     for (size_t o = 0; o < outputs; o++)
@@ -96,7 +97,7 @@ static void add_block(const weight_block *block, flat_scratch scratch)
     }
 }
 
-/* to[c][r] (+)= the sum over the groups of partial[r][c], in their order; the groups lie `distance` apart. */
+/* to[c][r] (+)= the sum over the groups of partial[r][c], in order; the groups are `distance` values apart. */
 static void add_groups(const kernel_run *run, size_t rows, size_t columns, size_t groups, size_t distance,
                        const float *partial, float *to, bool accumulate)
 {
@@ -138,7 +139,7 @@ void FAST(convolve_backward_weight)(const kernel_run *run, const kernel_window *
         reference_convolve_backward_weight(run, w, x, dy, dweight, dbias, accumulate, workspace);
         return;
     }
-    /* Few blocks, as each loads the source anew, but work for all threads. */
+    /* Few blocks, because each loads the source again, but work for all threads. */
     int threads = fast_threads(run, w->batch * out * taps / 16);
     size_t team = (size_t)threads, blocks = groups % team == 0 || groups >= 4 * team ? 1 : team;
     size_t count = round_up((w->out_channels + blocks - 1) / blocks, FAST_LANES);

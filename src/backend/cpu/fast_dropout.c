@@ -5,11 +5,11 @@
 typedef uint32_t words __attribute__((vector_size(FAST_LANES * 4)));
 typedef uint64_t pairs __attribute__((vector_size(FAST_LANES * 4)));
 
-enum { BLOCKS = FAST_LANES / 2, GROUP = 4 * BLOCKS }; /* made at a time, and the numbers of them */
+enum { BLOCKS = FAST_LANES / 2, GROUP = 4 * BLOCKS }; /* blocks drawn at a time, and their numbers */
 
 static const uint64_t LOW_WORD = 0xffffffff;
 
-/* The low words of both, multiplied to 64 bits; the high words count nothing. */
+/* The low words of both, multiplied to 64 bits; the high words are ignored. */
 FAST_INLINE pairs wide_product(pairs a, uint32_t b)
 {
 #if defined(__AVX512F__)

@@ -7,8 +7,8 @@ void FAST(gather)(const kernel_run *run, size_t rows, size_t width, const int32_
         memcpy(y + row * width, table + (size_t)ids[row] * width, width * sizeof *y);
 }
 
-/* Every thread owns a range of the columns and goes through all rows in order: no two write the same value, and where
- * the columns are cut does not change the order of any sum. */
+/* Every thread has a range of the columns and goes through all rows in order: no two threads write the same value, and the
+ * order of the sums does not depend on where the columns are cut. */
 void FAST(gather_backward)(const kernel_run *run, size_t rows, size_t width, size_t entries, const int32_t *ids,
                            const float *dy, float *dtable, bool accumulate)
 {

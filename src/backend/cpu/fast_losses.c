@@ -1,6 +1,6 @@
 #include "backend/cpu/fast_row.h"
 
-/* The loss of one row. The gradient is made in the place of the exponentials while the row is in cache. */
+/* The loss of one row. The gradient replaces the exponentials while the row is in cache. */
 static double cross_entropy_row(size_t columns, const float *logits, int32_t label, float factor, float *gradient)
 {
     if (label < 0) {

@@ -1,6 +1,6 @@
 /* Functions on vectors for the fast kernels: loads and stores, selection, sums in a fixed order, exp and its relatives,
- * activations. A value gets the same bits in whatever lane it stands: the end of a row goes through the same functions
- * in a vector filled up with zeros.
+ * activations. The bits of a result do not depend on its lane: the end of a row goes through the same functions, in a
+ * vector filled up with zeros.
  *
  * Fused multiply-adds are written out (fast_fma): the library is compiled with -ffp-contract=off, so that every compiler
  * gives the same bits. Coefficients are minimax fits with room for the error of sets without fused multiply-adds. */
@@ -16,8 +16,8 @@
 #include "backend/cpu/fast.h"
 
 #define FAST_INLINE static inline __attribute__((always_inline))
-/* For functions whose loops need all registers: with nothing around them they have them. */
-#define FAST_ALONE static __attribute__((noinline, unused))
+/* For functions whose loops need all registers: code around them would take some. */
+#define FAST_NOINLINE static __attribute__((noinline, unused))
 
 /* The lanes of two vectors in another order, by constant numbers. */
 #ifdef __clang__
@@ -26,7 +26,7 @@
 #define FAST_SHUFFLE(x, y, ...) __builtin_shuffle(x, y, (fast_integers){__VA_ARGS__})
 #endif
 
-/* A thread is worth waking for about this many values. */
+/* Fewer values than this are not worth a second thread. */
 #define FAST_VALUES_FOR_THREADS 16384
 static inline int fast_threads(const kernel_run *run, size_t values)
 {
@@ -37,22 +37,21 @@ static inline int fast_threads(const kernel_run *run, size_t values)
 #define FAST_BLOCK 4096
 static inline size_t fast_block_length(size_t count, size_t from)
 {
-    return count - from < FAST_BLOCK ? count - from : FAST_BLOCK;
+    return smaller(count - from, FAST_BLOCK);
 }
 
 /* Sums are cut into at most this many parts; part p of n goes from fast_cut(total, n, p) to that of p + 1. */
 #define FAST_MOST_PARTS 256
 static inline size_t fast_parts(size_t total, size_t least)
 {
-    size_t parts = (total + least - 1) / least;
-    return parts < FAST_MOST_PARTS ? parts : FAST_MOST_PARTS;
+    return smaller(divide_up(total, least), FAST_MOST_PARTS);
 }
 static inline size_t fast_cut(size_t total, size_t parts, size_t part)
 {
     return total / parts * part + total % parts * part / parts;
 }
 
-/* Memory. Nothing needs to be aligned. The `part` versions touch `count` values only, 0 < count < FAST_LANES. */
+/* Memory. Nothing needs to be aligned. The `part` versions access `count` values only, 0 < count < FAST_LANES. */
 
 FAST_INLINE fast_vector fast_load(const float *from)
 {
@@ -402,7 +401,7 @@ FAST_INLINE fast_vector fast_first_bits(fast_vector x)
     return (fast_vector)((fast_integers)x & ~0xfff);
 }
 
-/* How far into the tails of the normal distribution it is worth to look: at -15 it is 0. */
+/* The distance from 0, cut at 15: beyond, the tails of the normal distribution are 0. */
 FAST_INLINE fast_vector fast_depth(fast_vector x)
 {
     return fast_min(fast_repeat(15.0f), fast_magnitude(x));

@@ -1,7 +1,7 @@
 #include "backend/cpu/fast_math.h"
 #include "backend/cpu/normalize_parts.h"
 
-/* Mean and variance in two sweeps: the row stays in the first cache between them. */
+/* Mean and variance in two passes: the row stays in the first cache between them. */
 static float row_mean(size_t columns, const float *x)
 {
     fast_vector sum = {0};
@@ -57,8 +57,8 @@ void FAST(normalize)(const kernel_run *run, size_t rows, size_t columns, float e
     }
 }
 
-/* The averages over a row that dx needs (reference_normalize.c has the formulas). On the way the row joins the part's
- * sums for dgain and dshift. */
+/* The averages over a row that dx needs (reference_normalize.c has the formulas). The same pass adds the row to the sums
+ * of its part for dgain and dshift. */
 typedef struct row_averages {
     float gradient, slope;
 } row_averages;

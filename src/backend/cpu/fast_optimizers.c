@@ -46,7 +46,7 @@ void FAST(sgd)(const kernel_run *run, const kernel_sgd *options, size_t count, c
     }
 }
 
-/* What of the options is the same for all values. */
+/* The factors that are the same for all values. */
 typedef struct adam_factors {
     float scale, join; /* the gradient is scale * gradient + join * weight */
     float shrink;      /* what is left of the weight */

@@ -1,11 +1,11 @@
-/* What the poolings share. Of a row of outputs, vectors take those whose windows lie inside the image from side to
- * side: a strip. The few at the image's edges come one by one. */
+/* What both kinds of pooling share. In a row of outputs, those whose windows no side of the image cuts are a strip, which is
+ * computed in vectors. The few at the sides of the image are computed one by one. */
 #ifndef REMAT_BACKEND_CPU_FAST_POOL_H
 #define REMAT_BACKEND_CPU_FAST_POOL_H
 
 #include "backend/cpu/fast_math.h"
 
-/* Every other value of a vector and of one that begins FAST_LANES - 1 values later. */
+/* Every second value of two vectors, where the second vector begins FAST_LANES - 1 values behind the first. */
 #if FAST_LANES == 16
 #define EVEN 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31
 #elif FAST_LANES == 8
@@ -14,7 +14,7 @@
 #define EVEN 0, 2, 5, 7
 #endif
 
-/* ---- memory: `count` lanes of a vector. With a constant FAST_LANES there is no test. ---- */
+/* ---- memory: the first `count` lanes of a vector. The test vanishes where count is the constant FAST_LANES. ---- */
 
 FAST_INLINE fast_vector load_some(const float *from, size_t count)
 {
@@ -71,8 +71,8 @@ static inline cut cut_wide(const kernel_window *w, size_t column)
     return cut_to_image(column, w->stride_w, w->kernel_w, w->pad_w, w->in_w);
 }
 
-/* The windows of a row of outputs that no side of the image cuts: outputs begin .. end - 1, the first tap of the first
- * in column `at` of the image. Other outputs of the row lie before them or after them. */
+/* The outputs begin .. end - 1 of a row, whose windows no side of the image cuts. The first tap of the first one is in
+ * column `at` of the image. */
 typedef struct strip {
     size_t begin, end, at, columns, stride, width;
 } strip;
@@ -117,7 +117,7 @@ static inline strip strip_of(const kernel_window *w)
             STEP(i, outputs_ - i);                          \
     } while (0)
 
-/* All of a plane in one window: the usual end of a net. */
+/* Whether one window covers the whole plane, as at the end of many networks. */
 static inline bool takes_whole_plane(const kernel_window *w)
 {
     return w->out_h * w->out_w == 1 && w->in_h > 0 && w->in_w > 0 && w->kernel_h == w->in_h && w->kernel_w == w->in_w &&

@@ -1,4 +1,4 @@
-/* Pooling by the average: planes of channels spread over threads. */
+/* Average pooling: the planes of the channels are spread over threads. */
 #include "backend/cpu/fast_pool.h"
 
 static inline float share(size_t rows, size_t columns)
@@ -27,7 +27,7 @@ FAST_INLINE void average_shape(const float *x, size_t width, size_t rows, size_t
 #undef STEP
 }
 
-FAST_ALONE void average_strip(const strip *s, cut high, const float *x, float *y)
+FAST_NOINLINE void average_strip(const strip *s, cut high, const float *x, float *y)
 {
     x += high.at * s->width + s->at;
 #define DO(rows, columns, stride) average_shape(x, s->width, rows, columns, stride, s->end - s->begin, y + s->begin)
@@ -83,7 +83,7 @@ void FAST(pool_average)(const kernel_run *run, const kernel_window *w, const flo
                 average_row(w, &inside, row, x + plane * in, y + plane * out + row * w->out_w);
 }
 
-/* The values of two vectors in turn. */
+/* The values of two vectors, alternating. */
 #if FAST_LANES == 16
 #define LOW  0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
 #define HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
@@ -95,11 +95,11 @@ void FAST(pool_average)(const kernel_run *run, const kernel_window *w, const flo
 #define HIGH 2, 6, 3, 7
 #endif
 
-/* Nothing to add: -0, which leaves the bits of every value. */
+/* Adding -0 leaves the bits of every value. */
 #define NOTHING fast_repeat(-0.0f)
 
 /* 2 * count values: to += a0, b0, a1, b1, .... */
-FAST_INLINE void add_in_turn(float *to, fast_vector a, fast_vector b, size_t count)
+FAST_INLINE void add_alternating(float *to, fast_vector a, fast_vector b, size_t count)
 {
     size_t rest = 2 * count < FAST_LANES ? 0 : 2 * count - FAST_LANES;
     store_some(to, load_some(to, 2 * count) + FAST_SHUFFLE(a, b, LOW), 2 * count);
@@ -108,10 +108,10 @@ FAST_INLINE void add_in_turn(float *to, fast_vector a, fast_vector b, size_t cou
 
 FAST_INLINE void add_twice(float *to, fast_vector x, size_t count)
 {
-    add_in_turn(to, x, x, count);
+    add_alternating(to, x, x, count);
 }
 
-/* Every tap of a row of windows in turn, the last first: a place then gets its values in the order of the outputs. */
+/* Tap by tap for a row of windows, the last tap first: then a place gets its values in the order of the outputs. */
 
 static inline void back_by_1(size_t columns, size_t outputs, const float *dy, float factor, float *dx)
 {
@@ -123,7 +123,7 @@ static inline void back_by_1(size_t columns, size_t outputs, const float *dy, fl
     }
 }
 
-/* Two taps at once; of an odd number the first is left, and its neighbour gets nothing. */
+/* Two taps at a time. Of an odd number the first tap is left, and its neighbour gets -0. */
 FAST_INLINE void back_by_2(size_t columns, size_t outputs, const float *dy, float factor, float *dx)
 {
 #define STEP(i, count) add_twice(to + 2 * i, load_some(dy + i, count) * factor, count)
@@ -132,7 +132,7 @@ FAST_INLINE void back_by_2(size_t columns, size_t outputs, const float *dy, floa
         EACH_VECTOR(outputs, STEP);
     }
 #undef STEP
-#define STEP(i, count) add_in_turn(dx + 2 * i, load_some(dy + i, count) * factor, NOTHING, count)
+#define STEP(i, count) add_alternating(dx + 2 * i, load_some(dy + i, count) * factor, NOTHING, count)
     if (columns % 2 && columns > 1)
         EACH_VECTOR(outputs, STEP);
 #undef STEP
@@ -154,7 +154,7 @@ static inline void back_by_more(size_t columns, size_t stride, size_t outputs, c
     }
 }
 
-FAST_ALONE void average_back_strip(const strip *s, cut high, const float *dy, float *dx)
+FAST_NOINLINE void average_back_strip(const strip *s, cut high, const float *dy, float *dx)
 {
     size_t outputs = s->end - s->begin;
     float factor = share(high.count, s->columns);

@@ -1,4 +1,4 @@
-/* Pooling by the largest value: planes of channels spread over threads. */
+/* Max pooling: the planes of the channels are spread over threads. */
 #include "backend/cpu/fast_pool.h"
 
 FAST_INLINE void store_places(int32_t *to, fast_integers x, size_t count)
@@ -25,7 +25,7 @@ FAST_INLINE fast_integers lane_numbers(void)
     return lanes;
 }
 
-/* Whether `value`, met later, takes the place of `best`: it is larger, or the first NaN. */
+/* Whether `value`, which comes later, replaces `best`: it is larger, or the first NaN. */
 #define TAKES(value, best) (~((value) <= (best)) & ((best) == (best)))
 
 FAST_INLINE void max_vector(const float *x, size_t width, size_t rows, size_t columns, size_t stride, size_t count,
@@ -54,7 +54,7 @@ FAST_INLINE void max_shape(const float *x, size_t at, size_t width, size_t rows,
 #undef STEP
 }
 
-FAST_ALONE void max_strip(const strip *s, cut high, const float *x, float *y, int32_t *chosen)
+FAST_NOINLINE void max_strip(const strip *s, cut high, const float *x, float *y, int32_t *chosen)
 {
     size_t at = high.at * s->width + s->at;
     y = y ? y + s->begin : y;
@@ -94,7 +94,7 @@ static void max_row(const kernel_window *w, const strip *inside, size_t row, con
         max_one(w, high, o, x, y, chosen);
 }
 
-/* The place of the largest of a whole plane: every lane finds its own, then the first of the largest is looked for. */
+/* The place of the largest value of a whole plane: every lane finds its own, then the first of the largest is taken. */
 static size_t whole_max(const float *x, size_t count)
 {
     size_t place = 0, i = 1;

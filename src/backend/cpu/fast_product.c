@@ -1,14 +1,13 @@
-/* The matrix product. C is shared out to the threads as one rectangle each; within its rectangle a thread works alone, in
- * blocks whose operands stay in its caches:
+/* The matrix product (GEMM). Each thread computes one rectangle of C, in blocks whose operands stay in its caches:
  *
- *     for a block's columns of the rectangle
+ *     for the columns of a block
  *         for KERNEL_K_BLOCK steps of k
- *             for a block's rows of the rectangle
+ *             for the rows of a block
  *                 for every panel of B
- *                     for every tile of A: C (+)= tile; what comes next is fetched meanwhile
+ *                     for every tile of A: C (+)= tile, while the next operands are prefetched
  *
- * Operands that have to be turned are packed before they are read. The others are packed by the first tile that reads
- * them. fast_product_table.c says how large blocks are. Where the cuts lie has no influence on the bits of C. */
+ * Operands that have to be transposed are packed before they are read. The others are packed by the first tile that reads
+ * them. fast_product_table.c says how large blocks are. The bits of C do not depend on where it is cut. */
 #include <omp.h>
 
 #include "backend/cpu/fast_activations.h"
@@ -18,12 +17,7 @@
 /* Below this many multiplications a second thread costs more than it brings. */
 #define WORTH_THREADS (1 << 18)
 
-static size_t share(size_t units, size_t parts)
-{
-    return (units + parts - 1) / parts;
-}
-
-/* What follows a finished tile of C while it is in the cache. */
+/* The activation of a finished tile of C, while the tile is in the cache. */
 static void activate_tile(const kernel_product *p, size_t rows, size_t columns, size_t place)
 {
     fast_matrix size = {rows, columns, p->ldc};
@@ -35,39 +29,40 @@ static void activate_tile(const kernel_product *p, size_t rows, size_t columns, 
         FAST(activate_matrix)(p->activation, &size, c, to);
 }
 
-/* One thread's rectangle of C. */
+/* The rectangle of C that one thread computes. */
 typedef struct part {
     size_t row, rows, column, columns;
 } part;
 
-/* Fetches two sources, one behind the other, during so many paces. */
-static void fetch_during(const pack_source *first, const pack_source *second, size_t paces, tile_ahead ahead[2])
+/* Makes the list that prefetches two sources, one behind the other, within so many calls of prefetch_some. */
+static void prefetch_during(const pack_source *first, const pack_source *second, size_t calls, prefetch_list lists[2])
 {
     size_t all = 0;
     for (int i = 0; i < 2; i++) {
         const pack_source *s = i ? second : first;
-        size_t rows = s->by_count ? s->count : s->depth, lines = share(s->by_count ? s->depth : s->count, LINE_VALUES);
-        ahead[i] = (tile_ahead){.row = s->from, .stride = s->stride, .rows = lines ? rows : 0, .lines = lines};
+        size_t rows = s->transposed ? s->count : s->depth,
+               lines = divide_up(s->transposed ? s->depth : s->count, LINE_VALUES);
+        lists[i] = (prefetch_list){.row = s->from, .stride = s->stride, .rows = lines ? rows : 0, .lines = lines};
         all += rows * lines;
     }
-    ahead[0].pace = ahead[1].pace = share(all, paces ? paces : 1);
-    if (ahead[0].rows == 0)
-        ahead[0] = ahead[1];
-    else if (ahead[1].rows > 0)
-        ahead[0].then = &ahead[1];
+    lists[0].lines_at_once = lists[1].lines_at_once = divide_up(all, calls ? calls : 1);
+    if (lists[0].rows == 0)
+        lists[0] = lists[1];
+    else if (lists[1].rows > 0)
+        lists[0].then = &lists[1];
 }
 
-/* How a thread cuts its rectangle, and where its packed blocks lie. */
+/* How a thread cuts its rectangle, and where its packed blocks are. */
 typedef struct cuts {
     const kernel_product *of;
     part at;
     size_t wide, high; /* columns and rows of a block */
     float *a, *b;
-    bool turn_a;     /* A is stored row by row and packed step by step, else read in its place */
-    bool b_in_place; /* not packed */
+    bool pack_a;     /* A is stored row by row, and packed before it is read */
+    bool b_in_place; /* B is not packed */
 } cuts;
 
-/* One block: from this column, row and step on. */
+/* One block: from this column, step and row on. */
 typedef struct block {
     size_t column, columns, step, depth, row, rows;
 } block;
@@ -115,7 +110,7 @@ static pack_source block_columns(const kernel_product *p, const block *o)
     return (pack_source){from, p->ldb, o->depth, o->columns, p->transpose_b};
 }
 
-/* The rows of A for a tile from `row` of the block on. `first`: no tile of this block has read them before. */
+/* The rows of A for a tile from `row` of the block on. `first`: no tile of this block has read these rows yet. */
 static tile_operands tile_rows(const cuts *c, const block *o, size_t row, size_t rows, bool first)
 {
     const kernel_product *p = c->of;
@@ -124,41 +119,42 @@ static tile_operands tile_rows(const cuts *c, const block *o, size_t row, size_t
     in_place.a_step = p->transpose_a ? p->lda : 1;
     in_place.a = p->a + (o->row + row) * in_place.a_row + o->step * in_place.a_step;
     if (p->transpose_a && rows == TILE_ROWS)
-        in_place.keep_a = c->a + row * o->depth;
-    bool read_packed = p->transpose_a ? rows == TILE_ROWS && !first : c->turn_a;
+        in_place.packed_a = c->a + row * o->depth;
+    bool read_packed = p->transpose_a ? rows == TILE_ROWS && !first : c->pack_a;
     return read_packed ? packed : in_place;
 }
 
-/* A panel of B, packed or in its place, and the columns of C that it makes. The first tile packs it to `keep` where that
- * is not NULL; the others find it there. `after` is where C goes on behind the panel's last tile, or NULL. */
+/* A panel of B, packed or not, and the columns of C that it contributes to. Where `packed` is not NULL, the first tile
+ * packs the panel to it and the others read it there. `after` is the tile of C that follows the panel's last one, or
+ * NULL. */
 typedef struct panel {
     const float *b;
     size_t b_step;
-    float *keep;
+    float *packed;
     bool first; /* of its block */
     size_t column, columns;
     const float *after;
-    tile_ahead *next;
+    prefetch_list *prefetch;
 } panel;
 
 /* Tiles that pack what they read: A, B or both. */
-#define TILE_KEEPERS(name, by_row, keep_a, keep_b)                \
-    TILE_FUNCTION(name##_1, TILE_ROWS, 1, by_row, keep_a, keep_b) \
-    TILE_FUNCTION(name##_2, TILE_ROWS, 2, by_row, keep_a, keep_b) \
-    TILE_FUNCTION(name##_3, TILE_ROWS, 3, by_row, keep_a, keep_b) \
+#define TILE_PACKERS(name, by_row, pack_a, pack_b)                \
+    TILE_FUNCTION(name##_1, TILE_ROWS, 1, by_row, pack_a, pack_b) \
+    TILE_FUNCTION(name##_2, TILE_ROWS, 2, by_row, pack_a, pack_b) \
+    TILE_FUNCTION(name##_3, TILE_ROWS, 3, by_row, pack_a, pack_b) \
     static tile_function *const name[] = {name##_1, name##_2, name##_3};
-TILE_KEEPERS(tile_keep_a, false, true, false)
-TILE_KEEPERS(tile_keep_b, false, false, true)
-TILE_KEEPERS(tile_keep_both, false, true, true)
-TILE_KEEPERS(tile_by_row_keep_b, true, false, true)
+TILE_PACKERS(tile_pack_a, false, true, false)
+TILE_PACKERS(tile_pack_b, false, false, true)
+TILE_PACKERS(tile_pack_both, false, true, true)
+TILE_PACKERS(tile_by_row_pack_b, true, false, true)
 
-static void tile_make_keeping(size_t columns, const tile_operands *of, bool add, const float *bias, float *c,
+static void tile_make_packing(size_t columns, const tile_operands *of, bool add, const float *bias, float *c,
                               size_t ldc)
 {
-    tile_function *const *functions = of->a_row != 1 ? tile_by_row_keep_b
-                                      : !of->keep_a  ? tile_keep_b
-                                      : !of->keep_b  ? tile_keep_a
-                                                     : tile_keep_both;
+    tile_function *const *functions = of->a_row != 1  ? tile_by_row_pack_b
+                                      : !of->packed_a ? tile_pack_b
+                                      : !of->packed_b ? tile_pack_a
+                                                      : tile_pack_both;
     functions[(columns - 1) / FAST_LANES](of, add, bias, c, ldc, columns % FAST_LANES);
 }
 
@@ -167,24 +163,24 @@ static void multiply_panel(const cuts *c, const block *o, const panel *with)
     const kernel_product *p = c->of;
     bool add = p->accumulate || o->step > 0, last = o->step + o->depth == p->k, activate = last && p->activated;
     const float *bias = last && p->bias ? p->bias + with->column : NULL;
-    size_t paces = share(o->depth, PACE_STEPS);
+    size_t calls = divide_up(o->depth, PREFETCH_STEPS);
     for (size_t row = 0; row < o->rows; row += TILE_ROWS) {
         size_t rows = smaller(o->rows - row, TILE_ROWS), place = (o->row + row) * p->ldc + with->column;
         tile_operands operands = tile_rows(c, o, row, rows, with->first);
-        bool again = with->keep && row > 0;
-        operands.b = again ? with->keep : with->b;
-        operands.b_step = again ? round_up(with->columns, FAST_LANES) : with->b_step;
-        operands.keep_b = again ? NULL : with->keep;
-        operands.next = with->next;
-        operands.soon[0] = row + rows < o->rows ? p->c + place + rows * p->ldc : with->after;
+        bool is_packed = with->packed && row > 0;
+        operands.b = is_packed ? with->packed : with->b;
+        operands.b_step = is_packed ? round_up(with->columns, FAST_LANES) : with->b_step;
+        operands.packed_b = is_packed ? NULL : with->packed;
+        operands.prefetch = with->prefetch;
+        operands.prefetch_tiles[0] = row + rows < o->rows ? p->c + place + rows * p->ldc : with->after;
         if (activate) {
-            operands.soon[1] = p->activated + place;
-            operands.soon[2] = p->derivative_at ? p->derivative_at + place : NULL;
+            operands.prefetch_tiles[1] = p->activated + place;
+            operands.prefetch_tiles[2] = p->derivative_at ? p->derivative_at + place : NULL;
         }
         operands.c_row = p->ldc;
-        operands.soon_rows = paces ? share(TILE_ROWS, paces) : 0;
-        if (operands.keep_a || operands.keep_b)
-            tile_make_keeping(with->columns, &operands, add, bias, p->c + place, p->ldc);
+        operands.prefetch_tile_rows = calls ? divide_up(TILE_ROWS, calls) : 0;
+        if (operands.packed_a || operands.packed_b)
+            tile_make_packing(with->columns, &operands, add, bias, p->c + place, p->ldc);
         else
             tile_make(rows, with->columns, &operands, add, bias, p->c + place, p->ldc);
         if (activate)
@@ -192,8 +188,8 @@ static void multiply_panel(const cuts *c, const block *o, const panel *with)
     }
 }
 
-/* What the next block reads first: its rows of A, and its first panel of B if that has to be packed. */
-static void fetch_next(const cuts *c, const block *next, size_t paces, tile_ahead ahead[2])
+/* Prefetches what the next block reads first: its rows of A, and its first panel of B if that has to be packed. */
+static void prefetch_block(const cuts *c, const block *next, size_t calls, prefetch_list lists[2])
 {
     pack_source rows = {0}, first = {0};
     if (next)
@@ -202,19 +198,20 @@ static void fetch_next(const cuts *c, const block *next, size_t paces, tile_ahea
         first = block_columns(c->of, next);
         first = source_part(&first, 0, smaller(next->columns, TILE_COLUMNS));
     }
-    fetch_during(&rows, &first, paces, ahead);
+    prefetch_during(&rows, &first, calls, lists);
 }
 
-/* `next` is the block behind this one, or NULL. */
+/* `next` is the block that follows, or NULL. */
 static void multiply_block(const cuts *c, const block *o, const block *next)
 {
     const kernel_product *p = c->of;
     const pack_source b = block_columns(p, o), nothing = {0};
-    size_t all = share(o->columns, FAST_LANES), paces = share(o->rows, TILE_ROWS) * share(o->depth, PACE_STEPS);
+    size_t all = divide_up(o->columns, FAST_LANES),
+           calls = divide_up(o->rows, TILE_ROWS) * divide_up(o->depth, PREFETCH_STEPS);
     bool pack_b = packs_b(c, o);
-    tile_ahead behind[2], beside[2];
-    fetch_next(c, next, pack_b ? paces : paces * share(o->columns, TILE_COLUMNS), behind);
-    if (c->turn_a) {
+    prefetch_list for_block[2], for_panel[2];
+    prefetch_block(c, next, pack_b ? calls : calls * divide_up(o->columns, TILE_COLUMNS), for_block);
+    if (c->pack_a) {
         pack_source rows = block_rows(p, o);
         pack_tiles(&rows, c->a);
     }
@@ -225,10 +222,10 @@ static void multiply_block(const cuts *c, const block *o, const block *next)
         const float *after = left   ? p->c + o->row * p->ldc + o->column + column + columns
                              : next ? p->c + next->row * p->ldc + next->column
                                     : NULL;
-        panel with = {b.from + column, b.stride, NULL, first == 0, o->column + column, columns, after, behind};
+        panel with = {b.from + column, b.stride, NULL, first == 0, o->column + column, columns, after, for_block};
         float *packed = c->b + column * o->depth;
-        if (pack_b && !b.by_count && o->rows >= TILE_ROWS && columns % FAST_LANES == 0) {
-            with.keep = packed;
+        if (pack_b && !b.transposed && o->rows >= TILE_ROWS && columns % FAST_LANES == 0) {
+            with.packed = packed;
         } else if (!c->b_in_place) {
             pack_source now = source_part(&b, column, columns);
             if (pack_b)
@@ -238,8 +235,8 @@ static void multiply_block(const cuts *c, const block *o, const block *next)
         }
         if (pack_b && left) {
             pack_source right = source_part(&b, column + columns, smaller(left, TILE_COLUMNS));
-            fetch_during(&right, &nothing, paces, beside);
-            with.next = beside;
+            prefetch_during(&right, &nothing, calls, for_panel);
+            with.prefetch = for_panel;
         }
         multiply_panel(c, o, &with);
     }
@@ -248,11 +245,11 @@ static void multiply_block(const cuts *c, const block *o, const block *next)
 /* The largest piece when `length` is cut into equal ones of at most `most`, each a multiple of `unit` but the last. */
 static size_t piece_of(size_t length, size_t most, size_t unit)
 {
-    size_t pieces = share(length, most);
-    return round_up(share(length, pieces), unit);
+    size_t pieces = divide_up(length, most);
+    return round_up(divide_up(length, pieces), unit);
 }
 
-/* B is read where it is if that happens once. */
+/* A part of few rows reads B once: then packing does not pay. */
 static void multiply_part(const kernel_product *p, const product_blocks *blocks, const part *at, float *scratch)
 {
     cuts c = {.of = p,
@@ -261,7 +258,7 @@ static void multiply_part(const kernel_product *p, const product_blocks *blocks,
               .high = piece_of(at->rows, blocks->rows, FAST_LANES),
               .a = scratch + blocks->columns * KERNEL_K_BLOCK,
               .b = scratch,
-              .turn_a = !p->transpose_a && blocks->turn_a,
+              .pack_a = !p->transpose_a && blocks->pack_a,
               .b_in_place = !p->transpose_b && at->rows <= TILE_ROWS && at->columns % FAST_LANES == 0};
     block now = block_at(&c, 0, 0, 0), next = now;
     for (bool more = true; more; now = next) {
@@ -272,13 +269,13 @@ static void multiply_part(const kernel_product *p, const product_blocks *blocks,
 
 /* ---- threads ---- */
 
-/* Rectangles across and down. Rows are shared out by tiles, columns by vectors. */
+/* Rectangles down and across. Rows are shared out by tiles, columns by vectors. */
 typedef struct grid {
     size_t down, across;
 } grid;
 
-/* The grid with the least work for the busiest thread. Beside the multiplications there are, in cycles for a value of
- * each step as measured: reading A for each block of columns, and packing B. */
+/* The grid with the least work for the busiest thread. Beside the multiply-adds a thread reads A once for each block of
+ * columns, and packs B; `for_a` and `for_b` are the cycles that this takes for a value, as measured. */
 static grid choose_grid(const kernel_product *p, const product_blocks *blocks, size_t threads)
 {
     grid best = {1, 1};
@@ -288,9 +285,9 @@ static grid choose_grid(const kernel_product *p, const product_blocks *blocks, s
     for (size_t down = 1; down <= threads; down++) {
         if (threads % down)
             continue;
-        double rows = (double)smaller(share(share(p->m, TILE_ROWS), down) * TILE_ROWS, p->m);
-        size_t columns = share(share(p->n, FAST_LANES), threads / down) * FAST_LANES;
-        double work = rows * (double)columns / FAST_LANES + for_a * rows * (double)share(columns, blocks->columns) +
+        double rows = (double)smaller(divide_up(divide_up(p->m, TILE_ROWS), down) * TILE_ROWS, p->m);
+        size_t columns = divide_up(divide_up(p->n, FAST_LANES), threads / down) * FAST_LANES;
+        double work = rows * (double)columns / FAST_LANES + for_a * rows * (double)divide_up(columns, blocks->columns) +
                       for_b * (double)columns;
         if (least == 0 || work < least) {
             least = work;
@@ -303,7 +300,7 @@ static grid choose_grid(const kernel_product *p, const product_blocks *blocks, s
 /* Cuts 0 .. length into `parts`, as even as whole units allow; part `i` is from *first on. */
 static size_t cut(size_t length, size_t unit, size_t parts, size_t i, size_t *first)
 {
-    size_t units = share(length, unit);
+    size_t units = divide_up(length, unit);
     *first = smaller(units * i / parts * unit, length);
     return smaller(units * (i + 1) / parts * unit, length) - *first;
 }

@@ -1,10 +1,10 @@
-/* The heart of every matrix product, shared by product and attention: a tile of TILE_ROWS x up to TILE_COLUMNS sums held
- * in registers, and the packing that puts operands into the order in which a tile reads them.
+/* The GEMM microkernel, shared by product, attention and convolutions, and the packing of its operands. The microkernel
+ * computes a tile of C: TILE_ROWS x up to TILE_COLUMNS sums, held in registers.
  *
- *        B, packed: panels of up to 3 vectors              for each step along the depth a tile reads one
- *            | p0: b b b | p1 ...                          column of TILE_ROWS values of A, each spread over
- *   A        | p0: b b b |                                 a vector, and one row of a panel of B
- *   a a ..   | sums      |
+ *        B, packed: panels of up to 3 vectors
+ *            | p0: b b b | p1 ...
+ *   A        | p0: b b b |               Each step along the depth reads one column of TILE_ROWS values of A, each
+ *   a a ..   | sums      |               repeated in all lanes of a vector, and one row of a panel of B.
  *   a a ..   | sums      |
  *
  * Every sum is one chain of multiply-adds along the depth, whatever the tile's shape. */
@@ -13,13 +13,13 @@
 
 #include "backend/cpu/fast_math.h"
 
-/* 24 sums of AVX-512's 32 registers, or 12 of 16. Rows divide the lanes: packing relies on it. */
+/* The sums take 24 of AVX-512's 32 registers, or 12 of 16. TILE_ROWS divides FAST_LANES: packing relies on it. */
 #define TILE_ROWS    (FAST_LANES == 16 ? 8 : 4)
 #define TILE_SIZES   (FAST_LANES == 16 ? 4 : 3) /* powers of 2 up to TILE_ROWS */
 #define TILE_VECTORS 3
 #define TILE_COLUMNS (TILE_VECTORS * FAST_LANES)
 
-/* A loop that must vanish, so that what it indexes lives in registers. Left alone under the sanitizers, whose checks of
+/* A loop that must be unrolled, so that what it indexes lives in registers. Not under AddressSanitizer, whose checks of
  * unrolled code take minutes to compile. */
 #if defined(__SANITIZE_ADDRESS__)
 #define UNROLLED(i, count) for (size_t i = 0; i < (count); i++)
@@ -31,68 +31,59 @@
 
 typedef fast_vector tile_sums[TILE_ROWS][TILE_VECTORS];
 
-FAST_INLINE size_t smaller(size_t x, size_t y)
-{
-    return x < y ? x : y;
-}
+/* ---- prefetching ---- */
 
-FAST_INLINE size_t round_up(size_t x, size_t unit)
-{
-    return (x + unit - 1) / unit * unit;
-}
-
-/* ---- what will be needed next ---- */
-
-/* Rows of memory to be asked for while a tile is being multiplied, `pace` cache lines with every PACE_STEPS steps: asked
- * for in one go, most of them would not be fetched. */
-#define PACE_STEPS  16
-#define LINE_VALUES 16
-typedef struct tile_ahead tile_ahead;
-struct tile_ahead {
+/* Rows of memory to prefetch while tiles are computed: `lines_at_once` cache lines with every PREFETCH_STEPS steps. The
+ * processor would drop most of the requests if all were made at once. */
+#define PREFETCH_STEPS 16
+#define LINE_VALUES    16
+typedef struct prefetch_list prefetch_list;
+struct prefetch_list {
     const float *row;
-    size_t stride, rows; /* still to come */
+    size_t stride, rows; /* rows that are left */
     size_t lines, line;  /* of a row: all, and the next one */
-    size_t pace;
-    const tile_ahead *then; /* what follows behind the last row, or NULL */
+    size_t lines_at_once;
+    const prefetch_list *then; /* the list that follows the last row, or NULL */
 };
 
-FAST_INLINE void ahead_fetch(tile_ahead *next)
+FAST_INLINE void prefetch_some(prefetch_list *list)
 {
-    for (size_t i = 0; i < next->pace && next->rows > 0; i++) {
-        __builtin_prefetch(next->row + next->line * LINE_VALUES);
-        if (++next->line == next->lines) {
-            next->line = 0;
-            next->row += next->stride;
-            if (--next->rows == 0 && next->then)
-                *next = *next->then;
+    for (size_t i = 0; i < list->lines_at_once && list->rows > 0; i++) {
+        __builtin_prefetch(list->row + list->line * LINE_VALUES);
+        if (++list->line == list->lines) {
+            list->line = 0;
+            list->row += list->stride;
+            if (--list->rows == 0 && list->then)
+                *list = *list->then;
         }
     }
 }
 
 /* ---- the tile ---- */
 
-/* Operands of a tile: value (row, step) of A is at a[row * a_row + step * a_step], one of these distances being 1; the
- * rows of B are b_step apart. What is read in its place and will be read again is packed by the way, to keep_a and
- * keep_b: while it multiplies, a tile has time to store. What is fetched meanwhile: `next`, which will be read next, and
- * the rows of up to three tiles `soon`, c_row apart, `soon_rows` with every PACE_STEPS steps: what comes behind the sums.
- * All of these may be NULL. */
+/* The operands of a tile. Value (row, step) of A is at a[row * a_row + step * a_step], one of these distances being 1; the
+ * rows of B are b_step apart. All other pointers may be NULL.
+ *
+ * An operand that is not packed yet and will be read again is packed on the way, to packed_a or packed_b: a tile has time to
+ * store while it multiplies. Prefetched on the way are `prefetch`, which will be read next, and the rows of
+ * up to three tiles that are read or written next, c_row apart, `prefetch_tile_rows` with every PREFETCH_STEPS steps. */
 typedef struct tile_operands {
     size_t depth;
     const float *a;
     size_t a_row, a_step;
     const float *b;
     size_t b_step;
-    float *keep_a, *keep_b;
-    tile_ahead *next;
-    const float *soon[3];
-    size_t c_row, soon_rows;
+    float *packed_a, *packed_b;
+    prefetch_list *prefetch;
+    const float *prefetch_tiles[3];
+    size_t c_row, prefetch_tile_rows;
 } tile_operands;
 
 /* What a tile's function is compiled for. */
 typedef struct tile_form {
     size_t rows, vectors;
-    bool by_row; /* a row's values of A lie side by side, not a step's */
-    bool keep_a, keep_b;
+    bool by_row; /* the values of a row of A lie side by side, not those of a step */
+    bool pack_a, pack_b;
 } tile_form;
 
 /* sums = A B. */
@@ -100,19 +91,19 @@ FAST_INLINE void tile_multiply(tile_form form, const tile_operands *of, tile_sum
 {
     const size_t a_row = form.by_row ? of->a_row : 1, a_step = form.by_row ? 1 : of->a_step, b_step = of->b_step;
     const float *a = of->a, *b = of->b;
-    const float *ahead_a = a + 8 * a_step, *ahead_b = b + 8 * b_step; /* they come from the second cache */
-    float *keep_a = of->keep_a, *keep_b = of->keep_b;
+    const float *prefetch_a = a + 8 * a_step, *prefetch_b = b + 8 * b_step; /* they are in the second cache */
+    float *packed_a = of->packed_a, *packed_b = of->packed_b;
     UNROLLED (i, form.rows)
         UNROLLED (v, form.vectors)
             sums[i][v] = (fast_vector){0};
-    for (size_t left = of->depth, steps, soon_row = 0; left > 0; left -= steps) {
-        steps = smaller(left, PACE_STEPS);
-        if (of->next)
-            ahead_fetch(of->next);
-        for (size_t last = smaller(soon_row + of->soon_rows, form.rows); soon_row < last; soon_row++)
+    for (size_t left = of->depth, steps, tile_row = 0; left > 0; left -= steps) {
+        steps = smaller(left, PREFETCH_STEPS);
+        if (of->prefetch)
+            prefetch_some(of->prefetch);
+        for (size_t last = smaller(tile_row + of->prefetch_tile_rows, form.rows); tile_row < last; tile_row++)
             for (size_t i = 0; i < 3; i++)
-                for (size_t v = 0; of->soon[i] && v < form.vectors; v++)
-                    __builtin_prefetch(of->soon[i] + soon_row * of->c_row + v * FAST_LANES, 1);
+                for (size_t v = 0; of->prefetch_tiles[i] && v < form.vectors; v++)
+                    __builtin_prefetch(of->prefetch_tiles[i] + tile_row * of->c_row + v * FAST_LANES, 1);
 #pragma GCC unroll 1 /* the body fills the registers; more of it would only fill the instruction cache */
         for (size_t p = 0; p < steps; p++) {
             fast_vector row[TILE_VECTORS];
@@ -124,27 +115,27 @@ FAST_INLINE void tile_multiply(tile_form form, const tile_operands *of, tile_sum
                     sums[i][v] = fast_fma(spread, row[v], sums[i][v]);
             }
             UNROLLED (v, form.vectors)
-                __builtin_prefetch(ahead_b + v * FAST_LANES);
-            if (form.keep_a) {
-                __builtin_prefetch(ahead_a);
-                memcpy(keep_a, a, form.rows * sizeof(float));
-                ahead_a += a_step;
-                keep_a += form.rows;
+                __builtin_prefetch(prefetch_b + v * FAST_LANES);
+            if (form.pack_a) {
+                __builtin_prefetch(prefetch_a);
+                memcpy(packed_a, a, form.rows * sizeof(float));
+                prefetch_a += a_step;
+                packed_a += form.rows;
             }
-            if (form.keep_b) {
+            if (form.pack_b) {
                 UNROLLED (v, form.vectors)
-                    fast_store(keep_b + v * FAST_LANES, row[v]);
-                keep_b += form.vectors * FAST_LANES;
+                    fast_store(packed_b + v * FAST_LANES, row[v]);
+                packed_b += form.vectors * FAST_LANES;
             }
             a += a_step;
             b += b_step;
-            ahead_b += b_step;
+            prefetch_b += b_step;
         }
     }
 }
 
-/* What becomes of the sums: C = sums or C += sums, then the bias where there is one. The last vector of a row of C has
- * only `edge` values, if that is not 0. */
+/* C = sums or C += sums, then the bias where there is one. The last vector of a row of C has `edge` values only, if that
+ * is not 0. */
 FAST_INLINE void tile_store(tile_form form, tile_sums sums, bool add, const float *bias, float *c, size_t ldc,
                             size_t edge)
 {
@@ -162,15 +153,14 @@ FAST_INLINE void tile_store(tile_form form, tile_sums sums, bool add, const floa
         }
 }
 
-/* Functions of their own, so that nothing around them takes registers from the loop. */
 typedef void tile_function(const tile_operands *of, bool add, const float *bias, float *c, size_t ldc, size_t edge);
-#define TILE_FUNCTION(name, ...)                                                                                  \
-    FAST_ALONE void name(const tile_operands *of, bool add, const float *bias, float *c, size_t ldc, size_t edge) \
-    {                                                                                                             \
-        const tile_form form = {__VA_ARGS__};                                                                     \
-        tile_sums sums;                                                                                           \
-        tile_multiply(form, of, sums);                                                                            \
-        tile_store(form, sums, add, bias, c, ldc, edge);                                                          \
+#define TILE_FUNCTION(name, ...)                                                                                     \
+    FAST_NOINLINE void name(const tile_operands *of, bool add, const float *bias, float *c, size_t ldc, size_t edge) \
+    {                                                                                                                \
+        const tile_form form = {__VA_ARGS__};                                                                        \
+        tile_sums sums;                                                                                              \
+        tile_multiply(form, of, sums);                                                                               \
+        tile_store(form, sums, add, bias, c, ldc, edge);                                                             \
     }
 #define TILE_FUNCTIONS(rows, vectors)                                                  \
     TILE_FUNCTION(tile_by_step_##rows##x##vectors, rows, vectors, false, false, false) \
@@ -203,9 +193,9 @@ static tile_function *const tile_functions[][TILE_VECTORS][2] = {TILES_NAMED(1),
 #undef TILES_OF
 #undef TILES_NAMED
 
-/* A tile of fewer rows than TILE_ROWS, made of smaller ones. */
-FAST_ALONE void tile_make_low(size_t rows, size_t columns, const tile_operands *of, bool add, const float *bias,
-                              float *c, size_t ldc)
+/* A tile of fewer rows than TILE_ROWS, cut into tiles of 4, 2 and 1 rows. */
+FAST_NOINLINE void tile_make_low(size_t rows, size_t columns, const tile_operands *of, bool add, const float *bias,
+                                 float *c, size_t ldc)
 {
     tile_operands part = *of;
     for (size_t size = TILE_SIZES - 1; size-- > 0;) {
@@ -217,7 +207,7 @@ FAST_ALONE void tile_make_low(size_t rows, size_t columns, const tile_operands *
         part.a += high * part.a_row;
         c += high * ldc;
         for (size_t i = 0; i < 3; i++)
-            part.soon[i] = part.soon[i] ? part.soon[i] + high * part.c_row : NULL;
+            part.prefetch_tiles[i] = part.prefetch_tiles[i] ? part.prefetch_tiles[i] + high * part.c_row : NULL;
     }
 }
 
@@ -234,7 +224,7 @@ FAST_INLINE void tile_make(size_t rows, size_t columns, const tile_operands *of,
 
 /* ---- packing ---- */
 
-/* How many vectors the next panel has when so many are left: 3 but at the end, where 4 are better as 2 and 2. */
+/* The vectors of the next panel, when `left` are left: 3, but 4 become 2 and 2. */
 FAST_INLINE size_t panel_vectors(size_t left)
 {
     return left == 4 ? 2 : smaller(left, TILE_VECTORS);
@@ -262,7 +252,8 @@ FAST_INLINE fast_vector interleave_high(fast_vector x, fast_vector y)
 #endif
 }
 
-/* Every round moves the top bit of the row's number to the bottom of the lane's: after all of them they are exchanged. */
+/* Every round moves the top bit of the row's number to the bottom of the lane's number: after the last round, rows and
+ * lanes have changed places. */
 FAST_INLINE void block_transpose(fast_vector *block)
 {
     UNROLLED (round, FAST_LANES == 16 ? 4 : FAST_LANES == 8 ? 3 : 2) {
@@ -276,17 +267,17 @@ FAST_INLINE void block_transpose(fast_vector *block)
     }
 }
 
-/* A matrix of depth x count values to be packed. `by_count`: it is stored count x depth. */
+/* A matrix of depth x count values that is to be packed; where it is `transposed`, it is stored count x depth. */
 typedef struct pack_source {
     const float *from;
     size_t stride, depth, count;
-    bool by_count;
+    bool transposed;
 } pack_source;
 
 /* `count` values of each step from `first` on. */
 FAST_INLINE pack_source source_part(const pack_source *s, size_t first, size_t count)
 {
-    return (pack_source){s->from + first * (s->by_count ? s->stride : 1), s->stride, s->depth, count, s->by_count};
+    return (pack_source){s->from + first * (s->transposed ? s->stride : 1), s->stride, s->depth, count, s->transposed};
 }
 
 /* Loads `rows` x `columns` values, padded with 0. */
@@ -305,20 +296,20 @@ FAST_INLINE void block_of(const pack_source *s, size_t step, size_t at, size_t s
     bool whole = steps == FAST_LANES && values >= FAST_LANES;
     if (!whole)
         values = smaller(values, FAST_LANES);
-    const float *from = s->by_count ? s->from + at * s->stride + step : s->from + step * s->stride + at;
+    const float *from = s->transposed ? s->from + at * s->stride + step : s->from + step * s->stride + at;
     if (whole)
         block_load(from, s->stride, FAST_LANES, FAST_LANES, block);
     else
-        block_load(from, s->stride, s->by_count ? values : steps, s->by_count ? steps : values, block);
-    if (s->by_count)
+        block_load(from, s->stride, s->transposed ? values : steps, s->transposed ? steps : values, block);
+    if (s->transposed)
         block_transpose(block);
 }
 
-/* One panel of the B operand: a row of whole vectors for every step. */
+/* Packs one panel of B: a row of whole vectors for every step. */
 static inline void pack_panel(const pack_source *s, float *to)
 {
     size_t width = round_up(s->count, FAST_LANES);
-    if (!s->by_count && s->count == TILE_COLUMNS) { /* nothing but copying */
+    if (!s->transposed && s->count == TILE_COLUMNS) { /* nothing but copying */
         for (size_t step = 0; step < s->depth; step++)
             UNROLLED (v, TILE_VECTORS)
                 fast_store(to + step * width + v * FAST_LANES, fast_load(s->from + step * s->stride + v * FAST_LANES));
@@ -336,19 +327,7 @@ static inline void pack_panel(const pack_source *s, float *to)
     }
 }
 
-/* The whole B operand, panel behind panel. It takes depth * round_up(count, FAST_LANES) values, as does A. */
-static inline void pack_panels(const pack_source *s, float *to)
-{
-    size_t all = round_up(s->count, FAST_LANES) / FAST_LANES;
-    for (size_t first = 0, vectors; first < all; first += vectors) {
-        vectors = panel_vectors(all - first);
-        size_t at = first * FAST_LANES;
-        pack_source panel = source_part(s, at, smaller(s->count - at, vectors * FAST_LANES));
-        pack_panel(&panel, to + at * s->depth);
-    }
-}
-
-/* The A operand: tile behind tile, each with columns of TILE_ROWS values. */
+/* Packs A: tile behind tile, each with columns of TILE_ROWS values. Takes depth * round_up(count, FAST_LANES) values. */
 static inline void pack_tiles(const pack_source *s, float *to)
 {
     for (size_t at = 0; at < s->count; at += FAST_LANES) {

@@ -6,21 +6,21 @@
 
 typedef struct product_blocks {
     size_t rows, columns; /* at most so many; whole tiles (of FAST_LANES rows, as they are packed) */
-    bool turn_a;          /* an A that is stored row by row is packed step by step */
+    bool pack_a;          /* an A that is stored row by row is packed */
 } product_blocks;
 
-/* Packed blocks of A and B lie side by side in a thread's scratch. */
+/* The packed blocks of A and B must fit the scratch of a thread. */
 static inline bool product_blocks_fit(const product_blocks *of)
 {
     return (of->rows + of->columns) * KERNEL_K_BLOCK * sizeof(float) <= FAST_SCRATCH_BYTES;
 }
 
-/* What the table says. */
+/* The blocks that the table has for a product. */
 typedef product_blocks product_blocks_function(const kernel_product *p);
-/* The product, in other blocks than those of the table. The result has the same bits. */
+/* The product in any blocks. The bits do not depend on them. */
 typedef void product_in_blocks_function(const kernel_run *run, const kernel_product *p, const product_blocks *blocks);
 
-/* Both for each of the instruction sets: product_blocks_for_avx2, product_in_blocks_avx2 and so on. */
+/* Both functions for each instruction set: product_blocks_for_avx2, product_in_blocks_avx2 and so on. */
 #if defined(__x86_64__)
 #define PRODUCT_ISAS(X) X(portable) X(avx2) X(avx512)
 #else

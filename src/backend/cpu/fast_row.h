@@ -1,4 +1,4 @@
-/* What softmax and cross entropy share: the two passes over a row. */
+/* The passes over a row that softmax and cross entropy share. */
 #ifndef REMAT_BACKEND_CPU_FAST_ROW_H
 #define REMAT_BACKEND_CPU_FAST_ROW_H
 
@@ -13,7 +13,7 @@ static inline float fast_row_max(size_t count, const float *x)
             largest = x[i] > largest ? x[i] : largest;
         return largest;
     }
-    /* The last vector reaches back over values already seen, which changes nothing. */
+    /* The last vector overlaps the one before, which does not change the largest. */
     fast_vector even = fast_load(x + count - FAST_LANES), odd = even;
     size_t i = 0;
     for (; i + 2 * FAST_LANES <= count; i += 2 * FAST_LANES) {

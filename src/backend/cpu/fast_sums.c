@@ -1,7 +1,7 @@
 #include "backend/cpu/fast_math.h"
 
 /* Column sums: the rows are cut into parts, each summed row after row into a line of the scratch; then the lines are
- * added in order. A panel is what one task takes of the columns, a stripe what one scratch has lines for. */
+ * added in order. A task takes a panel of columns. The scratch has room for the lines of a stripe of columns. */
 enum { SUM_PARTS = 32, SUM_PANEL = 2048, SUM_STRIPE = 8192 };
 _Static_assert(sizeof(float) * SUM_PARTS * SUM_STRIPE <= FAST_SCRATCH_BYTES, "the lines of all parts fit");
 
@@ -9,7 +9,8 @@ static void add_rows(size_t rows, size_t distance, size_t columns, const float *
 {
     memset(sums, 0, columns * sizeof *sums);
     size_t row = 0;
-    for (; row + 4 <= rows; row += 4, x += 4 * distance) { /* four at a time: the sums are loaded and stored less */
+    for (; row + 4 <= rows;
+         row += 4, x += 4 * distance) { /* four at a time: the sums are loaded and stored less often */
 #define STEP(LOAD, STORE, i, FIRST)                                                                            \
     STORE(sums + i, (((LOAD(sums + i) + LOAD(x + i)) + LOAD(x + distance + i)) + LOAD(x + 2 * distance + i)) + \
                         LOAD(x + 3 * distance + i))
