@@ -1,7 +1,7 @@
 /* Time of convolutions, their gradients, pooling and batch normalisation, for shapes of small image nets.
  *     bench_convolve [threads]   (2 unless told)
  * Medians in milliseconds, and the rate of the convolutions in multiply-adds. */
-#include "backend/cpu/kernels.h"
+#include "backend/cpu/kernel.h"
 #include "measure.h"
 
 #include <stdio.h>
@@ -22,11 +22,11 @@ static const shape shapes[] = {
     {8, 3, 224, 32, 7, 2, 3},  {8, 128, 28, 128, 3, 1, 1},
 };
 
-static kernel_window window_of(shape s, size_t kernel, size_t stride, size_t pad, size_t out_channels)
+static operation_window window_of(shape s, size_t kernel, size_t stride, size_t pad, size_t out_channels)
 {
     size_t out = (s.size + 2 * pad - kernel) / stride + 1;
-    return (kernel_window){s.batch, s.in_channels, s.size, s.size, out_channels, out, out,
-                           kernel,  kernel,        stride, stride, pad,          pad};
+    return (operation_window){s.batch, s.in_channels, s.size, s.size, out_channels, out, out,
+                              kernel,  kernel,        stride, stride, pad,          pad};
 }
 
 /* Everything one shape needs; values of no meaning but of usual size. */
@@ -45,45 +45,75 @@ static float *make(size_t count)
     return values;
 }
 
-typedef enum operation { FORWARD, WEIGHT, INPUT, POOL, POOL_BACK, NORM, NORM_BACK } operation;
+typedef enum work { FORWARD, WEIGHT, INPUT, POOL, POOL_BACK, NORM, NORM_BACK } work;
 
-static void perform(operation what, const kernel_table *table, const kernel_run *run, const kernel_window *w, data *d)
+static tensor_ref fp32(float *at)
 {
-    size_t area = w->in_h * w->in_w;
-    float *m = d->bias, *r = d->workspace; /* some values for each channel */
+    return (tensor_ref){at, REMAT_FP32};
+}
+
+static void perform(const kernel_table *table, const kernel_run *run, operation op, const char *types, const void *args)
+{
+    kernel_find(table, op, types)->run(run, args);
+}
+
+static void work_on(work what, const kernel_table *table, const kernel_run *run, const operation_window *w, data *d)
+{
+    size_t area = w->in_h * w->in_w, batch = w->batch, channels = w->in_channels;
+    tensor_ref x = fp32(d->x), dx = fp32(d->dx), y = fp32(d->y), dy = fp32(d->dy), weight = fp32(d->weight);
+    tensor_ref dweight = fp32(d->dweight), bias = fp32(d->bias), workspace = {d->workspace, REMAT_UINT8};
+    tensor_ref chosen = {d->chosen, REMAT_INT32}, means = bias, scales = fp32(d->workspace);
     switch (what) {
-    case FORWARD: table->convolve(run, w, d->x, d->weight, d->bias, d->y, d->workspace); break;
-    case WEIGHT: table->convolve_backward_weight(run, w, d->x, d->dy, d->dweight, d->bias, false, d->workspace); break;
-    case INPUT: table->convolve_backward_input(run, w, d->weight, d->dy, d->dx, false, d->workspace); break;
-    case POOL: table->pool_max(run, w, d->x, d->y, d->chosen); break;
-    case POOL_BACK: table->pool_max_backward(run, w, d->chosen, d->dy, d->dx, false); break;
+    case FORWARD: perform(table, run, OP_convolve, "ffffu", &(op_convolve){x, weight, bias, y, workspace, *w}); break;
+    case WEIGHT:
+        perform(table, run, OP_convolve_backward_weight, "ffffu",
+                &(op_convolve_backward_weight){x, dy, dweight, bias, workspace, *w, false});
+        break;
+    case INPUT:
+        perform(table, run, OP_convolve_backward_input, "fffu",
+                &(op_convolve_backward_input){weight, dy, dx, workspace, *w, false});
+        break;
+    case POOL: perform(table, run, OP_pool_max, "ffi", &(op_pool_max){x, y, chosen, *w}); break;
+    case POOL_BACK:
+        perform(table, run, OP_pool_max_backward, "iff", &(op_pool_max_backward){chosen, dy, dx, *w, false});
+        break;
     case NORM:
-        table->batch_statistics(run, w->batch, w->in_channels, area, 1e-5f, d->x, m, r, 0.1f, NULL, NULL);
-        table->batch_normalize(run, w->batch, w->in_channels, area, d->x, m, r, m, m, d->dx);
+        perform(table, run, OP_batch_statistics, "fff--",
+                &(op_batch_statistics){x, means, scales, TENSOR_NONE, TENSOR_NONE, batch, channels, area, 1e-5, 0.1});
+        perform(table, run, OP_batch_normalize, "ffffff",
+                &(op_batch_normalize){x, means, scales, means, means, dx, batch, channels, area});
         break;
     case NORM_BACK:
-        table->batch_normalize_backward(run, w->batch, w->in_channels, area, d->x, m, r, m, d->x, d->dx, false,
-                                        d->dweight, d->dweight + w->in_channels, false);
+        perform(table, run, OP_batch_normalize_backward, "ffffffff",
+                &(op_batch_normalize_backward){x, means, scales, means, x, dx, dweight, tensor_from(dweight, channels),
+                                               batch, channels, area, false, false});
         break;
     }
 }
 
-static double median(operation what, const kernel_table *table, const kernel_run *run, const kernel_window *w, data *d)
+static double median(work what, const kernel_table *table, const kernel_run *run, const operation_window *w, data *d)
 {
     double times[ROUNDS];
-    perform(what, table, run, w, d);
+    work_on(what, table, run, w, d);
     for (int i = 0; i < ROUNDS; i++) {
         double start = measure_now();
-        perform(what, table, run, w, d);
+        work_on(what, table, run, w, d);
         times[i] = measure_now() - start;
     }
     return measure_median(times, ROUNDS);
 }
 
+/* The three convolutions need the same workspace. */
+static size_t workspace_values(const operation_window *w)
+{
+    const op_convolve forward = {.window = *w};
+    return kernel_workspace(OP_convolve, &forward) / sizeof(float);
+}
+
 static void measure(const kernel_table *table, const kernel_run *run, shape s)
 {
-    kernel_window w = window_of(s, s.kernel, s.stride, s.pad, s.out_channels);
-    kernel_window pool = window_of(s, 2, 2, 0, s.in_channels);
+    operation_window w = window_of(s, s.kernel, s.stride, s.pad, s.out_channels);
+    operation_window pool = window_of(s, 2, 2, 0, s.in_channels);
     size_t in = s.batch * s.in_channels * s.size * s.size, out = w.batch * w.out_channels * w.out_h * w.out_w;
     size_t most = in > out ? in : out, weights = s.out_channels * s.in_channels * s.kernel * s.kernel;
     data d = {make(in),
@@ -93,18 +123,18 @@ static void measure(const kernel_table *table, const kernel_run *run, shape s)
               make(weights),
               make(weights + 2 * in),
               make(s.out_channels + s.in_channels),
-              make(window_workspace(&w) + s.in_channels),
+              make(workspace_values(&w) + s.in_channels),
               malloc(most * sizeof(int32_t))};
     if (!d.chosen)
         exit(1);
-    double work = (double)out * (double)(s.in_channels * s.kernel * s.kernel);
+    double multiplications = (double)out * (double)(s.in_channels * s.kernel * s.kernel);
     printf("%2zu x %3zu x %3zu -> %3zu, %zux%zu/%zu", s.batch, s.in_channels, s.size, s.out_channels, s.kernel,
            s.kernel, s.stride);
-    for (operation what = FORWARD; what <= INPUT; what++) {
+    for (work what = FORWARD; what <= INPUT; what++) {
         double time = median(what, table, run, &w, &d);
-        printf(" %8.3f (%5.1f G/s)", 1e3 * time, 1e-9 * work / time);
+        printf(" %8.3f (%5.1f G/s)", 1e3 * time, 1e-9 * multiplications / time);
     }
-    for (operation what = POOL; what <= NORM_BACK; what++)
+    for (work what = POOL; what <= NORM_BACK; what++)
         printf(" %8.3f", 1e3 * median(what, table, run, what < NORM ? &pool : &w, &d));
     printf("\n");
     float *all[] = {d.x, d.dx, d.y, d.dy, d.weight, d.dweight, d.bias, d.workspace};

@@ -22,7 +22,7 @@ static double measure_peak(const kernel_table *table, const kernel_run *run)
 {
     double best = 0;
     for (int i = 0; i < 7; i++) {
-        double began = measure_now(), work = table->exercise(run, 2000000);
+        double began = measure_now(), work = table->multiply_adds(run, 2000000);
         double rate = work / (measure_now() - began);
         best = rate > best ? rate : best;
     }
@@ -92,9 +92,9 @@ static const shape shapes[] = {
 
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-static kernel_product product_of(const shape *s, const float *x, const float *y, float *z)
+static op_product product_of(const shape *s, float *x, float *y, float *z)
 {
-    kernel_product p = {.a = x, .b = y, .c = z};
+    op_product p = {.a = {x, REMAT_FP32}, .b = {y, REMAT_FP32}, .c = {z, REMAT_FP32}};
     size_t sizes[3][3] = {{s->rows, s->out, s->in}, {s->rows, s->in, s->out}, {s->out, s->in, s->rows}};
     const size_t *size = sizes[s->kind == WEIGHT_ADD ? WEIGHT : s->kind];
     p.m = size[0];
@@ -109,17 +109,17 @@ static kernel_product product_of(const shape *s, const float *x, const float *y,
     return p;
 }
 
-static void run_dnnl(const rivals *others, const kernel_product *p)
+static void run_dnnl(const rivals *others, const op_product *p)
 {
     others->dnnl(p->transpose_a ? 'T' : 'N', p->transpose_b ? 'T' : 'N', (int64_t)p->m, (int64_t)p->n, (int64_t)p->k,
-                 1.0f, p->a, (int64_t)p->lda, p->b, (int64_t)p->ldb, p->accumulate ? 1.0f : 0.0f, p->c,
+                 1.0f, p->a.at, (int64_t)p->lda, p->b.at, (int64_t)p->ldb, p->accumulate ? 1.0f : 0.0f, p->c.at,
                  (int64_t)p->ldc);
 }
 
-static void run_openblas(const rivals *others, const kernel_product *p)
+static void run_openblas(const rivals *others, const op_product *p)
 {
     others->openblas(101, p->transpose_a ? 112 : 111, p->transpose_b ? 112 : 111, (int)p->m, (int)p->n, (int)p->k, 1.0f,
-                     p->a, (int)p->lda, p->b, (int)p->ldb, p->accumulate ? 1.0f : 0.0f, p->c, (int)p->ldc);
+                     p->a.at, (int)p->lda, p->b.at, (int)p->ldb, p->accumulate ? 1.0f : 0.0f, p->c.at, (int)p->ldc);
 }
 
 static int compare(const void *x, const void *y)
@@ -129,8 +129,9 @@ static int compare(const void *x, const void *y)
 }
 
 /* Operations a second of ours, oneDNN and OpenBLAS, the median of runs in turns; 0 where there is none. */
-static void measure_shape(const kernel_run *run, const rivals *others, const kernel_product *p, double rates[3])
+static void measure_shape(const kernel_run *run, const rivals *others, const op_product *p, double rates[3])
 {
+    kernel_function product = kernel_find(kernels_fast(), OP_product, "fff---")->run;
     enum { RUNS = 15 };
     double seconds[3][RUNS], work = 2.0 * (double)p->m * (double)p->n * (double)p->k;
     int repeats = 1 + (int)(4e8 / work); /* several milliseconds each */
@@ -139,7 +140,7 @@ static void measure_shape(const kernel_run *run, const rivals *others, const ker
             double began = measure_now();
             for (int repeat = 0; repeat < repeats; repeat++) {
                 if (who == 0)
-                    kernels_fast()->product(run, p);
+                    product(run, p);
                 else if (who == 1 && others->dnnl)
                     run_dnnl(others, p);
                 else if (who == 2 && others->openblas)
@@ -181,7 +182,7 @@ static int compare_products(int threads, const char *wanted)
            "OpenBLAS");
     for (size_t i = 0; i < SHAPES; i++) {
         double rates[3];
-        kernel_product p = product_of(&shapes[i], x, y, z);
+        op_product p = product_of(&shapes[i], x, y, z);
         if (!strstr(shapes[i].name, wanted))
             continue;
         measure_shape(&run, &others, &p, rates);
@@ -218,7 +219,7 @@ static double cpu_now(void)
 enum { POOL = 48 << 20 };
 
 /* Seconds of one call in each of the candidates' blocks and, last, in the table's: medians of runs in turns. */
-static void measure_blocks(const product_isa *with, const kernel_run *run, kernel_product p, float *pool,
+static void measure_blocks(const product_isa *with, const kernel_run *run, op_product p, float *pool,
                            double seconds[CANDIDATES + 1])
 {
     enum { RUNS = 15, WHOLE_LINES = 64 };
@@ -234,9 +235,9 @@ static void measure_blocks(const product_isa *with, const kernel_run *run, kerne
             for (int repeat = 0; repeat < repeats; repeat++) {
                 float *at = pool + place * (a + b + c) * WHOLE_LINES;
                 place = (place + 1) % places;
-                p.a = at;
-                p.b = at + a * WHOLE_LINES;
-                p.c = at + (a + b) * WHOLE_LINES;
+                p.a.at = at;
+                p.b.at = at + a * WHOLE_LINES;
+                p.c.at = at + (a + b) * WHOLE_LINES;
                 with->in_blocks(run, &p, who == CANDIDATES ? &chosen : &candidates[who]);
             }
             all[who][i] = (cpu_now() - began) / repeats;
@@ -264,7 +265,7 @@ static int compare_blocks(const char *wanted, const char *name)
     printf("   table\n");
     for (size_t i = 0; i < SHAPES; i++) {
         double seconds[CANDIDATES + 1], best = 0;
-        kernel_product p = product_of(&shapes[i], NULL, NULL, NULL);
+        op_product p = product_of(&shapes[i], NULL, NULL, NULL);
         product_blocks chosen = with->blocks_for(&p);
         if (!strstr(shapes[i].name, wanted) || shapes[i].kind == WEIGHT_ADD)
             continue;

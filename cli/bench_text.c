@@ -4,7 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-const char *const bench_phases[BENCH_PHASES] = {"forward", "recompute", "gradient", "derivative", "apply"};
+const char *const bench_phases[BENCH_PHASES] = {"forward", "recompute", "weight_gradient", "input_gradient", "apply"};
+
+/* The same as heads of columns: gradients of the weights and of the inputs. */
+static const char *const heads[BENCH_PHASES] = {"forward", "recompute", "d weights", "d inputs", "apply"};
 
 void bench_tally_add(bench_tally *sum, const bench_tally *more)
 {
@@ -50,11 +53,6 @@ static unit flop_unit(double flops)
     return flops >= 1e9 ? (unit){"GFLOP", 1e9} : flops >= 1e6 ? (unit){"MFLOP", 1e6} : (unit){"kFLOP", 1e3};
 }
 
-static int width_of(int phase)
-{
-    return phase == BENCH_DERIVATIVE ? 10 : 9; /* as long as the word above it */
-}
-
 /* Four digits, and at least one behind the point: 431.0, 89.53, 0.01712. */
 static int decimals(double value)
 {
@@ -72,7 +70,7 @@ static void print_row(const bench_row *row, double a_step, double total, const r
     bench_tally all = sum_of(row, BENCH_PHASES), computing = sum_of(row, BENCH_APPLY);
     printf("%-28s", row->name);
     for (int p = 0; p < BENCH_PHASES; p++)
-        printf(" %*.3f", width_of(p), a_step * row->phases[p].seconds);
+        printf(" %9.3f", a_step * row->phases[p].seconds);
     printf(" %9.3f %5.1f %%", a_step * all.seconds, share(all.seconds, total));
     if (computing.seconds > 0)
         printf(" %8.1f %5.1f %% %7.1f %5.1f %%", 1e-9 * computing.flops / computing.seconds,
@@ -86,11 +84,10 @@ static void print_rates(const char *name, const bench_tally *by_phase, bool byte
 {
     printf("%-28s", name);
     for (int p = 0; p <= BENCH_PHASES; p++) {
-        int width = p < BENCH_PHASES ? width_of(p) : 9;
         if (by_phase[p].seconds > 0)
-            printf(" %*.1f", width, (bytes ? by_phase[p].bytes : by_phase[p].flops) / by_phase[p].seconds / size);
+            printf(" %9.1f", (bytes ? by_phase[p].bytes : by_phase[p].flops) / by_phase[p].seconds / size);
         else
-            printf(" %*s", width, "-");
+            printf(" %9s", "-");
     }
     putchar('\n');
 }
@@ -133,7 +130,7 @@ void bench_print_table(const bench_result *result)
     const unit time = time_unit(result->step_seconds);
     printf("%s %-25s", time.name, "a step");
     for (int p = 0; p < BENCH_PHASES; p++)
-        printf(" %*s", width_of(p), bench_phases[p]);
+        printf(" %9s", heads[p]);
     printf(" %9s %7s %8s %7s %7s %7s\n", "sum", "share", "GFLOP/s", "of peak", "GB/s", "of peak");
     for (size_t i = 0; i < result->row_count; i++)
         if (result->rows[i].name)

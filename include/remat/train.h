@@ -62,6 +62,8 @@ typedef struct remat_train_options {
     uint64_t samples, validation_samples; /* with `sample`: training samples are 0 .. samples-1, validation follows */
     bool plan_only; /* for questions before training: no data is opened, no memory for tensors allocated;
                                     only figures, chain, plan, curve and destroy may be called */
+    const char *device; /* what computes: NULL or "cpu". "fenced" is for tests: the processor behind a queue of its own, on
+                                    memory that the host cannot touch */
 } remat_train_options;
 void remat_train_options_init(remat_train_options *options);
 

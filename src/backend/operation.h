@@ -430,4 +430,7 @@ typedef struct operation_traits {
 } operation_traits;
 extern const operation_traits operation_table[OPERATION_COUNT];
 
+/* The types of an operation's tensors as the signature of a kernel: a letter each, '-' for one that is not there. */
+void operation_types(operation op, const void *args, char types[OPERATION_MAX_TENSORS + 1]);
+
 #endif

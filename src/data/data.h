@@ -1,5 +1,5 @@
 /* Where samples come from. A source knows how many there are for training and for validation, in which order an epoch
- * takes them, and writes a batch straight to where the network reads it. Nothing is allocated after it is open.
+ * takes them, and writes a batch to where it is told. Nothing is allocated after it is open.
  *
  *   npy      one file an input and one for the labels; the first dimension counts samples
  *   csv      one file; inputs first, label columns last
@@ -16,10 +16,10 @@
 
 /* What the network reads, for one sample. */
 typedef struct data_field {
-    uint64_t values; /* 0: it does not read this (labels that nobody wants) */
-    bool integer;    /* int32_t instead of real */
-    uint64_t bound;  /* whole numbers are 0 .. bound-1; 0: anything goes */
-    bool skips;      /* negative numbers are fine as well: labels that count nothing */
+    uint64_t values;   /* 0: it does not read this (labels that nobody wants) */
+    remat_dtype dtype; /* REMAT_FP32, or REMAT_INT32 for tokens and classes */
+    uint64_t bound;    /* whole numbers are 0 .. bound-1; 0: anything goes */
+    bool skips;        /* negative numbers are fine as well: labels that count nothing */
 } data_field;
 
 typedef struct data_wants {

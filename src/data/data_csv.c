@@ -38,10 +38,10 @@ static void close_csv(data_set *set)
 static const csv_value *copy_field(const data_field *field, const csv_value *from, void *to)
 {
     for (uint64_t i = 0; i < field->values; i++) {
-        if (field->integer)
+        if (data_field_is_integer(field))
             ((int32_t *)to)[i] = from[i].id;
         else
-            ((real *)to)[i] = (real)from[i].number;
+            ((float *)to)[i] = (float)from[i].number;
     }
     return from + field->values;
 }
@@ -101,7 +101,7 @@ static remat_status fail_cell(csv_reader *reader, uint64_t column, const char *c
 static remat_status put_value(csv_reader *reader, const data_field *field, uint64_t column, double number,
                               csv_value *to)
 {
-    if (!field->integer) {
+    if (!data_field_is_integer(field)) {
         to->number = (float)number;
         if (isfinite(to->number))
             return REMAT_OK;

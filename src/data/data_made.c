@@ -3,6 +3,8 @@
 
 #include "base/alloc.h"
 
+#include <remat/random.h>
+
 #include <math.h>
 #include <stdio.h>
 
@@ -51,13 +53,13 @@ static void make_field(const made_set *made, const data_field *field, uint32_t n
         uint32_t words[4];
         float numbers[4];
         remat_random_block(&stream, sample * blocks + i / 4, words);
-        if (!field->integer)
+        if (!data_field_is_integer(field))
             normals(words, numbers);
         for (uint64_t k = 0; k < 4 && i + k < field->values; k++) {
-            if (field->integer)
+            if (data_field_is_integer(field))
                 ((int32_t *)to)[i + k] = (int32_t)(words[k] * bound >> 32);
             else
-                ((real *)to)[i + k] = (real)numbers[k];
+                ((float *)to)[i + k] = (float)numbers[k];
         }
     }
 }
@@ -89,7 +91,7 @@ remat_status data_random_open(const data_request *request, data_set **set)
 static remat_status check_ids(const data_set *set, const data_field *field, const char *name, uint64_t sample,
                               const int32_t *ids)
 {
-    size_t bad = field->integer ? data_first_bad_id(field, ids, field->values) : field->values;
+    size_t bad = data_field_is_integer(field) ? data_first_bad_id(field, ids, field->values) : field->values;
     if (bad == field->values)
         return REMAT_OK;
     char what[128];

@@ -8,7 +8,7 @@ static uint64_t token_bound(const remat_network *network, uint32_t input)
     for (size_t n = 0; n < network->layer_count; n++) {
         const network_layer *layer = &network->layers[n];
         for (uint32_t i = 0; i < layer->node.input_count; i++)
-            if (layer->inputs[i] == input && (layer->node.integer_inputs >> i & 1u)) {
+            if (layer->inputs[i] == input && layer->node.input_dtypes[i] == REMAT_INT32) {
                 uint64_t rows = layer->node.parameters[0].dims[0];
                 bound = bound && bound < rows ? bound : rows;
             }
@@ -30,10 +30,10 @@ data_wants network_data_wants(const remat_network *network)
         if (node->input_count != 0 || wants.input_count == LAYER_MAX_INPUTS)
             continue;
         uint64_t bound = token_bound(network, n);
-        wants.inputs[wants.input_count++] = (data_field){layer_values(node->output), bound != 0, bound, false};
+        wants.inputs[wants.input_count++] = (data_field){layer_values(node->output), node->dtype, bound, false};
     }
     if (network->has_labels)
-        wants.labels = (data_field){layer_values(network->labels), network->integer_labels,
-                                    network->integer_labels ? class_count(network) : 0, true};
+        wants.labels = (data_field){layer_values(network->labels), network->labels_dtype,
+                                    network->labels_dtype == REMAT_INT32 ? class_count(network) : 0, true};
     return wants;
 }

@@ -48,9 +48,9 @@ static remat_status check_ids(const npy_array *array, uint64_t sample, uint64_t 
 /* Whether values lie in the file just as the network wants them. */
 static bool is_plain(const npy_array *array)
 {
-    if (array->field->integer)
+    if (data_field_is_integer(array->field))
         return array->header.type == NPY_INT32;
-    return array->header.type == (sizeof(real) == sizeof(float) ? NPY_FLOAT32 : NPY_FLOAT64);
+    return array->header.type == (NPY_FLOAT32);
 }
 
 static remat_status read_array(npy_set *npy, const npy_array *array, uint64_t sample, void *to)
@@ -60,17 +60,17 @@ static remat_status read_array(npy_set *npy, const npy_array *array, uint64_t sa
     uint64_t at = array->header.data_offset + sample * values * size;
     if (is_plain(array)) {
         REMAT_TRY(data_file_read(&array->file, at, to, values * size));
-        return array->field->integer ? check_ids(array, sample, 0, to, values) : REMAT_OK;
+        return data_field_is_integer(array->field) ? check_ids(array, sample, 0, to, values) : REMAT_OK;
     }
     for (uint64_t done = 0; done < values;) {
         size_t count = values - done < PART_VALUES ? (size_t)(values - done) : PART_VALUES;
         REMAT_TRY(data_file_read(&array->file, at + done * size, npy->part, count * size));
-        if (array->field->integer) {
+        if (data_field_is_integer(array->field)) {
             int32_t *ids = (int32_t *)to + done;
             npy_to_int32(array->header.type, npy->part, count, ids);
             REMAT_TRY(check_ids(array, sample, done, ids, count));
         } else {
-            npy_to_real(array->header.type, npy->part, count, (real *)to + done);
+            npy_to_float(array->header.type, npy->part, count, (float *)to + done);
         }
         done += count;
     }
@@ -122,7 +122,7 @@ static remat_status check_array(npy_set *npy, const npy_array *array, const char
     if (values != array->field->values)
         return remat_fail(context, REMAT_BAD_INPUT, &place, "a sample has %llu values; %s of the model takes %llu",
                           (unsigned long long)values, what, (unsigned long long)array->field->values);
-    if (array->field->integer && !npy_type_is_integer(header->type))
+    if (data_field_is_integer(array->field) && !npy_type_is_integer(header->type))
         return remat_fail(context, REMAT_BAD_INPUT, &place,
                           "values of type %s; %s of the model takes whole numbers (int32, int64 or uint8)",
                           npy_type_name(header->type), what);
@@ -130,7 +130,7 @@ static remat_status check_array(npy_set *npy, const npy_array *array, const char
         return remat_fail(context, REMAT_BAD_INPUT, &place, "%llu samples; %s has %llu",
                           (unsigned long long)header->dims[0], npy->arrays[0].file.path,
                           (unsigned long long)npy->arrays[0].header.dims[0]);
-    return array->field->integer ? check_all_ids(npy, array) : REMAT_OK;
+    return data_field_is_integer(array->field) ? check_all_ids(npy, array) : REMAT_OK;
 }
 
 static remat_status open_array(npy_set *npy, const data_request *request, const char *list, size_t position,

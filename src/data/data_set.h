@@ -36,7 +36,13 @@ remat_status data_generator_open(const data_request *request, data_set **set);
 /* Bytes of a value. */
 static inline size_t data_value_bytes(const data_field *field)
 {
-    return field->integer ? sizeof(int32_t) : sizeof(real);
+    return (size_t)dtype_bytes(field->dtype, 1);
+}
+
+/* Whether it holds whole numbers: tokens or classes. */
+static inline bool data_field_is_integer(const data_field *field)
+{
+    return field->dtype == REMAT_INT32;
 }
 
 static inline bool data_id_is_good(const data_field *field, int64_t id)

@@ -101,16 +101,17 @@ static remat_status read_text(data_set *set, uint64_t sample, void *const *input
 static remat_status check_wants(const data_request *request)
 {
     const data_wants *wants = request->wants;
-    if (wants->input_count != 1 || !wants->inputs[0].integer || wants->inputs[0].values == 0)
+    if (wants->input_count != 1 || !data_field_is_integer(&wants->inputs[0]) || wants->inputs[0].values == 0)
         return remat_fail(request->context, REMAT_INVALID, NULL,
                           "text feeds a model with one input of tokens, which an embedding reads");
-    if (wants->labels.values && (!wants->labels.integer || wants->labels.values != wants->inputs[0].values))
+    if (wants->labels.values &&
+        (!data_field_is_integer(&wants->labels) || wants->labels.values != wants->inputs[0].values))
         return remat_fail(
             request->context, REMAT_INVALID, NULL,
             "text gives the next token of each of the %llu tokens as labels; the loss takes %llu%s values, "
             "it must be a cross entropy at every token",
             (unsigned long long)wants->inputs[0].values, (unsigned long long)wants->labels.values,
-            wants->labels.integer ? "" : " real");
+            data_field_is_integer(&wants->labels) ? "" : " real");
     if (request->inputs)
         return REMAT_OK;
     remat_place place = REMAT_PLACE_NOWHERE;

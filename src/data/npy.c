@@ -239,14 +239,14 @@ remat_status npy_read_header(const data_file *file, npy_header *header)
     }                                                                        \
     break
 
-void npy_to_real(npy_type type, const void *from, size_t count, real *to)
+void npy_to_float(npy_type type, const void *from, size_t count, float *to)
 {
     switch (type) {
-    case NPY_FLOAT32: EACH(float, (real)value);
-    case NPY_FLOAT64: EACH(double, (real)value);
-    case NPY_INT32: EACH(int32_t, (real)value);
-    case NPY_INT64: EACH(int64_t, (real)value);
-    case NPY_UINT8: EACH(uint8_t, (real)value);
+    case NPY_FLOAT32: EACH(float, (float)value);
+    case NPY_FLOAT64: EACH(double, (float)value);
+    case NPY_INT32: EACH(int32_t, (float)value);
+    case NPY_INT64: EACH(int64_t, (float)value);
+    case NPY_UINT8: EACH(uint8_t, (float)value);
     }
 }
 

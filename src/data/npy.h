@@ -4,7 +4,6 @@
 
 #include <stdbool.h>
 
-#include "backend/cpu/real.h"
 #include "data/data_file.h"
 
 typedef enum npy_type { NPY_FLOAT32, NPY_FLOAT64, NPY_INT32, NPY_INT64, NPY_UINT8 } npy_type;
@@ -30,7 +29,7 @@ bool npy_type_is_integer(npy_type type);
 
 /* Values as they stand in a file become numbers; `from` needs no alignment. Whole numbers that do not fit become
  * INT32_MIN or INT32_MAX, which no range of ids contains. */
-void npy_to_real(npy_type type, const void *from, size_t count, real *to);
+void npy_to_float(npy_type type, const void *from, size_t count, float *to);
 void npy_to_int32(npy_type type, const void *from, size_t count, int32_t *to);
 
 #endif

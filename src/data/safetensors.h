@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 
+#include "base/dtype_traits.h"
 #include "base/error.h"
 
 enum { SAFETENSORS_MAX_RANK = 8 };
@@ -18,17 +19,26 @@ typedef struct safetensors_entry {
     const char *name; /* unique, and not "__metadata__" */
     uint32_t rank;    /* 0: a single value */
     uint64_t dims[SAFETENSORS_MAX_RANK];
-    const float *data;
+    const void *data; /* NULL: the source has it */
+    remat_dtype dtype;
 } safetensors_entry;
+
+/* Where values come from when they are written, one entry after the other. */
+typedef struct safetensors_source {
+    remat_status (*open)(void *user, size_t entry, const void **data);
+    void (*close)(void *user); /* after each open; NULL: there is nothing to do */
+    void *user;
+} safetensors_source;
 
 typedef struct safetensors_text {
     const char *key, *value;
 } safetensors_text;
 
-/* Writes the file whole or not at all. The order of the entries is the order in the file. The same content gives the
+/* Writes the file whole or not at all. `source` may be NULL where every entry has its data. The order of the entries is the order in the file. The same content gives the
  * same bytes. REMAT_INVALID for a name that stands twice, REMAT_IO, REMAT_NO_MEMORY. */
 remat_status safetensors_save(remat_context *context, const char *path, const safetensors_entry *entries, size_t count,
-                              const safetensors_text *metadata, size_t metadata_count);
+                              const safetensors_text *metadata, size_t metadata_count,
+                              const safetensors_source *source);
 
 /* ---- reading ---- */
 

@@ -17,6 +17,7 @@ typedef struct weights {
     const char *path;
     const safetensors_entry *entries;
     size_t count;
+    const safetensors_source *source;
     const safetensors_text *metadata;
     size_t metadata_count;
     char *header; /* with its length in front */
@@ -26,11 +27,11 @@ typedef struct weights {
 /* Bytes of an entry; false where they pass 2^63. */
 static bool entry_bytes(const safetensors_entry *entry, uint64_t *bytes)
 {
-    *bytes = sizeof(float);
+    uint64_t values = 1;
     for (uint32_t i = 0; i < entry->rank; i++)
-        if (!remat_multiply(*bytes, entry->dims[i], bytes))
+        if (!remat_multiply(values, entry->dims[i], &values))
             return false;
-    return true;
+    return dtype_bytes_checked(entry->dtype, values, bytes);
 }
 
 /* ---- checks ---- */
@@ -101,7 +102,9 @@ static void write_entry(output *out, const safetensors_entry *entry, uint64_t *o
     uint64_t bytes = 0;
     entry_bytes(entry, &bytes);
     output_quoted(out, entry->name);
-    output_text(out, ":{\"dtype\":\"F32\",\"shape\":[");
+    output_text(out, ":{\"dtype\":\"");
+    output_text(out, dtype_traits_of(entry->dtype)->safetensors);
+    output_text(out, "\",\"shape\":[");
     for (uint32_t i = 0; i < entry->rank; i++) {
         output_text(out, i ? "," : "");
         output_number(out, entry->dims[i]);
@@ -157,27 +160,41 @@ static remat_status make_header(weights *w)
 
 /* ---- the file ---- */
 
+static remat_status write_values(const weights *w, size_t entry, FILE *stream, bool *good)
+{
+    const void *data = w->entries[entry].data;
+    bool from_source = !data;
+    uint64_t bytes = 0;
+    entry_bytes(&w->entries[entry], &bytes);
+    if (bytes == 0)
+        return REMAT_OK;
+    if (from_source)
+        REMAT_TRY(w->source->open(w->source->user, entry, &data));
+    *good = fwrite(data, 1, bytes, stream) == bytes;
+    if (from_source && w->source->close)
+        w->source->close(w->source->user);
+    return REMAT_OK;
+}
+
 static remat_status write_all(const void *user, FILE *stream)
 {
     const weights *w = user;
     bool good = fwrite(w->header, 1, w->header_bytes, stream) == w->header_bytes;
-    for (size_t i = 0; i < w->count && good; i++) {
-        uint64_t bytes = 0;
-        entry_bytes(&w->entries[i], &bytes);
-        good = bytes == 0 || fwrite(w->entries[i].data, 1, bytes, stream) == bytes;
-    }
+    for (size_t i = 0; i < w->count && good; i++)
+        REMAT_TRY(write_values(w, i, stream, &good));
     remat_place place = REMAT_PLACE_NOWHERE;
     place.file = w->path;
     return good ? REMAT_OK : remat_fail(w->context, REMAT_IO, &place, "writing failed: %s", strerror(errno));
 }
 
 remat_status safetensors_save(remat_context *context, const char *path, const safetensors_entry *entries, size_t count,
-                              const safetensors_text *metadata, size_t metadata_count)
+                              const safetensors_text *metadata, size_t metadata_count, const safetensors_source *source)
 {
     weights w = {.context = context,
                  .path = path,
                  .entries = entries,
                  .count = count,
+                 .source = source,
                  .metadata = metadata,
                  .metadata_count = metadata_count};
     remat_status status = check_entries(&w);

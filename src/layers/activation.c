@@ -4,17 +4,17 @@
 #include "layers/layer_resolve.h"
 
 const char *const activation_names[] = {
-    [KERNEL_NONE] = "none",         [KERNEL_RELU] = "relu",         [KERNEL_LEAKY_RELU] = "leaky_relu",
-    [KERNEL_GELU_TANH] = "gelu",    [KERNEL_GELU_ERF] = "gelu_erf", [KERNEL_SIGMOID] = "sigmoid",
-    [KERNEL_TANH] = "tanh",         [KERNEL_SWISH] = "swish",       [ACTIVATION_SOFTMAX] = "softmax",
+    [ACTIVATION_NONE] = "none",      [ACTIVATION_RELU] = "relu",         [ACTIVATION_LEAKY_RELU] = "leaky_relu",
+    [ACTIVATION_GELU_TANH] = "gelu", [ACTIVATION_GELU_ERF] = "gelu_erf", [ACTIVATION_SIGMOID] = "sigmoid",
+    [ACTIVATION_TANH] = "tanh",      [ACTIVATION_SWISH] = "swish",       [ACTIVATION_SOFTMAX] = "softmax",
     [ACTIVATION_SOFTMAX + 1] = NULL};
 
 /* Operations for each value, forward and backward, roughly. */
 static const struct cost {
     uint64_t forward, backward;
-} costs[] = {[KERNEL_NONE] = {0, 0},        [KERNEL_RELU] = {1, 1},       [KERNEL_LEAKY_RELU] = {2, 2},
-             [KERNEL_GELU_TANH] = {20, 30}, [KERNEL_GELU_ERF] = {25, 40}, [KERNEL_SIGMOID] = {12, 3},
-             [KERNEL_TANH] = {15, 3},       [KERNEL_SWISH] = {13, 18},    [ACTIVATION_SOFTMAX] = {15, 5}};
+} costs[] = {[ACTIVATION_NONE] = {0, 0},        [ACTIVATION_RELU] = {1, 1},       [ACTIVATION_LEAKY_RELU] = {2, 2},
+             [ACTIVATION_GELU_TANH] = {20, 30}, [ACTIVATION_GELU_ERF] = {25, 40}, [ACTIVATION_SIGMOID] = {12, 3},
+             [ACTIVATION_TANH] = {15, 3},       [ACTIVATION_SWISH] = {13, 18},    [ACTIVATION_SOFTMAX] = {15, 5}};
 
 static const property properties[] = {
     {"activation", PROPERTY_CHOICE, offsetof(activation_options, activation), NULL, 0, 0, activation_names,
@@ -37,36 +37,45 @@ static remat_status resolve(remat_context *context, layer_node *layer)
         layer->view = layer->passes_gradient = true;
         return REMAT_OK;
     }
-    bool reads_output =
-        activation == ACTIVATION_SOFTMAX || kernel_activation_reads_output((kernel_activation)activation);
-    layer->derivative_needs = reads_output ? LAYER_NEEDS_OUTPUT : LAYER_NEEDS_INPUT(0);
-    layer->forward_in_place = layer->derivative_in_place = true;
+    bool reads_output = activation == ACTIVATION_SOFTMAX || activation_reads_output((activation_kind)activation);
+    layer->needs[LAYER_INPUT_GRADIENT] = reads_output ? LAYER_NEEDS_OUTPUT : LAYER_NEEDS_INPUT(0);
+    layer->forward_in_place = layer->input_gradient_in_place = true;
     return REMAT_OK;
 }
 
-static void forward(const layer_node *layer, const layer_call *call)
+static remat_status forward(const layer_node *layer, const layer_call *call)
 {
     uint32_t activation = activation_of(layer);
     if (activation == ACTIVATION_SOFTMAX)
-        call->kernels->softmax(call->run, layer_input_rows(layer, 0), layer->inputs[0].w, call->inputs[0],
-                               call->output);
-    else if (activation != ACTIVATION_NONE)
-        call->kernels->activate(call->run, (kernel_activation)activation, layer_input_values(layer, 0), call->inputs[0],
-                                call->output);
+        return record_softmax(call->calls, &(op_softmax){.x = call->inputs[0],
+                                                         .y = call->output,
+                                                         .rows = layer_input_rows(layer, 0),
+                                                         .columns = layer->inputs[0].w});
+    return record_activate(call->calls, &(op_activate){.x = call->inputs[0],
+                                                       .y = call->output,
+                                                       .count = layer_input_values(layer, 0),
+                                                       .kind = (activation_kind)activation});
 }
 
-static void derivative(const layer_node *layer, const layer_call *call)
+static remat_status input_gradient(const layer_node *layer, const layer_call *call)
 {
     uint32_t activation = activation_of(layer);
-    if (!call->d_inputs[0] || activation == ACTIVATION_NONE)
-        return;
+    if (!call->d_inputs[0].at)
+        return REMAT_OK;
     if (activation == ACTIVATION_SOFTMAX)
-        call->kernels->softmax_backward(call->run, layer_input_rows(layer, 0), layer->inputs[0].w, call->output,
-                                        call->d_output, call->d_inputs[0], call->accumulate_inputs[0]);
-    else
-        call->kernels->activate_backward(call->run, (kernel_activation)activation, layer_input_values(layer, 0),
-                                         call->inputs[0], call->output, call->d_output, call->d_inputs[0],
-                                         call->accumulate_inputs[0]);
+        return record_softmax_backward(call->calls, &(op_softmax_backward){.y = call->output,
+                                                                           .dy = call->d_output,
+                                                                           .dx = call->d_inputs[0],
+                                                                           .rows = layer_input_rows(layer, 0),
+                                                                           .columns = layer->inputs[0].w,
+                                                                           .accumulate = call->accumulate_inputs[0]});
+    return record_activate_backward(call->calls, &(op_activate_backward){.x = call->inputs[0],
+                                                                         .y = call->output,
+                                                                         .dy = call->d_output,
+                                                                         .dx = call->d_inputs[0],
+                                                                         .count = layer_input_values(layer, 0),
+                                                                         .kind = (activation_kind)activation,
+                                                                         .accumulate = call->accumulate_inputs[0]});
 }
 
 const layer_type layer_type_activation = {
@@ -79,12 +88,5 @@ const layer_type layer_type_activation = {
     .max_inputs = 1,
     .resolve = resolve,
     .forward = forward,
-    .derivative = derivative,
+    .input_gradient = input_gradient,
 };
-
-kernel_activation activation_pointwise(const layer_node *layer)
-{
-    if (layer->type != &layer_type_activation || activation_of(layer) == ACTIVATION_SOFTMAX)
-        return KERNEL_NONE;
-    return (kernel_activation)activation_of(layer);
-}

@@ -12,12 +12,15 @@ static remat_status resolve(remat_context *context, layer_node *layer)
     return REMAT_OK;
 }
 
-static void forward(const layer_node *layer, const layer_call *call)
+static remat_status forward(const layer_node *layer, const layer_call *call)
 {
     uint64_t count = layer_input_values(layer, 0);
-    call->kernels->add(call->run, count, call->inputs[0], call->inputs[1], call->output);
+    REMAT_TRY(record_add(call->calls,
+                         &(op_add){.a = call->inputs[0], .b = call->inputs[1], .y = call->output, .count = count}));
     for (uint32_t i = 2; i < layer->input_count; i++)
-        call->kernels->accumulate(call->run, count, call->inputs[i], call->output);
+        REMAT_TRY(
+            record_accumulate(call->calls, &(op_accumulate){.x = call->inputs[i], .y = call->output, .count = count}));
+    return REMAT_OK;
 }
 
 const layer_type layer_type_addition = {

@@ -1,7 +1,6 @@
 /* attention_core: softmax(q k^T / sqrt(size)) v for every head. A row of the input is q, k and v side by side. */
 #include "layers/attention_core.h"
 
-#include "base/checked.h"
 #include "layers/layer_resolve.h"
 
 #include <inttypes.h>
@@ -14,27 +13,42 @@ static const property properties[] = {
     {0},
 };
 
-static kernel_attention attention_of(const layer_node *layer, const layer_call *call)
+/* The sizes, and the tensors where there are some. */
+static op_attention_backward attention_of(const layer_node *layer, const layer_call *call)
 {
     const attention_core_options *options = layer->options;
     size_t width = layer->output.w;
-    const real *q = call->inputs[0];
-    return (kernel_attention){
+    return (op_attention_backward){
+        .q = call->inputs[0],
+        .k = tensor_from(call->inputs[0], width),
+        .v = tensor_from(call->inputs[0], 2 * width),
+        .out = call->output,
+        .sums = call->saved[0],
+        .dout = call->d_output,
+        .dq = call->d_inputs[0],
+        .dk = tensor_from(call->d_inputs[0], width),
+        .dv = tensor_from(call->d_inputs[0], 2 * width),
+        .workspace = call->workspace,
         .batch = layer->batch,
         .heads = options->num_heads,
         .steps = layer->output.h,
         .size = width / options->num_heads,
-        .causal = options->causal,
-        .q = q,
-        .k = q + width,
-        .v = q + 2 * width,
         .row = 3 * width,
-        .out = call->output,
         .out_row = width,
-        .sums = call->saved[0],
-        .dout = call->d_output,
-        .workspace = call->workspace,
+        .causal = options->causal,
+        .accumulate = call->accumulate_inputs[0],
     };
+}
+
+/* Adding to a gradient may take more workspace than making it. */
+static void set_workspaces(layer_node *layer)
+{
+    layer_call none = {.inputs = {layer_tensor_like(layer->dtype)}};
+    op_attention_backward backward = attention_of(layer, &none);
+    layer->workspace[LAYER_INPUT_GRADIENT] = backend_workspace(layer->device, OP_attention_backward, &backward);
+    backward.accumulate = true;
+    layer->accumulate_workspace =
+        backend_workspace(layer->device, OP_attention_backward, &backward) - layer->workspace[LAYER_INPUT_GRADIENT];
 }
 
 static remat_status resolve(remat_context *context, layer_node *layer)
@@ -57,57 +71,37 @@ static remat_status resolve(remat_context *context, layer_node *layer)
                           "multi_head_attention: width %" PRIu64 " is not divisible by num_heads %" PRIu64, width,
                           heads);
     REMAT_TRY(layer_set_output(context, layer, (layer_shape){1, in.h, width}));
-    REMAT_TRY(layer_add_saved(context, layer, "sums", layer->batch * heads * in.h, sizeof(real)));
-    REMAT_TRY(layer_set_workspace(context, layer, attention_workspace(layer->batch, heads, in.h, width / heads),
-                                  &layer->derivative_workspace));
-    /* The kernel replaces gradients. To add them, they are made a sample at a time behind the kernel's own workspace. */
-    REMAT_TRY(layer_set_workspace(context, layer, in.h * in.w, &layer->accumulate_workspace));
-    layer->derivative_needs = LAYER_NEEDS_INPUT(0) | LAYER_NEEDS_OUTPUT | LAYER_NEEDS_SAVED;
+    REMAT_TRY(layer_add_saved(context, layer, "sums", layer->batch * heads * in.h, layer_statistics_dtype(layer)));
+    set_workspaces(layer);
+    layer->needs[LAYER_INPUT_GRADIENT] = LAYER_NEEDS_INPUT(0) | LAYER_NEEDS_OUTPUT | LAYER_NEEDS_SAVED;
     /* Two products of steps x steps x width forward, five backward; half of each where causal. */
     uint64_t pairs = layer_flops(layer->batch * in.h, in.h, width);
-    layer->forward_flops = layer_flops(pairs, options->causal ? 2 : 4, 1);
-    layer->derivative_flops = layer_flops(pairs, options->causal ? 5 : 10, 1);
+    layer->flops[LAYER_FORWARD] = layer_flops(pairs, options->causal ? 2 : 4, 1);
+    layer->flops[LAYER_INPUT_GRADIENT] = layer_flops(pairs, options->causal ? 5 : 10, 1);
     return REMAT_OK;
 }
 
-static void forward(const layer_node *layer, const layer_call *call)
+static remat_status forward(const layer_node *layer, const layer_call *call)
 {
-    kernel_attention attention = attention_of(layer, call);
-    call->kernels->attention(call->run, &attention);
+    const op_attention_backward sizes = attention_of(layer, call);
+    return record_attention(call->calls, &(op_attention){.q = sizes.q,
+                                                         .k = sizes.k,
+                                                         .v = sizes.v,
+                                                         .out = sizes.out,
+                                                         .sums = sizes.sums,
+                                                         .batch = sizes.batch,
+                                                         .heads = sizes.heads,
+                                                         .steps = sizes.steps,
+                                                         .size = sizes.size,
+                                                         .row = sizes.row,
+                                                         .out_row = sizes.out_row,
+                                                         .causal = sizes.causal});
 }
 
-static void set_gradients(kernel_attention *attention, real *dq, size_t width)
+static remat_status input_gradient(const layer_node *layer, const layer_call *call)
 {
-    attention->dq = dq;
-    attention->dk = dq + width;
-    attention->dv = dq + 2 * width;
-}
-
-static void derivative(const layer_node *layer, const layer_call *call)
-{
-    kernel_attention attention = attention_of(layer, call);
-    size_t width = layer->output.w, in_sample = layer_values(layer->inputs[0]), sample = layer_values(layer->output);
-    if (!call->d_inputs[0])
-        return;
-    if (!call->accumulate_inputs[0]) {
-        set_gradients(&attention, call->d_inputs[0], width);
-        call->kernels->attention_backward(call->run, &attention);
-        return;
-    }
-    real *made =
-        (real *)call->workspace + attention_workspace(layer->batch, attention.heads, attention.steps, attention.size);
-    set_gradients(&attention, made, width);
-    attention.batch = 1;
-    for (uint64_t i = 0; i < layer->batch; i++) {
-        call->kernels->attention_backward(call->run, &attention);
-        call->kernels->accumulate(call->run, in_sample, made, call->d_inputs[0] + i * in_sample);
-        attention.q += in_sample;
-        attention.k += in_sample;
-        attention.v += in_sample;
-        attention.out += sample;
-        attention.dout += sample;
-        attention.sums += attention.heads * attention.steps;
-    }
+    const op_attention_backward backward = attention_of(layer, call);
+    return call->d_inputs[0].at ? record_attention_backward(call->calls, &backward) : REMAT_OK;
 }
 
 const layer_type layer_type_attention_core = {
@@ -121,5 +115,5 @@ const layer_type layer_type_attention_core = {
     .multiplies = true,
     .resolve = resolve,
     .forward = forward,
-    .derivative = derivative,
+    .input_gradient = input_gradient,
 };

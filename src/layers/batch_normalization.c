@@ -2,8 +2,6 @@
  * vector (1:1:w) has w of them, each of one value. */
 #include "layers/layer_resolve.h"
 
-#include <tgmath.h>
-
 typedef struct batch_normalization_options {
     double momentum, epsilon;
 } batch_normalization_options;
@@ -39,45 +37,79 @@ static remat_status resolve(remat_context *context, layer_node *layer)
     REMAT_TRY(layer_add_parameter(context, layer, "running_mean", (uint64_t[4]){channels}, LAYER_ZEROS, 0));
     REMAT_TRY(layer_add_parameter(context, layer, "running_variance", (uint64_t[4]){channels}, LAYER_ONES, 0));
     layer->parameters[RUNNING_MEAN].statistic = layer->parameters[RUNNING_VARIANCE].statistic = true;
-    REMAT_TRY(layer_add_saved(context, layer, "means", channels, sizeof(real)));
-    REMAT_TRY(layer_add_saved(context, layer, "scales", channels, sizeof(real)));
-    REMAT_TRY(layer_set_workspace(context, layer, channels, &layer->forward_workspace));
-    layer->derivative_needs = LAYER_NEEDS_INPUT(0) | LAYER_NEEDS_SAVED;
-    layer->derivative_in_place = true;
+    REMAT_TRY(layer_add_saved(context, layer, "means", channels, layer_statistics_dtype(layer)));
+    REMAT_TRY(layer_add_saved(context, layer, "scales", channels, layer_statistics_dtype(layer)));
+    REMAT_TRY(layer_set_workspace(context, layer, channels, &layer->workspace[LAYER_FORWARD]));
+    layer->needs[LAYER_INPUT_GRADIENT] = LAYER_NEEDS_INPUT(0) | LAYER_NEEDS_SAVED;
+    layer->input_gradient_in_place = true;
     layer_set_pointwise_flops(layer, 8, 14);
     return REMAT_OK;
 }
 
-static void forward(const layer_node *layer, const layer_call *call)
+/* The statistics of the batch in training; the running ones, and scales made from them, in evaluation. */
+static remat_status find_statistics(const layer_node *layer, const layer_call *call, tensor_ref *means,
+                                    tensor_ref *scales)
 {
     const batch_normalization_options *options = layer->options;
-    uint64_t channels = channels_of(layer), area = area_of(layer);
-    const real *means = call->parameters[RUNNING_MEAN], *scales = call->workspace;
-    if (call->training) {
-        bool count = !call->again;
-        call->kernels->batch_statistics(call->run, layer->batch, channels, area, (real)options->epsilon,
-                                        call->inputs[0], call->saved[MEANS], call->saved[SCALES],
-                                        (real)options->momentum, count ? call->parameters[RUNNING_MEAN] : NULL,
-                                        count ? call->parameters[RUNNING_VARIANCE] : NULL);
-        means = call->saved[MEANS];
-        scales = call->saved[SCALES];
-    } else {
-        real *made = call->workspace;
-        for (uint64_t i = 0; i < channels; i++)
-            made[i] = 1 / sqrt(call->parameters[RUNNING_VARIANCE][i] + (real)options->epsilon);
+    if (!call->training) {
+        *means = call->parameters[RUNNING_MEAN];
+        *scales = (tensor_ref){call->workspace.at, layer_statistics_dtype(layer)};
+        return record_batch_scales(call->calls, &(op_batch_scales){.variance = call->parameters[RUNNING_VARIANCE],
+                                                                   .scales = *scales,
+                                                                   .channels = channels_of(layer),
+                                                                   .epsilon = options->epsilon});
     }
-    if (!call->output)
-        return;
-    call->kernels->batch_normalize(call->run, layer->batch, channels, area, call->inputs[0], means, scales,
-                                   call->parameters[GAIN], call->parameters[SHIFT], call->output);
+    *means = call->saved[MEANS];
+    *scales = call->saved[SCALES];
+    op_batch_statistics statistics = {.x = call->inputs[0],
+                                      .means = *means,
+                                      .scales = *scales,
+                                      .batch = layer->batch,
+                                      .channels = channels_of(layer),
+                                      .area = area_of(layer),
+                                      .epsilon = options->epsilon,
+                                      .momentum = options->momentum};
+    if (!call->is_recompute) {
+        statistics.running_mean = call->parameters[RUNNING_MEAN];
+        statistics.running_variance = call->parameters[RUNNING_VARIANCE];
+    }
+    return record_batch_statistics(call->calls, &statistics);
 }
 
-static void derivative(const layer_node *layer, const layer_call *call)
+static remat_status forward(const layer_node *layer, const layer_call *call)
 {
-    call->kernels->batch_normalize_backward(
-        call->run, layer->batch, channels_of(layer), area_of(layer), call->inputs[0], call->saved[MEANS],
-        call->saved[SCALES], call->parameters[GAIN], call->d_output, call->d_inputs[0], call->accumulate_inputs[0],
-        call->gradients[GAIN], call->gradients[SHIFT], call->accumulate_gradients[GAIN]);
+    tensor_ref means, scales;
+    REMAT_TRY(find_statistics(layer, call, &means, &scales));
+    if (!call->output.at)
+        return REMAT_OK;
+    return record_batch_normalize(call->calls, &(op_batch_normalize){.x = call->inputs[0],
+                                                                     .means = means,
+                                                                     .scales = scales,
+                                                                     .gain = call->parameters[GAIN],
+                                                                     .shift = call->parameters[SHIFT],
+                                                                     .y = call->output,
+                                                                     .batch = layer->batch,
+                                                                     .channels = channels_of(layer),
+                                                                     .area = area_of(layer)});
+}
+
+/* One pass for all gradients. */
+static remat_status input_gradient(const layer_node *layer, const layer_call *call)
+{
+    return record_batch_normalize_backward(
+        call->calls, &(op_batch_normalize_backward){.x = call->inputs[0],
+                                                    .means = call->saved[MEANS],
+                                                    .scales = call->saved[SCALES],
+                                                    .gain = call->parameters[GAIN],
+                                                    .dy = call->d_output,
+                                                    .dx = call->d_inputs[0],
+                                                    .dgain = call->gradients[GAIN],
+                                                    .dshift = call->gradients[SHIFT],
+                                                    .batch = layer->batch,
+                                                    .channels = channels_of(layer),
+                                                    .area = area_of(layer),
+                                                    .accumulate = call->accumulate_inputs[0],
+                                                    .accumulate_parameters = call->accumulate_gradients[GAIN]});
 }
 
 const layer_type layer_type_batch_normalization = {
@@ -88,8 +120,8 @@ const layer_type layer_type_batch_normalization = {
     .properties = properties,
     .min_inputs = 1,
     .max_inputs = 1,
-    .may_leave_output = true,
+    .may_skip_output = true,
     .resolve = resolve,
     .forward = forward,
-    .derivative = derivative,
+    .input_gradient = input_gradient,
 };

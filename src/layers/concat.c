@@ -45,29 +45,40 @@ static remat_status resolve(remat_context *context, layer_node *layer)
     return REMAT_OK;
 }
 
-static void forward(const layer_node *layer, const layer_call *call)
+static remat_status forward(const layer_node *layer, const layer_call *call)
 {
     const concat_options *options = layer->options;
     uint64_t row = piece_of(layer->output, options->axis), at = 0;
     for (uint32_t i = 0; i < layer->input_count; i++) {
         uint64_t piece = piece_of(layer->inputs[i], options->axis);
-        layer_copy_rows(call->run, layer_input_values(layer, i) / piece, piece, call->inputs[i], piece,
-                        call->output + at, row, false);
+        REMAT_TRY(record_copy_rows(call->calls, &(op_copy_rows){.x = call->inputs[i],
+                                                                .y = tensor_from(call->output, at),
+                                                                .rows = layer_input_values(layer, i) / piece,
+                                                                .columns = piece,
+                                                                .x_row = piece,
+                                                                .y_row = row}));
         at += piece;
     }
+    return REMAT_OK;
 }
 
-static void derivative(const layer_node *layer, const layer_call *call)
+static remat_status input_gradient(const layer_node *layer, const layer_call *call)
 {
     const concat_options *options = layer->options;
     uint64_t row = piece_of(layer->output, options->axis), at = 0;
     for (uint32_t i = 0; i < layer->input_count; i++) {
         uint64_t piece = piece_of(layer->inputs[i], options->axis);
-        if (call->d_inputs[i])
-            layer_copy_rows(call->run, layer_input_values(layer, i) / piece, piece, call->d_output + at, row,
-                            call->d_inputs[i], piece, call->accumulate_inputs[i]);
+        if (call->d_inputs[i].at)
+            REMAT_TRY(record_copy_rows(call->calls, &(op_copy_rows){.x = tensor_from(call->d_output, at),
+                                                                    .y = call->d_inputs[i],
+                                                                    .rows = layer_input_values(layer, i) / piece,
+                                                                    .columns = piece,
+                                                                    .x_row = row,
+                                                                    .y_row = piece,
+                                                                    .accumulate = call->accumulate_inputs[i]}));
         at += piece;
     }
+    return REMAT_OK;
 }
 
 const layer_type layer_type_concat = {
@@ -80,5 +91,5 @@ const layer_type layer_type_concat = {
     .max_inputs = LAYER_MAX_INPUTS,
     .resolve = resolve,
     .forward = forward,
-    .derivative = derivative,
+    .input_gradient = input_gradient,
 };

@@ -24,18 +24,29 @@ static const property properties[] = {
     {0},
 };
 
-static remat_status find_window(remat_context *context, const layer_node *layer, kernel_window *window)
+static remat_status find_window(remat_context *context, const layer_node *layer, operation_window *window)
 {
     const conv2d_options *options = layer->options;
     return window_resolve(context, layer, options->kernel, options->stride,
                           options->padding ? options->padding : "valid", options->filters, window);
 }
 
+static void set_workspaces(layer_node *layer, const operation_window *window)
+{
+    const tensor_ref like = layer_tensor_like(layer->dtype);
+    const op_convolve forward = {.x = like, .window = *window};
+    const op_convolve_backward_weight weight = {.x = like, .window = *window};
+    const op_convolve_backward_input input = {.weight = like, .dy = like, .window = *window};
+    layer->workspace[LAYER_FORWARD] = backend_workspace(layer->device, OP_convolve, &forward);
+    layer->workspace[LAYER_WEIGHT_GRADIENT] = backend_workspace(layer->device, OP_convolve_backward_weight, &weight);
+    layer->workspace[LAYER_INPUT_GRADIENT] = backend_workspace(layer->device, OP_convolve_backward_input, &input);
+}
+
 static remat_status resolve(remat_context *context, layer_node *layer)
 {
     const conv2d_options *options = layer->options;
     const uint64_t *kernel = options->kernel;
-    kernel_window window;
+    operation_window window;
     REMAT_TRY(find_window(context, layer, &window));
     REMAT_TRY(layer_set_output(context, layer, (layer_shape){options->filters, window.out_h, window.out_w}));
     uint64_t channels = layer->inputs[0].c, taps = kernel[0] * kernel[1], fan_in;
@@ -44,43 +55,45 @@ static remat_status resolve(remat_context *context, layer_node *layer)
     REMAT_TRY(initializer_add(context, layer, &options->start,
                               (uint64_t[4]){options->filters, channels, kernel[0], kernel[1]}, fan_in,
                               layer_flops(options->filters, taps, 1), options->bias ? options->filters : 0));
-    uint64_t workspace;
-    REMAT_TRY(layer_set_workspace(context, layer, window_workspace(&window), &workspace));
-    layer->forward_workspace = layer->gradient_workspace = layer->derivative_workspace = workspace;
-    layer->gradient_needs = LAYER_NEEDS_INPUT(0);
-    layer->forward_flops = layer->gradient_flops = layer->derivative_flops =
-        layer_flops(2 * layer->batch, layer_values(layer->output), fan_in);
+    set_workspaces(layer, &window);
+    layer->needs[LAYER_WEIGHT_GRADIENT] = LAYER_NEEDS_INPUT(0);
+    for (int pass = 0; pass < LAYER_PASSES; pass++)
+        layer->flops[pass] = layer_flops(2 * layer->batch, layer_values(layer->output), fan_in);
     return REMAT_OK;
 }
 
-/* As resolve() found it. */
-static kernel_window window_of(const layer_node *layer)
+static remat_status forward(const layer_node *layer, const layer_call *call)
 {
-    kernel_window window;
-    find_window(NULL, layer, &window);
-    return window;
+    op_convolve convolve = {.x = call->inputs[0],
+                            .weight = call->parameters[0],
+                            .bias = call->parameters[1],
+                            .y = call->output,
+                            .workspace = call->workspace};
+    REMAT_TRY(find_window(call->calls->owner->context, layer, &convolve.window));
+    return record_convolve(call->calls, &convolve);
 }
 
-static void forward(const layer_node *layer, const layer_call *call)
+static remat_status weight_gradient(const layer_node *layer, const layer_call *call)
 {
-    const kernel_window window = window_of(layer);
-    call->kernels->convolve(call->run, &window, call->inputs[0], call->parameters[0], call->parameters[1], call->output,
-                            call->workspace);
+    op_convolve_backward_weight backward = {.x = call->inputs[0],
+                                            .dy = call->d_output,
+                                            .dweight = call->gradients[0],
+                                            .dbias = call->gradients[1],
+                                            .workspace = call->workspace,
+                                            .accumulate = call->accumulate_gradients[0]};
+    REMAT_TRY(find_window(call->calls->owner->context, layer, &backward.window));
+    return record_convolve_backward_weight(call->calls, &backward);
 }
 
-static void gradient(const layer_node *layer, const layer_call *call)
+static remat_status input_gradient(const layer_node *layer, const layer_call *call)
 {
-    const kernel_window window = window_of(layer);
-    call->kernels->convolve_backward_weight(call->run, &window, call->inputs[0], call->d_output, call->gradients[0],
-                                            call->gradients[1], call->accumulate_gradients[0], call->workspace);
-}
-
-static void derivative(const layer_node *layer, const layer_call *call)
-{
-    const kernel_window window = window_of(layer);
-    if (call->d_inputs[0])
-        call->kernels->convolve_backward_input(call->run, &window, call->parameters[0], call->d_output,
-                                               call->d_inputs[0], call->accumulate_inputs[0], call->workspace);
+    op_convolve_backward_input backward = {.weight = call->parameters[0],
+                                           .dy = call->d_output,
+                                           .dx = call->d_inputs[0],
+                                           .workspace = call->workspace,
+                                           .accumulate = call->accumulate_inputs[0]};
+    REMAT_TRY(find_window(call->calls->owner->context, layer, &backward.window));
+    return call->d_inputs[0].at ? record_convolve_backward_input(call->calls, &backward) : REMAT_OK;
 }
 
 const layer_type layer_type_conv2d = {
@@ -94,6 +107,6 @@ const layer_type layer_type_conv2d = {
     .multiplies = true,
     .resolve = resolve,
     .forward = forward,
-    .gradient = gradient,
-    .derivative = derivative,
+    .weight_gradient = weight_gradient,
+    .input_gradient = input_gradient,
 };

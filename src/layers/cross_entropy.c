@@ -1,6 +1,6 @@
 /* cross_entropy: softmax and the mean of -log(chance of the label) over all rows. Input 0 holds logits, input 1 a label
- * for every row; a negative label adds nothing. The gradient may take the bytes of the logits. In training the derivative
- * makes the loss on its way; forward is for evaluation. */
+ * for every row; a negative label adds nothing. The gradient may take the bytes of the logits. In training the loss is
+ * made along with the gradient; forward is for evaluation. */
 #include "layers/cross_entropy.h"
 
 #include <inttypes.h>
@@ -13,11 +13,10 @@ remat_status cross_entropy_resolve(remat_context *context, layer_node *layer)
                           "%s: input %s has %" PRIu64
                           " rows a sample and needs a label for each, but the labels are %s",
                           layer->type->name, layer_shape_write(in).text, in.c * in.h, layer_shape_write(labels).text);
-    REMAT_TRY(layer_check_size(context, in, layer->batch));
+    REMAT_TRY(layer_check_size(context, layer, in, layer->batch));
     layer->output = (layer_shape){1, 1, 1};
     layer->loss = true;
-    layer->integer_inputs = 2;
-    layer->derivative_needs = LAYER_NEEDS_INPUT(0) | LAYER_NEEDS_INPUT(1);
+    layer->needs[LAYER_INPUT_GRADIENT] = LAYER_NEEDS_INPUT(0) | LAYER_NEEDS_INPUT(1);
     return REMAT_OK;
 }
 
@@ -30,60 +29,69 @@ static uint64_t rows_at_a_time(const layer_node *layer)
 static remat_status resolve(remat_context *context, layer_node *layer)
 {
     REMAT_TRY(cross_entropy_resolve(context, layer));
-    layer->derivative_in_place = true;
-    layer->derivative_flops = layer_flops(layer_input_values(layer, 0), 18, 1);
+    layer->input_gradient_in_place = true;
+    layer->flops[LAYER_INPUT_GRADIENT] = layer_flops(layer_input_values(layer, 0), 18, 1);
     return layer_set_workspace(context, layer, rows_at_a_time(layer) * layer->inputs[0].w,
                                &layer->accumulate_workspace);
 }
 
-void cross_entropy_count(const layer_call *call, uint64_t rows, uint64_t classes, const real *logits,
-                         const int32_t *labels)
+remat_status cross_entropy_record(const layer_node *layer, const layer_call *call, tensor_ref logits, tensor_ref labels,
+                                  uint64_t rows, uint64_t classes, tensor_ref gradient)
 {
-    if (call->training || !call->correct)
-        return;
-    for (uint64_t r = 0; r < rows; r++) {
-        const real *row = logits + r * classes;
-        uint64_t best = 0;
-        for (uint64_t i = 1; i < classes; i++)
-            if (row[i] > row[best])
-                best = i;
-        *call->correct += labels[r] >= 0 && (uint64_t)labels[r] == best;
-    }
+    if (call->counts_correct)
+        REMAT_TRY(record_count_correct(
+            call->calls,
+            &(op_count_correct){
+                .logits = logits, .labels = labels, .step = call->step, .rows = rows, .columns = classes}));
+    return record_cross_entropy(call->calls,
+                                &(op_cross_entropy){.logits = logits,
+                                                    .labels = labels,
+                                                    .gradient = gradient,
+                                                    .step = call->step,
+                                                    .rows = rows,
+                                                    .columns = classes,
+                                                    .factor = call->loss_share / (double)layer_input_rows(layer, 0)});
 }
 
-/* The sum of the losses of some rows. */
-static double run_rows(const layer_node *layer, const layer_call *call, uint64_t first, uint64_t rows, real *gradient)
+remat_status cross_entropy_finish(const layer_node *layer, const layer_call *call)
 {
-    uint64_t all = layer_input_rows(layer, 0), classes = layer->inputs[0].w;
-    const real *logits = call->inputs[0];
-    const int32_t *labels = call->inputs[1];
-    return call->kernels->cross_entropy(call->run, rows, classes, logits + first * classes, labels + first,
-                                        (real)(call->loss_share / (double)all), gradient);
+    return record_finish_loss(call->calls,
+                              &(op_finish_loss){.step = call->step, .divisor = (double)layer_input_rows(layer, 0)});
 }
 
-static void forward(const layer_node *layer, const layer_call *call)
+static remat_status forward(const layer_node *layer, const layer_call *call)
 {
-    uint64_t rows = layer_input_rows(layer, 0);
     if (call->training)
-        return;
-    cross_entropy_count(call, rows, layer->inputs[0].w, call->inputs[0], call->inputs[1]);
-    *call->loss += run_rows(layer, call, 0, rows, NULL) / (double)rows;
+        return REMAT_OK;
+    REMAT_TRY(cross_entropy_record(layer, call, call->inputs[0], call->inputs[1], layer_input_rows(layer, 0),
+                                   layer->inputs[0].w, TENSOR_NONE));
+    return cross_entropy_finish(layer, call);
 }
 
-static void derivative(const layer_node *layer, const layer_call *call)
+/* The kernel replaces gradients: to add one, some rows are made apart at a time. */
+static remat_status add_gradient(const layer_node *layer, const layer_call *call)
 {
     uint64_t rows = layer_input_rows(layer, 0), classes = layer->inputs[0].w, step = rows_at_a_time(layer);
-    double loss = 0;
-    if (!call->d_inputs[0] || !call->accumulate_inputs[0]) {
-        loss = run_rows(layer, call, 0, rows, call->d_inputs[0]);
-    } else { /* The kernel replaces: make some rows apart, and add them. */
-        for (uint64_t first = 0; first < rows; first += step) {
-            uint64_t count = rows - first < step ? rows - first : step;
-            loss += run_rows(layer, call, first, count, call->workspace);
-            call->kernels->accumulate(call->run, count * classes, call->workspace, call->d_inputs[0] + first * classes);
-        }
+    const tensor_ref made = {call->workspace.at, layer->dtype};
+    for (uint64_t first = 0; first < rows; first += step) {
+        uint64_t count = rows - first < step ? rows - first : step;
+        REMAT_TRY(cross_entropy_record(layer, call, tensor_from(call->inputs[0], first * classes),
+                                       tensor_from(call->inputs[1], first), count, classes, made));
+        REMAT_TRY(record_accumulate(call->calls, &(op_accumulate){.x = made,
+                                                                  .y = tensor_from(call->d_inputs[0], first * classes),
+                                                                  .count = count * classes}));
     }
-    *call->loss += loss / (double)rows;
+    return REMAT_OK;
+}
+
+static remat_status input_gradient(const layer_node *layer, const layer_call *call)
+{
+    if (call->d_inputs[0].at && call->accumulate_inputs[0])
+        REMAT_TRY(add_gradient(layer, call));
+    else
+        REMAT_TRY(cross_entropy_record(layer, call, call->inputs[0], call->inputs[1], layer_input_rows(layer, 0),
+                                       layer->inputs[0].w, call->d_inputs[0]));
+    return cross_entropy_finish(layer, call);
 }
 
 const layer_type layer_type_cross_entropy = {
@@ -95,5 +103,5 @@ const layer_type layer_type_cross_entropy = {
     .labels = LAYER_LABELS_CLASSES,
     .resolve = resolve,
     .forward = forward,
-    .derivative = derivative,
+    .input_gradient = input_gradient,
 };

@@ -1,8 +1,6 @@
 /* dropout: in training some of the values become 0 and the others grow to make up for it. Which ones follows from the
- * call's random stream alone: nothing is saved, a forward that runs again and the backward draw the same. */
+ * layer's random stream alone: nothing is saved, a forward that runs again and the backward draw the same. */
 #include "layers/layer_resolve.h"
-
-#include <string.h>
 
 typedef struct dropout_options {
     double rate;
@@ -13,38 +11,51 @@ static const property properties[] = {
     {0},
 };
 
-static real keep_of(const layer_node *layer)
+/* As the kernels have it, in the layer's type. */
+static double keep_of(const layer_node *layer)
 {
     const dropout_options *options = layer->options;
-    return (real)(1 - options->rate);
+    return 1 - options->rate;
 }
 
 static remat_status resolve(remat_context *context, layer_node *layer)
 {
     REMAT_TRY(layer_set_output(context, layer, layer->inputs[0]));
-    if (keep_of(layer) == 1) {
+    if ((float)keep_of(layer) == 1) {
         layer->view = layer->passes_gradient = true;
         return REMAT_OK;
     }
-    layer->forward_in_place = layer->derivative_in_place = true;
+    layer->forward_in_place = layer->input_gradient_in_place = true;
     layer_set_pointwise_flops(layer, 15, 15);
     return REMAT_OK;
 }
 
-static void forward(const layer_node *layer, const layer_call *call)
+static remat_status drop(const layer_node *layer, const layer_call *call, tensor_ref x, tensor_ref y, bool accumulate)
 {
-    uint64_t count = layer_input_values(layer, 0);
-    if (call->training && !layer->view)
-        call->kernels->dropout(call->run, count, &call->random, keep_of(layer), call->inputs[0], call->output, false);
-    else if (call->output != call->inputs[0])
-        memcpy(call->output, call->inputs[0], count * sizeof(real));
+    return record_dropout(call->calls, &(op_dropout){.x = x,
+                                                     .y = y,
+                                                     .step = call->step,
+                                                     .count = layer_input_values(layer, 0),
+                                                     .layer = call->number,
+                                                     .keep = keep_of(layer),
+                                                     .accumulate = accumulate});
 }
 
-static void derivative(const layer_node *layer, const layer_call *call)
+static remat_status forward(const layer_node *layer, const layer_call *call)
 {
-    if (call->d_inputs[0] && !layer->view)
-        call->kernels->dropout(call->run, layer_input_values(layer, 0), &call->random, keep_of(layer), call->d_output,
-                               call->d_inputs[0], call->accumulate_inputs[0]);
+    if (call->training)
+        return drop(layer, call, call->inputs[0], call->output, false);
+    if (call->output.at == call->inputs[0].at)
+        return REMAT_OK;
+    return record_copy(call->calls,
+                       &(op_copy){.x = call->inputs[0], .y = call->output, .count = layer_input_values(layer, 0)});
+}
+
+static remat_status input_gradient(const layer_node *layer, const layer_call *call)
+{
+    if (!call->d_inputs[0].at)
+        return REMAT_OK;
+    return drop(layer, call, call->d_output, call->d_inputs[0], call->accumulate_inputs[0]);
 }
 
 const layer_type layer_type_dropout = {
@@ -57,5 +68,5 @@ const layer_type layer_type_dropout = {
     .max_inputs = 1,
     .resolve = resolve,
     .forward = forward,
-    .derivative = derivative,
+    .input_gradient = input_gradient,
 };

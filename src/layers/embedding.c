@@ -46,24 +46,31 @@ static remat_status resolve(remat_context *context, layer_node *layer)
     REMAT_TRY(layer_set_output(context, layer, (layer_shape){1, in.w, options->out_dim}));
     REMAT_TRY(layer_add_parameter(context, layer, "weight", (uint64_t[4]){options->in_dim, options->out_dim},
                                   LAYER_NORMAL, options->init_scale));
-    layer->integer_inputs = 1;
-    layer->gradient_needs = LAYER_NEEDS_INPUT(0);
+    layer->needs[LAYER_WEIGHT_GRADIENT] = LAYER_NEEDS_INPUT(0);
     layer_set_pointwise_flops(layer, 1, 0);
-    layer->gradient_flops = layer->forward_flops;
+    layer->flops[LAYER_WEIGHT_GRADIENT] = layer->flops[LAYER_FORWARD];
     return REMAT_OK;
 }
 
-static void forward(const layer_node *layer, const layer_call *call)
+static remat_status forward(const layer_node *layer, const layer_call *call)
 {
-    call->kernels->gather(call->run, layer_input_values(layer, 0), layer->output.w, call->inputs[0],
-                          call->parameters[0], call->output);
+    return record_gather(call->calls, &(op_gather){.ids = call->inputs[0],
+                                                   .table = call->parameters[0],
+                                                   .y = call->output,
+                                                   .rows = layer_input_values(layer, 0),
+                                                   .width = layer->output.w});
 }
 
-static void gradient(const layer_node *layer, const layer_call *call)
+static remat_status weight_gradient(const layer_node *layer, const layer_call *call)
 {
     const embedding_options *options = layer->options;
-    call->kernels->gather_backward(call->run, layer_input_values(layer, 0), layer->output.w, options->in_dim,
-                                   call->inputs[0], call->d_output, call->gradients[0], call->accumulate_gradients[0]);
+    return record_gather_backward(call->calls, &(op_gather_backward){.ids = call->inputs[0],
+                                                                     .dy = call->d_output,
+                                                                     .dtable = call->gradients[0],
+                                                                     .rows = layer_input_values(layer, 0),
+                                                                     .width = layer->output.w,
+                                                                     .entries = options->in_dim,
+                                                                     .accumulate = call->accumulate_gradients[0]});
 }
 
 /* Only the rows of tokens are touched, each at most once; a forward copies them. A gradient that is not added to a sum
@@ -71,9 +78,9 @@ static void gradient(const layer_node *layer, const layer_call *call)
 static void correct_work(const layer_node *layer, layer_pass pass, const layer_call *call, layer_work *work)
 {
     const embedding_options *options = layer->options;
-    uint64_t tokens = layer_input_values(layer, 0), row = options->out_dim * sizeof(real);
+    uint64_t tokens = layer_input_values(layer, 0), row = dtype_bytes(layer->dtype, options->out_dim);
     uint64_t touched = (tokens < options->in_dim ? tokens : options->in_dim) * row;
-    work->bytes = tokens * (sizeof(int32_t) + row);
+    work->bytes = dtype_bytes(REMAT_INT32, tokens) + tokens * row;
     if (pass == LAYER_FORWARD) {
         work->flops = 0;
         work->bytes += touched;
@@ -90,9 +97,10 @@ const layer_type layer_type_embedding = {
     .properties = properties,
     .min_inputs = 1,
     .max_inputs = 1,
+    .reads_tokens = true,
     .expand = expand,
     .resolve = resolve,
     .forward = forward,
-    .gradient = gradient,
+    .weight_gradient = weight_gradient,
     .correct_work = correct_work,
 };

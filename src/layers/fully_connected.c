@@ -54,98 +54,85 @@ static remat_status resolve(remat_context *context, layer_node *layer)
     uint64_t units, rows = layer_input_rows(layer, 0), in = layer->inputs[0].w;
     REMAT_TRY(fully_connected_resolve_units(context, layer, &units));
     REMAT_TRY(layer_set_output(context, layer, (layer_shape){layer->inputs[0].c, layer->inputs[0].h, units}));
-    layer->gradient_needs = LAYER_NEEDS_INPUT(0);
-    layer->forward_flops = layer->gradient_flops = layer->derivative_flops = layer_flops(2 * rows, units, in);
+    layer->needs[LAYER_WEIGHT_GRADIENT] = LAYER_NEEDS_INPUT(0);
+    for (int pass = 0; pass < LAYER_PASSES; pass++)
+        layer->flops[pass] = layer_flops(2 * rows, units, in);
     return REMAT_OK;
 }
 
-/* Runs the product, and with it the activation behind it where there is one. */
-static void multiply(const layer_call *call, kernel_product *product)
+remat_status fully_connected_forward(const layer_call *call, size_t rows, size_t in, size_t units, tensor_ref x,
+                                     tensor_ref y)
 {
-    if (call->fused) {
-        product->activation = call->fused->kind;
-        product->activated = call->fused->result;
-        product->derivative_at = call->fused->derivative_at;
-    }
-    call->kernels->product(call->run, product);
+    return record_product(call->calls, &(op_product){.a = x,
+                                                     .b = call->parameters[0],
+                                                     .c = y,
+                                                     .bias = call->parameters[1],
+                                                     .m = rows,
+                                                     .n = units,
+                                                     .k = in,
+                                                     .lda = in,
+                                                     .ldb = in,
+                                                     .ldc = units,
+                                                     .transpose_b = true});
 }
 
-void fully_connected_forward(const layer_call *call, size_t rows, size_t in, size_t units, const real *x, real *y)
+remat_status fully_connected_weight_gradient(const layer_call *call, size_t rows, size_t in, size_t units, tensor_ref x,
+                                             tensor_ref dy, bool more)
 {
-    kernel_product product = {
-        .transpose_b = true,
-        .m = rows,
-        .n = units,
-        .k = in,
-        .a = x,
-        .lda = in,
-        .b = call->parameters[0],
-        .ldb = in,
-        .c = y,
-        .ldc = units,
-        .bias = call->parameters[1],
-    };
-    multiply(call, &product);
+    if (call->gradients[0].at)
+        REMAT_TRY(record_product(call->calls, &(op_product){.a = dy,
+                                                            .b = x,
+                                                            .c = call->gradients[0],
+                                                            .m = units,
+                                                            .n = in,
+                                                            .k = rows,
+                                                            .lda = units,
+                                                            .ldb = in,
+                                                            .ldc = in,
+                                                            .transpose_a = true,
+                                                            .accumulate = more || call->accumulate_gradients[0]}));
+    if (!call->gradients[1].at)
+        return REMAT_OK;
+    return record_column_sums(call->calls, &(op_column_sums){.x = dy,
+                                                             .sums = call->gradients[1],
+                                                             .rows = rows,
+                                                             .columns = units,
+                                                             .accumulate = more || call->accumulate_gradients[1]});
 }
 
-/* `more`: these are not the first rows; add to what the first ones gave. */
-void fully_connected_gradient(const layer_call *call, size_t rows, size_t in, size_t units, const real *x,
-                              const real *dy, bool more)
+remat_status fully_connected_input_gradient(const layer_call *call, size_t rows, size_t in, size_t units, tensor_ref dy,
+                                            tensor_ref dx)
 {
-    const kernel_product product = {
-        .transpose_a = true,
-        .accumulate = more || call->accumulate_gradients[0],
-        .m = units,
-        .n = in,
-        .k = rows,
-        .a = dy,
-        .lda = units,
-        .b = x,
-        .ldb = in,
-        .c = call->gradients[0],
-        .ldc = in,
-    };
-    if (call->gradients[0])
-        call->kernels->product(call->run, &product);
-    if (call->gradients[1])
-        call->kernels->column_sums(call->run, rows, units, dy, call->gradients[1],
-                                   more || call->accumulate_gradients[1]);
+    return record_product(call->calls, &(op_product){.a = dy,
+                                                     .b = call->parameters[0],
+                                                     .c = dx,
+                                                     .m = rows,
+                                                     .n = in,
+                                                     .k = units,
+                                                     .lda = units,
+                                                     .ldb = in,
+                                                     .ldc = in,
+                                                     .accumulate = call->accumulate_inputs[0]});
 }
 
-void fully_connected_derivative(const layer_call *call, size_t rows, size_t in, size_t units, const real *dy, real *dx)
+static remat_status forward(const layer_node *layer, const layer_call *call)
 {
-    kernel_product product = {
-        .accumulate = call->accumulate_inputs[0],
-        .m = rows,
-        .n = in,
-        .k = units,
-        .a = dy,
-        .lda = units,
-        .b = call->parameters[0],
-        .ldb = in,
-        .c = dx,
-        .ldc = in,
-    };
-    multiply(call, &product);
+    return fully_connected_forward(call, layer_input_rows(layer, 0), layer->inputs[0].w, layer->output.w,
+                                   call->inputs[0], call->output);
 }
 
-static void forward(const layer_node *layer, const layer_call *call)
+static remat_status weight_gradient(const layer_node *layer, const layer_call *call)
 {
-    fully_connected_forward(call, layer_input_rows(layer, 0), layer->inputs[0].w, layer->output.w, call->inputs[0],
-                            call->output);
+    return fully_connected_weight_gradient(call, layer_input_rows(layer, 0), layer->inputs[0].w, layer->output.w,
+                                           call->inputs[0], call->d_output, false);
 }
 
-static void gradient(const layer_node *layer, const layer_call *call)
+static remat_status input_gradient(const layer_node *layer, const layer_call *call)
 {
-    fully_connected_gradient(call, layer_input_rows(layer, 0), layer->inputs[0].w, layer->output.w, call->inputs[0],
-                             call->d_output, false);
-}
-
-static void derivative(const layer_node *layer, const layer_call *call)
-{
-    if (call->d_inputs[0])
-        fully_connected_derivative(call, layer_input_rows(layer, 0), layer->inputs[0].w, layer->output.w,
-                                   call->d_output, call->d_inputs[0]);
+    if (!call->d_inputs[0].at)
+        return REMAT_OK;
+    return fully_connected_input_gradient(call, layer_input_rows(layer, 0), layer->inputs[0].w, layer->output.w,
+                                          call->d_output, call->d_inputs[0]);
 }
 
 const layer_type layer_type_fully_connected = {
@@ -156,11 +143,10 @@ const layer_type layer_type_fully_connected = {
     .properties = fully_connected_properties,
     .min_inputs = 1,
     .max_inputs = 1,
-    .fuses_activation = true,
     .multiplies = true,
     .expand = expand,
     .resolve = resolve,
     .forward = forward,
-    .gradient = gradient,
-    .derivative = derivative,
+    .weight_gradient = weight_gradient,
+    .input_gradient = input_gradient,
 };

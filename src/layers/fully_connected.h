@@ -19,10 +19,12 @@ extern const property fully_connected_properties[];
 /* The units that the options and the input ask for; appends weight [units, width] and bias. */
 remat_status fully_connected_resolve_units(remat_context *context, layer_node *layer, uint64_t *units);
 
-/* The three products, over `rows` rows. */
-void fully_connected_forward(const layer_call *call, size_t rows, size_t in, size_t units, const real *x, real *y);
-void fully_connected_gradient(const layer_call *call, size_t rows, size_t in, size_t units, const real *x,
-                              const real *dy, bool more);
-void fully_connected_derivative(const layer_call *call, size_t rows, size_t in, size_t units, const real *dy, real *dx);
+/* The three products, over `rows` rows. `more`: these are not the first rows; the gradient is added to that of the first. */
+remat_status fully_connected_forward(const layer_call *call, size_t rows, size_t in, size_t units, tensor_ref x,
+                                     tensor_ref y);
+remat_status fully_connected_weight_gradient(const layer_call *call, size_t rows, size_t in, size_t units, tensor_ref x,
+                                             tensor_ref dy, bool more);
+remat_status fully_connected_input_gradient(const layer_call *call, size_t rows, size_t in, size_t units, tensor_ref dy,
+                                            tensor_ref dx);
 
 #endif

@@ -1,16 +1,17 @@
 /* A layer type is one file: what it is called, which properties it takes, which shapes, parameters and saved tensors
- * follow from them, and how it runs forward and backward in terms of kernels. layer_table.c lists the types; nothing else
- * has to know a new one. docs/adding-a-layer.md walks through an example.
+ * follow from them, and which operations its forward and backward are. layer_table.c lists the types; nothing else has to
+ * know a new one. docs/adding-a-layer.md walks through an example.
  *
- * A layer never allocates and never decides where anything lives: it says what it needs, and gets pointers. It never
- * remembers anything between calls either: a forward that runs again does the same with the same inputs. */
+ * A layer never allocates, never decides where anything lies, and never touches a value: it says what it needs, gets tensors
+ * and records operations on them (backend/recording.h). It remembers nothing between calls either: a forward that runs
+ * again does the same with the same inputs. */
 #ifndef REMAT_LAYERS_LAYER_H
 #define REMAT_LAYERS_LAYER_H
 
 #include <remat/context.h>
 #include <remat/profile.h>
 
-#include "backend/cpu/kernels.h"
+#include "backend/recording.h"
 #include "base/properties.h"
 
 enum { LAYER_MAX_INPUTS = 16, LAYER_MAX_PARAMETERS = 4, LAYER_MAX_SAVED = 2 };
@@ -25,6 +26,7 @@ typedef enum layer_fill { LAYER_ZEROS, LAYER_ONES, LAYER_NORMAL, LAYER_UNIFORM }
 
 typedef struct layer_parameter {
     const char *name; /* "weight" */
+    remat_dtype dtype;
     uint32_t rank;
     uint64_t dims[4];
     layer_fill fill;
@@ -33,17 +35,23 @@ typedef struct layer_parameter {
     bool statistic;    /* not trained, changed by the forward itself: running means */
 } layer_parameter;
 
+/* A tensor that forward makes for the backward alone. */
 typedef struct layer_saved {
     const char *name;
-    uint64_t bytes;
+    remat_dtype dtype;
+    uint64_t count;
 } layer_saved;
 
-/* What gradient and derivative read besides the gradient of the output: bit i is input i. */
+/* What the backward reads besides the gradient of the output: bit i is input i. */
 #define LAYER_NEEDS_INPUT(i) (1u << (i))
 #define LAYER_NEEDS_OUTPUT   (1u << 30)
 #define LAYER_NEEDS_SAVED    (1u << 31)
 
 typedef struct layer_type layer_type;
+
+/* A layer runs in three passes: forward; the gradient of its weights (of all its trained parameters); the gradient of its
+ * inputs. The last two are the backward pass. */
+typedef enum layer_pass { LAYER_FORWARD, LAYER_WEIGHT_GRADIENT, LAYER_INPUT_GRADIENT, LAYER_PASSES } layer_pass;
 
 typedef struct layer_node {
     const layer_type *type;
@@ -51,9 +59,12 @@ typedef struct layer_node {
     const void *options; /* of the type's own struct */
 
     /* Set by the model before resolve(). */
+    const backend *device; /* that will compute: it knows the workspaces of operations */
+    remat_dtype dtype; /* in which the layer computes; its output and parameters have it unless resolve() says more */
     uint64_t batch;
     uint32_t input_count;
     layer_shape inputs[LAYER_MAX_INPUTS];
+    remat_dtype input_dtypes[LAYER_MAX_INPUTS];
 
     /* Set by resolve(). Everything starts at zero. */
     layer_shape output;
@@ -62,46 +73,36 @@ typedef struct layer_node {
     layer_parameter parameters[LAYER_MAX_PARAMETERS];
     uint32_t saved_count;
     layer_saved saved[LAYER_MAX_SAVED];
-    uint32_t gradient_needs, derivative_needs;
-    uint32_t integer_inputs;  /* bit i: input i holds int32 numbers, such as tokens or labels */
-    bool view;                /* the output is input 0 in another shape: no work, no memory */
-    bool passes_gradient;     /* the gradient of every input is the gradient of the output as it is: a sum */
-    bool loss;                /* adds to the loss and starts the backward pass: there is no gradient of its output */
-    bool forward_in_place;    /* the output may take the bytes of input 0 */
-    bool derivative_in_place; /* the gradient of input 0 may take the bytes of the gradient of the output */
-    uint64_t forward_workspace, gradient_workspace, derivative_workspace; /* bytes */
-    uint64_t accumulate_workspace; /* more bytes of a derivative that adds to the gradient of input 0 */
-    uint64_t forward_flops, gradient_flops, derivative_flops;
+    uint32_t needs[LAYER_PASSES];     /* by the gradient passes: LAYER_NEEDS_... */
+    uint64_t workspace[LAYER_PASSES]; /* bytes */
+    uint64_t accumulate_workspace;    /* more bytes of an input gradient that is added to that of input 0 */
+    uint64_t flops[LAYER_PASSES];
+    bool view;             /* the output is input 0 in another shape: no work, no memory */
+    bool passes_gradient;  /* the gradient of every input is the gradient of the output as it is: a sum */
+    bool loss;             /* adds to the loss and starts the backward pass: there is no gradient of its output */
+    bool forward_in_place; /* the output may take the bytes of input 0 */
+    bool input_gradient_in_place; /* the gradient of input 0 may take the bytes of the gradient of the output */
 } layer_node;
 
-/* The activation behind a layer, made together with its product while the values are in the cache. The result may take
- * the place of the layer's own. */
-typedef struct layer_fused {
-    kernel_activation kind;
-    real *result;              /* forward: activation(output); derivative: d_inputs[0] * activation'(derivative_at) */
-    const real *derivative_at; /* what the activation's own derivative would read; NULL in a forward */
-} layer_fused;
-
-/* What a call gets. Pointers that do not apply are NULL. The same struct serves forward, gradient and derivative. */
+/* What a call gets. Tensors that do not apply have no address. The same struct serves all three passes. */
 typedef struct layer_call {
-    const kernel_table *kernels;
-    const kernel_run *run;
-    const void *inputs[LAYER_MAX_INPUTS]; /* real, or int32_t where integer_inputs says so */
-    real *output;
-    void *saved[LAYER_MAX_SAVED];
-    real *parameters[LAYER_MAX_PARAMETERS];
-    real *gradients[LAYER_MAX_PARAMETERS]; /* of the parameters; NULL for statistics */
+    recording *calls; /* where the operations go */
+    tensor_ref inputs[LAYER_MAX_INPUTS];
+    tensor_ref output; /* none in a forward of a type with may_skip_output where nobody reads it */
+    tensor_ref saved[LAYER_MAX_SAVED];
+    tensor_ref parameters[LAYER_MAX_PARAMETERS];
+    tensor_ref gradients[LAYER_MAX_PARAMETERS]; /* of the parameters; none for statistics */
     bool accumulate_gradients[LAYER_MAX_PARAMETERS];
-    const real *d_output;
-    real *d_inputs[LAYER_MAX_INPUTS]; /* NULL where nobody wants it */
+    tensor_ref d_output;
+    tensor_ref d_inputs[LAYER_MAX_INPUTS]; /* none where nobody wants it */
     bool accumulate_inputs[LAYER_MAX_INPUTS];
-    const layer_fused *fused; /* to be made as well; only types that say fuses_activation get one */
-    void *workspace;
-    remat_random random; /* of this layer and step: a forward that runs again draws the same numbers */
+    tensor_ref workspace;
+    tensor_ref step; /* the step block */
+    uint32_t
+        number; /* of the layer: random numbers are drawn from its stream, the same ones by a forward that runs again */
     bool training;       /* false: evaluation, where dropout passes through and batch statistics are the running ones */
-    bool again;          /* this forward ran before in this step: statistics have been counted */
-    double *loss;        /* losses add their mean over the batch */
-    uint64_t *correct;   /* evaluation: losses over classes count the rows whose largest logit is the label's */
+    bool is_recompute;   /* this forward ran before in this step: statistics have been counted */
+    bool counts_correct; /* evaluation: losses over classes count the rows whose largest logit is the label's */
     double loss_share;   /* 1 / micro-batches: multiplies loss gradients, not the loss */
 } layer_call;
 
@@ -109,8 +110,6 @@ typedef struct layer_call {
 typedef struct layer_work {
     uint64_t flops, product_flops, bytes;
 } layer_work;
-
-typedef enum layer_pass { LAYER_FORWARD, LAYER_GRADIENT, LAYER_DERIVATIVE } layer_pass;
 
 /* For composite types: stand-ins made of other layers. The output of the last one added is the whole's: who reads NAME
  * reads it. A part without a suffix (NULL or "") is called NAME itself, so that its parameters are NAME.weight and so on;
@@ -125,9 +124,12 @@ struct layer_parts {
 /* Of losses: what the model hands in as input 1. */
 typedef enum layer_labels {
     LAYER_NO_LABELS,      /* the type is no loss */
-    LAYER_LABELS_LIKE_IT, /* real numbers in the shape of input 0 */
-    LAYER_LABELS_CLASSES, /* a whole number for every row of input 0: c*h of a sample */
+    LAYER_LABELS_LIKE_IT, /* numbers in the shape and type of input 0 */
+    LAYER_LABELS_CLASSES, /* an int32 for every row of input 0: c*h of a sample */
 } layer_labels;
+
+/* Records the operations of one pass. */
+typedef remat_status (*layer_function)(const layer_node *layer, const layer_call *call);
 
 struct layer_type {
     const char *name;
@@ -137,9 +139,9 @@ struct layer_type {
     const property *properties; /* ends with key NULL */
     uint32_t min_inputs, max_inputs;
     layer_labels labels;
-    bool fuses_activation; /* forward and derivative do what call->fused asks for */
-    /* Forward gets no address for an output that nobody reads: often it runs again for what it saves alone. */
-    bool may_leave_output;
+    bool reads_tokens; /* input 0 holds int32 numbers, such as tokens, which only the data can */
+    /* Forward gets no tensor for an output that nobody reads: often it runs again for what it saves alone. */
+    bool may_skip_output;
     bool multiplies; /* its flops are those of matrix products */
     /* Composite types have only expand(): it adds the parts. It may also say with REMAT_OK and no part that the type
      * stands for itself, as fully_connected does without an activation. */
@@ -147,10 +149,9 @@ struct layer_type {
     /* Checks the inputs and sets everything under "Set by resolve()". A failure names what is wrong and what would be
      * right; the model adds the layer's name and line. */
     remat_status (*resolve)(remat_context *context, layer_node *layer);
-    void (*forward)(const layer_node *layer, const layer_call *call);
-    void (*gradient)(const layer_node *layer,
-                     const layer_call *call); /* of parameters; NULL: derivative makes them as well */
-    void (*derivative)(const layer_node *layer, const layer_call *call); /* NULL: none, or passes_gradient */
+    layer_function forward;
+    layer_function weight_gradient; /* NULL: input_gradient makes it as well, or there are no parameters */
+    layer_function input_gradient;  /* NULL: there is none, or passes_gradient */
     /* For timings: corrects what a call in training is said to do where that is not the flops of its pass, every tensor
      * once and every parameter once. NULL: it is so. */
     void (*correct_work)(const layer_node *layer, layer_pass pass, const layer_call *call, layer_work *work);
@@ -160,13 +161,10 @@ struct layer_type {
 const layer_type *layer_type_find(const char *name);
 const layer_type *layer_type_list(size_t position);
 
-/* The values of a sample and of a batch; resolve() has checked that they do not pass 2^63 bytes. */
+/* The values of a sample; resolve() has checked that a batch of them does not pass 2^63 bytes. */
 static inline uint64_t layer_values(layer_shape shape)
 {
     return shape.c * shape.h * shape.w;
 }
-
-/* Whether c*h*w*batch*sizeof(real) stays below 2^63; fails with a message otherwise. */
-remat_status layer_check_size(remat_context *context, layer_shape shape, uint64_t batch);
 
 #endif

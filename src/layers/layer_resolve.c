@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 layer_shape_text layer_shape_write(layer_shape shape)
 {
@@ -48,15 +47,16 @@ uint64_t layer_flops(uint64_t a, uint64_t b, uint64_t c)
 void layer_set_pointwise_flops(layer_node *layer, uint64_t forward, uint64_t backward)
 {
     uint64_t values = layer->batch * layer_values(layer->output);
-    layer->forward_flops = layer_flops(values, forward, 1);
-    layer->derivative_flops = layer_flops(values, backward, 1);
+    layer->flops[LAYER_FORWARD] = layer_flops(values, forward, 1);
+    layer->flops[LAYER_INPUT_GRADIENT] = layer_flops(values, backward, 1);
 }
 
-remat_status layer_check_size(remat_context *context, layer_shape shape, uint64_t batch)
+remat_status layer_check_size(remat_context *context, const layer_node *layer, layer_shape shape, uint64_t batch)
 {
-    uint64_t bytes = sizeof(real);
-    if (remat_multiply(bytes, shape.c, &bytes) && remat_multiply(bytes, shape.h, &bytes) &&
-        remat_multiply(bytes, shape.w, &bytes) && remat_multiply(bytes, batch, &bytes))
+    uint64_t values = 1, bytes;
+    if (remat_multiply(values, shape.c, &values) && remat_multiply(values, shape.h, &values) &&
+        remat_multiply(values, shape.w, &values) && remat_multiply(values, batch, &values) &&
+        dtype_bytes_checked(layer->dtype, values, &bytes))
         return REMAT_OK;
     return remat_fail(context, REMAT_INVALID, NULL,
                       "a tensor of %" PRIu64 " x %s values is too large; it must stay below 2^63 bytes", batch,
@@ -65,7 +65,7 @@ remat_status layer_check_size(remat_context *context, layer_shape shape, uint64_
 
 remat_status layer_set_output(remat_context *context, layer_node *layer, layer_shape shape)
 {
-    REMAT_TRY(layer_check_size(context, shape, layer->batch));
+    REMAT_TRY(layer_check_size(context, layer, shape, layer->batch));
     layer->output = shape;
     return REMAT_OK;
 }
@@ -74,55 +74,47 @@ remat_status layer_add_parameter(remat_context *context, layer_node *layer, cons
                                  layer_fill fill, double fill_scale)
 {
     layer_parameter *parameter = &layer->parameters[layer->parameter_count];
-    *parameter = (layer_parameter){.name = name, .fill = fill, .fill_scale = fill_scale};
-    uint64_t bytes = sizeof(real);
-    while (parameter->rank < 4 && dims[parameter->rank] > 0) {
-        uint64_t dim = parameter->dims[parameter->rank] = dims[parameter->rank];
-        if (!remat_multiply(bytes, dim, &bytes))
-            return remat_fail(context, REMAT_INVALID, NULL,
-                              "%s: parameter %s is too large; it must stay below 2^63 bytes", layer->type->name, name);
-        parameter->rank++;
+    *parameter = (layer_parameter){.name = name, .dtype = layer->dtype, .fill = fill, .fill_scale = fill_scale};
+    uint64_t values = 1, bytes;
+    bool fits = true;
+    for (; parameter->rank < 4 && dims[parameter->rank] > 0; parameter->rank++) {
+        parameter->dims[parameter->rank] = dims[parameter->rank];
+        fits = fits && remat_multiply(values, dims[parameter->rank], &values);
     }
+    if (!fits || !dtype_bytes_checked(layer->dtype, values, &bytes))
+        return remat_fail(context, REMAT_INVALID, NULL, "%s: parameter %s is too large; it must stay below 2^63 bytes",
+                          layer->type->name, name);
     parameter->decay = parameter->rank > 1;
     layer->parameter_count++;
     return REMAT_OK;
 }
 
-remat_status layer_add_saved(remat_context *context, layer_node *layer, const char *name, uint64_t count, size_t size)
+remat_status layer_add_saved(remat_context *context, layer_node *layer, const char *name, uint64_t count,
+                             remat_dtype dtype)
 {
-    layer_saved *saved = &layer->saved[layer->saved_count];
-    saved->name = name;
-    if (!remat_multiply(count, size, &saved->bytes))
+    uint64_t bytes;
+    layer->saved[layer->saved_count++] = (layer_saved){name, dtype, count};
+    if (!dtype_bytes_checked(dtype, count, &bytes))
         return remat_fail(context, REMAT_INVALID, NULL,
                           "%s: what it saves (%s) is too large; it must stay below 2^63 bytes", layer->type->name,
                           name);
-    layer->saved_count++;
     return REMAT_OK;
 }
 
-remat_status layer_set_workspace(remat_context *context, const layer_node *layer, uint64_t values, uint64_t *bytes)
+remat_dtype layer_statistics_dtype(const layer_node *layer)
 {
-    if (!remat_multiply(values, sizeof(real), bytes))
+    return dtype_traits_of(layer->dtype)->accumulator;
+}
+
+remat_status layer_set_workspace(remat_context *context, const layer_node *layer, uint64_t count, uint64_t *bytes)
+{
+    if (!dtype_bytes_checked(layer->dtype, count, bytes))
         return remat_fail(context, REMAT_INVALID, NULL, "%s: its workspace is too large; it must stay below 2^63 bytes",
                           layer->type->name);
     return REMAT_OK;
 }
 
-/* A thread is worth waking for about this many values: what the fast kernels go by. */
-enum { VALUES_FOR_THREADS = 16384 };
-
-void layer_copy_rows(const kernel_run *run, uint64_t rows, uint64_t width, const real *from, uint64_t from_row,
-                     real *to, uint64_t to_row, bool accumulate)
+tensor_ref layer_tensor_like(remat_dtype dtype)
 {
-    int threads = rows * width < VALUES_FOR_THREADS ? 1 : run->threads;
-#pragma omp parallel for num_threads(threads)
-    for (uint64_t row = 0; row < rows; row++) {
-        const real *source = from + row * from_row;
-        real *target = to + row * to_row;
-        if (accumulate)
-            for (uint64_t i = 0; i < width; i++)
-                target[i] += source[i];
-        else
-            memcpy(target, source, width * sizeof(real));
-    }
+    return (tensor_ref){NULL, dtype};
 }

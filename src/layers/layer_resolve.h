@@ -23,19 +23,24 @@ uint64_t layer_flops(uint64_t a, uint64_t b, uint64_t c);
 /* Sets the costs of pointwise work: so many operations for each value of the output. */
 void layer_set_pointwise_flops(layer_node *layer, uint64_t forward, uint64_t backward);
 
+/* Whether a batch of this shape stays below 2^63 bytes; fails with a message otherwise. */
+remat_status layer_check_size(remat_context *context, const layer_node *layer, layer_shape shape, uint64_t batch);
 /* Checks the size of the shape and makes it the output. */
 remat_status layer_set_output(remat_context *context, layer_node *layer, layer_shape shape);
 
-/* Appends a parameter, decayed where it has two dimensions or more; dims that are not used are 0. */
+/* Appends a parameter of the layer's type, decayed where it has two dimensions or more; dims that are not used are 0. */
 remat_status layer_add_parameter(remat_context *context, layer_node *layer, const char *name, const uint64_t dims[4],
                                  layer_fill fill, double fill_scale);
-/* Appends a tensor of `count` values of `size` bytes that forward saves for the backward. */
-remat_status layer_add_saved(remat_context *context, layer_node *layer, const char *name, uint64_t count, size_t size);
-/* *bytes = values * sizeof(real), or a failure. */
-remat_status layer_set_workspace(remat_context *context, const layer_node *layer, uint64_t values, uint64_t *bytes);
+/* Appends a tensor of `count` values that forward saves for the backward. */
+remat_status layer_add_saved(remat_context *context, layer_node *layer, const char *name, uint64_t count,
+                             remat_dtype dtype);
+/* The type in which the layer keeps sums and statistics. */
+remat_dtype layer_statistics_dtype(const layer_node *layer);
 
-/* Copies rows of `width` values; the rows of each side are `*_row` values apart. Adds where `accumulate`. */
-void layer_copy_rows(const kernel_run *run, uint64_t rows, uint64_t width, const real *from, uint64_t from_row,
-                     real *to, uint64_t to_row, bool accumulate);
+/* *bytes = those of `count` values of the layer's type, or a failure. */
+remat_status layer_set_workspace(remat_context *context, const layer_node *layer, uint64_t count, uint64_t *bytes);
+
+/* A tensor without an address, for asking after the workspace of an operation. */
+tensor_ref layer_tensor_like(remat_dtype dtype);
 
 #endif

@@ -31,7 +31,7 @@ static bool is_max(const layer_node *layer)
     return options->pooling == POOL_MAX || options->pooling == POOL_GLOBAL_MAX;
 }
 
-static remat_status find_window(remat_context *context, const layer_node *layer, kernel_window *window)
+static remat_status find_window(remat_context *context, const layer_node *layer, operation_window *window)
 {
     const pooling2d_options *options = layer->options;
     layer_shape in = layer->inputs[0];
@@ -52,7 +52,7 @@ static remat_status find_window(remat_context *context, const layer_node *layer,
 
 static remat_status resolve(remat_context *context, layer_node *layer)
 {
-    kernel_window window;
+    operation_window window;
     REMAT_TRY(find_window(context, layer, &window));
     layer_shape in = layer->inputs[0];
     REMAT_TRY(layer_set_output(context, layer, (layer_shape){in.c, window.out_h, window.out_w}));
@@ -61,43 +61,44 @@ static remat_status resolve(remat_context *context, layer_node *layer)
             return remat_fail(context, REMAT_INVALID, NULL,
                               "pooling2d: an image of %" PRIu64 " x %" PRIu64 " is too large; it has over 2^31 places",
                               in.h, in.w);
-        REMAT_TRY(
-            layer_add_saved(context, layer, "chosen", layer->batch * layer_values(layer->output), sizeof(int32_t)));
-        layer->derivative_needs = LAYER_NEEDS_SAVED;
+        REMAT_TRY(layer_add_saved(context, layer, "chosen", layer->batch * layer_values(layer->output), REMAT_INT32));
+        layer->needs[LAYER_INPUT_GRADIENT] = LAYER_NEEDS_SAVED;
     }
     uint64_t taps = layer_flops(window.kernel_h, window.kernel_w, 1);
     layer_set_pointwise_flops(layer, taps, is_max(layer) ? 1 : taps);
     return REMAT_OK;
 }
 
-/* As resolve() found it. */
-static kernel_window window_of(const layer_node *layer)
+static remat_status forward(const layer_node *layer, const layer_call *call)
 {
-    kernel_window window;
-    find_window(NULL, layer, &window);
-    return window;
+    operation_window window;
+    REMAT_TRY(find_window(call->calls->owner->context, layer, &window));
+    if (is_max(layer))
+        return record_pool_max(
+            call->calls,
+            &(op_pool_max){.x = call->inputs[0], .y = call->output, .chosen = call->saved[0], .window = window});
+    if (!call->output.at)
+        return REMAT_OK;
+    return record_pool_average(call->calls,
+                               &(op_pool_average){.x = call->inputs[0], .y = call->output, .window = window});
 }
 
-static void forward(const layer_node *layer, const layer_call *call)
+static remat_status input_gradient(const layer_node *layer, const layer_call *call)
 {
-    const kernel_window window = window_of(layer);
+    operation_window window;
+    REMAT_TRY(find_window(call->calls->owner->context, layer, &window));
+    if (!call->d_inputs[0].at)
+        return REMAT_OK;
     if (is_max(layer))
-        call->kernels->pool_max(call->run, &window, call->inputs[0], call->output, call->saved[0]);
-    else if (call->output)
-        call->kernels->pool_average(call->run, &window, call->inputs[0], call->output);
-}
-
-static void derivative(const layer_node *layer, const layer_call *call)
-{
-    const kernel_window window = window_of(layer);
-    if (!call->d_inputs[0])
-        return;
-    if (is_max(layer))
-        call->kernels->pool_max_backward(call->run, &window, call->saved[0], call->d_output, call->d_inputs[0],
-                                         call->accumulate_inputs[0]);
-    else
-        call->kernels->pool_average_backward(call->run, &window, call->d_output, call->d_inputs[0],
-                                             call->accumulate_inputs[0]);
+        return record_pool_max_backward(call->calls, &(op_pool_max_backward){.chosen = call->saved[0],
+                                                                             .dy = call->d_output,
+                                                                             .dx = call->d_inputs[0],
+                                                                             .window = window,
+                                                                             .accumulate = call->accumulate_inputs[0]});
+    return record_pool_average_backward(
+        call->calls,
+        &(op_pool_average_backward){
+            .dy = call->d_output, .dx = call->d_inputs[0], .window = window, .accumulate = call->accumulate_inputs[0]});
 }
 
 const layer_type layer_type_pooling2d = {
@@ -108,8 +109,8 @@ const layer_type layer_type_pooling2d = {
     .properties = properties,
     .min_inputs = 1,
     .max_inputs = 1,
-    .may_leave_output = true,
+    .may_skip_output = true,
     .resolve = resolve,
     .forward = forward,
-    .derivative = derivative,
+    .input_gradient = input_gradient,
 };

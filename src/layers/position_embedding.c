@@ -4,7 +4,6 @@
 #include "layers/layer_resolve.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 static const property properties[] = {
     {"positions", PROPERTY_COUNT, offsetof(position_embedding_options, positions), NULL, 1, 0, NULL,
@@ -32,35 +31,42 @@ static remat_status resolve(remat_context *context, layer_node *layer)
     layer->passes_gradient = true;
     layer->forward_in_place = true;
     layer_set_pointwise_flops(layer, 1, 0);
-    layer->gradient_flops = layer->forward_flops;
+    layer->flops[LAYER_WEIGHT_GRADIENT] = layer->flops[LAYER_FORWARD];
     return REMAT_OK;
 }
 
-static void forward(const layer_node *layer, const layer_call *call)
+static remat_status forward(const layer_node *layer, const layer_call *call)
 {
-    call->kernels->add_to_rows(call->run, layer->batch, layer_values(layer->output), call->inputs[0],
-                               call->parameters[0], call->output);
+    return record_add_to_rows(call->calls, &(op_add_to_rows){.x = call->inputs[0],
+                                                             .addend = call->parameters[0],
+                                                             .y = call->output,
+                                                             .rows = layer->batch,
+                                                             .columns = layer_values(layer->output)});
 }
 
 /* Every position is a column of samples. Positions past the sequence take no part. */
-static void gradient(const layer_node *layer, const layer_call *call)
+static remat_status weight_gradient(const layer_node *layer, const layer_call *call)
 {
     const position_embedding_options *options = layer->options;
     uint64_t sample = layer_values(layer->output), all = options->positions * layer->output.w;
-    call->kernels->column_sums(call->run, layer->batch, sample, call->d_output, call->gradients[0],
-                               call->accumulate_gradients[0]);
-    if (!call->accumulate_gradients[0])
-        memset(call->gradients[0] + sample, 0, (all - sample) * sizeof(real));
+    REMAT_TRY(record_column_sums(call->calls, &(op_column_sums){.x = call->d_output,
+                                                                .sums = call->gradients[0],
+                                                                .rows = layer->batch,
+                                                                .columns = sample,
+                                                                .accumulate = call->accumulate_gradients[0]}));
+    if (call->accumulate_gradients[0] || sample == all)
+        return REMAT_OK;
+    return record_fill(call->calls, &(op_fill){.y = tensor_from(call->gradients[0], sample), .count = all - sample});
 }
 
 /* Positions past the sequence are not touched, but for the zeros of a gradient that is not added to a sum. */
 static void correct_work(const layer_node *layer, layer_pass pass, const layer_call *call, layer_work *work)
 {
     const position_embedding_options *options = layer->options;
-    uint64_t unused = (options->positions - layer->output.h) * layer->output.w * sizeof(real);
+    uint64_t unused = dtype_bytes(layer->dtype, (options->positions - layer->output.h) * layer->output.w);
     if (pass == LAYER_FORWARD)
         work->bytes -= unused;
-    else if (pass == LAYER_GRADIENT && call->accumulate_gradients[0])
+    else if (pass == LAYER_WEIGHT_GRADIENT && call->accumulate_gradients[0])
         work->bytes -= 2 * unused;
 }
 
@@ -74,6 +80,6 @@ const layer_type layer_type_position_embedding = {
     .max_inputs = 1,
     .resolve = resolve,
     .forward = forward,
-    .gradient = gradient,
+    .weight_gradient = weight_gradient,
     .correct_work = correct_work,
 };

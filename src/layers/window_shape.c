@@ -31,7 +31,8 @@ static remat_status resolve_extent(remat_context *context, const layer_node *lay
 }
 
 remat_status window_resolve(remat_context *context, const layer_node *layer, const uint64_t kernel[2],
-                            const uint64_t stride[2], const char *padding, uint64_t out_channels, kernel_window *window)
+                            const uint64_t stride[2], const char *padding, uint64_t out_channels,
+                            operation_window *window)
 {
     layer_shape in = layer->inputs[0];
     uint64_t pad[2] = {0, 0};
@@ -48,7 +49,7 @@ remat_status window_resolve(remat_context *context, const layer_node *layer, con
     extent wide = {.in = in.w, .kernel = kernel[1], .stride = stride[1], .pad = pad[1]};
     REMAT_TRY(resolve_extent(context, layer, "height", same, &high));
     REMAT_TRY(resolve_extent(context, layer, "width", same, &wide));
-    *window = (kernel_window){
+    *window = (operation_window){
         .batch = layer->batch,
         .in_channels = in.c,
         .in_h = in.h,

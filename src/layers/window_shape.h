@@ -10,6 +10,6 @@ enum { WINDOW_LARGEST = 65535 }; /* kernel, stride and padding: no product of th
  * right) or a count or pair. Fails where the text is something else or the window does not fit into the image. */
 remat_status window_resolve(remat_context *context, const layer_node *layer, const uint64_t kernel[2],
                             const uint64_t stride[2], const char *padding, uint64_t out_channels,
-                            kernel_window *window);
+                            operation_window *window);
 
 #endif

@@ -20,6 +20,8 @@ remat_status remat_model_create(remat_context *context, remat_model **model)
     made->order = text_pool_take(&made->pool, 1, sizeof *made->order);
     remat_status status = made->order ? model_settings_begin(made) : REMAT_NO_MEMORY;
     if (status == REMAT_OK)
+        status = backend_open(context, &(backend_options){0}, &made->processor);
+    if (status == REMAT_OK)
         *model = made;
     else
         remat_model_destroy(made);
@@ -32,6 +34,7 @@ void remat_model_destroy(remat_model *model)
         return;
     remat_context *context = model->context;
     network_destroy(model->network);
+    backend_close(model->processor);
     if (model->order)
         remat_release(context, model->order->layers, model->order->count, sizeof *model->order->layers);
     remat_release(context, model->layers, model->layer_capacity, sizeof *model->layers);

@@ -68,6 +68,12 @@ static remat_status keep_values(remat_model *model, ini_entry *entries, size_t c
     return REMAT_OK;
 }
 
+static remat_status build_network(const remat_model *model, network_purpose purpose, remat_network **network)
+{
+    const network_options options = {.batch = model->settings.batch_size, .purpose = purpose, .dtype = REMAT_FP32};
+    return network_build(model, &options, network);
+}
+
 remat_status remat_model_set(remat_model *model, const char *const *properties)
 {
     ini_entry *entries;
@@ -80,7 +86,7 @@ remat_status remat_model_set(remat_model *model, const char *const *properties)
         return REMAT_OK;
     /* Another batch size for a compiled model: its shapes are found anew. */
     remat_network *network;
-    remat_status status = network_build(model, model->settings.batch_size, model->network->purpose, &network);
+    remat_status status = build_network(model, model->network->options.purpose, &network);
     if (status != REMAT_OK) {
         model->settings = before;
         return status;
@@ -144,7 +150,7 @@ remat_status remat_model_compile(remat_model *model)
     if (model->network)
         return remat_fail(model->context, REMAT_INVALID, NULL, "the model is compiled already");
     network_purpose purpose = has_loss(model) ? NETWORK_TRAINING : NETWORK_INFERENCE;
-    REMAT_TRY(network_build(model, model->settings.batch_size, purpose, &model->network));
+    REMAT_TRY(build_network(model, purpose, &model->network));
     warn_of_blocks(model);
     return REMAT_OK;
 }

@@ -47,6 +47,7 @@ struct remat_model {
     model_settings settings;
     optimizer_settings optimizer;
     dataset_settings dataset;
+    backend *processor;     /* knows the workspaces of operations where no device is said */
     remat_network *network; /* of a compiled model, for training where it has a loss; NULL before */
     model_order_cache *order;
 };

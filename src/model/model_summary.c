@@ -50,7 +50,8 @@ static void describe(const remat_network *network, size_t position, remat_model_
         .name = node->name,
         .type = node->type->name,
         .output_shape = {node->output.c, node->output.h, node->output.w},
-        .workspace_bytes = largest(node->forward_workspace, node->gradient_workspace, node->derivative_workspace),
+        .workspace_bytes = largest(node->workspace[LAYER_FORWARD], node->workspace[LAYER_WEIGHT_GRADIENT],
+                                   node->workspace[LAYER_INPUT_GRADIENT] + node->accumulate_workspace),
         .block = from->block == NETWORK_NONE ? "" : network->block_names[from->block],
         .forward = REMAT_NOWHERE,
         .recompute = REMAT_NOWHERE,
@@ -59,9 +60,9 @@ static void describe(const remat_network *network, size_t position, remat_model_
         .apply = REMAT_NOWHERE,
     };
     if (!node->view && !node->loss)
-        layer->output_bytes = layer_values(node->output) * node->batch * sizeof(real);
+        layer->output_bytes = dtype_bytes(node->dtype, layer_values(node->output) * node->batch);
     for (uint32_t i = 0; i < node->saved_count; i++)
-        add_up(&layer->saved_bytes, node->saved[i].bytes);
+        add_up(&layer->saved_bytes, dtype_bytes(node->saved[i].dtype, node->saved[i].count));
     for (uint32_t i = 0; i < node->parameter_count; i++) {
         const network_parameter *parameter = &network->parameters[from->parameters[i]];
         if (parameter->layer == position && !parameter->about.statistic)
@@ -206,7 +207,7 @@ static void write_totals(const remat_model *model, output *out, const totals *su
     uint64_t count = remat_model_parameter_count(model), bytes;
     size_t layers = model->network->layer_count;
     uint32_t blocks = model->network->block_count;
-    if (!remat_multiply(count, sizeof(real), &bytes))
+    if (!dtype_bytes_checked(REMAT_FP32, count, &bytes))
         bytes = REMAT_LIMIT - 1;
     snprintf(line, sizeof line,
              "\n%zu layer%s, %u block%s, batch %llu\n%s parameters (%s)\n"

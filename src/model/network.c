@@ -55,29 +55,40 @@ static remat_status check_read(const network_builder *builder)
     return REMAT_OK;
 }
 
-/* Whole numbers, such as tokens, come straight from the data; nothing else may read the same input as reals. */
-static remat_status check_integers(const network_builder *builder)
+/* ---- element types ---- */
+
+/* Tokens come straight from the data: who reads an input as tokens makes it one of int32, and nothing else may read it. */
+static remat_status type_input(const network_builder *builder, const network_layer *layer, uint32_t from,
+                               unsigned char *uses)
 {
-    const remat_network *network = builder->network;
-    enum { REAL = 1, WHOLE = 2 };
+    enum { NUMBERS = 1, TOKENS = 2 };
+    layer_node *source = &builder->network->layers[from].node;
+    bool tokens = layer->node.type->reads_tokens;
+    if (tokens && source->input_count)
+        return layer_fail(builder, layer, "it reads whole numbers, which only a layer of type input has, not '%s'",
+                          source->name);
+    uses[from] |= tokens ? TOKENS : NUMBERS;
+    if (uses[from] == (NUMBERS | TOKENS))
+        return layer_fail(builder, layer, "'%s' is read as whole numbers and as others; make it two inputs",
+                          source->name);
+    if (tokens)
+        source->dtype = REMAT_INT32;
+    return REMAT_OK;
+}
+
+static remat_status type_inputs(const network_builder *builder)
+{
+    remat_network *network = builder->network;
     unsigned char *uses = remat_alloc_zeroed(builder->context, network->layer_count, 1);
     remat_status status = uses ? REMAT_OK : REMAT_NO_MEMORY;
-    for (size_t i = 0; i < network->layer_count && status == REMAT_OK; i++) {
-        const network_layer *layer = &network->layers[i];
+    for (size_t i = 0; i < network->layer_count; i++) {
+        network_layer *layer = &network->layers[i];
         for (uint32_t j = 0; j < layer->node.input_count && status == REMAT_OK; j++) {
             uint32_t from = layer->inputs[j];
-            bool whole = layer->node.integer_inputs >> j & 1;
-            if (from == NETWORK_LABELS)
-                continue;
-            const layer_node *source = &network->layers[from].node;
-            uses[from] |= whole ? WHOLE : REAL;
-            if (whole && source->input_count)
-                status =
-                    layer_fail(builder, layer, "it reads whole numbers, which only a layer of type input has, not '%s'",
-                               source->name);
-            else if (uses[from] == (REAL | WHOLE))
-                status = layer_fail(builder, layer, "'%s' is read as whole numbers and as others; make it two inputs",
-                                    source->name);
+            if (from != NETWORK_LABELS)
+                status = type_input(builder, layer, from, uses);
+            layer->node.input_dtypes[j] =
+                from == NETWORK_LABELS ? network->labels_dtype : network->layers[from].node.dtype;
         }
     }
     remat_release(builder->context, uses, network->layer_count, 1);
@@ -140,29 +151,31 @@ static remat_status build(network_builder *builder)
     if (!builder->readers)
         return REMAT_NO_MEMORY;
     network_count_readers(builder);
-    if (network->purpose == NETWORK_TRAINING && !network->has_labels)
+    if (network->options.purpose == NETWORK_TRAINING && !network->has_labels)
         return no_loss(builder);
-    if (network->purpose == NETWORK_TRAINING)
+    if (network->options.purpose == NETWORK_TRAINING)
         REMAT_TRY(check_read(builder));
-    if (network->purpose == NETWORK_TRAINING)
+    if (network->options.purpose == NETWORK_TRAINING)
         REMAT_TRY(network_fuse(builder));
-    REMAT_TRY(check_integers(builder));
+    REMAT_TRY(type_inputs(builder));
     REMAT_TRY(number_blocks(builder));
     return network_number_parameters(builder);
 }
 
-remat_status network_build(const remat_model *model, uint64_t batch, network_purpose purpose, remat_network **made)
+remat_status network_build(const remat_model *model, const network_options *options, remat_network **made)
 {
     remat_context *context = model->context;
     *made = NULL;
-    if (batch == 0)
+    if (options->batch == 0)
         return remat_fail(context, REMAT_INVALID, NULL, "a batch has at least one sample");
     if (model->layer_count == 0)
         return model_blame(model, NULL, 1, remat_fail(context, REMAT_INVALID, NULL, "the model has no layers"));
     network_whole *whole = remat_alloc_zeroed(context, 1, sizeof *whole);
     if (!whole)
         return REMAT_NO_MEMORY;
-    whole->network = (remat_network){.context = context, .users = 1, .purpose = purpose, .batch = batch};
+    whole->network = (remat_network){.context = context, .users = 1, .options = *options, .batch = options->batch};
+    if (!options->device)
+        whole->network.options.device = model->processor;
     text_pool_begin(&whole->pool, context);
     network_builder builder = {.model = model, .context = context, .network = &whole->network, .pool = &whole->pool};
     builder.outputs = remat_alloc(context, model->layer_count, sizeof *builder.outputs);
@@ -177,11 +190,18 @@ remat_status network_build(const remat_model *model, uint64_t batch, network_pur
     return status;
 }
 
-remat_status network_get(const remat_model *model, uint64_t batch, network_purpose purpose, remat_network **network)
+static bool is_for(const remat_network *network, const network_options *options, const backend *processor)
+{
+    const backend *device = options->device ? options->device : processor;
+    return network->options.batch == options->batch && network->options.purpose == options->purpose &&
+           network->options.dtype == options->dtype && network->options.device->type == device->type;
+}
+
+remat_status network_get(const remat_model *model, const network_options *options, remat_network **network)
 {
     *network = model->network;
-    if (!*network || (*network)->batch != batch || (*network)->purpose != purpose)
-        return network_build(model, batch, purpose, network);
+    if (!*network || !is_for(*network, options, model->processor))
+        return network_build(model, options, network);
     (*network)->users++;
     return REMAT_OK;
 }

@@ -22,7 +22,7 @@ typedef struct network_layer {
 typedef struct network_parameter {
     const char *name; /* "fc1.weight"; belongs to the network */
     layer_parameter about;
-    uint64_t values;
+    uint64_t values, bytes;
     uint64_t offset; /* of its bytes where all parameters lie in one area: a multiple of 64 */
     uint32_t layer;  /* the first that has it */
 } network_parameter;
@@ -32,10 +32,18 @@ typedef enum network_purpose {
     NETWORK_INFERENCE, /* without losses: the outputs are those of the layers that nobody reads */
 } network_purpose;
 
+/* What a network is built for. */
+typedef struct network_options {
+    uint64_t batch; /* samples */
+    network_purpose purpose;
+    remat_dtype dtype;     /* in which layers compute */
+    const backend *device; /* that will compute; NULL: the processor */
+} network_options;
+
 typedef struct remat_network {
     remat_context *context;
     unsigned users; /* that have to destroy it */
-    network_purpose purpose;
+    network_options options;
     uint64_t batch;
     network_layer *layers;
     size_t layer_count;
@@ -44,16 +52,16 @@ typedef struct remat_network {
     uint64_t parameter_bytes; /* of that area */
     uint32_t block_count;
     const char **block_names;
-    bool has_labels, integer_labels;
+    bool has_labels;
     layer_shape labels; /* of one sample */
+    remat_dtype labels_dtype;
 } remat_network;
 
-/* Builds it for `batch` samples. The model must outlive it. Failures name the layer, and the line where the model came
- * from a file. */
-remat_status network_build(const remat_model *model, uint64_t batch, network_purpose purpose, remat_network **made);
+/* Builds it. The model must outlive it. Failures name the layer, and the line where the model came from a file. */
+remat_status network_build(const remat_model *model, const network_options *options, remat_network **made);
 
-/* The network that a compiled model has already, where it is for this batch and purpose; else a new one. */
-remat_status network_get(const remat_model *model, uint64_t batch, network_purpose purpose, remat_network **network);
+/* The network that a compiled model has already, where that is for the same; else a new one. */
+remat_status network_get(const remat_model *model, const network_options *options, remat_network **network);
 
 /* Gives up what network_build or network_get gave; the last to do so frees it. */
 void network_destroy(remat_network *network);

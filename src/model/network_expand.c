@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "layers/layer_resolve.h"
 
 #include <string.h>
 
@@ -27,12 +28,18 @@ remat_status network_resolve(network_builder *builder, layer_node *node)
     layer_node fresh = {.type = node->type,
                         .name = node->name,
                         .options = node->options,
+                        .device = builder->network->options.device,
+                        .dtype = builder->network->options.dtype,
                         .batch = node->batch,
                         .input_count = node->input_count};
     memcpy(fresh.inputs, node->inputs, sizeof fresh.inputs);
     *node = fresh;
     REMAT_TRY(node->type->resolve(builder->context, node));
-    return layer_check_size(builder->context, node->output, node->batch);
+    for (int pass = 0; pass < LAYER_PASSES; pass++)
+        if (node->workspace[pass] >= REMAT_LIMIT)
+            return remat_fail(builder->context, REMAT_INVALID, NULL,
+                              "%s: its workspace is too large; it must stay below 2^63 bytes", node->type->name);
+    return layer_check_size(builder->context, node, node->output, node->batch);
 }
 
 /* The labels as input 1 of a loss. */
@@ -51,7 +58,7 @@ static remat_status add_labels(network_builder *builder, network_layer *layer, l
     layer->node.inputs[1] = labels;
     layer->node.input_count = 2;
     network->has_labels = true;
-    network->integer_labels = kind == LAYER_LABELS_CLASSES;
+    network->labels_dtype = kind == LAYER_LABELS_CLASSES ? REMAT_INT32 : network->options.dtype;
     network->labels = labels;
     return REMAT_OK;
 }
@@ -241,7 +248,7 @@ static remat_status add_described(network_builder *builder, const described_laye
     *line = layer->line;
     uint32_t *output = &builder->outputs[builder->described];
     *output = NETWORK_NONE;
-    if (builder->network->purpose == NETWORK_INFERENCE && layer->type->labels != LAYER_NO_LABELS)
+    if (builder->network->options.purpose == NETWORK_INFERENCE && layer->type->labels != LAYER_NO_LABELS)
         return REMAT_OK;
     return add_layer(builder, &wanted, output);
 }

@@ -25,10 +25,11 @@ static remat_status add_parameter(numbering *numbers, uint32_t layer, const laye
     bool fits = true;
     for (uint32_t i = 0; i < about->rank; i++)
         fits = fits && remat_multiply(parameter.values, about->dims[i], &parameter.values);
-    uint64_t bytes = 0;
     parameter.offset = network->parameter_bytes;
-    fits = fits && remat_multiply(parameter.values, sizeof(real), &bytes) && remat_add(&bytes, 63) &&
-           remat_add(&network->parameter_bytes, bytes & ~(uint64_t)63) && network->parameter_bytes < MOST_BYTES;
+    fits = fits && dtype_bytes_checked(about->dtype, parameter.values, &parameter.bytes);
+    uint64_t placed = parameter.bytes;
+    fits = fits && remat_add(&placed, 63) && remat_add(&network->parameter_bytes, placed & ~(uint64_t)63) &&
+           network->parameter_bytes < MOST_BYTES;
     if (!fits || network->parameter_count == MOST_PARAMETERS)
         return remat_fail(builder->context, REMAT_INVALID, NULL, "%s: too large, or too many parameters", about->name);
     parameter.name = text_pool_join(builder->pool, (const char *const[]){node->name, ".", about->name, NULL});

@@ -44,7 +44,7 @@ static remat_status build(builder *b)
     REMAT_TRY(graph_create(program->context, &program->graph));
     for (size_t n = 0; n < program->network->layer_count; n++) {
         const layer_node *node = &program->network->layers[n].node;
-        const graph_layer layer = {node->name, node->type->hint, node->forward_flops};
+        const graph_layer layer = {node->name, node->type->hint, node->flops[LAYER_FORWARD]};
         REMAT_TRY(graph_add_layer(program->graph, &layer));
     }
     REMAT_TRY(builder_add_forward(b));

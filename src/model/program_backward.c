@@ -7,7 +7,7 @@
 static uint64_t gradient_bytes(const remat_network *network, uint32_t producer)
 {
     const layer_node *node = &network->layers[producer].node;
-    return layer_values(node->output) * node->batch * sizeof(real);
+    return dtype_bytes(node->dtype, layer_values(node->output) * node->batch);
 }
 
 static bool has_trained_parameters(const layer_node *node)
@@ -44,7 +44,7 @@ static remat_status find_wanted(builder *b)
 static remat_status new_gradient(builder *b, uint32_t producer, uint32_t *number)
 {
     const layer_node *node = &b->network->layers[producer].node;
-    REMAT_TRY(builder_add_tensor(b, node->name, ".derivative", gradient_bytes(b->network, producer), number));
+    REMAT_TRY(builder_add_tensor(b, node->name, ".gradient", gradient_bytes(b->network, producer), number));
     size_t before = b->sharer_capacity;
     REMAT_TRY(remat_grow(b->context, (void **)&b->sharers, &b->sharer_capacity, *number + 1, sizeof *b->sharers));
     memset(b->sharers + before, 0, (b->sharer_capacity - before) * sizeof *b->sharers);
@@ -117,8 +117,8 @@ static remat_status place_parameter_gradients(builder *b, const network_layer *l
         }
         if (program->gradients[number] == GRAPH_NONE) {
             const network_parameter *parameter = &b->network->parameters[number];
-            REMAT_TRY(builder_add_tensor(b, parameter->name, ".gradient", parameter->values * sizeof(real),
-                                         &program->gradients[number]));
+            REMAT_TRY(
+                builder_add_tensor(b, parameter->name, ".gradient", parameter->bytes, &program->gradients[number]));
             link_list_add(&draft->writes, program->gradients[number]);
         } else {
             draft->binding.accumulate_gradients |= 1u << p;
@@ -129,24 +129,24 @@ static remat_status place_parameter_gradients(builder *b, const network_layer *l
     return REMAT_OK;
 }
 
-static remat_status add_gradient(builder *b, size_t n, uint32_t d_output)
+static remat_status add_weight_gradient(builder *b, size_t n, uint32_t d_output)
 {
     const network_layer *layer = &b->network->layers[n];
     action_draft draft = action_draft_start(GRAPH_GRADIENT, n);
-    add_needs(b, n, layer->node.gradient_needs, d_output, &draft);
+    add_needs(b, n, layer->node.needs[LAYER_WEIGHT_GRADIENT], d_output, &draft);
     REMAT_TRY(place_parameter_gradients(b, layer, &draft));
-    draft.action.workspace_bytes = layer->node.gradient_workspace;
-    draft.flops = layer->node.gradient_flops;
+    draft.action.workspace_bytes = layer->node.workspace[LAYER_WEIGHT_GRADIENT];
+    draft.flops = layer->node.flops[LAYER_WEIGHT_GRADIENT];
     return builder_add_action(b, &draft);
 }
 
-static remat_status add_derivative(builder *b, size_t n, uint32_t d_output)
+static remat_status add_input_gradient(builder *b, size_t n, uint32_t d_output)
 {
     const network_layer *layer = &b->network->layers[n];
     const layer_node *node = &layer->node;
     action_draft draft = action_draft_start(GRAPH_DERIVATIVE, n);
-    add_needs(b, n, node->derivative_needs, d_output, &draft);
-    bool makes_gradients = !node->type->gradient && has_trained_parameters(node);
+    add_needs(b, n, node->needs[LAYER_INPUT_GRADIENT], d_output, &draft);
+    bool makes_gradients = !node->type->weight_gradient && has_trained_parameters(node);
     if (makes_gradients)
         REMAT_TRY(place_parameter_gradients(b, layer, &draft));
     for (uint32_t i = 0; i < node->input_count; i++)
@@ -156,15 +156,15 @@ static remat_status add_derivative(builder *b, size_t n, uint32_t d_output)
         wanted |= draft.binding.d_inputs[i] != GRAPH_NONE;
     if (!wanted)
         return REMAT_OK;
-    if (node->derivative_in_place && draft.binding.d_inputs[0] != GRAPH_NONE &&
+    if (node->input_gradient_in_place && draft.binding.d_inputs[0] != GRAPH_NONE &&
         !(draft.binding.accumulate_inputs & 1u)) {
         draft.action.in_place_from = node->loss ? draft.binding.inputs[0] : d_output;
         draft.action.in_place_to = draft.binding.d_inputs[0];
     }
-    draft.action.workspace_bytes = node->derivative_workspace;
+    draft.action.workspace_bytes = node->workspace[LAYER_INPUT_GRADIENT];
     if (draft.binding.accumulate_inputs & 1u)
         draft.action.workspace_bytes += node->accumulate_workspace;
-    draft.flops = node->derivative_flops;
+    draft.flops = node->flops[LAYER_INPUT_GRADIENT];
     return builder_add_action(b, &draft);
 }
 
@@ -225,12 +225,12 @@ static remat_status add_backward_of(builder *b, size_t n)
     uint32_t d_output = node->loss ? GRAPH_NONE : b->gradient[output];
     if (!node->loss && d_output == GRAPH_NONE)
         return REMAT_OK; /* the loss does not depend on it */
-    if (node->type->gradient && has_trained_parameters(node))
-        REMAT_TRY(add_gradient(b, n, d_output));
+    if (node->type->weight_gradient && has_trained_parameters(node))
+        REMAT_TRY(add_weight_gradient(b, n, d_output));
     if (node->passes_gradient)
         REMAT_TRY(pass_gradient(b, n, d_output));
-    else if (node->type->derivative)
-        REMAT_TRY(add_derivative(b, n, d_output));
+    else if (node->type->input_gradient)
+        REMAT_TRY(add_input_gradient(b, n, d_output));
     if (d_output != GRAPH_NONE)
         b->sharers[d_output]--;
     return b->program->apply == PROGRAM_APPLY_AT_ONCE ? add_apply(b, n) : REMAT_OK;

@@ -79,7 +79,7 @@ static uint64_t value_bytes(const remat_network *network, uint32_t layer)
 {
     /* Numbers of tokens and labels have 4 bytes each: in the build for double they just get more room. */
     const layer_node *node = &network->layers[layer].node;
-    return layer_values(node->output) * node->batch * sizeof(real);
+    return dtype_bytes(node->dtype, layer_values(node->output) * node->batch);
 }
 
 uint32_t program_input_tensor(const remat_program *program, uint32_t input)
@@ -108,7 +108,7 @@ static remat_status add_loads(builder *b)
             REMAT_TRY(add_load(b, n, "", value_bytes(b->network, (uint32_t)n), &b->program->outputs[n]));
     if (!b->network->has_labels)
         return REMAT_OK;
-    uint64_t bytes = layer_values(b->network->labels) * b->network->batch * sizeof(real);
+    uint64_t bytes = dtype_bytes(b->network->labels_dtype, layer_values(b->network->labels) * b->network->batch);
     return add_load(b, b->network->layer_count - 1, ".labels", bytes, &b->program->labels);
 }
 
@@ -123,7 +123,8 @@ static remat_status add_outputs(builder *b, size_t n, action_draft *draft)
     for (uint32_t s = 0; s < node->saved_count; s++) {
         char what[64];
         snprintf(what, sizeof what, ".%.38s", node->saved[s].name);
-        REMAT_TRY(builder_add_tensor(b, node->name, what, node->saved[s].bytes, &b->saved[n * LAYER_MAX_SAVED + s]));
+        REMAT_TRY(builder_add_tensor(b, node->name, what, dtype_bytes(node->saved[s].dtype, node->saved[s].count),
+                                     &b->saved[n * LAYER_MAX_SAVED + s]));
         draft->binding.saved[s] = b->saved[n * LAYER_MAX_SAVED + s];
         link_list_add(&draft->writes, draft->binding.saved[s]);
     }
@@ -147,9 +148,9 @@ static remat_status add_layer(builder *b, size_t n)
     }
     REMAT_TRY(add_outputs(b, n, &draft));
     /* A loss without forward flops computes its loss in the backward pass; its forward is for evaluation. */
-    bool idle = node->loss && node->forward_flops == 0 && program->apply != PROGRAM_FORWARD_ONLY;
-    draft.action.workspace_bytes = idle ? 0 : node->forward_workspace;
-    draft.flops = node->forward_flops;
+    bool idle = node->loss && node->flops[LAYER_FORWARD] == 0 && program->apply != PROGRAM_FORWARD_ONLY;
+    draft.action.workspace_bytes = idle ? 0 : node->workspace[LAYER_FORWARD];
+    draft.flops = node->flops[LAYER_FORWARD];
     if (node->forward_in_place && !node->loss) {
         draft.action.in_place_from = draft.binding.inputs[0];
         draft.action.in_place_to = draft.binding.output;

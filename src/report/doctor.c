@@ -1,6 +1,6 @@
 #include <remat/doctor.h>
 
-#include "backend/cpu/kernels.h"
+#include "backend/cpu/kernel.h"
 
 const char *remat_kernels_name(void)
 {

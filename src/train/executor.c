@@ -1,10 +1,9 @@
 #include "train/executor_object.h"
 
-#include <string.h>
-#include <time.h>
-
 #include "base/alloc.h"
 #include "base/error.h"
+
+/* ---- making ---- */
 
 void executor_destroy(remat_executor *executor)
 {
@@ -12,184 +11,55 @@ void executor_destroy(remat_executor *executor)
         return;
     remat_context *context = executor->context;
     poison_map_destroy(executor->poison);
-    remat_release(context, executor->steps, executor->count, sizeof *executor->steps);
-    remat_release(context, executor->loaded, executor->program->graph->tensor_count, sizeof *executor->loaded);
-    remat_release(context, executor->gradients, executor->program->network->parameter_count,
+    remat_release(context, executor->until, executor->count, sizeof *executor->until);
+    recorded_run_release(executor, &executor->fused);
+    recorded_run_release(executor, &executor->plain);
+    for (size_t i = 0; executor->events && i < executor->count + 2; i++)
+        backend_event_destroy(executor->options.device, executor->events[i]);
+    remat_release(context, executor->events, executor->count + 2, sizeof(backend_event *));
+    remat_release(context, executor->work, executor->count, sizeof *executor->work);
+    remat_release(context, executor->gradients, executor->options.program->network->parameter_count,
                   sizeof *executor->gradients);
     remat_release(context, executor, 1, sizeof *executor);
 }
 
-/* Where a tensor is, and until which position. */
-typedef struct instance {
-    void *at;
-    size_t ends;
-} instance;
-
-/* The state while the steps are prepared: the latest instance of every tensor. */
-typedef struct preparation {
-    remat_executor *executor;
-    const graph_lives *lives;
-    const executor_memory *memory;
-    instance *latest;
-    size_t next_life;
-} preparation;
-
-static void *address(const preparation *p, uint32_t tensor)
+/* The arena can be poisoned where it is memory of the host. */
+static remat_status make_poison(remat_executor *executor)
 {
-    return tensor == GRAPH_NONE ? NULL : p->latest[tensor].at;
+    const executor_options *options = &executor->options;
+    const executor_memory *memory = &options->memory;
+    if (!options->device->host_visible)
+        return REMAT_OK;
+    return poison_map_create(executor->context, options->lives, memory->offsets, memory->arena, memory->arena_bytes,
+                             &executor->poison);
 }
 
-/* Whether anybody will read what this position makes. */
-static bool is_read(const preparation *p, uint32_t tensor, size_t position)
+static remat_status fill(remat_executor *executor)
 {
-    return p->latest[tensor].ends > position + 1;
-}
-
-/* Takes up the instances born at this position; returns the workspace, if there is one. */
-static void *take_births(preparation *p, size_t position)
-{
-    void *workspace = NULL;
-    for (; p->next_life < p->lives->life_count && p->lives->lives[p->next_life].born == position; p->next_life++) {
-        const graph_life *life = &p->lives->lives[p->next_life];
-        void *at = p->memory->arena + p->memory->offsets[life->buffer];
-        if (life->tensor == GRAPH_NONE)
-            workspace = at;
-        else
-            p->latest[life->tensor] = (instance){at, life->ends};
+    size_t parameters = executor->options.program->network->parameter_count;
+    executor->gradients = remat_alloc_zeroed(executor->context, parameters, sizeof *executor->gradients);
+    executor->until = remat_alloc(executor->context, executor->count, sizeof *executor->until);
+    if (!executor->gradients || !executor->until)
+        return REMAT_NO_MEMORY;
+    for (size_t position = 0; position < executor->count; position++) {
+        executor->until[position] = position;
+        executor->forwards += executor_action(executor, position)->kind == GRAPH_FORWARD;
     }
-    return workspace;
+    REMAT_TRY(executor_record(executor, &executor->fused, NULL));
+    REMAT_TRY(executor_fuse(executor, &executor->fused));
+    return make_poison(executor);
 }
 
-static void bind_parameters(const preparation *p, const network_layer *layer, const program_binding *binding,
-                            graph_kind kind, layer_call *call)
-{
-    for (uint32_t i = 0; i < layer->node.parameter_count; i++) {
-        call->parameters[i] = p->memory->parameters[layer->parameters[i]];
-        call->gradients[i] = address(p, binding->gradients[i]);
-        if (p->memory->gradients && kind != GRAPH_FORWARD)
-            call->gradients[i] = p->memory->gradients[layer->parameters[i]];
-        call->accumulate_gradients[i] = binding->accumulate_gradients >> i & 1u;
-    }
-}
-
-static void bind(preparation *p, size_t position, uint32_t number, prepared_step *step)
-{
-    const remat_program *program = p->executor->program;
-    const graph_action *action = &program->graph->actions[number];
-    const program_binding *binding = &program->bindings[number];
-    const network_layer *layer = &program->network->layers[action->layer];
-    layer_call *call = &step->call;
-    /* What is read has the address it had before this step; an in-place write does not move it. */
-    call->d_output = address(p, binding->d_output);
-    for (uint32_t i = 0; i < layer->node.input_count; i++) {
-        call->inputs[i] = address(p, binding->inputs[i]);
-        step->copied[i] = address(p, binding->copied[i]);
-    }
-    call->workspace = take_births(p, position);
-    call->output = address(p, binding->output);
-    if (action->kind == GRAPH_FORWARD && layer->node.type->may_leave_output && !is_read(p, binding->output, position))
-        call->output = NULL;
-    for (uint32_t s = 0; s < layer->node.saved_count; s++)
-        call->saved[s] = address(p, binding->saved[s]);
-    for (uint32_t i = 0; i < layer->node.input_count; i++) {
-        call->d_inputs[i] = address(p, binding->d_inputs[i]);
-        call->accumulate_inputs[i] = binding->accumulate_inputs >> i & 1u;
-    }
-    bind_parameters(p, layer, binding, action->kind, call);
-}
-
-static void note_results(preparation *p, const graph_action *action)
-{
-    remat_executor *executor = p->executor;
-    const remat_program *program = executor->program;
-    const uint32_t *reads = graph_reads(program->graph, action);
-    for (size_t i = 0; i < action->read_count; i++) {
-        executor->results[i] = address(p, reads[i]);
-        for (uint32_t n = 0; n < program->network->layer_count; n++)
-            if (program->outputs[n] == reads[i])
-                executor->result_layers[i] = n;
-    }
-}
-
-static void note_gradients(preparation *p, const network_layer *layer, const program_binding *binding)
-{
-    for (uint32_t i = 0; i < layer->node.parameter_count; i++)
-        if (binding->gradients[i] != GRAPH_NONE)
-            p->executor->gradients[layer->parameters[i]] = address(p, binding->gradients[i]);
-}
-
-static void prepare(preparation *p, const graph_sequence *sequence, bool *ran)
-{
-    remat_executor *executor = p->executor;
-    const remat_program *program = executor->program;
-    for (size_t position = 0; position < sequence->count; position++) {
-        uint32_t number = sequence->actions[position];
-        const graph_action *action = &program->graph->actions[number];
-        prepared_step *step = &executor->steps[position];
-        step->kind = action->kind;
-        step->layer = action->layer;
-        step->action = number;
-        step->until = position;
-        bind(p, position, number, step);
-        step->call.again = ran[number];
-        ran[number] = true;
-        step->call.loss = &executor->loss;
-        step->call.correct = &executor->correct;
-        if (action->kind == GRAPH_LOAD)
-            executor->loaded[program->bindings[number].output] = step->call.output;
-        if (action->kind == GRAPH_FINISH)
-            note_results(p, action);
-        if (action->kind == GRAPH_GRADIENT || action->kind == GRAPH_DERIVATIVE)
-            note_gradients(p, &program->network->layers[action->layer], &program->bindings[number]);
-    }
-}
-
-static remat_status prepare_all(remat_executor *executor, const graph_sequence *sequence, const graph_lives *lives,
-                                const executor_memory *memory)
-{
-    remat_context *context = executor->context;
-    size_t tensors = executor->program->graph->tensor_count, actions = executor->program->graph->action_count;
-    instance *latest = remat_alloc_zeroed(context, tensors, sizeof *latest);
-    bool *ran = remat_alloc_zeroed(context, actions, sizeof *ran);
-    remat_status status = REMAT_NO_MEMORY;
-    if (latest && ran) {
-        preparation p = {executor, lives, memory, latest, 0};
-        prepare(&p, sequence, ran);
-        status = REMAT_OK;
-    }
-    remat_release(context, latest, tensors, sizeof *latest);
-    remat_release(context, ran, actions, sizeof *ran);
-    return status;
-}
-
-remat_status executor_create(const remat_program *program, const graph_sequence *sequence, const graph_lives *lives,
-                             const executor_memory *memory, const kernel_table *kernels, const kernel_run *run,
-                             remat_executor **made)
+remat_status executor_create(remat_context *context, const executor_options *options, remat_executor **made)
 {
     *made = NULL;
-    remat_context *context = program->context;
     remat_executor *executor = remat_alloc_zeroed(context, 1, sizeof *executor);
     if (!executor)
         return REMAT_NO_MEMORY;
     executor->context = context;
-    executor->program = program;
-    executor->count = sequence->count;
-    executor->steps = remat_alloc_zeroed(context, sequence->count, sizeof *executor->steps);
-    executor->loaded = remat_alloc_zeroed(context, program->graph->tensor_count, sizeof *executor->loaded);
-    executor->gradients = remat_alloc_zeroed(context, program->network->parameter_count, sizeof *executor->gradients);
-    remat_status status = REMAT_NO_MEMORY;
-    if (executor->steps && executor->loaded && executor->gradients) {
-        status = prepare_all(executor, sequence, lives, memory);
-        for (size_t i = 0; i < executor->count; i++) {
-            executor->steps[i].call.kernels = kernels;
-            executor->steps[i].call.run = run;
-        }
-    }
-    if (status == REMAT_OK)
-        status = executor_fuse(executor, lives, memory);
-    if (status == REMAT_OK)
-        status =
-            poison_map_create(context, lives, memory->offsets, memory->arena, memory->arena_bytes, &executor->poison);
+    executor->options = *options;
+    executor->count = options->sequence->count;
+    remat_status status = fill(executor);
     if (status != REMAT_OK) {
         executor_destroy(executor);
         return status;
@@ -198,33 +68,33 @@ remat_status executor_create(const remat_program *program, const graph_sequence 
     return REMAT_OK;
 }
 
-void *executor_input(const remat_executor *executor, uint32_t layer)
+/* ---- asking ---- */
+
+tensor_ref executor_input(const remat_executor *executor, uint32_t layer)
 {
-    return executor->loaded[executor->program->outputs[layer]];
+    const remat_network *network = executor->options.program->network;
+    size_t number = 0;
+    for (uint32_t n = 0; n < layer; n++)
+        number += network->layers[n].node.input_count == 0;
+    return executor->inputs[number];
 }
 
-void *executor_labels(const remat_executor *executor)
+tensor_ref executor_labels(const remat_executor *executor)
 {
-    uint32_t labels = executor->program->labels;
-    return labels == GRAPH_NONE ? NULL : executor->loaded[labels];
+    return executor->labels;
 }
 
-const real *executor_result(const remat_executor *executor, size_t i, uint32_t *layer)
+tensor_ref executor_result(const remat_executor *executor, size_t i, uint32_t *layer)
 {
-    if (i >= LAYER_MAX_INPUTS || !executor->results[i])
-        return NULL;
+    if (i >= LAYER_MAX_INPUTS || !executor->results[i].at)
+        return TENSOR_NONE;
     *layer = executor->result_layers[i];
     return executor->results[i];
 }
 
-const real *executor_gradient(const remat_executor *executor, uint32_t parameter)
+tensor_ref executor_gradient(const remat_executor *executor, uint32_t parameter)
 {
     return executor->gradients[parameter];
-}
-
-uint64_t executor_correct(const remat_executor *executor)
-{
-    return executor->correct;
 }
 
 uint64_t executor_forwards(const remat_executor *executor)
@@ -234,94 +104,120 @@ uint64_t executor_forwards(const remat_executor *executor)
 
 uint64_t executor_fused(const remat_executor *executor)
 {
-    return executor->fused;
+    return executor->fused_count;
 }
 
-static uint64_t clock_now(void)
+layer_work executor_work(const remat_executor *executor, size_t position)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return executor->work[position];
 }
 
-static void run_derivative(const layer_node *node, prepared_step *step)
+/* ---- running ---- */
+
+static remat_status run_position(remat_executor *executor, const recorded_run *run, size_t position,
+                                 backend_queue *queue)
 {
-    layer_call *call = &step->call;
-    size_t values[LAYER_MAX_INPUTS];
-    for (uint32_t i = 0; i < node->input_count; i++) {
-        values[i] = (size_t)(layer_values(node->inputs[i]) * node->batch);
-        if (step->copied[i])
-            memcpy(call->d_inputs[i], step->copied[i], values[i] * sizeof(real));
+    size_t first = run->starts[position];
+    poison_map_enter(executor->poison, run == &executor->fused ? executor->until[position] : position);
+    remat_status status = REMAT_OK;
+    if (run == &executor->plain && position == run->apply_position) { /* its time is not this layer's */
+        status = backend_run(queue, &run->calls, first, run->apply_begun);
+        if (status == REMAT_OK)
+            status = backend_event_record(queue, executor->events[executor->count + 1]);
+        first = run->apply_begun;
     }
-    if (!node->passes_gradient) {
-        node->type->derivative(node, call);
-        return;
-    }
-    for (uint32_t i = 0; i < node->input_count; i++)
-        if (call->d_inputs[i])
-            call->kernels->accumulate(call->run, values[i], call->d_output, call->d_inputs[i]);
+    if (status == REMAT_OK)
+        status = backend_run(queue, &run->calls, first, run->starts[position + 1]);
+    poison_map_leave(executor->poison, position);
+    return status;
 }
 
-static void run_apply(remat_executor *executor, prepared_step *step, const executor_hooks *hooks)
+remat_status executor_run(remat_executor *executor, backend_queue *queue)
 {
-    const network_layer *layer = &executor->program->network->layers[step->layer];
-    const program_binding *binding = &executor->program->bindings[step->action];
+    const recorded_run *run = &executor->fused;
+    if (!executor->poison)
+        return backend_run(queue, &run->calls, 0, run->calls.used);
+    remat_status status = REMAT_OK;
+    for (size_t position = 0; position < executor->count && status == REMAT_OK; position++)
+        status = run_position(executor, run, position, queue);
+    poison_map_open(executor->poison);
+    return status;
+}
+
+/* ---- running while somebody looks on ---- */
+
+static remat_status prepare_observed(remat_executor *executor)
+{
+    if (executor->plain.starts)
+        return REMAT_OK;
+    executor->work = remat_alloc_zeroed(executor->context, executor->count, sizeof *executor->work);
+    executor->events = remat_alloc_zeroed(executor->context, executor->count + 2, sizeof(backend_event *));
+    if (!executor->work || !executor->events)
+        return REMAT_NO_MEMORY;
+    for (size_t i = 0; i < executor->count + 2; i++)
+        REMAT_TRY(backend_event_create(executor->options.device, &executor->events[i]));
+    return executor_record(executor, &executor->plain, executor->work);
+}
+
+static remat_status call_before_apply(remat_executor *executor, size_t position, backend_queue *queue,
+                                      const executor_hooks *hooks)
+{
+    const graph_action *action = executor_action(executor, position);
+    if (!hooks->before_apply || action->kind != GRAPH_APPLY)
+        return REMAT_OK;
+    REMAT_TRY(backend_wait(queue));
+    poison_map_open(executor->poison);
+    const remat_program *program = executor->options.program;
+    const network_layer *layer = &program->network->layers[action->layer];
+    const program_binding *binding = &program->bindings[executor->options.sequence->actions[position]];
     for (uint32_t i = 0; i < layer->node.parameter_count; i++)
         if (binding->gradients[i] != GRAPH_NONE)
-            hooks->apply(hooks->user, layer->parameters[i], step->call.gradients[i]);
+            REMAT_TRY(
+                hooks->before_apply(hooks->user, layer->parameters[i], executor->gradients[layer->parameters[i]]));
+    return REMAT_OK;
 }
 
-/* One run of the sequence. */
-typedef struct walk {
-    const executor_turn *turn;
-    const executor_hooks *hooks;
-    bool fused, ready;
-} walk;
-
-static void run_step(remat_executor *executor, prepared_step *step, walk *at)
+static remat_status run_observed(remat_executor *executor, backend_queue *queue, const executor_hooks *hooks)
 {
-    const layer_node *node = &executor->program->network->layers[step->layer].node;
-    layer_call *call = &step->call;
-    bool done = at->fused && step->absorbed;
-    call->fused = at->fused && step->fused.result ? &step->fused : NULL;
-    call->training = at->turn->training;
-    call->loss_share = at->turn->loss_share;
-    call->random = remat_random_stream(at->turn->seed, step->layer, at->turn->step);
-    switch (step->kind) {
-    case GRAPH_FORWARD:
-        if (!done)
-            node->type->forward(node, call);
-        executor->forwards++;
-        break;
-    case GRAPH_GRADIENT: node->type->gradient(node, call); break;
-    case GRAPH_DERIVATIVE:
-        if (!done)
-            run_derivative(node, step);
-        break;
-    case GRAPH_APPLY: run_apply(executor, step, at->hooks); break;
-    case GRAPH_LOAD: /* the caller filled it */
-    case GRAPH_FINISH: break;
-    }
-}
-
-double executor_run(remat_executor *executor, const executor_turn *turn, const executor_hooks *hooks)
-{
-    walk at = {turn, hooks, !hooks->observe, false}; /* who observes wants the time of every layer */
-    executor->loss = 0;
-    executor->correct = 0;
-    executor->forwards = 0;
+    REMAT_TRY(backend_event_record(queue, executor->events[0]));
     for (size_t position = 0; position < executor->count; position++) {
-        prepared_step *step = &executor->steps[position];
-        poison_map_enter(executor->poison, at.fused ? step->until : position);
-        if (step->kind == GRAPH_APPLY && !at.ready && hooks->ready)
-            hooks->ready(hooks->user); /* before the clock starts: it is not this layer's time */
-        at.ready |= step->kind == GRAPH_APPLY;
-        uint64_t began = hooks->observe ? clock_now() : 0;
-        run_step(executor, step, &at);
-        if (hooks->observe)
-            hooks->observe(hooks->user, position, step->call.again, began, clock_now());
-        poison_map_leave(executor->poison, position);
+        REMAT_TRY(call_before_apply(executor, position, queue, hooks));
+        REMAT_TRY(run_position(executor, &executor->plain, position, queue));
+        REMAT_TRY(backend_event_record(queue, executor->events[position + 1]));
     }
+    return backend_wait(queue);
+}
+
+static remat_status report_times(const remat_executor *executor, const executor_hooks *hooks, bool *ran)
+{
+    backend *device = executor->options.device;
+    uint64_t began, ended;
+    REMAT_TRY(backend_event_wait(device, executor->events[0], &began));
+    for (size_t position = 0; position < executor->count; position++, began = ended) {
+        uint32_t action = executor->options.sequence->actions[position];
+        if (position == executor->plain.apply_position) {
+            REMAT_TRY(backend_event_wait(device, executor->events[executor->count + 1], &ended));
+            if (hooks->observe_begin)
+                hooks->observe_begin(hooks->user, position, began, ended);
+            began = ended;
+        }
+        REMAT_TRY(backend_event_wait(device, executor->events[position + 1], &ended));
+        hooks->observe(hooks->user, position, ran[action], began, ended);
+        ran[action] = true;
+    }
+    return REMAT_OK;
+}
+
+remat_status executor_run_observed(remat_executor *executor, backend_queue *queue, const executor_hooks *hooks)
+{
+    REMAT_TRY(prepare_observed(executor));
+    remat_status status = run_observed(executor, queue, hooks);
     poison_map_open(executor->poison);
-    return executor->loss;
+    if (status != REMAT_OK || !hooks->observe)
+        return status;
+    size_t actions = executor->options.program->graph->action_count;
+    bool *ran = remat_alloc_zeroed(executor->context, actions, sizeof *ran);
+    status = ran ? report_times(executor, hooks, ran) : REMAT_NO_MEMORY;
+    remat_release(executor->context, ran, actions, sizeof *ran);
+    return status;
 }

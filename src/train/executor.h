@@ -1,72 +1,81 @@
-/* Walks a sequence of actions inside one arena. Everything is decided before: each step of the sequence is prepared once
- * with the addresses of its tensors, and running it allocates nothing and chooses nothing. */
+/* Runs a schedule of a program inside one arena. Everything is decided before: the layers record their operations once,
+ * with the addresses of their tensors, and a run gives that recording to a queue. It allocates nothing and chooses nothing. */
 #ifndef REMAT_TRAIN_EXECUTOR_H
 #define REMAT_TRAIN_EXECUTOR_H
 
-#include "model/program.h"
 #include "graph/graph_walk.h"
-
-/* Where everything lies. Offsets are those of the lives' buffers in the arena. */
-typedef struct executor_memory {
-    char *arena;
-    uint64_t arena_bytes;
-    const uint64_t *offsets;
-    real *const *parameters; /* of each network parameter */
-    real *const *gradients;  /* with PROGRAM_APPLY_OUTSIDE: of each network parameter, statistics too; else NULL */
-} executor_memory;
-
-/* Called for every parameter when its gradient is whole. */
-typedef void (*executor_apply_fn)(void *user, uint32_t parameter, const real *gradient);
-/* Called before the first apply of a run whose program applies at the end, when all gradients are whole. */
-typedef void (*executor_ready_fn)(void *user);
-/* Called after each step of the sequence, with the clock in nanoseconds: for profiles and traces. `again`: the action ran
- * before in this run. */
-typedef void (*executor_observe_fn)(void *user, size_t position, bool again, uint64_t began, uint64_t ended);
-
-typedef struct executor_hooks {
-    executor_ready_fn ready;
-    executor_apply_fn apply;
-    executor_observe_fn observe; /* NULL: no clock is read */
-    void *user;
-} executor_hooks;
-
-/* What differs from run to run. */
-typedef struct executor_turn {
-    uint64_t seed;
-    uint32_t step; /* micro-batches count: random numbers are drawn anew in each */
-    bool training;
-    double loss_share;
-} executor_turn;
+#include "model/program.h"
 
 typedef struct remat_executor remat_executor;
 
-/* Program, sequence and lives must outlive the executor; so must the memory. */
-remat_status executor_create(const remat_program *program, const graph_sequence *sequence, const graph_lives *lives,
-                             const executor_memory *memory, const kernel_table *kernels, const kernel_run *run,
-                             remat_executor **made);
+/* Where everything lies, in memory of the backend. */
+typedef struct executor_memory {
+    char *arena;
+    uint64_t arena_bytes;
+    const uint64_t *offsets; /* of the buffers in the arena */
+    char *parameters;        /* in the layout of the network */
+    char *gradients;         /* the same layout, with PROGRAM_APPLY_OUTSIDE; else NULL */
+    char *step;              /* the step block */
+} executor_memory;
+
+/* Records what is done with gradients. */
+typedef struct executor_optimizer {
+    /* Before the first apply action, where all gradients are whole by then (PROGRAM_APPLY_AT_END). */
+    remat_status (*begin)(void *user, recording *calls, const remat_executor *executor);
+    /* For every parameter when its gradient is whole. */
+    remat_status (*apply)(void *user, recording *calls, uint32_t parameter, tensor_ref gradient);
+    void *user;
+} executor_optimizer;
+
+typedef struct executor_options {
+    const remat_program *program; /* these three must outlive the executor */
+    const graph_sequence *sequence;
+    const graph_lives *lives;
+    executor_memory memory;
+    backend *device;
+    executor_optimizer optimizer; /* for programs with apply actions */
+    bool training;
+    double loss_share; /* 1 / micro-batches */
+} executor_options;
+
+remat_status executor_create(remat_context *context, const executor_options *options, remat_executor **made);
 void executor_destroy(remat_executor *executor);
 
-/* Where the data goes before a run: the tensor that this input layer, or the labels, load. */
-void *executor_input(const remat_executor *executor, uint32_t layer);
-void *executor_labels(const remat_executor *executor);
+/* Where data goes before a run: the tensor that this input layer, or the labels, load. */
+tensor_ref executor_input(const remat_executor *executor, uint32_t layer);
+tensor_ref executor_labels(const remat_executor *executor);
 
-/* After a forward-only run: result number i of the program's finish, NULL past the end; which layer it is. */
-const real *executor_result(const remat_executor *executor, size_t i, uint32_t *layer);
+/* After a forward-only run: result number i of the program's finish, none past the end; which layer it is. */
+tensor_ref executor_result(const remat_executor *executor, size_t i, uint32_t *layer);
 
-/* Runs the sequence; returns the loss. */
-double executor_run(remat_executor *executor, const executor_turn *turn, const executor_hooks *hooks);
+/* The gradient of a parameter while a program applies it; none where it has none. */
+tensor_ref executor_gradient(const remat_executor *executor, uint32_t parameter);
 
-/* How many layers ran forward in the last run, those that ran again included. */
+/* Gives a run to the queue. The step block says what differs from run to run, and gets what comes out. */
+remat_status executor_run(remat_executor *executor, backend_queue *queue);
+
+/* Who looks on while a run goes action by action. */
+typedef struct executor_hooks {
+    /* When the run has ended, for every position of the schedule in order, with its times in nanoseconds. NULL: none. */
+    void (*observe)(void *user, size_t position, bool is_recompute, uint64_t began, uint64_t ended);
+    /* The same for what executor_optimizer.begin recorded, before the position of the first apply action. NULL: none. */
+    void (*observe_begin)(void *user, size_t position, uint64_t began, uint64_t ended);
+    /* Directly before a parameter is changed; the queue has nothing left to do. NULL: none. */
+    remat_status (*before_apply)(void *user, uint32_t parameter, tensor_ref gradient);
+    void *user;
+} executor_hooks;
+
+/* A run with somebody looking on; returns when it has ended. Every action runs by itself, so that its time is its own; the
+ * bits are those of executor_run. */
+remat_status executor_run_observed(remat_executor *executor, backend_queue *queue, const executor_hooks *hooks);
+
+/* What the action at a position does, but for apply actions, of which the optimizer knows. Only after an observed run. */
+layer_work executor_work(const remat_executor *executor, size_t position);
+
+/* How many layers run forward in a run, those that run again included. */
 uint64_t executor_forwards(const remat_executor *executor);
 
-/* How many activations run with the product before them, in runs that nobody observes; observed ones run every action by
- * itself. The bits are the same. */
+/* How many activations run as part of the matrix product before them. */
 uint64_t executor_fused(const remat_executor *executor);
-
-/* After an evaluation: the rows whose largest logit is the label's. */
-uint64_t executor_correct(const remat_executor *executor);
-
-/* After a run with PROGRAM_APPLY_AT_END, inside `ready`: the gradient of a parameter, NULL where it has none. */
-const real *executor_gradient(const remat_executor *executor, uint32_t parameter);
 
 #endif

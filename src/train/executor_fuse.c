@@ -1,18 +1,17 @@
 /* An activation behind a matrix product runs with it: every value is activated while it is in a register or the cache, and
  * one pass over memory is saved. The same goes backward, where the product makes the gradient of the activation's output.
  *
- *     forward of fc, forward of relu                     first time or again: what is recomputed together is fused together
- *     derivative of fc, apply of fc, derivative of relu  an apply step touches weights and their gradients only
+ *     forward of fc, forward of relu                             also where both run again
+ *     input gradient of fc, apply of fc, input gradient of relu  an apply action touches weights and their gradients only
  *
- * Nothing between the two steps makes or changes a tensor. So what the activation reads is there when the product runs,
- * and is the same as later. Only its result comes into being too early: either it takes the place of what the product
- * makes, or nobody may live there at that time. The bits are those of two steps; the memory is what it was. */
+ * Nothing between the two makes or changes another tensor. So what the activation reads is there when the product runs, and
+ * is the same as later. Only its result is made too early: either it takes the place of what the product makes, or nothing
+ * may be alive there at that time. The bits are those of two operations; the memory is what it was. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "layers/activation.h"
 #include "train/executor_object.h"
 
-/* The buffers that live at a position; positions are asked for in ascending order. */
+/* The buffers that are alive at a position; positions are asked for in ascending order. */
 typedef struct living {
     const graph_lives *lives;
     const uint64_t *offsets;
@@ -39,84 +38,99 @@ static bool is_free(living *all, size_t position, uint64_t offset, uint64_t byte
     return is_free;
 }
 
-/* A product and the activation of what it makes. */
-typedef struct pair {
-    prepared_step *product, *activation;
-    const real *made; /* by the product: the activation reads it */
-    uint32_t result;  /* the tensor that the activation makes */
-    layer_fused fused;
-} pair;
+/* ---- finding the two calls ---- */
 
-static bool is_forward_pair(const remat_program *program, pair *two)
+/* The only call of a position; NULL where there are none or several. */
+static recorded_call *only_call(const recorded_run *run, size_t position)
 {
-    const program_binding *product = &program->bindings[two->product->action];
-    const program_binding *activation = &program->bindings[two->activation->action];
-    two->made = two->product->call.output;
-    two->result = activation->output;
-    two->fused.result = two->activation->call.output;
-    return activation->inputs[0] == product->output;
+    size_t first = run->starts[position], end = run->starts[position + 1];
+    recorded_call *call = first < end ? recording_call(&run->calls, first) : NULL;
+    return call && first + call->bytes == end ? call : NULL;
 }
 
-static bool is_derivative_pair(const remat_program *program, pair *two)
+static recorded_call *last_call(const recorded_run *run, size_t position)
 {
-    const program_binding *product = &program->bindings[two->product->action];
-    const program_binding *activation = &program->bindings[two->activation->action];
-    const layer_call *call = &two->activation->call;
-    two->made = two->product->call.d_inputs[0];
-    two->result = activation->d_inputs[0];
-    two->fused.result = call->d_inputs[0];
-    two->fused.derivative_at = kernel_activation_reads_output(two->fused.kind) ? call->output : call->inputs[0];
-    return two->made && activation->d_output == product->d_inputs[0] && two->fused.result &&
-           !call->accumulate_inputs[0];
+    recorded_call *call = NULL;
+    for (size_t at = run->starts[position]; at < run->starts[position + 1]; at += call->bytes)
+        call = recording_call(&run->calls, at);
+    return call;
 }
 
-static bool is_pair(const remat_program *program, pair *two)
+/* The position before, over apply actions; the count where there is none. */
+static size_t position_before(const remat_executor *executor, size_t position)
 {
-    two->fused.kind = activation_pointwise(&program->network->layers[two->activation->layer].node);
-    if (two->fused.kind == KERNEL_NONE || two->product->kind != two->activation->kind)
+    while (position-- > 0)
+        if (executor_action(executor, position)->kind != GRAPH_APPLY)
+            return position;
+    return executor->count;
+}
+
+/* ---- making them one ---- */
+
+/* What the product would be with the activation in it; false where the two do not belong together. */
+static bool join(const op_product *product, recorded_call *call, op_product *joined)
+{
+    *joined = *product;
+    if (product->activated.at || product->ldc != product->n)
         return false;
-    return two->product->kind == GRAPH_FORWARD ? is_forward_pair(program, two) : is_derivative_pair(program, two);
+    if (call->op == OP_activate) {
+        const op_activate *activate = recorded_args(call);
+        joined->activation = activate->kind;
+        joined->activated = activate->y;
+        return activate->x.at == product->c.at && activate->count == product->m * product->n;
+    }
+    if (call->op == OP_activate_backward) {
+        const op_activate_backward *backward = recorded_args(call);
+        joined->activation = backward->kind;
+        joined->activated = backward->dx;
+        joined->derivative_at = activation_reads_output(backward->kind) ? backward->y : backward->x;
+        return backward->dy.at == product->c.at && !backward->accumulate && backward->count == product->m * product->n;
+    }
+    return false;
 }
 
-static bool is_product(const remat_program *program, const prepared_step *step)
+/* The kernel may be another one now that there is more to do. */
+static backend_kernel kernel_of(const remat_executor *executor, const op_product *product)
 {
-    return program->network->layers[step->layer].node.type->fuses_activation &&
-           (step->kind == GRAPH_FORWARD || step->kind == GRAPH_DERIVATIVE);
+    char types[OPERATION_MAX_TENSORS + 1];
+    operation_types(OP_product, product, types);
+    return backend_find_kernel(executor->options.device, OP_product, types);
 }
 
-/* Behind this step and the apply steps that follow it. */
-static size_t position_behind(const remat_executor *executor, size_t position)
+static bool fuse(remat_executor *executor, recorded_run *run, size_t position, living *all)
 {
-    do
-        position++;
-    while (position < executor->count && executor->steps[position].kind == GRAPH_APPLY);
-    return position;
+    recorded_call *activation = only_call(run, position);
+    size_t before = position_before(executor, position);
+    if (!activation || before == executor->count ||
+        executor_action(executor, before)->kind != executor_action(executor, position)->kind)
+        return false;
+    recorded_call *call = last_call(run, before);
+    op_product joined;
+    if (!call || call->op != OP_product || !join(recorded_args(call), activation, &joined))
+        return false;
+    uint64_t offset = (uint64_t)((char *)joined.activated.at - executor->options.memory.arena);
+    uint64_t bytes = dtype_bytes(joined.activated.type, joined.m * joined.n);
+    if (joined.activated.at != joined.c.at && !is_free(all, before, offset, (bytes + 63) & ~(uint64_t)63))
+        return false;
+    backend_kernel kernel = kernel_of(executor, &joined);
+    if (!kernel)
+        return false;
+    call->kernel = kernel;
+    *(op_product *)recorded_args(call) = joined;
+    activation->kernel = NULL;
+    executor->until[before] = position;
+    return true;
 }
 
-remat_status executor_fuse(remat_executor *executor, const graph_lives *lives, const executor_memory *memory)
+remat_status executor_fuse(remat_executor *executor, recorded_run *run)
 {
-    const remat_program *program = executor->program;
+    const graph_lives *lives = executor->options.lives;
     uint32_t *room = remat_alloc(executor->context, lives->buffer_count, sizeof *room);
     if (!room)
         return REMAT_NO_MEMORY;
-    living all = {lives, memory->offsets, room, 0, 0};
-    for (size_t position = 0; position < executor->count; position++) {
-        prepared_step *step = &executor->steps[position];
-        size_t next = is_product(program, step) ? position_behind(executor, position) : executor->count;
-        if (next == executor->count)
-            continue;
-        pair two = {.product = step, .activation = &executor->steps[next]};
-        if (!is_pair(program, &two))
-            continue;
-        uint64_t offset = (uint64_t)((const char *)two.fused.result - memory->arena);
-        uint64_t bytes = program->graph->tensors[two.result].bytes;
-        if (two.fused.result != two.made && !is_free(&all, position, offset, bytes))
-            continue;
-        step->fused = two.fused;
-        step->until = next;
-        two.activation->absorbed = true;
-        executor->fused++;
-    }
+    living all = {lives, executor->options.memory.offsets, room, 0, 0};
+    for (size_t position = 1; position < executor->count; position++)
+        executor->fused_count += fuse(executor, run, position, &all);
     remat_release(executor->context, room, lives->buffer_count, sizeof *room);
     return REMAT_OK;
 }

@@ -5,32 +5,47 @@
 #include "train/executor.h"
 #include "train/poison.h"
 
-/* One step of the sequence with all its addresses. */
-typedef struct prepared_step {
-    graph_kind kind;
-    uint32_t layer, action;
-    layer_call call;
-    const real *copied[LAYER_MAX_INPUTS]; /* d_inputs[i] starts as this */
-    layer_fused fused;                    /* the activation that may run with it; without a result: none */
-    size_t until;                         /* the position of that activation, where there is one, or its own */
-    bool absorbed;                        /* this is such an activation */
-} prepared_step;
+/* The operations of a whole run, and where those of each position of the schedule begin; one more entry for the end. */
+typedef struct recorded_run {
+    recording calls;
+    size_t *starts;
+    size_t apply_position; /* of the first apply action; the count where there is none */
+    size_t apply_begun;    /* behind what executor_optimizer.begin recorded there */
+} recorded_run;
 
 struct remat_executor {
     remat_context *context;
-    const remat_program *program;
-    prepared_step *steps;
-    size_t count;
-    void **loaded;          /* of each tensor that a load action writes: its address; by tensor */
-    const real **gradients; /* of each network parameter */
-    const real *results[LAYER_MAX_INPUTS];
+    executor_options options;
+    size_t count;           /* of the schedule's positions */
+    recorded_run fused;     /* activations run with the product before them */
+    recorded_run plain;     /* every action by itself; made for the first observed run */
+    layer_work *work;       /* of each position, with `plain` */
+    backend_event **events; /* count + 2 of them, with `plain`: the last one is for executor_optimizer.begin */
+    tensor_ref inputs[LAYER_MAX_INPUTS]; /* by the number of the input layer among the input layers */
+    tensor_ref labels;
+    tensor_ref *gradients; /* of each network parameter */
+    tensor_ref results[LAYER_MAX_INPUTS];
     uint32_t result_layers[LAYER_MAX_INPUTS];
-    double loss;
-    uint64_t correct, forwards, fused;
+    uint64_t forwards, fused_count;
     poison_map *poison;
+    size_t *until; /* with `poison`: the last position whose operations run at this one */
 };
 
-/* executor_fuse.c: finds the activations that may run with the product before them. All steps are prepared. */
-remat_status executor_fuse(remat_executor *executor, const graph_lives *lives, const executor_memory *memory);
+/* executor_record.c: records a whole run. `work` NULL: not wanted. */
+remat_status executor_record(remat_executor *executor, recorded_run *run, layer_work *work);
+void recorded_run_release(remat_executor *executor, recorded_run *run);
+
+/* executor_fuse.c: lets activations run with the product before them. */
+remat_status executor_fuse(remat_executor *executor, recorded_run *run);
+
+/* executor_work.c */
+layer_work executor_find_work(const remat_executor *executor, uint32_t action, const layer_call *call);
+
+/* The action at a position. */
+static inline const graph_action *executor_action(const remat_executor *executor, size_t position)
+{
+    const executor_options *options = &executor->options;
+    return &options->program->graph->actions[options->sequence->actions[position]];
+}
 
 #endif

@@ -8,7 +8,9 @@
 
 #include <math.h>
 
+#include "backend/cpu/kernel.h"
 #include "base/alloc.h"
+#include "train/host_view.h"
 
 /* Streams for first weights stay apart from those of layers, which are numbered from 0. */
 #define PARAMETER_STREAM 0x40000000u
@@ -57,40 +59,51 @@ static float normal(const normal_table *table, uint32_t bits)
 enum { CHUNK = 1024 }; /* numbers drawn at a time; a multiple of 64 */
 
 static void fill_random(const network_parameter *parameter, const normal_table *table, const remat_random *stream,
-                        const kernel_table *kernels, int threads, real *values)
+                        unsigned threads, float *values)
 {
     const float scale = (float)parameter->about.fill_scale;
     const bool is_normal = parameter->about.fill == LAYER_NORMAL;
+    const kernel_table *kernels = kernels_fast();
     const kernel_run alone = {1, NULL};
     uint64_t count = parameter->values;
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 64) if (count > 16 * CHUNK)
+#pragma omp parallel for num_threads((int)threads) schedule(dynamic, 64) if (count > 16 * CHUNK)
     for (uint64_t from = 0; from < count; from += CHUNK) {
         uint32_t bits[CHUNK];
         size_t some = count - from < CHUNK ? (size_t)(count - from) : CHUNK;
         kernels->draw(&alone, stream, from, some, bits);
         for (size_t i = 0; i < some; i++)
-            values[from + i] = is_normal ? (real)(scale * normal(table, bits[i]))
-                                         : (real)(scale * ((float)(bits[i] >> 8) * 0x1p-23f - 1.0f));
+            values[from + i] =
+                is_normal ? scale * normal(table, bits[i]) : scale * ((float)(bits[i] >> 8) * 0x1p-23f - 1.0f);
     }
 }
 
-remat_status parameters_fill(const remat_network *network, real *const *values, uint64_t seed,
-                             const kernel_table *kernels, int threads)
+static void fill_parameter(const network_parameter *parameter, uint32_t number, const normal_table *table,
+                           uint64_t seed, unsigned threads, float *values)
+{
+    if (parameter->about.fill == LAYER_ZEROS || parameter->about.fill == LAYER_ONES) {
+        for (uint64_t i = 0; i < parameter->values; i++)
+            values[i] = parameter->about.fill == LAYER_ONES;
+        return;
+    }
+    remat_random stream = remat_random_stream(seed, PARAMETER_STREAM + number, 0);
+    fill_random(parameter, table, &stream, threads, values);
+}
+
+remat_status parameters_fill(const remat_network *network, backend_queue *queue, char *parameters, uint64_t seed)
 {
     normal_table *table = remat_alloc(network->context, 1, sizeof *table);
-    if (!table)
-        return REMAT_NO_MEMORY;
-    make_table(table);
-    for (size_t p = 0; p < network->parameter_count; p++) {
+    remat_status status = table ? REMAT_OK : REMAT_NO_MEMORY;
+    if (table)
+        make_table(table);
+    for (uint32_t p = 0; p < network->parameter_count && status == REMAT_OK; p++) {
         const network_parameter *parameter = &network->parameters[p];
-        if (parameter->about.fill == LAYER_ZEROS || parameter->about.fill == LAYER_ONES) {
-            for (uint64_t i = 0; i < parameter->values; i++)
-                values[p][i] = parameter->about.fill == LAYER_ONES;
-            continue;
-        }
-        remat_random stream = remat_random_stream(seed, PARAMETER_STREAM + (uint32_t)p, 0);
-        fill_random(parameter, table, &stream, kernels, threads, values[p]);
+        host_view view;
+        status = host_view_open(queue, parameters + parameter->offset, parameter->bytes, false, &view);
+        if (status != REMAT_OK)
+            break;
+        fill_parameter(parameter, p, table, seed, queue->owner->threads, view.host);
+        status = host_view_close(&view, true);
     }
     remat_release(network->context, table, 1, sizeof *table);
-    return REMAT_OK;
+    return status;
 }

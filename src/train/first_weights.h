@@ -1,11 +1,11 @@
 #ifndef REMAT_TRAIN_FIRST_WEIGHTS_H
 #define REMAT_TRAIN_FIRST_WEIGHTS_H
 
+#include "backend/backend.h"
 #include "model/network.h"
 
-/* Fills every parameter as its layer says, from the seed. The same bits with any kernels and number of
- * threads. */
-remat_status parameters_fill(const remat_network *network, real *const *values, uint64_t seed,
-                             const kernel_table *kernels, int threads);
+/* Fills every parameter as its layer says, from the seed, in an area with the network's layout. The same bits on every
+ * device and with any number of threads. */
+remat_status parameters_fill(const remat_network *network, backend_queue *queue, char *parameters, uint64_t seed);
 
 #endif

@@ -2,10 +2,13 @@
 #include <math.h>
 #include <string.h>
 
+#include <remat/random.h>
+
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/options.h"
 #include "data/data_needs.h"
+#include "data/data_set.h"
 #include "train/predictor_object.h"
 
 void remat_generate_options_init(remat_generate_options *options)
@@ -43,11 +46,11 @@ static remat_status check_model(const remat_predictor *predictor, uint64_t *step
     if (wants.input_count != 1)
         return remat_fail(predictor->context, REMAT_INVALID, NULL,
                           "this is not a model of bytes: it needs one input, not %zu", wants.input_count);
-    if (!input->integer || input->bound < 256)
+    if (!data_field_is_integer(input) || input->bound < 256)
         return remat_fail(
             predictor->context, REMAT_INVALID, NULL,
             "this is not a model of bytes: its input must be read by an embedding of at least 256 tokens, not %llu",
-            (unsigned long long)(input->integer ? input->bound : 0));
+            (unsigned long long)(data_field_is_integer(input) ? input->bound : 0));
     uint32_t layer = 0;
     executor_result(predictor->executor, 0, &layer);
     const layer_node *read = &predictor->network->layers[layer].node;

@@ -30,40 +30,45 @@ uint32_t optimizer_moments(const optimizer_settings *settings)
     return 2;
 }
 
-/* 1 - beta^step for beta as the kernel has it: from the second moment's first value of (1 - beta) g^2 it must give
+/* 1 - beta^update for beta as the kernel has it: from the second moment's first value of (1 - beta) g^2 it must give
  * back g^2, and 1 - 0.999 in single precision is off by 5e-5. */
-static real correction(real beta, uint64_t step)
+static double correction(double beta, uint64_t update)
 {
-    return (real)(1 - pow((double)beta, (double)step));
+    return (float)(1 - pow((double)(float)beta, (double)update));
 }
 
-void optimizer_apply(const kernel_table *kernels, const kernel_run *run, const optimizer_settings *settings,
-                     uint64_t step, double rate, double scale, bool decay_applies, size_t count, const real *gradient,
-                     real *weight, real *const moments[OPTIMIZER_MAX_MOMENTS])
+void optimizer_set_step(const optimizer_settings *settings, uint64_t update, double rate, step_block *block)
 {
-    const real decay = decay_applies ? (real)settings->weight_decay : 0;
-    if (settings->type == OPTIMIZER_SGD) {
-        kernel_sgd sgd = {
-            .rate = (real)rate,
-            .momentum = (real)settings->momentum,
-            .decay = decay,
-            .scale = (real)scale,
-            .nesterov = settings->nesterov,
-        };
-        kernels->sgd(run, &sgd, count, gradient, weight, optimizer_moments(settings) ? moments[0] : NULL);
+    block->rate = rate;
+    if (settings->type == OPTIMIZER_SGD)
         return;
-    }
-    const real beta1 = (real)settings->beta1, beta2 = (real)settings->beta2;
-    kernel_adam adam = {
-        .rate = (real)rate,
-        .beta1 = beta1,
-        .beta2 = beta2,
-        .epsilon = (real)settings->epsilon,
-        .decay = decay,
-        .scale = (real)scale,
-        .decoupled = settings->type == OPTIMIZER_ADAMW,
-        .correction1 = correction(beta1, step),
-        .correction2 = correction(beta2, step),
-    };
-    kernels->adam(run, &adam, count, gradient, weight, moments[0], moments[1]);
+    block->correction1 = correction(settings->beta1, update);
+    block->correction2 = correction(settings->beta2, update);
+}
+
+remat_status optimizer_record(const optimizer_settings *settings, recording *calls, tensor_ref step, bool decay_applies,
+                              size_t count, tensor_ref gradient, tensor_ref weight,
+                              const tensor_ref moments[OPTIMIZER_MAX_MOMENTS])
+{
+    const double decay = decay_applies ? settings->weight_decay : 0;
+    if (settings->type == OPTIMIZER_SGD)
+        return record_sgd(calls, &(op_sgd){.gradient = gradient,
+                                           .weight = weight,
+                                           .velocity = moments[0],
+                                           .step = step,
+                                           .count = count,
+                                           .momentum = settings->momentum,
+                                           .decay = decay,
+                                           .nesterov = settings->nesterov});
+    return record_adam(calls, &(op_adam){.gradient = gradient,
+                                         .weight = weight,
+                                         .first = moments[0],
+                                         .second = moments[1],
+                                         .step = step,
+                                         .count = count,
+                                         .beta1 = settings->beta1,
+                                         .beta2 = settings->beta2,
+                                         .epsilon = settings->epsilon,
+                                         .decay = decay,
+                                         .decoupled = settings->type == OPTIMIZER_ADAMW});
 }

@@ -3,6 +3,7 @@
 #ifndef REMAT_TRAIN_OPTIMIZER_H
 #define REMAT_TRAIN_OPTIMIZER_H
 
+#include "backend/recording.h"
 #include "model/settings.h"
 
 /* The learning rate of a step, which counts from 0. With R the learning rate, w the steps of warm-up and t = step - w:
@@ -21,10 +22,13 @@ enum { OPTIMIZER_MAX_MOMENTS = 2 };
 /* Values kept for each trained value: 0 for plain sgd, 1 with momentum, 2 for adam and adamw. They start at zero. */
 uint32_t optimizer_moments(const optimizer_settings *settings);
 
-/* Updates `count` weights in place. `step` is the number of this update, from 1; `scale` multiplies the gradient
- * first (clipping); weight decay counts only where `decay_applies`. moments[i] is NULL from optimizer_moments() on. */
-void optimizer_apply(const kernel_table *kernels, const kernel_run *run, const optimizer_settings *settings,
-                     uint64_t step, double rate, double scale, bool decay_applies, size_t count, const real *gradient,
-                     real *weight, real *const moments[OPTIMIZER_MAX_MOMENTS]);
+/* Sets what changes from update to update: the rate and adam's corrections. `update` counts from 1. */
+void optimizer_set_step(const optimizer_settings *settings, uint64_t update, double rate, step_block *block);
+
+/* Records the update of `count` weights in place. Weight decay counts only where `decay_applies`. There are as many moments
+ * as optimizer_moments() says. */
+remat_status optimizer_record(const optimizer_settings *settings, recording *calls, tensor_ref step, bool decay_applies,
+                              size_t count, tensor_ref gradient, tensor_ref weight,
+                              const tensor_ref moments[OPTIMIZER_MAX_MOMENTS]);
 
 #endif

@@ -1,6 +1,5 @@
 /* A model that only runs forward: its own weights, its own arena, no gradients. */
 #include <math.h>
-#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,23 +13,19 @@
 
 static remat_status allocate(remat_predictor *predictor)
 {
-    remat_context *context = predictor->context;
-    const remat_network *network = predictor->network;
-    REMAT_TRY(area_allocate(context, network->parameter_bytes, &predictor->weights));
-    REMAT_TRY(area_allocate(context, (uint64_t)predictor->run.threads * predictor->kernels->scratch_bytes,
-                            &predictor->scratch));
-    REMAT_TRY(area_allocate(context, predictor->plan.arena_bytes, &predictor->arena));
-    predictor->run.scratch = predictor->scratch.memory;
-    predictor->input_pointers = remat_alloc_zeroed(context, network->layer_count, sizeof *predictor->input_pointers);
-    return predictor->input_pointers ? area_point_into(&predictor->weights, network, &predictor->values)
-                                     : REMAT_NO_MEMORY;
+    backend *device = predictor->device;
+    REMAT_TRY(backend_queue_create(device, &predictor->queue));
+    REMAT_TRY(backend_allocate(device, predictor->network->parameter_bytes, false, &predictor->weights));
+    REMAT_TRY(backend_allocate(device, predictor->plan.arena_bytes, false, &predictor->arena));
+    REMAT_TRY(backend_allocate(device, sizeof(step_block), true, &predictor->block));
+    return staging_create(predictor->network, device, &predictor->staged);
 }
 
 static remat_status load_weights(remat_predictor *predictor, const char *path)
 {
     safetensors *file;
     REMAT_TRY(safetensors_open(predictor->context, path, &file));
-    remat_status status = weights_load(predictor->context, path, file, predictor->network, predictor->values);
+    remat_status status = weights_load(predictor->queue, path, file, predictor->network, predictor->weights.at);
     safetensors_close(file);
     return status;
 }
@@ -45,22 +40,33 @@ static remat_status create(remat_predictor *predictor, const char *weights_path,
     uint64_t batch = predictor->options.batch_size;
     if (batch == 0)
         batch = model_get_settings(predictor->model)->batch_size;
-    predictor->run.threads = predictor->options.threads ? (int)predictor->options.threads : omp_get_num_procs();
-    REMAT_TRY(kernels_by_name(context, predictor->options.kernels, &predictor->kernels));
-    REMAT_TRY(network_get(predictor->model, batch, NETWORK_INFERENCE, &predictor->network));
+    const backend_options device = {.device = predictor->options.device,
+                                    .kernels = predictor->options.kernels,
+                                    .threads = predictor->options.threads};
+    REMAT_TRY(backend_open(context, &device, &predictor->device));
+    const network_options wanted = {
+        .batch = batch, .purpose = NETWORK_INFERENCE, .dtype = REMAT_FP32, .device = predictor->device};
+    REMAT_TRY(network_get(predictor->model, &wanted, &predictor->network));
     REMAT_TRY(program_build(predictor->network, PROGRAM_FORWARD_ONLY, &predictor->program));
     graph_sequence sequence = {0};
     REMAT_TRY(graph_sequence_plain(predictor->program->graph, &sequence));
     REMAT_TRY(graph_place(predictor->program->graph, &sequence, false, &predictor->plan));
     REMAT_TRY(allocate(predictor));
     REMAT_TRY(load_weights(predictor, weights_path));
-    const executor_memory memory = {predictor->arena.memory, predictor->arena.bytes, predictor->plan.offsets,
-                                    predictor->values, NULL};
-    REMAT_TRY(executor_create(predictor->program, &predictor->plan.sequence, &predictor->plan.lives, &memory,
-                              predictor->kernels, &predictor->run, &predictor->executor));
-    for (uint32_t n = 0; n < predictor->network->layer_count; n++)
-        if (predictor->network->layers[n].node.input_count == 0)
-            predictor->input_pointers[predictor->input_count++] = executor_input(predictor->executor, n);
+    const executor_options run = {
+        .program = predictor->program,
+        .sequence = &predictor->plan.sequence,
+        .lives = &predictor->plan.lives,
+        .memory = {.arena = predictor->arena.at,
+                   .arena_bytes = predictor->arena.bytes,
+                   .offsets = predictor->plan.offsets,
+                   .parameters = predictor->weights.at,
+                   .step = predictor->block.at},
+        .device = predictor->device,
+        .loss_share = 1,
+    };
+    REMAT_TRY(executor_create(context, &run, &predictor->executor));
+    staging_aim(&predictor->staged, predictor->executor);
     return REMAT_OK;
 }
 
@@ -88,36 +94,44 @@ void remat_predictor_destroy(remat_predictor *predictor)
     if (!predictor)
         return;
     remat_context *context = predictor->context;
+    if (predictor->result.host)
+        host_view_close(&predictor->result, false);
+    if (predictor->queue)
+        backend_wait(predictor->queue);
     executor_destroy(predictor->executor);
+    backend_queue_destroy(predictor->queue);
     data_source_close(predictor->data);
     placed_graph_release(&predictor->plan);
     program_destroy(predictor->program);
-    const remat_network *network = predictor->network;
-    if (network) {
-        remat_release(context, predictor->values, network->parameter_count, sizeof *predictor->values);
-        remat_release(context, predictor->input_pointers, network->layer_count, sizeof *predictor->input_pointers);
+    if (predictor->device) {
+        backend_release(predictor->device, &predictor->weights);
+        backend_release(predictor->device, &predictor->arena);
+        backend_release(predictor->device, &predictor->block);
     }
-    area_release(context, &predictor->weights);
-    area_release(context, &predictor->scratch);
-    area_release(context, &predictor->arena);
+    staging_release(&predictor->staged);
     network_destroy(predictor->network);
+    backend_close(predictor->device);
     remat_release(context, predictor, 1, sizeof *predictor);
 }
 
 /* ---- running ---- */
 
-static void run(remat_predictor *predictor, remat_prediction *prediction)
+static remat_status run(remat_predictor *predictor, remat_prediction *prediction)
 {
-    const executor_turn turn = {0, 0, false, 1.0};
-    const executor_hooks hooks = {0};
-    executor_run(predictor->executor, &turn, &hooks);
     uint32_t layer = 0;
-    const real *values = executor_result(predictor->executor, 0, &layer);
+    const tensor_ref values = executor_result(predictor->executor, 0, &layer);
     const layer_node *node = &predictor->network->layers[layer].node;
+    uint64_t bytes = dtype_bytes(values.type, layer_values(node->output) * node->batch);
+    if (predictor->result.host)
+        REMAT_TRY(host_view_close(&predictor->result, false));
+    REMAT_TRY(staging_send(&predictor->staged, predictor->executor, predictor->queue));
+    REMAT_TRY(executor_run(predictor->executor, predictor->queue));
+    REMAT_TRY(host_view_open(predictor->queue, values.at, bytes, true, &predictor->result));
     *prediction = (remat_prediction){.layer = node->name,
                                      .batch = node->batch,
                                      .shape = {node->output.c, node->output.h, node->output.w},
-                                     .values = (const float *)values};
+                                     .values = predictor->result.host};
+    return REMAT_OK;
 }
 
 /* Numbers of tokens come from outside: one that is too large would be read from behind the table. */
@@ -127,7 +141,7 @@ static remat_status check_tokens(const remat_predictor *predictor, const void *c
     for (size_t i = 0; i < wants.input_count; i++) {
         const data_field *field = &wants.inputs[i];
         size_t count = (size_t)(field->values * predictor->network->batch);
-        size_t bad = field->integer ? data_first_bad_id(field, inputs[i], count) : count;
+        size_t bad = data_field_is_integer(field) ? data_first_bad_id(field, inputs[i], count) : count;
         char what[64];
         snprintf(what, sizeof what, "value %zu of input %zu", bad, i);
         if (bad < count)
@@ -144,11 +158,11 @@ remat_status remat_predictor_run(remat_predictor *predictor, const void *const *
         const layer_node *node = &predictor->network->layers[n].node;
         if (node->input_count != 0)
             continue;
-        memcpy(predictor->input_pointers[next], inputs[next], layer_values(node->output) * node->batch * sizeof(real));
+        memcpy(predictor->staged.inputs[next], inputs[next],
+               dtype_bytes(node->dtype, layer_values(node->output) * node->batch));
         next++;
     }
-    run(predictor, prediction);
-    return REMAT_OK;
+    return run(predictor, prediction);
 }
 
 static remat_status open_data(remat_predictor *predictor)
@@ -189,14 +203,15 @@ remat_status remat_predictor_run_samples(remat_predictor *predictor, uint64_t fi
         for (uint32_t n = 0; n < predictor->network->layer_count; n++) {
             const layer_node *node = &predictor->network->layers[n].node;
             if (node->input_count == 0) {
-                inputs[next] = (char *)predictor->input_pointers[next] + i * layer_values(node->output) * sizeof(real);
+                inputs[next] =
+                    (char *)predictor->staged.inputs[next] + i * dtype_bytes(node->dtype, layer_values(node->output));
                 next++;
             }
         }
         uint64_t sample = i < samples - first ? first + i : samples - 1; /* the network runs whole batches only */
         REMAT_TRY(data_source_fill_list(predictor->data, DATA_TRAINING, &sample, 1, inputs, NULL));
     }
-    run(predictor, prediction);
+    REMAT_TRY(run(predictor, prediction));
     if (prediction->batch > samples - first)
         prediction->batch = samples - first;
     return REMAT_OK;

@@ -1,6 +1,7 @@
 #ifndef REMAT_TRAIN_PREDICTOR_OBJECT_H
 #define REMAT_TRAIN_PREDICTOR_OBJECT_H
 
+#include "train/host_view.h"
 #include "train/trainer_object.h"
 
 struct remat_predictor {
@@ -10,12 +11,11 @@ struct remat_predictor {
     remat_network *network;
     remat_program *program;
     placed_graph plan;
-    const kernel_table *kernels;
-    kernel_run run;
-    trainer_area weights, scratch, arena;
-    real **values;         /* of each parameter */
-    void **input_pointers; /* of each input layer, in the arena */
-    size_t input_count;
+    backend *device;
+    backend_queue *queue;
+    backend_memory weights, arena, block;
+    staging staged;
+    host_view result; /* what the last prediction points to */
     remat_executor *executor;
     data_source *data; /* NULL until samples are asked for */
 };

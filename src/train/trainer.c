@@ -1,5 +1,4 @@
 #include <math.h>
-#include <omp.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -21,25 +20,6 @@ void remat_train_options_init(remat_train_options *options)
 
 /* ---- settings ---- */
 
-enum { MOST_THREADS = 1024 };
-
-remat_status kernels_by_name(remat_context *context, const char *name, const kernel_table **table)
-{
-    bool fast = !name || strcmp(name, "fast") == 0;
-    *table = fast ? kernels_fast() : strcmp(name, "reference") == 0 ? kernels_reference() : NULL;
-    char sets[64] = "";
-    for (const kernel_table *const *set = kernels_available(); *set && !*table; set++) {
-        if (strcmp(name, (*set)->name) == 0)
-            *table = *set;
-        size_t length = strlen(sets);
-        snprintf(sets + length, sizeof sets - length, ", %s", (*set)->name);
-    }
-    if (*table)
-        return REMAT_OK;
-    return remat_fail(context, REMAT_INVALID, NULL,
-                      "there are no kernels '%s' for this processor; there are fast%s and reference", name, sets);
-}
-
 static remat_status take_settings(remat_trainer *trainer, const remat_train_options *options)
 {
     remat_context *context = trainer->context;
@@ -59,15 +39,13 @@ static remat_status take_settings(remat_trainer *trainer, const remat_train_opti
             return REMAT_NO_MEMORY;
         trainer->options.strategy = trainer->strategy;
     }
-    if (trainer->options.threads > MOST_THREADS)
-        return remat_fail(context, REMAT_INVALID, NULL, "%u threads are more than %d", trainer->options.threads,
-                          MOST_THREADS);
     if (trainer->options.batch_size)
         trainer->settings.batch_size = trainer->options.batch_size;
     trainer->seed = trainer->options.seed == REMAT_DEFAULT ? trainer->settings.seed : trainer->options.seed;
-    trainer->run.threads = trainer->options.threads ? (int)trainer->options.threads : omp_get_num_procs();
     trainer->best_validation = INFINITY;
-    return kernels_by_name(context, trainer->options.kernels, &trainer->kernels);
+    const backend_options device = {
+        .device = trainer->options.device, .kernels = trainer->options.kernels, .threads = trainer->options.threads};
+    return backend_open(context, &device, &trainer->device);
 }
 
 /* ---- from model to memory ---- */
@@ -81,7 +59,11 @@ static program_apply when_to_apply(const remat_trainer *trainer)
 
 static remat_status build_programs(remat_trainer *trainer)
 {
-    REMAT_TRY(network_get(trainer->model, trainer->settings.batch_size, NETWORK_TRAINING, &trainer->network));
+    const network_options wanted = {.batch = trainer->settings.batch_size,
+                                    .purpose = NETWORK_TRAINING,
+                                    .dtype = REMAT_FP32,
+                                    .device = trainer->device};
+    REMAT_TRY(network_get(trainer->model, &wanted, &trainer->network));
     if (!trainer->network->has_labels)
         return remat_fail(trainer->context, REMAT_INVALID, NULL,
                           "the model has no loss, so there is nothing to train; add an mse or cross_entropy layer");
@@ -105,12 +87,9 @@ remat_status trainer_open_data(const remat_trainer *trainer, uint64_t seed, data
     if (options->sample)
         dataset.validation_split =
             generator.samples ? (double)options->validation_samples / (double)generator.samples : 0;
-    const data_options open = {&dataset,
-                               options->sample ? &generator : NULL,
-                               network_data_wants(trainer->network),
-                               trainer->network->batch,
-                               seed,
-                               trainer->run.threads};
+    const data_options open = {
+        &dataset, options->sample ? &generator : NULL, network_data_wants(trainer->network), trainer->network->batch,
+        seed,     (int)trainer->device->threads};
     return data_source_open(trainer->context, &open, data);
 }
 
@@ -118,11 +97,6 @@ static remat_status open_data(remat_trainer *trainer)
 {
     const remat_train_options *options = &trainer->options;
     REMAT_TRY(trainer_open_data(trainer, trainer->seed, &trainer->data));
-    trainer->input_count = network_data_wants(trainer->network).input_count;
-    trainer->input_pointers =
-        remat_alloc_zeroed(trainer->context, trainer->input_count, sizeof *trainer->input_pointers);
-    if (!trainer->input_pointers)
-        return REMAT_NO_MEMORY;
     uint64_t per_step;
     if (!remat_multiply(trainer->network->batch, trainer->settings.accumulate, &per_step))
         per_step = REMAT_LIMIT;
@@ -148,15 +122,31 @@ static remat_status open_data(remat_trainer *trainer)
 
 static remat_status make_executors(remat_trainer *trainer)
 {
-    const executor_memory training = {trainer->arena.memory, trainer->arena.bytes, trainer->plan->offsets,
-                                      trainer->parameter_values,
-                                      trainer->gradients.memory ? trainer->gradient_values : NULL};
-    REMAT_TRY(executor_create(trainer->program, &trainer->plan->sequence, &trainer->plan->lives, &training,
-                              trainer->kernels, &trainer->run, &trainer->executor));
-    const executor_memory evaluation = {trainer->arena.memory, trainer->arena.bytes, trainer->evaluation_plan.offsets,
-                                        trainer->parameter_values, NULL};
-    return executor_create(trainer->evaluation, &trainer->evaluation_plan.sequence, &trainer->evaluation_plan.lives,
-                           &evaluation, trainer->kernels, &trainer->run, &trainer->evaluator);
+    executor_options options = {
+        .program = trainer->program,
+        .sequence = &trainer->plan->sequence,
+        .lives = &trainer->plan->lives,
+        .memory = {.arena = trainer->arena.at,
+                   .arena_bytes = trainer->arena.bytes,
+                   .offsets = trainer->plan->offsets,
+                   .parameters = trainer->weights.at,
+                   .gradients = trainer->gradients.at,
+                   .step = trainer->block.at},
+        .device = trainer->device,
+        .optimizer = trainer_optimizer(trainer),
+        .training = true,
+        .loss_share = 1.0 / (double)trainer->settings.accumulate,
+    };
+    REMAT_TRY(executor_create(trainer->context, &options, &trainer->executor));
+    REMAT_TRY(trainer_record_apply(trainer));
+    options.program = trainer->evaluation;
+    options.sequence = &trainer->evaluation_plan.sequence;
+    options.lives = &trainer->evaluation_plan.lives;
+    options.memory.offsets = trainer->evaluation_plan.offsets;
+    options.memory.gradients = NULL;
+    options.training = false;
+    options.loss_share = 1;
+    return executor_create(trainer->context, &options, &trainer->evaluator);
 }
 
 static remat_status create(remat_trainer *trainer, const remat_train_options *options)
@@ -168,8 +158,7 @@ static remat_status create(remat_trainer *trainer, const remat_train_options *op
     REMAT_TRY(open_data(trainer));
     REMAT_TRY(trainer_plan(trainer));
     REMAT_TRY(trainer_allocate(trainer));
-    REMAT_TRY(parameters_fill(trainer->network, trainer->parameter_values, trainer->seed, trainer->kernels,
-                              trainer->run.threads));
+    REMAT_TRY(parameters_fill(trainer->network, trainer->queue, trainer->weights.at, trainer->seed));
     return make_executors(trainer);
 }
 
@@ -196,10 +185,12 @@ void remat_trainer_destroy(remat_trainer *trainer)
     if (!trainer)
         return;
     remat_trainer_on_action(trainer, NULL, NULL);
+    if (trainer->queue)
+        backend_wait(trainer->queue); /* recordings go before the queue does */
     executor_destroy(trainer->executor);
     executor_destroy(trainer->evaluator);
+    trainer_release_apply(trainer);
     data_source_close(trainer->data);
-    remat_release(trainer->context, trainer->input_pointers, trainer->input_count, sizeof *trainer->input_pointers);
     trainer_release(trainer);
     graph_plan_destroy(trainer->plan);
     remat_release(trainer->context, trainer->points, trainer->point_capacity, sizeof *trainer->points);
@@ -208,6 +199,7 @@ void remat_trainer_destroy(remat_trainer *trainer)
     program_destroy(trainer->evaluation);
     network_destroy(trainer->network);
     remat_text_release(trainer->context, trainer->strategy);
+    backend_close(trainer->device);
     remat_release(trainer->context, trainer, 1, sizeof *trainer);
 }
 
@@ -223,21 +215,20 @@ size_t remat_trainer_parameter_count(const remat_trainer *trainer)
     return trainer->network->parameter_count;
 }
 
-#ifndef REMAT_REAL_IS_DOUBLE
 remat_status remat_trainer_get_parameter(const remat_trainer *trainer, size_t position, remat_parameter *parameter)
 {
     if (position >= trainer->network->parameter_count)
         return remat_fail(trainer->context, REMAT_INVALID, NULL, "there is no parameter %zu: the model has %zu",
                           position, trainer->network->parameter_count);
     const network_parameter *about = &trainer->network->parameters[position];
-    *parameter =
-        (remat_parameter){.name = about->name,
-                          .rank = about->about.rank,
-                          .count = about->values,
-                          .values = trainer->parameter_values[position],
-                          .moments = {trainer->moment_values[0][position], trainer->moment_values[1][position]},
-                          .trained = !about->about.statistic};
+    bool visible = trainer->device->host_visible;
+    *parameter = (remat_parameter){
+        .name = about->name, .rank = about->about.rank, .count = about->values, .trained = !about->about.statistic};
+    if (visible) {
+        parameter->values = trainer_parameter(trainer, &trainer->weights, (uint32_t)position).at;
+        for (int m = 0; m < 2; m++)
+            parameter->moments[m] = trainer_parameter(trainer, &trainer->moments[m], (uint32_t)position).at;
+    }
     memcpy(parameter->dims, about->about.dims, sizeof parameter->dims);
     return REMAT_OK;
 }
-#endif

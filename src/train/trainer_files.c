@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "model/model_names.h"
 #include "data/safetensors.h"
+#include "train/host_view.h"
 #include "train/trainer_files.h"
 #include "train/trainer_object.h"
 
@@ -25,19 +26,30 @@ static const char *const optimizer_names[] = {"sgd", "adam", "adamw"};
 
 /* ---- saving ---- */
 
+/* What is written: a parameter, or a moment of one. */
+typedef struct saved_tensor {
+    const backend_memory *area;
+    uint32_t parameter;
+} saved_tensor;
+
 typedef struct entry_list {
+    const remat_trainer *trainer;
     safetensors_entry *entries;
+    saved_tensor *tensors; /* beside them */
     size_t count, capacity;
     char *names;
     size_t names_bytes, names_used;
+    host_view view; /* of the entry that is being written */
 } entry_list;
 
-static void add_entry(entry_list *list, const char *name, const network_parameter *parameter, const real *values)
+static void add_entry(entry_list *list, const char *name, const backend_memory *area, uint32_t number)
 {
-    safetensors_entry *entry = &list->entries[list->count++];
-    *entry = (safetensors_entry){.name = name, .rank = parameter->about.rank, .data = (const float *)values};
+    const network_parameter *parameter = &list->trainer->network->parameters[number];
+    safetensors_entry *entry = &list->entries[list->count];
+    *entry = (safetensors_entry){.name = name, .dtype = parameter->about.dtype, .rank = parameter->about.rank};
     for (uint32_t d = 0; d < parameter->about.rank; d++)
         entry->dims[d] = parameter->about.dims[d];
+    list->tensors[list->count++] = (saved_tensor){area, number};
 }
 
 static const char *moment_name(entry_list *list, unsigned moment, const char *name)
@@ -48,16 +60,32 @@ static const char *moment_name(entry_list *list, unsigned moment, const char *na
     return made;
 }
 
+static remat_status open_entry(void *user, size_t number, const void **data)
+{
+    entry_list *list = user;
+    const saved_tensor *tensor = &list->tensors[number];
+    const tensor_ref values = trainer_parameter(list->trainer, tensor->area, tensor->parameter);
+    REMAT_TRY(host_view_open(list->trainer->queue, values.at,
+                             list->trainer->network->parameters[tensor->parameter].bytes, true, &list->view));
+    *data = list->view.host;
+    return REMAT_OK;
+}
+
+static void close_entry(void *user)
+{
+    entry_list *list = user;
+    host_view_close(&list->view, false);
+}
+
 static remat_status save(const remat_trainer *trainer, const char *path, bool with_state, entry_list *list)
 {
     const remat_network *network = trainer->network;
-    for (size_t p = 0; p < network->parameter_count; p++)
-        add_entry(list, network->parameters[p].name, &network->parameters[p], trainer->parameter_values[p]);
+    for (uint32_t p = 0; p < network->parameter_count; p++)
+        add_entry(list, network->parameters[p].name, &trainer->weights, p);
     for (unsigned m = 0; with_state && m < 2; m++)
-        for (size_t p = 0; p < network->parameter_count; p++)
-            if (trainer->moment_values[m][p] && !network->parameters[p].about.statistic)
-                add_entry(list, moment_name(list, m, network->parameters[p].name), &network->parameters[p],
-                          trainer->moment_values[m][p]);
+        for (uint32_t p = 0; p < network->parameter_count; p++)
+            if (trainer->moments[m].at && !network->parameters[p].about.statistic)
+                add_entry(list, moment_name(list, m, network->parameters[p].name), &trainer->moments[m], p);
     char step[24], micro_step[24], seed[24], batch[24], best[40], stale[24];
     snprintf(step, sizeof step, "%" PRIu64, trainer->step);
     snprintf(micro_step, sizeof micro_step, "%" PRIu64, trainer->micro_step);
@@ -74,20 +102,24 @@ static remat_status save(const remat_trainer *trainer, const char *path, bool wi
                                          {"batch", batch},
                                          {"best_validation", best},
                                          {"stale_validations", stale}};
+    const safetensors_source source = {open_entry, close_entry, list};
     return safetensors_save(trainer->context, path, list->entries, list->count, metadata,
-                            with_state ? sizeof metadata / sizeof metadata[0] : 2);
+                            with_state ? sizeof metadata / sizeof metadata[0] : 2, &source);
 }
 
 remat_status remat_trainer_save(const remat_trainer *trainer, const char *path, bool with_state)
 {
     const remat_network *network = trainer->network;
-    entry_list list = {.capacity = network->parameter_count * 3};
+    entry_list list = {.trainer = trainer, .capacity = network->parameter_count * 3};
     for (size_t p = 0; p < network->parameter_count; p++)
         list.names_bytes += 2 * (strlen(network->parameters[p].name) + sizeof "optimizer/0/");
     list.entries = remat_alloc(trainer->context, list.capacity, sizeof *list.entries);
+    list.tensors = remat_alloc(trainer->context, list.capacity, sizeof *list.tensors);
     list.names = remat_alloc(trainer->context, list.names_bytes, 1);
-    remat_status status = list.entries && list.names ? save(trainer, path, with_state, &list) : REMAT_NO_MEMORY;
+    bool room = list.entries && list.tensors && list.names;
+    remat_status status = room ? save(trainer, path, with_state, &list) : REMAT_NO_MEMORY;
     remat_release(trainer->context, list.entries, list.capacity, sizeof *list.entries);
+    remat_release(trainer->context, list.tensors, list.capacity, sizeof *list.tensors);
     remat_release(trainer->context, list.names, list.names_bytes, 1);
     return status;
 }
@@ -113,9 +145,10 @@ static void print_shape(char *text, size_t room, uint32_t rank, const uint64_t *
 }
 
 /* `to` NULL: only looks whether it is there and fits. */
-static remat_status read_parameter(remat_context *context, const char *path, const safetensors *file, const char *name,
-                                   const network_parameter *parameter, real *to)
+static remat_status read_parameter(backend_queue *queue, const char *path, const safetensors *file, const char *name,
+                                   const network_parameter *parameter, void *to)
 {
+    remat_context *context = queue->owner->context;
     const remat_place place = {path, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, name};
     const safetensors_tensor *tensor = safetensors_find(file, name);
     if (!tensor)
@@ -126,16 +159,22 @@ static remat_status read_parameter(remat_context *context, const char *path, con
         print_shape(found, sizeof found, tensor->rank, tensor->dims);
         return remat_fail(context, REMAT_BAD_INPUT, &place, "it is %s in the file and %s in the model", found, wanted);
     }
-    return to ? safetensors_read(file, tensor, (float *)to, parameter->values) : REMAT_OK;
+    if (!to)
+        return REMAT_OK;
+    host_view view;
+    REMAT_TRY(host_view_open(queue, to, parameter->bytes, false, &view));
+    remat_status status = safetensors_read(file, tensor, view.host, parameter->values);
+    remat_status closed = host_view_close(&view, status == REMAT_OK);
+    return status == REMAT_OK ? closed : status;
 }
 
-remat_status weights_load(remat_context *context, const char *path, const safetensors *file,
-                          const remat_network *network, real *const *values)
+remat_status weights_load(backend_queue *queue, const char *path, const safetensors *file, const remat_network *network,
+                          char *parameters)
 {
     for (int reading = 0; reading < 2; reading++)
         for (size_t p = 0; p < network->parameter_count; p++)
-            REMAT_TRY(read_parameter(context, path, file, network->parameters[p].name, &network->parameters[p],
-                                     reading ? values[p] : NULL));
+            REMAT_TRY(read_parameter(queue, path, file, network->parameters[p].name, &network->parameters[p],
+                                     reading ? parameters + network->parameters[p].offset : NULL));
     return REMAT_OK;
 }
 
@@ -143,7 +182,7 @@ remat_status remat_trainer_load(remat_trainer *trainer, const char *path)
 {
     safetensors *file;
     REMAT_TRY(safetensors_open(trainer->context, path, &file));
-    remat_status status = weights_load(trainer->context, path, file, trainer->network, trainer->parameter_values);
+    remat_status status = weights_load(trainer->queue, path, file, trainer->network, trainer->weights.at);
     safetensors_close(file);
     return status;
 }
@@ -170,11 +209,11 @@ static remat_status read_moments(remat_trainer *trainer, const char *path, const
         for (size_t p = 0; p < trainer->network->parameter_count; p++) {
             const network_parameter *parameter = &trainer->network->parameters[p];
             char name[MODEL_NAME_LONGEST + 80]; /* with the parameter's own name behind the layer's */
-            if (!trainer->moment_values[m][p] || parameter->about.statistic)
+            if (!trainer->moments[m].at || parameter->about.statistic)
                 continue;
             snprintf(name, sizeof name, "optimizer/%u/%s", m, parameter->name);
-            REMAT_TRY(read_parameter(trainer->context, path, file, name, parameter,
-                                     reading ? trainer->moment_values[m][p] : NULL));
+            REMAT_TRY(read_parameter(trainer->queue, path, file, name, parameter,
+                                     reading ? trainer->moments[m].at + parameter->offset : NULL));
         }
     return REMAT_OK;
 }
@@ -209,7 +248,7 @@ static remat_status read_state(remat_trainer *trainer, const char *path, const s
     data_source *data = NULL;
     if (seed != trainer->seed)
         REMAT_TRY(trainer_open_data(trainer, seed, &data));
-    remat_status status = weights_load(trainer->context, path, file, trainer->network, trainer->parameter_values);
+    remat_status status = weights_load(trainer->queue, path, file, trainer->network, trainer->weights.at);
     if (status == REMAT_OK)
         status = read_moments(trainer, path, file, true);
     if (status != REMAT_OK) {

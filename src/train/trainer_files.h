@@ -5,8 +5,9 @@
 #include "model/network.h"
 #include "data/safetensors.h"
 
-/* Every parameter of the network must be in the file with its shape: else nothing is read. `path` is for messages. */
-remat_status weights_load(remat_context *context, const char *path, const safetensors *file,
-                          const remat_network *network, real *const *values);
+/* Into an area with the network's layout. Every parameter of the network must be in the file with its shape: else nothing is
+ * read. `path` is for messages. */
+remat_status weights_load(backend_queue *queue, const char *path, const safetensors *file, const remat_network *network,
+                          char *parameters);
 
 #endif

@@ -12,7 +12,7 @@ typedef struct measurement {
     uint64_t *forward, *backward; /* of each layer in the current step */
 } measurement;
 
-static void observe(void *user, size_t position, bool again, uint64_t began, uint64_t ended)
+static void observe(void *user, size_t position, bool is_recompute, uint64_t began, uint64_t ended)
 {
     measurement *m = user;
     const graph_action *action = &m->trainer->program->graph->actions[m->trainer->plan->sequence.actions[position]];
@@ -20,7 +20,7 @@ static void observe(void *user, size_t position, bool again, uint64_t began, uin
         return;
     if (action->kind != GRAPH_FORWARD) {
         m->backward[action->layer] += ended - began;
-    } else if (!again) { /* a second run is the same work */
+    } else if (!is_recompute) { /* a second run is the same work */
         m->forward[action->layer] = ended - began;
     }
 }
@@ -50,13 +50,14 @@ static remat_status add_layer(const remat_trainer *trainer, size_t n, uint64_t f
     options.output_bytes = output == GRAPH_NONE ? 0 : trainer->program->graph->tensors[output].bytes;
     options.activation_bytes = options.output_bytes;
     for (uint32_t s = 0; s < node->saved_count; s++)
-        options.activation_bytes += (node->saved[s].bytes + 63) & ~(uint64_t)63;
-    options.recompute_flops = node->forward_flops;
+        options.activation_bytes += (dtype_bytes(node->saved[s].dtype, node->saved[s].count) + 63) & ~(uint64_t)63;
+    options.recompute_flops = node->flops[LAYER_FORWARD];
     options.forward_cost = forward;
     options.backward_cost = backward;
-    options.forward_workspace_bytes = node->forward_workspace;
-    options.backward_workspace_bytes =
-        node->gradient_workspace > node->derivative_workspace ? node->gradient_workspace : node->derivative_workspace;
+    options.forward_workspace_bytes = node->workspace[LAYER_FORWARD];
+    options.backward_workspace_bytes = node->workspace[LAYER_WEIGHT_GRADIENT] > node->workspace[LAYER_INPUT_GRADIENT]
+                                           ? node->workspace[LAYER_WEIGHT_GRADIENT]
+                                           : node->workspace[LAYER_INPUT_GRADIENT];
     return remat_profile_add_layer(profile, &options);
 }
 
@@ -70,7 +71,7 @@ static remat_status fill_profile(const remat_trainer *trainer, uint64_t *forward
     for (size_t n = 0; n < trainer->network->layer_count; n++) {
         const layer_node *node = &trainer->network->layers[n].node;
         if (node->input_count == 0)
-            input_bytes += layer_values(node->output) * node->batch * sizeof(real);
+            input_bytes += dtype_bytes(node->dtype, layer_values(node->output) * node->batch);
         else if (!node->view)
             REMAT_TRY(add_layer(trainer, n, median(forward + n * repeats, repeats),
                                 median(backward + n * repeats, repeats), profile));
@@ -79,32 +80,47 @@ static remat_status fill_profile(const remat_trainer *trainer, uint64_t *forward
     return remat_profile_set_input_gradient_bytes(profile, 0);
 }
 
-/* The optimizer's step belongs to the layer's backward; it runs for real. */
-static void measured_apply(void *user, uint32_t parameter, const real *gradient)
-{
-    measurement *m = user;
-    trainer_apply(m->trainer, parameter, gradient);
-}
-
+/* The optimizer's step belongs to the layer's backward; it runs as in training. */
 static remat_status measure(remat_trainer *trainer, unsigned repeats, uint64_t *forward, uint64_t *backward,
                             measurement *m)
 {
     size_t layers = trainer->network->layer_count;
-    const executor_turn turn = {trainer->seed, 0, true, 1.0};
-    const executor_hooks warm = {NULL, measured_apply, NULL, m}, hooks = {NULL, measured_apply, observe, m};
-    REMAT_TRY(trainer_fill_first(trainer));
-    executor_run(trainer->executor, &turn, &warm);
+    const executor_hooks hooks = {.observe = observe, .user = m};
+    REMAT_TRY(trainer_run_first(trainer, NULL));
     for (unsigned r = 0; r < repeats; r++) {
         memset(m->forward, 0, layers * sizeof *m->forward);
         memset(m->backward, 0, layers * sizeof *m->backward);
-        REMAT_TRY(trainer_fill_first(trainer));
-        executor_run(trainer->executor, &turn, &hooks);
+        REMAT_TRY(trainer_run_first(trainer, &hooks));
         for (size_t n = 0; n < layers; n++) {
             forward[n * repeats + r] = m->forward[n];
             backward[n * repeats + r] = m->backward[n];
         }
     }
     return REMAT_OK;
+}
+
+/* What a measurement changes, kept on the host meanwhile. */
+typedef struct kept_area {
+    const backend_memory *area;
+    void *copy;
+} kept_area;
+
+static remat_status keep(remat_trainer *trainer, kept_area kept[3])
+{
+    for (int i = 0; i < 3; i++) {
+        kept[i].copy = remat_alloc(trainer->context, kept[i].area->bytes, 1);
+        if (!kept[i].copy)
+            return REMAT_NO_MEMORY;
+        REMAT_TRY(backend_copy_out(trainer->queue, kept[i].copy, kept[i].area->at, kept[i].area->bytes));
+    }
+    return backend_wait(trainer->queue);
+}
+
+static remat_status put_back(remat_trainer *trainer, const kept_area kept[3])
+{
+    for (int i = 0; i < 3; i++)
+        REMAT_TRY(backend_copy_in(trainer->queue, kept[i].area->at, kept[i].copy, kept[i].area->bytes));
+    return backend_wait(trainer->queue);
 }
 
 remat_status remat_trainer_measure(remat_trainer *trainer, unsigned repeats, remat_profile **profile)
@@ -116,22 +132,17 @@ remat_status remat_trainer_measure(remat_trainer *trainer, unsigned repeats, rem
     size_t layers = trainer->network->layer_count, room = layers * repeats;
     uint64_t *forward = remat_alloc_zeroed(context, room, sizeof *forward);
     uint64_t *backward = remat_alloc_zeroed(context, room, sizeof *backward);
-    trainer_area *const changed[] = {&trainer->weights, &trainer->moments[0], &trainer->moments[1]};
-    char *before[3];
-    bool copied = true;
-    for (int i = 0; i < 3; i++)
-        copied &= (before[i] = remat_alloc(context, changed[i]->bytes, 1)) != NULL;
+    kept_area kept[3] = {{&trainer->weights, NULL}, {&trainer->moments[0], NULL}, {&trainer->moments[1], NULL}};
     measurement m = {trainer, remat_alloc(context, layers, sizeof(uint64_t)),
                      remat_alloc(context, layers, sizeof(uint64_t))};
     remat_status status = REMAT_NO_MEMORY;
-    if (forward && backward && copied && m.forward && m.backward) {
-        for (int i = 0; i < 3; i++)
-            if (changed[i]->bytes)
-                memcpy(before[i], changed[i]->memory, changed[i]->bytes);
+    if (forward && backward && m.forward && m.backward)
+        status = keep(trainer, kept);
+    if (status == REMAT_OK) {
         status = measure(trainer, repeats, forward, backward, &m);
-        for (int i = 0; i < 3; i++)
-            if (changed[i]->bytes)
-                memcpy(changed[i]->memory, before[i], changed[i]->bytes);
+        remat_status restored = put_back(trainer, kept);
+        if (status == REMAT_OK)
+            status = restored;
     }
     if (status == REMAT_OK)
         status = remat_profile_create(context, profile);
@@ -144,7 +155,7 @@ remat_status remat_trainer_measure(remat_trainer *trainer, unsigned repeats, rem
     remat_release(context, forward, room, sizeof *forward);
     remat_release(context, backward, room, sizeof *backward);
     for (int i = 0; i < 3; i++)
-        remat_release(context, before[i], changed[i]->bytes, 1);
+        remat_release(context, kept[i].copy, kept[i].area->bytes, 1);
     remat_release(context, m.forward, layers, sizeof(uint64_t));
     remat_release(context, m.backward, layers, sizeof(uint64_t));
     return status;

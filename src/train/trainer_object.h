@@ -1,27 +1,24 @@
-/* What a trainer consists of. Its memory, all of it allocated once:
+/* What a trainer consists of. Its memory, all of it allocated once, on the device but for staging:
  *
  *     weights    every parameter and running statistic, each aligned to 64 bytes
  *     moments    the optimizer's, the same layout once or twice
  *     gradients  only with accumulation over micro-batches, the same layout
- *     scratch    of the kernels, one part a thread
  *     arena      everything that lives and dies within a step
+ *     step       the step block
+ *     scratch    of the kernels; it belongs to the queue
+ *     staging    a batch of data, where the host cannot write to the device
  */
 #ifndef REMAT_TRAIN_TRAINER_OBJECT_H
 #define REMAT_TRAIN_TRAINER_OBJECT_H
 
 #include <remat/train.h>
 
+#include "data/data.h"
+#include "model/program.h"
 #include "plan/graph/graph_place.h"
 #include "plan/graph/graph_plan.h"
-#include "model/program.h"
-#include "data/data.h"
 #include "train/executor.h"
-
-/* One of those areas. */
-typedef struct trainer_area {
-    char *memory;
-    uint64_t bytes;
-} trainer_area;
+#include "train/staging.h"
 
 /* What the arena holds. */
 enum { HOLDS_DATA, HOLDS_ACTIVATION, HOLDS_GRADIENT, HOLDS_WEIGHT_GRADIENT, HOLDS_WORKSPACE, HOLDS_KINDS };
@@ -51,15 +48,16 @@ struct remat_trainer {
     remat_train_point *points; /* the curve, where it was asked for */
     size_t point_count, point_capacity;
 
-    const kernel_table *kernels;
-    kernel_run run;
-    trainer_area weights, moments[2], gradients, scratch, arena;
-    real **parameter_values, **moment_values[2], **gradient_values; /* of each network parameter */
+    backend *device;
+    backend_queue *queue;
+    backend_memory weights, moments[2], gradients, arena, block;
+    step_block host_block; /* what the block holds, or will be copied into it */
+    staging staged;
 
     remat_executor *executor, *evaluator;
+    recording apply_calls; /* with accumulation: clearing the gradients, the norm and the updates */
+    size_t *apply_starts;  /* where each of these begins */
     data_source *data;
-    void **input_pointers; /* of each input layer, for the data; room for the largest executor */
-    size_t input_count;
 
     uint64_t step, micro_step; /* taken so far */
     uint64_t steps_per_epoch, total_steps;
@@ -68,7 +66,6 @@ struct remat_trainer {
     bool resumed;
 
     /* While a step runs. */
-    double rate, clip_scale, gradient_norm;
     remat_gradient_fn on_gradient;
     void *on_gradient_user;
     remat_action_fn on_action;
@@ -76,9 +73,7 @@ struct remat_trainer {
     uint64_t *live_bytes; /* by position of the sequence, where actions are watched */
 };
 
-/* trainer.c */
-remat_status kernels_by_name(remat_context *context, const char *name, const kernel_table **table);
-/* The training's data, in the order and, where it is made up, with the numbers of this seed. */
+/* trainer.c: the training's data, in the order and, where it is made up, with the numbers of this seed. */
 remat_status trainer_open_data(const remat_trainer *trainer, uint64_t seed, data_source **data);
 /* trainer_plan.c: what is kept and where it lies, within the budget. */
 remat_status trainer_plan(remat_trainer *trainer);
@@ -92,23 +87,31 @@ remat_status trainer_find_peak(remat_trainer *trainer);
 remat_status trainer_allocate(remat_trainer *trainer);
 void trainer_release(remat_trainer *trainer);
 uint64_t trainer_fixed_bytes(const remat_trainer *trainer);     /* all areas but the arena, as planned */
+uint64_t trainer_scratch_bytes(const remat_trainer *trainer);   /* of these: scratch, staging and the step block */
 uint64_t trainer_allocated_bytes(const remat_trainer *trainer); /* all areas that are there */
-/* One area, 0 bytes being none; and pointers to the parameters in one that has their layout, NULL where it is none. */
-remat_status area_allocate(remat_context *context, uint64_t bytes, trainer_area *area);
-void area_release(remat_context *context, const trainer_area *area);
-remat_status area_point_into(const trainer_area *area, const remat_network *network, real ***pointers);
+/* A parameter in an area with the network's layout; none where the area is none. */
+tensor_ref trainer_parameter(const remat_trainer *trainer, const backend_memory *area, uint32_t parameter);
+
+/* trainer_apply.c: recording the optimizer. */
+executor_optimizer trainer_optimizer(remat_trainer *trainer);
+remat_status trainer_record_apply(remat_trainer *trainer); /* what runs outside of the schedule, with accumulation */
+void trainer_release_apply(remat_trainer *trainer);
+/* Runs part of that: clears the gradients before the first micro-batch; applies them behind the last. */
+remat_status trainer_clear_gradients(remat_trainer *trainer);
+remat_status trainer_apply_gradients(remat_trainer *trainer);
 
 /* trainer_trace.c: hands an action to on_action; for executor_hooks. */
-void trainer_observe(void *trainer, size_t position, bool again, uint64_t began, uint64_t ended);
-/* What runs outside of the sequence, reported when it ends: the time it began, 0 where nobody watches; the optimizer's step
- * on a parameter; what is done to all gradients together, by the name of its phase. */
-uint64_t trainer_clock(const remat_trainer *trainer);
-void trainer_note_apply(const remat_trainer *trainer, uint32_t parameter, uint64_t began);
-void trainer_note_all(const remat_trainer *trainer, const char *phase, uint64_t began, uint64_t flops, uint64_t bytes);
+void trainer_observe(void *trainer, size_t position, bool is_recompute, uint64_t began, uint64_t ended);
+void trainer_observe_norm(void *trainer, size_t position, uint64_t began, uint64_t ended);
+/* The same for what runs outside of the schedule: the update of a parameter; clearing all gradients, and their norm where
+ * they are clipped. */
+void trainer_note_apply(const remat_trainer *trainer, uint32_t parameter, uint64_t began, uint64_t ended);
+void trainer_note_clear(const remat_trainer *trainer, uint64_t began, uint64_t ended);
+void trainer_note_norm(const remat_trainer *trainer, uint64_t live_bytes, uint64_t began, uint64_t ended);
 
-/* trainer_step.c: the optimizer's step on one parameter, at the trainer's rate and scale. */
-void trainer_apply(remat_trainer *trainer, uint32_t parameter, const real *gradient);
-/* The first batch of the training data into the arena, for measuring. */
-remat_status trainer_fill_first(remat_trainer *trainer);
+/* trainer_step.c: one run of the executor on the first batch of the training data, for measuring; the weights change. */
+remat_status trainer_run_first(remat_trainer *trainer, const executor_hooks *hooks);
+/* Hands the gradient of a parameter to on_gradient. */
+remat_status trainer_show_gradient(void *trainer, uint32_t parameter, tensor_ref gradient);
 
 #endif

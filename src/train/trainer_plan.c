@@ -136,7 +136,7 @@ void remat_trainer_get_figures(const remat_trainer *trainer, remat_trainer_figur
         .weight_bytes = trainer->network->parameter_bytes,
         .optimizer_bytes = trainer->network->parameter_bytes * optimizer_moments(&trainer->optimizer),
         .gradient_bytes = trainer->settings.accumulate > 1 ? trainer->network->parameter_bytes : 0,
-        .scratch_bytes = (uint64_t)trainer->run.threads * trainer->kernels->scratch_bytes,
+        .scratch_bytes = trainer_scratch_bytes(trainer),
         .arena_bytes = trainer_arena_bytes(trainer),
         .total_bytes = fixed + trainer_arena_bytes(trainer),
         .peak_bytes = plan->peak_bytes,
@@ -157,11 +157,11 @@ void remat_trainer_get_figures(const remat_trainer *trainer, remat_trainer_figur
         .total_steps = trainer->total_steps,
         .training_samples = trainer->data ? data_source_samples(trainer->data, DATA_TRAINING) : 0,
         .validation_samples = trainer->data ? data_source_samples(trainer->data, DATA_VALIDATION) : 0,
-        .threads = (unsigned)trainer->run.threads,
+        .threads = trainer->device->threads,
         .model = trainer->settings.name ? trainer->settings.name : "",
         .strategy = strategy_in_use(trainer),
         .peak_layer = plan->peak_layer == GRAPH_NONE ? NULL : trainer->program->graph->layers[plan->peak_layer].name,
-        .kernels = trainer->kernels->name,
+        .kernels = trainer->device->kernels,
         .remark = plan->remark,
     };
     for (size_t p = 0; p < trainer->network->parameter_count; p++)

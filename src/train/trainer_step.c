@@ -1,9 +1,8 @@
 #include <math.h>
-#include <string.h>
 #include <time.h>
 
-#include "base/alloc.h"
 #include "base/error.h"
+#include "train/host_view.h"
 #include "train/optimizer.h"
 #include "train/trainer_object.h"
 
@@ -14,130 +13,116 @@ static double seconds_now(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* ---- the optimizer's part ---- */
+/* ---- the step block ---- */
 
-static const real *gradient_of(const remat_trainer *trainer, uint32_t parameter)
+/* The part that the host sets; kernels add to the rest. */
+enum { HOST_PART = offsetof(step_block, scale) };
+
+static remat_status send_block(remat_trainer *trainer, uint64_t bytes)
 {
-    return trainer->gradients.memory ? trainer->gradient_values[parameter]
-                                     : executor_gradient(trainer->executor, parameter);
+    return backend_copy_in(trainer->queue, trainer->block.at, &trainer->host_block, bytes);
 }
 
-/* Clipping: the norm over all gradients, parameter after parameter, so that the sum has one order. */
-static void find_norm(void *user)
+/* Gets it back when the queue has done its work. */
+static remat_status receive_block(remat_trainer *trainer)
 {
-    remat_trainer *trainer = user;
-    if (trainer->settings.clip_norm <= 0)
-        return;
-    double sum = 0;
-    uint64_t began = trainer_clock(trainer), values = 0;
-    for (uint32_t p = 0; p < trainer->network->parameter_count; p++) {
-        const network_parameter *about = &trainer->network->parameters[p];
-        if (about->about.statistic || !gradient_of(trainer, p))
-            continue;
-        sum += trainer->kernels->sum_of_squares(&trainer->run, about->values, gradient_of(trainer, p));
-        values += about->values;
-    }
-    trainer->gradient_norm = sqrt(sum);
-    double scale = trainer->settings.clip_norm / (trainer->gradient_norm + 1e-6);
-    trainer->clip_scale = scale < 1 ? scale : 1;
-    trainer_note_all(trainer, "apply", began, 2 * values, values * sizeof(real));
+    REMAT_TRY(backend_copy_out(trainer->queue, &trainer->host_block, trainer->block.at, sizeof trainer->host_block));
+    return backend_wait(trainer->queue);
 }
 
-void trainer_apply(remat_trainer *trainer, uint32_t parameter, const real *gradient)
+/* ---- one run of the executor ---- */
+
+remat_status trainer_show_gradient(void *user, uint32_t parameter, tensor_ref gradient)
 {
+    const remat_trainer *trainer = user;
     const network_parameter *about = &trainer->network->parameters[parameter];
-#ifndef REMAT_REAL_IS_DOUBLE
-    if (trainer->on_gradient)
-        trainer->on_gradient(trainer->on_gradient_user, parameter, gradient, about->values);
-#endif
-    real *moments[2] = {trainer->moment_values[0][parameter], trainer->moment_values[1][parameter]};
-    optimizer_apply(trainer->kernels, &trainer->run, &trainer->optimizer, trainer->step + 1, trainer->rate,
-                    trainer->clip_scale, about->about.decay, about->values, gradient,
-                    trainer->parameter_values[parameter], moments);
+    host_view view;
+    REMAT_TRY(host_view_open(trainer->queue, gradient.at, about->bytes, true, &view));
+    trainer->on_gradient(trainer->on_gradient_user, parameter, view.host, about->values);
+    return host_view_close(&view, false);
 }
 
-static void apply(void *user, uint32_t parameter, const real *gradient)
+static remat_status run_executor(remat_trainer *trainer)
 {
-    trainer_apply(user, parameter, gradient);
+    const executor_hooks hooks = {trainer->on_action ? trainer_observe : NULL,
+                                  trainer->on_action ? trainer_observe_norm : NULL,
+                                  trainer->on_gradient ? trainer_show_gradient : NULL, trainer};
+    if (hooks.observe || hooks.before_apply)
+        return executor_run_observed(trainer->executor, trainer->queue, &hooks);
+    return executor_run(trainer->executor, trainer->queue);
 }
 
-static void apply_all(remat_trainer *trainer)
+remat_status trainer_run_first(remat_trainer *trainer, const executor_hooks *hooks)
 {
-    find_norm(trainer);
-    for (uint32_t p = 0; p < trainer->network->parameter_count; p++) {
-        if (trainer->network->parameters[p].about.statistic)
-            continue;
-        uint64_t began = trainer_clock(trainer);
-        trainer_apply(trainer, p, trainer->gradient_values[p]);
-        trainer_note_apply(trainer, p, began);
-    }
-}
-
-/* Before the first micro-batch, where several are added up. */
-static void clear_gradients(const remat_trainer *trainer)
-{
-    uint64_t began = trainer_clock(trainer);
-    memset(trainer->gradients.memory, 0, trainer->gradients.bytes);
-    trainer_note_all(trainer, "gradient", began, 0, trainer->gradients.bytes);
+    trainer->host_block = (step_block){.seed = trainer->seed, .scale = 1};
+    optimizer_set_step(&trainer->optimizer, 1, trainer->optimizer.learning_rate, &trainer->host_block);
+    REMAT_TRY(send_block(trainer, sizeof trainer->host_block));
+    staging_aim(&trainer->staged, trainer->executor);
+    REMAT_TRY(data_source_fill(trainer->data, DATA_TRAINING, 0, 0, trainer->network->batch, trainer->staged.inputs,
+                               trainer->staged.labels));
+    REMAT_TRY(staging_send(&trainer->staged, trainer->executor, trainer->queue));
+    if (hooks)
+        return executor_run_observed(trainer->executor, trainer->queue, hooks);
+    REMAT_TRY(executor_run(trainer->executor, trainer->queue));
+    return backend_wait(trainer->queue);
 }
 
 /* ---- one step ---- */
 
-static void point_at_inputs(remat_trainer *trainer, const remat_executor *executor)
+static remat_status run_micro_batch(remat_trainer *trainer, double *data_seconds)
 {
-    size_t next = 0;
-    for (uint32_t n = 0; n < trainer->network->layer_count; n++)
-        if (trainer->network->layers[n].node.input_count == 0)
-            trainer->input_pointers[next++] = executor_input(executor, n);
-}
-
-remat_status trainer_fill_first(remat_trainer *trainer)
-{
-    point_at_inputs(trainer, trainer->executor);
-    return data_source_fill(trainer->data, DATA_TRAINING, 0, 0, trainer->network->batch, trainer->input_pointers,
-                            executor_labels(trainer->executor));
-}
-
-static remat_status run_micro_batch(remat_trainer *trainer, double *loss, double *data_seconds)
-{
-    double began = seconds_now();
     uint64_t micro_per_epoch = trainer->steps_per_epoch * trainer->settings.accumulate;
     uint64_t epoch = trainer->micro_step / micro_per_epoch;
     uint64_t first = trainer->micro_step % micro_per_epoch * trainer->network->batch;
-    point_at_inputs(trainer, trainer->executor);
+    REMAT_TRY(backend_wait(trainer->queue)); /* the run before reads where the new batch goes */
+    double began = seconds_now();
+    staging_aim(&trainer->staged, trainer->executor);
     REMAT_TRY(data_source_fill(trainer->data, DATA_TRAINING, epoch, first, trainer->network->batch,
-                               trainer->input_pointers, executor_labels(trainer->executor)));
+                               trainer->staged.inputs, trainer->staged.labels));
     *data_seconds += seconds_now() - began;
+    REMAT_TRY(staging_send(&trainer->staged, trainer->executor, trainer->queue));
     /* Streams count 2^32 steps; beyond, the seed moves on. */
-    uint64_t seed = trainer->seed + (trainer->micro_step >> 32) * UINT64_C(0x9E3779B97F4A7C15);
-    const executor_turn turn = {seed, (uint32_t)trainer->micro_step, true, 1.0 / (double)trainer->settings.accumulate};
-    const executor_hooks hooks = {find_norm, apply, trainer->on_action ? trainer_observe : NULL, trainer};
-    *loss += executor_run(trainer->executor, &turn, &hooks);
+    trainer->host_block.seed = trainer->seed + (trainer->micro_step >> 32) * UINT64_C(0x9E3779B97F4A7C15);
+    trainer->host_block.step = (uint32_t)trainer->micro_step;
+    REMAT_TRY(send_block(trainer, HOST_PART));
+    REMAT_TRY(run_executor(trainer));
     trainer->micro_step++;
     return REMAT_OK;
 }
 
+static remat_status run_step(remat_trainer *trainer, double rate, double *data_seconds)
+{
+    uint64_t micro_batches = trainer->settings.accumulate;
+    trainer->host_block = (step_block){.scale = 1};
+    optimizer_set_step(&trainer->optimizer, trainer->step + 1, rate, &trainer->host_block);
+    REMAT_TRY(send_block(trainer, sizeof trainer->host_block));
+    trainer->micro_step = trainer->step * micro_batches; /* a step that failed between micro-batches begins anew */
+    if (trainer->gradients.at)
+        REMAT_TRY(trainer_clear_gradients(trainer));
+    for (uint64_t m = 0; m < micro_batches; m++)
+        REMAT_TRY(run_micro_batch(trainer, data_seconds));
+    if (trainer->gradients.at)
+        REMAT_TRY(trainer_apply_gradients(trainer));
+    return receive_block(trainer);
+}
+
 remat_status remat_trainer_step(remat_trainer *trainer, remat_step_result *result)
 {
-    double began = seconds_now(), loss = 0, data_seconds = 0;
-    uint64_t micro_batches = trainer->settings.accumulate;
-    trainer->rate = optimizer_rate(&trainer->optimizer, trainer->step, trainer->total_steps);
-    trainer->clip_scale = 1;
-    trainer->gradient_norm = NAN;
-    trainer->micro_step = trainer->step * micro_batches; /* a step that failed between micro-batches begins anew */
-    if (trainer->gradients.memory)
-        clear_gradients(trainer);
-    for (uint64_t m = 0; m < micro_batches; m++)
-        REMAT_TRY(run_micro_batch(trainer, &loss, &data_seconds));
-    if (trainer->gradients.memory)
-        apply_all(trainer);
+    double began = seconds_now(), data_seconds = 0;
+    double rate = optimizer_rate(&trainer->optimizer, trainer->step, trainer->total_steps);
+    remat_status status = run_step(trainer, rate, &data_seconds);
+    if (status != REMAT_OK) {
+        backend_wait(trainer->queue); /* nothing goes on behind a failure */
+        return status;
+    }
+    const step_block *block = &trainer->host_block;
     uint64_t epoch = trainer->step / trainer->steps_per_epoch;
     trainer->step++;
     *result = (remat_step_result){.step = trainer->step,
                                   .epoch = epoch,
-                                  .loss = loss / (double)micro_batches,
-                                  .rate = trainer->rate,
-                                  .gradient_norm = trainer->gradient_norm,
+                                  .loss = block->loss / (double)trainer->settings.accumulate,
+                                  .rate = rate,
+                                  .gradient_norm = trainer->settings.clip_norm > 0 ? sqrt(block->squares) : NAN,
                                   .seconds = seconds_now() - began,
                                   .data_seconds = data_seconds};
     return REMAT_OK;
@@ -151,6 +136,22 @@ void remat_trainer_on_gradient(remat_trainer *trainer, remat_gradient_fn visit, 
 
 /* ---- validation ---- */
 
+static remat_status evaluate(remat_trainer *trainer, uint64_t batches)
+{
+    uint64_t batch = trainer->network->batch;
+    trainer->host_block = (step_block){.seed = trainer->seed, .scale = 1};
+    REMAT_TRY(send_block(trainer, sizeof trainer->host_block));
+    for (uint64_t b = 0; b < batches; b++) {
+        REMAT_TRY(backend_wait(trainer->queue));
+        staging_aim(&trainer->staged, trainer->evaluator);
+        REMAT_TRY(data_source_fill(trainer->data, DATA_VALIDATION, 0, b * batch, batch, trainer->staged.inputs,
+                                   trainer->staged.labels));
+        REMAT_TRY(staging_send(&trainer->staged, trainer->evaluator, trainer->queue));
+        REMAT_TRY(executor_run(trainer->evaluator, trainer->queue));
+    }
+    return receive_block(trainer);
+}
+
 remat_status remat_trainer_validate(remat_trainer *trainer, remat_validation_result *result)
 {
     uint64_t batch = trainer->network->batch, samples = data_source_samples(trainer->data, DATA_VALIDATION);
@@ -159,18 +160,11 @@ remat_status remat_trainer_validate(remat_trainer *trainer, remat_validation_res
         return remat_fail(trainer->context, REMAT_INVALID, NULL,
                           "there is no validation batch: the validation data has %llu samples and a batch takes %llu",
                           (unsigned long long)samples, (unsigned long long)batch);
-    const executor_turn turn = {trainer->seed, 0, false, 1.0};
-    const executor_hooks hooks = {NULL, NULL, NULL, trainer};
-    double loss = 0, correct = 0;
-    for (uint64_t b = 0; b < batches; b++) {
-        point_at_inputs(trainer, trainer->evaluator);
-        REMAT_TRY(data_source_fill(trainer->data, DATA_VALIDATION, 0, b * batch, batch, trainer->input_pointers,
-                                   executor_labels(trainer->evaluator)));
-        loss += executor_run(trainer->evaluator, &turn, &hooks);
-        correct += (double)executor_correct(trainer->evaluator);
-    }
+    REMAT_TRY(evaluate(trainer, batches));
+    const step_block *block = &trainer->host_block;
     double rows = (double)(batches * batch * layer_values(trainer->network->labels));
-    *result = (remat_validation_result){loss / (double)batches, trainer->network->integer_labels ? correct / rows : NAN,
+    bool classes = trainer->network->labels_dtype == REMAT_INT32;
+    *result = (remat_validation_result){block->loss / (double)batches, classes ? (double)block->correct / rows : NAN,
                                         batches * batch};
     return REMAT_OK;
 }

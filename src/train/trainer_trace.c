@@ -1,9 +1,6 @@
 /* Watching the actions of a step. */
-#include <time.h>
-
 #include "base/alloc.h"
 #include "base/error.h"
-#include "train/executor_object.h"
 #include "train/optimizer.h"
 #include "train/trainer_object.h"
 
@@ -37,7 +34,7 @@ remat_status remat_trainer_on_action(remat_trainer *trainer, remat_action_fn vis
     return REMAT_OK;
 }
 
-/* ---- what an action does ---- */
+/* ---- the optimizer's part ---- */
 
 /* Operations on one value, as the kernels write them; a division and a root count one each. */
 static uint64_t optimizer_flops(const optimizer_settings *optimizer)
@@ -48,86 +45,25 @@ static uint64_t optimizer_flops(const optimizer_settings *optimizer)
 }
 
 /* The gradient is read; the weight and its moments are read and written. */
-static layer_work apply_work(const remat_trainer *trainer, uint32_t parameter)
+static layer_work update_work(const remat_trainer *trainer, uint32_t parameter)
 {
-    uint64_t values = trainer->network->parameters[parameter].values;
+    const network_parameter *about = &trainer->network->parameters[parameter];
     uint64_t passes = 3 + 2 * (uint64_t)optimizer_moments(&trainer->optimizer);
-    return (layer_work){.flops = values * optimizer_flops(&trainer->optimizer),
-                        .bytes = passes * values * sizeof(real)};
+    return (layer_work){.flops = about->values * optimizer_flops(&trainer->optimizer), .bytes = passes * about->bytes};
 }
 
-static layer_work applied_work(const remat_trainer *trainer, const prepared_step *step)
+static layer_work apply_work(const remat_trainer *trainer, uint32_t action)
 {
-    const program_binding *binding = &trainer->program->bindings[step->action];
-    const network_layer *layer = &trainer->network->layers[step->layer];
+    const program_binding *binding = &trainer->program->bindings[action];
+    const network_layer *layer = &trainer->network->layers[trainer->program->graph->actions[action].layer];
     layer_work sum = {0};
     for (uint32_t p = 0; p < layer->node.parameter_count; p++)
         if (binding->gradients[p] != GRAPH_NONE) {
-            layer_work one = apply_work(trainer, layer->parameters[p]);
+            layer_work one = update_work(trainer, layer->parameters[p]);
             sum.flops += one.flops;
             sum.bytes += one.bytes;
         }
     return sum;
-}
-
-/* Parameters: a forward reads all of them, a derivative the first, because none needs a bias. Gradients that live over
- * several runs are no tensors of the graph: they are added to. */
-static uint64_t parameter_bytes(const remat_trainer *trainer, const prepared_step *step)
-{
-    const program_binding *binding = &trainer->program->bindings[step->action];
-    const network_layer *layer = &trainer->network->layers[step->layer];
-    bool derives = step->kind == GRAPH_DERIVATIVE && !layer->node.passes_gradient;
-    uint64_t values = 0;
-    for (uint32_t p = 0; p < layer->node.parameter_count; p++) {
-        bool read = step->kind == GRAPH_FORWARD || (derives && p == 0);
-        bool added = binding->gradients[p] == GRAPH_NONE && binding->accumulate_gradients >> p & 1u;
-        values += (uint64_t)(read + 2 * added) * trainer->network->parameters[layer->parameters[p]].values;
-    }
-    return values * sizeof(real);
-}
-
-/* Tensors read once, written once, updated twice. */
-static uint64_t tensor_bytes(const remat_graph *graph, const graph_action *action)
-{
-    const uint32_t *links = graph_reads(graph, action);
-    size_t once = (size_t)action->read_count + action->write_count;
-    uint64_t bytes = action->workspace_bytes;
-    for (size_t i = 0; i < once + action->update_count; i++)
-        bytes += graph->tensors[links[i]].bytes * (i < once ? 1 : 2);
-    return bytes;
-}
-
-static layer_work work_of(const remat_trainer *trainer, const prepared_step *step)
-{
-    const layer_node *node = &trainer->network->layers[step->layer].node;
-    const remat_graph *graph = trainer->program->graph;
-    layer_work work = {.bytes = tensor_bytes(graph, &graph->actions[step->action]) + parameter_bytes(trainer, step)};
-    layer_pass pass = LAYER_FORWARD;
-    uint32_t output = trainer->program->bindings[step->action].output;
-    switch (step->kind) {
-    case GRAPH_FORWARD:
-        if (node->loss && node->forward_flops == 0)
-            return (layer_work){0}; /* its derivative does everything */
-        work.flops = node->forward_flops;
-        if (output != GRAPH_NONE && !step->call.output)
-            work.bytes -= graph->tensors[output].bytes; /* nobody reads it, so it is not made */
-        break;
-    case GRAPH_GRADIENT:
-        pass = LAYER_GRADIENT;
-        work.flops = node->gradient_flops;
-        break;
-    case GRAPH_DERIVATIVE:
-        pass = LAYER_DERIVATIVE;
-        work.flops = node->derivative_flops;
-        break;
-    case GRAPH_APPLY: return applied_work(trainer, step);
-    case GRAPH_LOAD:
-    case GRAPH_FINISH: return (layer_work){0}; /* the data is there, the results stay where they are */
-    }
-    work.product_flops = node->type->multiplies ? work.flops : 0;
-    if (node->type->correct_work)
-        node->type->correct_work(node, pass, &step->call, &work);
-    return work;
 }
 
 /* ---- who is told ---- */
@@ -140,60 +76,67 @@ static void report(const remat_trainer *trainer, remat_action seen, layer_work w
     trainer->on_action(trainer->on_action_user, &seen);
 }
 
-void trainer_observe(void *user, size_t position, bool again, uint64_t began, uint64_t ended)
+void trainer_observe(void *user, size_t position, bool is_recompute, uint64_t began, uint64_t ended)
 {
+    static const char *const names[] = {"load", "forward", "weight_gradient", "input_gradient", "apply", "finish"};
     const remat_trainer *trainer = user;
-    const prepared_step *step = &trainer->executor->steps[position];
-    static const char *const names[] = {"load", "forward", "gradient", "derivative", "apply", "finish"};
-    const remat_action seen = {.layer = trainer->network->layers[step->layer].node.name,
-                               .what = again ? "recompute" : names[step->kind],
-                               .position = step->layer,
+    uint32_t number = trainer->plan->sequence.actions[position];
+    const graph_action *action = &trainer->program->graph->actions[number];
+    const remat_action seen = {.layer = trainer->network->layers[action->layer].node.name,
+                               .what = is_recompute ? "recompute" : names[action->kind],
+                               .position = action->layer,
                                .began = began,
                                .ended = ended,
                                .live_bytes = trainer->live_bytes[position]};
-    report(trainer, seen, work_of(trainer, step));
+    report(trainer, seen,
+           action->kind == GRAPH_APPLY ? apply_work(trainer, number) : executor_work(trainer->executor, position));
 }
 
-uint64_t trainer_clock(const remat_trainer *trainer)
+void trainer_note_apply(const remat_trainer *trainer, uint32_t parameter, uint64_t began, uint64_t ended)
 {
-    struct timespec now = {0};
-    if (trainer->on_action)
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-void trainer_note_apply(const remat_trainer *trainer, uint32_t parameter, uint64_t began)
-{
-    if (!trainer->on_action)
-        return;
     uint32_t layer = trainer->program->applied[parameter];
     const remat_action seen = {.layer = trainer->network->layers[layer].node.name,
                                .what = "apply",
                                .position = layer,
                                .began = began,
-                               .ended = trainer_clock(trainer)};
-    report(trainer, seen, apply_work(trainer, parameter));
+                               .ended = ended};
+    report(trainer, seen, update_work(trainer, parameter));
 }
 
-/* In the arena while all gradients are whole: nothing where they have an area of their own. */
-static uint64_t live_at_end(const remat_trainer *trainer)
+static remat_action all_gradients(const remat_trainer *trainer, const char *what, uint64_t began, uint64_t ended)
 {
-    const remat_executor *executor = trainer->executor;
-    for (size_t position = 0; position < executor->count; position++)
-        if (executor->steps[position].kind == GRAPH_APPLY)
-            return trainer->live_bytes[position];
-    return 0;
+    return (remat_action){.layer = "(all gradients)",
+                          .what = what,
+                          .position = trainer->network->layer_count,
+                          .began = began,
+                          .ended = ended};
 }
 
-void trainer_note_all(const remat_trainer *trainer, const char *phase, uint64_t began, uint64_t flops, uint64_t bytes)
+void trainer_note_clear(const remat_trainer *trainer, uint64_t began, uint64_t ended)
 {
-    if (!trainer->on_action)
+    report(trainer, all_gradients(trainer, "weight_gradient", began, ended),
+           (layer_work){.bytes = trainer->gradients.bytes});
+}
+
+void trainer_note_norm(const remat_trainer *trainer, uint64_t live_bytes, uint64_t began, uint64_t ended)
+{
+    layer_work work = {0};
+    if (trainer->settings.clip_norm <= 0)
         return;
-    const remat_action seen = {.layer = "(all gradients)",
-                               .what = phase,
-                               .position = trainer->network->layer_count,
-                               .began = began,
-                               .ended = trainer_clock(trainer),
-                               .live_bytes = live_at_end(trainer)};
-    report(trainer, seen, (layer_work){.flops = flops, .bytes = bytes});
+    for (size_t p = 0; p < trainer->network->parameter_count; p++) {
+        const network_parameter *about = &trainer->network->parameters[p];
+        if (about->about.statistic || trainer->program->applied[p] == NETWORK_NONE)
+            continue;
+        work.flops += 2 * about->values;
+        work.bytes += about->bytes;
+    }
+    remat_action seen = all_gradients(trainer, "apply", began, ended);
+    seen.live_bytes = live_bytes;
+    report(trainer, seen, work);
+}
+
+void trainer_observe_norm(void *user, size_t position, uint64_t began, uint64_t ended)
+{
+    const remat_trainer *trainer = user;
+    trainer_note_norm(trainer, trainer->live_bytes[position], began, ended);
 }

@@ -7,7 +7,7 @@
 
 /* A product with its memory: every matrix ends where its last value does. */
 typedef struct product_case {
-    kernel_product p;
+    op_product p;
     float *a, *b, *c, *activated, *at, *bias;
     size_t a_count, b_count, c_count;
 } product_case;
@@ -22,7 +22,7 @@ static inline size_t matrix_count(size_t rows, size_t columns, size_t stride)
 static inline product_case case_open(test_random *random, size_t m, size_t n, size_t k, unsigned shape, size_t padding)
 {
     product_case of = {.p = {.m = m, .n = n, .k = k}};
-    kernel_product *p = &of.p;
+    op_product *p = &of.p;
     p->transpose_a = shape & 1;
     p->transpose_b = shape & 2;
     p->accumulate = shape & 4;
@@ -32,16 +32,20 @@ static inline product_case case_open(test_random *random, size_t m, size_t n, si
     of.a_count = matrix_count(p->transpose_a ? k : m, p->transpose_a ? m : k, p->lda);
     of.b_count = matrix_count(p->transpose_b ? n : k, p->transpose_b ? k : n, p->ldb);
     of.c_count = matrix_count(m, n, p->ldc);
-    p->a = of.a = values_random(random, of.a_count, -1, 1);
-    p->b = of.b = values_random(random, of.b_count, -1, 1);
-    p->c = of.c = values_random(random, of.c_count, -1, 1);
+    of.a = values_random(random, of.a_count, -1, 1);
+    of.b = values_random(random, of.b_count, -1, 1);
+    of.c = values_random(random, of.c_count, -1, 1);
     of.bias = values_random(random, n, -1, 1);
     of.activated = values_random(random, of.c_count, -1, 1);
     of.at = values_random(random, of.c_count, -3, 3);
-    p->bias = shape & 8 ? of.bias : NULL;
-    p->activated = shape & 32 ? of.c : shape & 16 ? of.activated : NULL;
-    p->derivative_at = p->activated && shape & 64 ? of.at : NULL;
-    p->activation = p->activated ? (kernel_activation)test_random_below(random, KERNEL_SWISH + 1) : KERNEL_NONE;
+    p->a = fp32(of.a);
+    p->b = fp32(of.b);
+    p->c = fp32(of.c);
+    p->bias = shape & 8 ? fp32(of.bias) : TENSOR_NONE;
+    p->activated = shape & 32 ? fp32(of.c) : shape & 16 ? fp32(of.activated) : TENSOR_NONE;
+    p->derivative_at = p->activated.at && shape & 64 ? fp32(of.at) : TENSOR_NONE;
+    p->activation =
+        p->activated.at ? (activation_kind)test_random_below(random, ACTIVATION_SWISH + 1) : ACTIVATION_NONE;
     return of;
 }
 
@@ -55,17 +59,12 @@ static inline void case_close(product_case *of)
     free(of->at);
 }
 
-static inline void call_product(const kernel_table *table, const kernel_run *run, void *task)
-{
-    table->product(run, task);
-}
-
 /* Against the reference, and the same bits with 1, 2 and 8 threads. */
 static inline void judge(test_random *random, size_t m, size_t n, size_t k, unsigned shape, size_t padding)
 {
     product_case of = case_open(random, m, n, k, shape, padding);
-    kernel_trial trial = {.call = call_product,
-                          .task = &of.p,
+    kernel_trial trial = {.op = OP_product,
+                          .args = &of.p,
                           .outputs = {{of.c, of.c_count}, {of.activated, of.c_count}},
                           .absolute = 2e-6 + 2e-7 * (double)k,
                           .relative = 1e-5};

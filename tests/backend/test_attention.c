@@ -5,7 +5,8 @@
 
 /* An attention with its memory: q, k and v side by side in one matrix, their gradients in another. */
 typedef struct attention_case {
-    kernel_attention a;
+    op_attention a;
+    op_attention_backward backward;
     float *qkv, *dqkv, *out, *dout, *sums;
     size_t qkv_count, out_count, sums_count;
 } attention_case;
@@ -14,7 +15,7 @@ static attention_case case_open(test_random *random, size_t batch, size_t heads,
                                 double largest)
 {
     attention_case of = {.a = {.batch = batch, .heads = heads, .steps = steps, .size = size, .causal = causal}};
-    kernel_attention *a = &of.a;
+    op_attention *a = &of.a;
     size_t width = heads * size, padding = test_random_below(random, 3);
     a->row = 3 * width + padding;
     a->out_row = width + 2 * padding;
@@ -26,15 +27,27 @@ static attention_case case_open(test_random *random, size_t batch, size_t heads,
     of.out = values_random(random, of.out_count, -1, 1);
     of.dout = values_random(random, of.out_count, -1, 1);
     of.sums = values_random(random, of.sums_count, -1, 1);
-    a->q = of.qkv;
-    a->k = of.qkv + width;
-    a->v = of.qkv + 2 * width;
-    a->out = of.out;
-    a->sums = of.sums;
-    a->dout = of.dout;
-    a->dq = of.dqkv;
-    a->dk = of.dqkv + width;
-    a->dv = of.dqkv + 2 * width;
+    a->q = fp32(of.qkv);
+    a->k = fp32(of.qkv + width);
+    a->v = fp32(of.qkv + 2 * width);
+    a->out = fp32(of.out);
+    a->sums = fp32(of.sums);
+    of.backward = (op_attention_backward){.q = a->q,
+                                          .k = a->k,
+                                          .v = a->v,
+                                          .out = a->out,
+                                          .sums = a->sums,
+                                          .dout = fp32(of.dout),
+                                          .dq = fp32(of.dqkv),
+                                          .dk = fp32(of.dqkv + width),
+                                          .dv = fp32(of.dqkv + 2 * width),
+                                          .batch = batch,
+                                          .heads = heads,
+                                          .steps = steps,
+                                          .size = size,
+                                          .row = a->row,
+                                          .out_row = a->out_row,
+                                          .causal = causal};
     return of;
 }
 
@@ -47,42 +60,18 @@ static void case_close(attention_case *of)
     free(of->sums);
 }
 
-static void call_forward(const kernel_table *table, const kernel_run *run, void *task)
-{
-    const kernel_attention *a = task;
-    kernel_attention forward = {.batch = a->batch,
-                                .heads = a->heads,
-                                .steps = a->steps,
-                                .size = a->size,
-                                .causal = a->causal,
-                                .q = a->q,
-                                .k = a->k,
-                                .v = a->v,
-                                .row = a->row,
-                                .out = a->out,
-                                .out_row = a->out_row,
-                                .sums = a->sums};
-    table->attention(run, &forward);
-}
-
-static void call_backward(const kernel_table *table, const kernel_run *run, void *task)
-{
-    table->attention_backward(run, task);
-}
-
 static void judge(test_random *random, size_t batch, size_t heads, size_t steps, size_t size)
 {
     attention_case of = case_open(random, batch, heads, steps, size, test_random_below(random, 2), 2);
-    kernel_trial trial = {.task = &of.a, .absolute = 2e-5, .relative = 1e-5};
-    trial.call = call_forward;
+    kernel_trial trial = {.op = OP_attention, .args = &of.a, .absolute = 2e-5, .relative = 1e-5};
     trial.outputs[0].values = of.out;
     trial.outputs[0].count = of.out_count;
     trial.outputs[1].values = of.sums;
     trial.outputs[1].count = of.sums_count;
     expect_agreement(&trial);
     kernel_run run = {1, NULL};
-    kernels_reference()->attention(&run, &of.a);
-    kernel_trial backward = {.task = &of.a, .call = call_backward, .absolute = 1e-4, .relative = 1e-4};
+    perform(kernels_reference(), &run, OP_attention, &of.a);
+    kernel_trial backward = {.op = OP_attention_backward, .args = &of.backward, .absolute = 1e-4, .relative = 1e-4};
     backward.outputs[0].values = of.dqkv;
     backward.outputs[0].count = of.qkv_count;
     expect_agreement(&backward);
@@ -119,14 +108,18 @@ static void several_blocks_agree(void **state)
 static void nothing_to_attend_to(void **state)
 {
     (void)state;
-    const kernel_attention empty[] = {{.batch = 0, .heads = 2, .steps = 3, .size = 4, .row = 24, .out_row = 8},
-                                      {.batch = 1, .heads = 0, .steps = 3, .size = 4},
-                                      {.batch = 1, .heads = 2, .steps = 0, .size = 4, .row = 24, .out_row = 8}};
+    const op_attention empty[] = {{.batch = 0, .heads = 2, .steps = 3, .size = 4, .row = 24, .out_row = 8},
+                                  {.batch = 1, .heads = 0, .steps = 3, .size = 4},
+                                  {.batch = 1, .heads = 2, .steps = 0, .size = 4, .row = 24, .out_row = 8}};
+    const op_attention_backward empty_backward[] = {
+        {.batch = 0, .heads = 2, .steps = 3, .size = 4, .row = 24, .out_row = 8},
+        {.batch = 1, .heads = 0, .steps = 3, .size = 4},
+        {.batch = 1, .heads = 2, .steps = 0, .size = 4, .row = 24, .out_row = 8, .accumulate = true}};
     for (const kernel_table *const *table = kernel_tables(); *table; table++) {
         kernel_run run = kernel_run_open(*table, 2);
         for (size_t i = 0; i < 3; i++) {
-            (*table)->attention(&run, &empty[i]);
-            (*table)->attention_backward(&run, &empty[i]);
+            perform(*table, &run, OP_attention, &empty[i]);
+            perform(*table, &run, OP_attention_backward, &empty_backward[i]);
         }
         kernel_run_close(&run);
     }
@@ -140,8 +133,8 @@ static void large_scores_do_not_overflow(void **state)
     attention_case of = case_open(&random, 1, 2, 300, 16, true, 60);
     for (const kernel_table *const *table = kernel_tables(); *table; table++) {
         kernel_run run = kernel_run_open(*table, 1);
-        (*table)->attention(&run, &of.a);
-        (*table)->attention_backward(&run, &of.a);
+        perform(*table, &run, OP_attention, &of.a);
+        perform(*table, &run, OP_attention_backward, &of.backward);
         for (size_t i = 0; i < of.sums_count; i++)
             assert_true(isfinite(of.sums[i]));
         for (size_t i = 0; i < of.out_count; i++)
@@ -153,9 +146,53 @@ static void large_scores_do_not_overflow(void **state)
     case_close(&of);
 }
 
+/* ---- gradients that are added ---- */
+
+/* Adding gives the bits of the gradient plus what was there, and touches nothing between the rows. */
+static void judge_added(const kernel_table *table, test_random *random, int threads)
+{
+    size_t batch = 1 + test_random_below(random, 3), heads = 1 + test_random_below(random, 3);
+    size_t steps = 1 + test_random_below(random, 60), size = 1 + test_random_below(random, 40);
+    attention_case of = case_open(random, batch, heads, steps, size, test_random_below(random, 2), 2);
+    kernel_run run = kernel_run_open(table, threads);
+    float *before = values_copy(of.dqkv, of.qkv_count);
+    perform(table, &run, OP_attention, &of.a);
+    perform(table, &run, OP_attention_backward, &of.backward);
+    for (size_t i = 0; i < of.qkv_count; i++)
+        of.dqkv[i] = i % of.a.row < 3 * heads * size ? before[i] + of.dqkv[i] : before[i];
+    float *wanted = values_copy(of.dqkv, of.qkv_count);
+    memcpy(of.dqkv, before, of.qkv_count * sizeof(float));
+    assert_int_equal(kernel_workspace(OP_attention_backward, &of.backward), 0);
+    of.backward.accumulate = true;
+    size_t bytes = kernel_workspace(OP_attention_backward, &of.backward);
+    assert_int_equal(bytes, steps * of.a.row * sizeof(float));
+    void *workspace = malloc(bytes);
+    assert_non_null(workspace);
+    memset(workspace, 0xff, bytes); /* NaN: nothing may be read from before */
+    of.backward.workspace = raw(workspace);
+    perform(table, &run, OP_attention_backward, &of.backward);
+    expect_same_bits(of.dqkv, wanted, of.qkv_count);
+    free(workspace);
+    free(before);
+    free(wanted);
+    case_close(&of);
+    kernel_run_close(&run);
+}
+
+static void gradients_are_added(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    for (int i = 0; i < 12; i++) {
+        judge_added(kernels_reference(), &random, 1);
+        for (const kernel_table *const *table = kernel_tables(); *table; table++)
+            judge_added(*table, &random, 1 + i % 3);
+    }
+}
+
 /* ---- the reference against the formula, in double ---- */
 
-static double naive_score(const kernel_attention *a, const double *qkv, size_t q_row, size_t k_row, size_t head)
+static double naive_score(const op_attention *a, const double *qkv, size_t q_row, size_t k_row, size_t head)
 {
     size_t width = a->heads * a->size;
     double sum = 0;
@@ -167,7 +204,7 @@ static double naive_score(const kernel_attention *a, const double *qkv, size_t q
 /* The sum of dout * out; `out` and `log_sums` are filled where they are not NULL. */
 static double naive_attention(const attention_case *of, const double *qkv, double *out, double *log_sums)
 {
-    const kernel_attention *a = &of->a;
+    const op_attention *a = &of->a;
     size_t width = a->heads * a->size;
     double loss = 0, weights[64];
     for (size_t line = 0; line < a->batch * a->heads * a->steps; line++) {
@@ -201,8 +238,8 @@ static void judge_reference(test_random *random, size_t batch, size_t heads, siz
         qkv[i] = (double)of.qkv[i];
     for (size_t i = 0; i < of.out_count; i++)
         out[i] = (double)of.out[i];
-    kernels_reference()->attention(&run, &of.a);
-    kernels_reference()->attention_backward(&run, &of.a);
+    perform(kernels_reference(), &run, OP_attention, &of.a);
+    perform(kernels_reference(), &run, OP_attention_backward, &of.backward);
     naive_attention(&of, qkv, out, log_sums);
     for (size_t i = 0; i < of.out_count; i++)
         expect_near(of.out[i], out[i], 1e-5);
@@ -240,7 +277,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_reference_is_the_formula), cmocka_unit_test(fast_agrees_with_the_reference),
         cmocka_unit_test(several_blocks_agree),         cmocka_unit_test(nothing_to_attend_to),
-        cmocka_unit_test(large_scores_do_not_overflow),
+        cmocka_unit_test(large_scores_do_not_overflow), cmocka_unit_test(gradients_are_added),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

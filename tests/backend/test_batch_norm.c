@@ -38,24 +38,59 @@ static void problem_close(problem *p)
         free(all[i]);
 }
 
-static void statistics(const kernel_table *table, const kernel_run *run, void *task)
+static op_batch_statistics statistics_of(const problem *p)
 {
-    problem *p = task;
-    table->batch_statistics(run, p->batch, p->channels, p->area, 1e-5f, p->x, p->means, p->scales, 0.1f,
-                            p->accumulate ? p->running_mean : NULL, p->accumulate ? p->running_variance : NULL);
+    return (op_batch_statistics){.x = fp32(p->x),
+                                 .means = fp32(p->means),
+                                 .scales = fp32(p->scales),
+                                 .running_mean = p->accumulate ? fp32(p->running_mean) : TENSOR_NONE,
+                                 .running_variance = p->accumulate ? fp32(p->running_variance) : TENSOR_NONE,
+                                 .batch = p->batch,
+                                 .channels = p->channels,
+                                 .area = p->area,
+                                 .epsilon = 1e-5,
+                                 .momentum = 0.1};
 }
 
-static void normalize(const kernel_table *table, const kernel_run *run, void *task)
+static op_batch_normalize normalize_of(const problem *p)
 {
-    problem *p = task;
-    table->batch_normalize(run, p->batch, p->channels, p->area, p->x, p->means, p->scales, p->gain, p->shift, p->y);
+    return (op_batch_normalize){fp32(p->x), fp32(p->means), fp32(p->scales), fp32(p->gain), fp32(p->shift),
+                                fp32(p->y), p->batch,       p->channels,     p->area};
 }
 
-static void backward(const kernel_table *table, const kernel_run *run, void *task)
+static op_batch_normalize_backward backward_of(const problem *p)
 {
-    problem *p = task;
-    table->batch_normalize_backward(run, p->batch, p->channels, p->area, p->x, p->means, p->scales, p->gain, p->dy,
-                                    p->dx, p->accumulate, p->dgain, p->dshift, p->accumulate);
+    return (op_batch_normalize_backward){.x = fp32(p->x),
+                                         .means = fp32(p->means),
+                                         .scales = fp32(p->scales),
+                                         .gain = fp32(p->gain),
+                                         .dy = fp32(p->dy),
+                                         .dx = fp32(p->dx),
+                                         .dgain = fp32(p->dgain),
+                                         .dshift = fp32(p->dshift),
+                                         .batch = p->batch,
+                                         .channels = p->channels,
+                                         .area = p->area,
+                                         .accumulate = p->accumulate,
+                                         .accumulate_parameters = p->accumulate};
+}
+
+static void statistics(const kernel_table *table, const kernel_run *run, const problem *p)
+{
+    op_batch_statistics args = statistics_of(p);
+    perform(table, run, OP_batch_statistics, &args);
+}
+
+static void normalize(const kernel_table *table, const kernel_run *run, const problem *p)
+{
+    op_batch_normalize args = normalize_of(p);
+    perform(table, run, OP_batch_normalize, &args);
+}
+
+static void backward(const kernel_table *table, const kernel_run *run, const problem *p)
+{
+    op_batch_normalize_backward args = backward_of(p);
+    perform(table, run, OP_batch_normalize_backward, &args);
 }
 
 static void compare(size_t batch, size_t channels, size_t area, double centre, test_random *random)
@@ -64,8 +99,11 @@ static void compare(size_t batch, size_t channels, size_t area, double centre, t
     size_t size = size_of(&p);
     for (int accumulate = 0; accumulate < 2; accumulate++) {
         p.accumulate = accumulate;
-        kernel_trial trial = {.call = statistics,
-                              .task = &p,
+        op_batch_statistics of_batch = statistics_of(&p);
+        op_batch_normalize to_normalize = normalize_of(&p);
+        op_batch_normalize_backward backwards = backward_of(&p);
+        kernel_trial trial = {.op = OP_batch_statistics,
+                              .args = &of_batch,
                               .outputs = {{p.means, channels},
                                           {p.scales, channels},
                                           {p.running_mean, channels},
@@ -76,11 +114,14 @@ static void compare(size_t batch, size_t channels, size_t area, double centre, t
             expect_agreement(&trial);
         const kernel_run run = {1, NULL};
         statistics(kernels_reference(), &run, &p);
-        kernel_trial forward = {
-            .call = normalize, .task = &p, .outputs = {{p.y, size}}, .absolute = 1e-5, .relative = 1e-5};
+        kernel_trial forward = {.op = OP_batch_normalize,
+                                .args = &to_normalize,
+                                .outputs = {{p.y, size}},
+                                .absolute = 1e-5,
+                                .relative = 1e-5};
         expect_agreement(&forward);
-        kernel_trial back = {.call = backward,
-                             .task = &p,
+        kernel_trial back = {.op = OP_batch_normalize_backward,
+                             .args = &backwards,
                              .outputs = {{p.dx, size}, {p.dgain, channels}, {p.dshift, channels}},
                              .absolute = 1e-4,
                              .relative = 1e-5};
@@ -237,13 +278,16 @@ static void in_place(void **state)
             backward(*table, &run, &p);
             float *x = values_copy(p.x, size), *dy = values_copy(p.dy, size);
             float *dgain = values_copy(p.dgain, p.channels), *dshift = values_copy(p.dshift, p.channels);
-            (*table)->batch_normalize(&run, p.batch, p.channels, p.area, x, p.means, p.scales, p.gain, p.shift, x);
+            op_batch_normalize over_x = normalize_of(&p);
+            over_x.x = over_x.y = fp32(x);
+            perform(*table, &run, OP_batch_normalize, &over_x);
             expect_same_bits(x, p.y, size);
-            (*table)->batch_normalize_backward(&run, p.batch, p.channels, p.area, p.x, p.means, p.scales, p.gain, dy,
-                                               dy, false, p.dgain, p.dshift, false);
+            op_batch_normalize_backward over_dy = backward_of(&p), without_dx = over_dy;
+            over_dy.dy = over_dy.dx = fp32(dy);
+            without_dx.dx = TENSOR_NONE;
+            perform(*table, &run, OP_batch_normalize_backward, &over_dy);
             expect_same_bits(dy, p.dx, size);
-            (*table)->batch_normalize_backward(&run, p.batch, p.channels, p.area, p.x, p.means, p.scales, p.gain, p.dy,
-                                               NULL, false, p.dgain, p.dshift, false);
+            perform(*table, &run, OP_batch_normalize_backward, &without_dx);
             expect_same_bits(p.dgain, dgain, p.channels);
             expect_same_bits(p.dshift, dshift, p.channels);
             free(x);
@@ -255,12 +299,30 @@ static void in_place(void **state)
         }
 }
 
+/* To the bit, in every instruction set. */
+static void scales_are_those_of_the_variance(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    for (const size_t *size = KERNEL_SIZES; *size; size++) {
+        float *variance = values_random(&random, *size, 0, 3), *scales = values_random(&random, *size, 0, 1);
+        op_batch_scales args = {fp32(variance), fp32(scales), *size, 1e-5};
+        expect_agreement(&((kernel_trial){.op = OP_batch_scales, .args = &args, .outputs = {{scales, *size}}}));
+        kernel_run run = {1, NULL};
+        perform(kernels_reference(), &run, OP_batch_scales, &args);
+        for (size_t i = 0; i < *size; i++)
+            expect_near(scales[i], 1 / sqrt((double)variance[i] + 1e-5), 1e-6 * (double)scales[i]);
+        free(variance);
+        free(scales);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_agree),     cmocka_unit_test(small_areas_agree),
         cmocka_unit_test(against_formulas), cmocka_unit_test(reference_has_the_right_gradients),
-        cmocka_unit_test(in_place),
+        cmocka_unit_test(in_place),         cmocka_unit_test(scales_are_those_of_the_variance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,15 +131,15 @@ static void special_values_are_right(void **state)
     assert_true(isinf(g[1]) && g[2] == 0.0f && g[3] == 0.0f && signbit(g[3]));
     assert_true(isnan(d[0]) && d[1] == 1.0f && d[2] == 0.0f && d[3] == 0.5f);
     assert_true(s[1] == 1.0f && s[2] == 0.0f && s[3] == 0.5f);
-    for (int kind = KERNEL_NONE; kind <= KERNEL_SWISH; kind++)
-        if (kind != KERNEL_RELU && kind != KERNEL_LEAKY_RELU)
-            assert_true(isnan(fast_activate((kernel_activation)kind, x)[0]));
+    for (int kind = ACTIVATION_NONE; kind <= ACTIVATION_SWISH; kind++)
+        if (kind != ACTIVATION_RELU && kind != ACTIVATION_LEAKY_RELU)
+            assert_true(isnan(fast_activate((activation_kind)kind, x)[0]));
 }
 
 static void huge_inputs_have_finite_derivatives(void **state)
 {
     (void)state;
-    const kernel_activation of_input[] = {KERNEL_GELU_TANH, KERNEL_GELU_ERF, KERNEL_SWISH};
+    const activation_kind of_input[] = {ACTIVATION_GELU_TANH, ACTIVATION_GELU_ERF, ACTIVATION_SWISH};
     for (size_t k = 0; k < 3; k++)
         for (float x = 30; x < 1e38f; x *= 3) {
             expect_near(fast_activate_derivative(of_input[k], fast_repeat(x))[0], 1, 1e-6);

@@ -5,26 +5,25 @@
 static const char *const NAMES[] = {"none", "relu", "leaky_relu", "gelu_tanh", "gelu_erf", "sigmoid", "tanh", "swish"};
 enum { KINDS = 8 };
 
-typedef struct activation_task {
-    kernel_activation kind;
-    size_t count;
-    const float *x, *dy;
-    float *y, *dx;
-    bool accumulate;
-} activation_task;
-
-static void call_activate(const kernel_table *table, const kernel_run *run, void *task)
+/* Without the tensor that the activation does not read. */
+static op_activate_backward backward_of(activation_kind kind, size_t count, const float *x, const float *y,
+                                        const float *dy, float *dx, bool accumulate)
 {
-    const activation_task *t = task;
-    table->activate(run, t->kind, t->count, t->x, t->y);
+    bool of_output = activation_reads_output(kind);
+    return (op_activate_backward){of_output ? TENSOR_NONE : fp32(x),
+                                  of_output ? fp32(y) : TENSOR_NONE,
+                                  fp32(dy),
+                                  fp32(dx),
+                                  count,
+                                  kind,
+                                  accumulate};
 }
 
-static void call_backward(const kernel_table *table, const kernel_run *run, void *task)
+static void activate(const kernel_table *table, activation_kind kind, size_t count, const float *x, float *y)
 {
-    const activation_task *t = task;
-    bool of_output = kernel_activation_reads_output(t->kind);
-    table->activate_backward(run, t->kind, t->count, of_output ? NULL : t->x, of_output ? t->y : NULL, t->dy, t->dx,
-                             t->accumulate);
+    kernel_run run = kernel_run_open(table, 2);
+    perform(table, &run, OP_activate, &(op_activate){fp32(x), fp32(y), count, kind});
+    kernel_run_close(&run);
 }
 
 static void fast_agrees_with_the_reference(void **state)
@@ -35,26 +34,28 @@ static void fast_agrees_with_the_reference(void **state)
         for (int kind = 0; kind < KINDS; kind++) {
             float *x = values_random(&random, *size, -8, 8), *y = values_random(&random, *size, 0, 1);
             float *dy = values_random(&random, *size, -2, 2), *dx = values_random(&random, *size, -1, 1);
-            activation_task task = {(kernel_activation)kind, *size, x, dy, y, dx, false};
+            op_activate forward = {fp32(x), fp32(y), *size, (activation_kind)kind};
             expect_agreement(&((kernel_trial){
-                .call = call_activate, .task = &task, .outputs = {{y, *size}}, .absolute = 1e-6, .relative = 1e-6}));
-            kernel_run run = {1, NULL};
-            kernels_reference()->activate(&run, task.kind, *size, x, y);
+                .op = OP_activate, .args = &forward, .outputs = {{y, *size}}, .absolute = 1e-6, .relative = 1e-6}));
+            activate(kernels_reference(), forward.kind, *size, x, y);
             for (int accumulate = 0; accumulate < 2; accumulate++) {
-                task.accumulate = accumulate;
-                expect_agreement(&((kernel_trial){.call = call_backward,
-                                                  .task = &task,
+                op_activate_backward backward = backward_of(forward.kind, *size, x, y, dy, dx, accumulate);
+                expect_agreement(&((kernel_trial){.op = OP_activate_backward,
+                                                  .args = &backward,
                                                   .outputs = {{dx, *size}},
                                                   .absolute = 4e-6,
                                                   .relative = 1e-6}));
             }
             /* In place. */
-            task.y = x;
+            forward.y = forward.x;
             expect_agreement(&((kernel_trial){
-                .call = call_activate, .task = &task, .outputs = {{x, *size}}, .absolute = 1e-6, .relative = 1e-6}));
-            task = (activation_task){(kernel_activation)kind, *size, x, dy, y, dy, false};
-            expect_agreement(&((kernel_trial){
-                .call = call_backward, .task = &task, .outputs = {{dy, *size}}, .absolute = 4e-6, .relative = 1e-6}));
+                .op = OP_activate, .args = &forward, .outputs = {{x, *size}}, .absolute = 1e-6, .relative = 1e-6}));
+            op_activate_backward backward = backward_of(forward.kind, *size, x, y, dy, dy, false);
+            expect_agreement(&((kernel_trial){.op = OP_activate_backward,
+                                              .args = &backward,
+                                              .outputs = {{dy, *size}},
+                                              .absolute = 4e-6,
+                                              .relative = 1e-6}));
             free(x);
             free(y);
             free(dy);
@@ -62,17 +63,17 @@ static void fast_agrees_with_the_reference(void **state)
         }
 }
 
-static double exact(kernel_activation kind, double x)
+static double exact(activation_kind kind, double x)
 {
     switch (kind) {
-    case KERNEL_NONE: return x;
-    case KERNEL_RELU: return x > 0 ? x : 0;
-    case KERNEL_LEAKY_RELU: return x > 0 ? x : 0.01 * x;
-    case KERNEL_GELU_TANH: return x * 0.5 * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-    case KERNEL_GELU_ERF: return x * 0.5 * erfc(-x / sqrt(2));
-    case KERNEL_SIGMOID: return 1 / (1 + exp(-x));
-    case KERNEL_TANH: return tanh(x);
-    case KERNEL_SWISH: return x / (1 + exp(-x));
+    case ACTIVATION_NONE: return x;
+    case ACTIVATION_RELU: return x > 0 ? x : 0;
+    case ACTIVATION_LEAKY_RELU: return x > 0 ? x : 0.01 * x;
+    case ACTIVATION_GELU_TANH: return x * 0.5 * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case ACTIVATION_GELU_ERF: return x * 0.5 * erfc(-x / sqrt(2));
+    case ACTIVATION_SIGMOID: return 1 / (1 + exp(-x));
+    case ACTIVATION_TANH: return tanh(x);
+    case ACTIVATION_SWISH: return x / (1 + exp(-x));
     }
     return x;
 }
@@ -88,13 +89,11 @@ static void values_are_exact_to_a_few_ulp(void **state)
         x[i] = -1.0f + 0.0003f * (float)i;
     for (const kernel_table *const *table = kernel_tables(); *table; table++)
         for (int kind = 0; kind < KINDS; kind++) {
-            kernel_run run = kernel_run_open(*table, 2);
-            (*table)->activate(&run, (kernel_activation)kind, COUNT, x, y);
-            kernel_run_close(&run);
+            activate(*table, (activation_kind)kind, COUNT, x, y);
             for (int i = 0; i < COUNT; i++)
-                if (ulps_from(y[i], exact((kernel_activation)kind, (double)x[i])) > 3.5)
+                if (ulps_from(y[i], exact((activation_kind)kind, (double)x[i])) > 3.5)
                     fail_msg("%s: %s(%.9g) is %.9g, exact is %.9g", (*table)->name, NAMES[kind], (double)x[i],
-                             (double)y[i], exact((kernel_activation)kind, (double)x[i]));
+                             (double)y[i], exact((activation_kind)kind, (double)x[i]));
         }
     free(x);
     free(y);
@@ -110,13 +109,11 @@ static void gelu_is_exact_in_its_tail(void **state)
     for (int i = 0; i < COUNT; i++)
         x[i] = -14.5f * (float)i / COUNT;
     for (const kernel_table *const *table = kernel_tables(); *table; table++) {
-        kernel_run run = kernel_run_open(*table, 2);
-        (*table)->activate(&run, KERNEL_GELU_ERF, COUNT, x, y);
-        kernel_run_close(&run);
+        activate(*table, ACTIVATION_GELU_ERF, COUNT, x, y);
         for (int i = 0; i < COUNT; i++)
-            if (ulps_from(y[i], exact(KERNEL_GELU_ERF, (double)x[i])) > 2.5)
+            if (ulps_from(y[i], exact(ACTIVATION_GELU_ERF, (double)x[i])) > 2.5)
                 fail_msg("%s: gelu_erf(%.9g) is %.9g, exact is %.9g", (*table)->name, (double)x[i], (double)y[i],
-                         exact(KERNEL_GELU_ERF, (double)x[i]));
+                         exact(ACTIVATION_GELU_ERF, (double)x[i]));
     }
     free(x);
     free(y);
@@ -136,13 +133,13 @@ static void derivatives_match_differences(void **state)
         for (int fast = 0; fast < 2; fast++) {
             const kernel_table *table = fast ? kernels_fast() : kernels_reference();
             kernel_run run = kernel_run_open(table, 1);
-            table->activate(&run, (kernel_activation)kind, COUNT, x, y);
-            table->activate_backward(&run, (kernel_activation)kind, COUNT, x, y, ones, dx, false);
+            op_activate_backward backward = backward_of((activation_kind)kind, COUNT, x, y, ones, dx, false);
+            activate(table, (activation_kind)kind, COUNT, x, y);
+            perform(table, &run, OP_activate_backward, &backward);
             kernel_run_close(&run);
             for (int i = 0; i < COUNT; i++) {
                 double h = 1e-5, at = (double)x[i];
-                double slope =
-                    (exact((kernel_activation)kind, at + h) - exact((kernel_activation)kind, at - h)) / (2 * h);
+                double slope = (exact((activation_kind)kind, at + h) - exact((activation_kind)kind, at - h)) / (2 * h);
                 expect_near(dx[i], slope, 3e-6);
             }
         }
@@ -159,10 +156,8 @@ static void position_does_not_matter(void **state)
             for (float value = -5; value < 5; value += 0.37f) {
                 for (int i = 0; i < COUNT; i++)
                     x[i] = value;
-                kernel_run run = kernel_run_open(*table, 1);
-                (*table)->activate(&run, (kernel_activation)kind, COUNT, x, y);
-                (*table)->activate(&run, (kernel_activation)kind, 1, x, &alone);
-                kernel_run_close(&run);
+                activate(*table, (activation_kind)kind, COUNT, x, y);
+                activate(*table, (activation_kind)kind, 1, x, &alone);
                 for (int i = 0; i < COUNT; i++)
                     expect_same_bits(&y[i], &alone, 1);
             }

@@ -2,36 +2,21 @@
 
 #include "support/kernel_compare.h"
 
-typedef struct dropout_task {
-    size_t count;
-    remat_random stream;
-    float keep;
-    const float *x;
-    float *y;
-    bool accumulate;
-} dropout_task;
-
-static void call_dropout(const kernel_table *table, const kernel_run *run, void *task)
-{
-    const dropout_task *t = task;
-    table->dropout(run, t->count, &t->stream, t->keep, t->x, t->y, t->accumulate);
-}
-
 /* To the bit, in every instruction set. */
 static void fast_has_the_bits_of_the_reference(void **state)
 {
     (void)state;
     test_random random = random_open();
-    static const float KEEPS[] = {0, 0.1f, 0.5f, 0.9f, 1};
+    static const double KEEPS[] = {0, 0.1, 0.5, 0.9, 1};
     for (const size_t *size = KERNEL_SIZES; *size; size++)
         for (size_t k = 0; k < sizeof KEEPS / sizeof KEEPS[0]; k++)
             for (int accumulate = 0; accumulate < 2; accumulate++) {
                 float *x = values_random(&random, *size, -2, 2), *y = values_random(&random, *size, -2, 2);
-                dropout_task task = {
-                    *size, remat_random_stream(test_random_next(&random), (uint32_t)k, 77), KEEPS[k], x, y, accumulate};
-                expect_agreement(&((kernel_trial){.call = call_dropout, .task = &task, .outputs = {{y, *size}}}));
-                task.y = x;
-                expect_agreement(&((kernel_trial){.call = call_dropout, .task = &task, .outputs = {{x, *size}}}));
+                step_block block = {.seed = test_random_next(&random), .step = 77};
+                op_dropout args = {fp32(x), fp32(y), raw(&block), *size, (uint32_t)k, KEEPS[k], accumulate};
+                expect_agreement(&((kernel_trial){.op = OP_dropout, .args = &args, .outputs = {{y, *size}}}));
+                args.y = fp32(x);
+                expect_agreement(&((kernel_trial){.op = OP_dropout, .args = &args, .outputs = {{x, *size}}}));
                 free(x);
                 free(y);
             }
@@ -47,8 +32,10 @@ static void values_are_kept_by_the_stream(void **state)
     for (int i = 0; i < COUNT; i++)
         x[i] = 1;
     remat_random stream = remat_random_stream(5, 6, 7);
+    step_block step = {.seed = 5, .step = 7};
+    op_dropout args = {fp32(x), fp32(y), raw(&step), COUNT, 6, 0.8, false};
     kernel_run run = {2, NULL};
-    kernels_fast()->dropout(&run, COUNT, &stream, 0.8f, x, y, false);
+    perform(kernels_fast(), &run, OP_dropout, &args);
     size_t kept = 0;
     for (size_t i = 0; i < COUNT; i++) {
         uint32_t block[4];
@@ -61,7 +48,8 @@ static void values_are_kept_by_the_stream(void **state)
     /* Nothing leaks from what is dropped, not even NaN. */
     for (int i = 0; i < COUNT; i++)
         x[i] = NAN;
-    kernels_fast()->dropout(&run, COUNT, &stream, 0, x, y, false);
+    args.keep = 0;
+    perform(kernels_fast(), &run, OP_dropout, &args);
     for (int i = 0; i < COUNT; i++)
         assert_true(y[i] == 0.0f);
     free(x);

@@ -1,25 +1,5 @@
 #include "support/kernel_compare.h"
 
-typedef struct embedding_task {
-    size_t rows, width, entries;
-    const int32_t *ids;
-    const float *from;
-    float *to;
-    bool accumulate;
-} embedding_task;
-
-static void call_gather(const kernel_table *table, const kernel_run *run, void *task)
-{
-    const embedding_task *t = task;
-    table->gather(run, t->rows, t->width, t->ids, t->from, t->to);
-}
-
-static void call_backward(const kernel_table *table, const kernel_run *run, void *task)
-{
-    const embedding_task *t = task;
-    table->gather_backward(run, t->rows, t->width, t->entries, t->ids, t->from, t->to, t->accumulate);
-}
-
 /* Copies and sums in the order of the rows: the reference's bits. */
 static void judge(test_random *random, size_t rows, size_t width, size_t entries)
 {
@@ -28,12 +8,12 @@ static void judge(test_random *random, size_t rows, size_t width, size_t entries
     assert_non_null(ids);
     for (size_t row = 0; row < rows; row++)
         ids[row] = (int32_t)test_random_below(random, entries);
-    embedding_task task = {rows, width, entries, ids, table, y, false};
-    expect_agreement(&((kernel_trial){.call = call_gather, .task = &task, .outputs = {{y, rows * width}}}));
+    op_gather gather = {int32(ids), fp32(table), fp32(y), rows, width};
+    expect_agreement(&((kernel_trial){.op = OP_gather, .args = &gather, .outputs = {{y, rows * width}}}));
     for (int accumulate = 0; accumulate < 2; accumulate++) {
-        task = (embedding_task){rows, width, entries, ids, y, table, accumulate};
+        op_gather_backward backward = {int32(ids), fp32(y), fp32(table), rows, width, entries, accumulate};
         expect_agreement(
-            &((kernel_trial){.call = call_backward, .task = &task, .outputs = {{table, entries * width}}}));
+            &((kernel_trial){.op = OP_gather_backward, .args = &backward, .outputs = {{table, entries * width}}}));
     }
     free(table);
     free(y);
@@ -60,8 +40,8 @@ static void rows_of_equal_ids_are_added(void **state)
     for (int fast = 0; fast < 2; fast++) {
         float table[6] = {9, 9, 9, 9, 9, 9};
         kernel_run run = {3, NULL};
-        const kernel_table *kernel = fast ? kernels_fast() : kernels_reference();
-        kernel->gather_backward(&run, 4, 2, 3, ids, dy, table, false);
+        perform(fast ? kernels_fast() : kernels_reference(), &run, OP_gather_backward,
+                &(op_gather_backward){int32(ids), fp32(dy), fp32(table), 4, 2, 3, false});
         expect_same_bits(table, ((const float[]){3, 4, 0, 0, 13, 16}), 6);
     }
 }

@@ -2,27 +2,6 @@
 
 #include "support/kernel_compare.h"
 
-typedef struct loss_task {
-    size_t rows, columns;
-    const float *x, *target;
-    const int32_t *labels;
-    float *gradient;
-    bool accumulate;
-    double loss;
-} loss_task;
-
-static void call_cross_entropy(const kernel_table *table, const kernel_run *run, void *task)
-{
-    loss_task *t = task;
-    t->loss = table->cross_entropy(run, t->rows, t->columns, t->x, t->labels, 0.25f, t->gradient);
-}
-
-static void call_squared_error(const kernel_table *table, const kernel_run *run, void *task)
-{
-    loss_task *t = task;
-    t->loss = table->squared_error(run, t->rows * t->columns, t->x, t->target, 0.25f, t->gradient, t->accumulate);
-}
-
 static void judge_cross_entropy(test_random *random, size_t rows, size_t columns, double height)
 {
     size_t count = rows * columns;
@@ -31,17 +10,20 @@ static void judge_cross_entropy(test_random *random, size_t rows, size_t columns
     assert_non_null(labels);
     for (size_t row = 0; row < rows; row++)
         labels[row] = test_random_below(random, 5) ? (int32_t)test_random_below(random, columns) : -1;
-    loss_task task = {rows, columns, x, NULL, labels, gradient, false, 0};
-    kernel_trial trial = {.call = call_cross_entropy,
-                          .task = &task,
+    step_block block = {.loss_sum = 0.5};
+    op_cross_entropy args = {fp32(x), int32(labels), fp32(gradient), raw(&block), rows, columns, 0.25};
+    kernel_trial trial = {.op = OP_cross_entropy,
+                          .args = &args,
                           .outputs = {{gradient, count}},
-                          .sum = &task.loss,
+                          .sum = &block.loss_sum,
                           .absolute = 1e-6,
                           .relative = 1e-5};
     expect_agreement(&trial);
-    task.gradient = trial.outputs[0].values = x; /* over the logits */
+    args.gradient = fp32(x); /* over the logits */
+    trial.outputs[0].values = x;
     expect_agreement(&trial);
-    task.gradient = trial.outputs[0].values = NULL;
+    args.gradient = TENSOR_NONE;
+    trial.outputs[0].values = NULL;
     expect_agreement(&trial);
     free(x);
     free(gradient);
@@ -59,6 +41,7 @@ static void cross_entropy_agrees(void **state)
     judge_cross_entropy(&random, 3001, 11, 3);
 }
 
+/* The loss is added to what is there, divided by the rows and added to the losses of other micro-batches. */
 static void cross_entropy_of_known_logits(void **state)
 {
     (void)state;
@@ -68,11 +51,16 @@ static void cross_entropy_of_known_logits(void **state)
         const kernel_table *table = fast ? kernels_fast() : kernels_reference();
         kernel_run run = kernel_run_open(table, 1);
         float gradient[9];
-        double loss = table->cross_entropy(&run, 3, 3, logits, labels, 0.5f, gradient);
-        expect_near(loss, 2e4 + log(3), 1e-3);
+        step_block block = {.loss_sum = 5, .loss = 7};
+        perform(table, &run, OP_cross_entropy,
+                &(op_cross_entropy){fp32(logits), int32(labels), fp32(gradient), raw(&block), 3, 3, 0.5});
+        expect_near(block.loss_sum, 5 + 2e4 + log(3), 1e-3);
         const double third = 1.0 / 3, expected[9] = {0.5, -0.5, 0, -third, third / 2, third / 2, 0, 0, 0};
         for (int i = 0; i < 9; i++)
             expect_near(gradient[i], expected[i], 1e-7);
+        perform(table, &run, OP_finish_loss, &(op_finish_loss){raw(&block), 3});
+        expect_near(block.loss, 7 + (5 + 2e4 + log(3)) / 3, 1e-3);
+        expect_near(block.loss_sum, 0, 0);
         kernel_run_close(&run);
     }
 }
@@ -84,25 +72,76 @@ static void squared_error_agrees(void **state)
     for (const size_t *size = KERNEL_SIZES; *size; size++) {
         float *x = values_random(&random, *size, -1, 1), *target = values_random(&random, *size, -1, 1);
         float *gradient = values_random(&random, *size, -1, 1);
-        loss_task task = {1, *size, x, target, NULL, NULL, false, 0};
+        step_block block = {.loss_sum = 0};
+        op_squared_error args = {fp32(x), fp32(target), TENSOR_NONE, raw(&block), *size, 0.25, false};
         expect_agreement(
-            &((kernel_trial){.call = call_squared_error, .task = &task, .sum = &task.loss, .relative = 1e-13}));
-        double alone = task.loss;
-        task.gradient = gradient;
-        for (int accumulate = 0; accumulate < 2; accumulate++) {
-            task.accumulate = accumulate;
-            expect_agreement(&((kernel_trial){
-                .call = call_squared_error, .task = &task, .outputs = {{gradient, *size}}, .absolute = 1e-6}));
-            assert_true(task.loss == alone); /* of the same kernels, called last */
+            &((kernel_trial){.op = OP_squared_error, .args = &args, .sum = &block.loss_sum, .relative = 1e-13}));
+        for (const kernel_table *const *table = kernel_tables(); *table; table++) {
+            double sums[2];
+            kernel_run run = kernel_run_open(*table, 1);
+            for (int with = 0; with < 2; with++) { /* the gradient does not change the sum */
+                block.loss_sum = 0;
+                args.gradient = with ? fp32(gradient) : TENSOR_NONE;
+                perform(*table, &run, OP_squared_error, &args);
+                sums[with] = block.loss_sum;
+            }
+            assert_true(sums[0] == sums[1]);
+            kernel_run_close(&run);
         }
-        task.accumulate = false;
+        for (int accumulate = 0; accumulate < 2; accumulate++) {
+            args.accumulate = accumulate;
+            expect_agreement(&((kernel_trial){.op = OP_squared_error,
+                                              .args = &args,
+                                              .outputs = {{gradient, *size}},
+                                              .sum = &block.loss_sum,
+                                              .absolute = 1e-6,
+                                              .relative = 1e-13}));
+        }
+        args.accumulate = false;
         kernel_run run = {1, NULL};
-        call_squared_error(kernels_reference(), &run, &task);
+        perform(kernels_reference(), &run, OP_squared_error, &args);
         for (size_t i = 0; i < *size; i++)
             expect_near(gradient[i], 0.5 * ((double)x[i] - (double)target[i]), 1e-6);
         free(x);
         free(target);
         free(gradient);
+    }
+}
+
+/* Few different values, so that many are equal: the first counts. */
+static void correct_rows_are_counted(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    static const size_t shapes[][2] = {{0, 3}, {1, 1}, {7, 10}, {300, 4}, {33, 1000}};
+    for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
+        size_t rows = shapes[s][0], columns = shapes[s][1];
+        float *logits = values_random(&random, rows * columns, 0, 1);
+        int32_t *labels = malloc((rows + 1) * sizeof *labels);
+        uint64_t want = 5;
+        assert_non_null(labels);
+        for (size_t i = 0; i < rows * columns; i++)
+            logits[i] = (float)test_random_below(&random, 4);
+        for (size_t row = 0; row < rows; row++) {
+            const float *of = logits + row * columns;
+            size_t best = columns - 1;
+            for (size_t i = columns; i-- > 0;)
+                best = of[i] >= of[best] ? i : best;
+            labels[row] = row % 3 == 0   ? -1
+                          : row % 3 == 1 ? (int32_t)best
+                                         : (int32_t)test_random_below(&random, columns);
+            want += labels[row] >= 0 && (size_t)labels[row] == best;
+        }
+        for (int which = 0; which < 3; which++) {
+            const kernel_table *table = which ? kernels_fast() : kernels_reference();
+            kernel_run run = {1 + which, NULL};
+            step_block block = {.correct = 5};
+            perform(table, &run, OP_count_correct,
+                    &(op_count_correct){fp32(logits), int32(labels), raw(&block), rows, columns});
+            assert_int_equal(block.correct, want);
+        }
+        free(logits);
+        free(labels);
     }
 }
 
@@ -112,6 +151,7 @@ int main(void)
         cmocka_unit_test(cross_entropy_agrees),
         cmocka_unit_test(cross_entropy_of_known_logits),
         cmocka_unit_test(squared_error_agrees),
+        cmocka_unit_test(correct_rows_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

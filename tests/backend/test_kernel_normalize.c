@@ -2,28 +2,16 @@
 
 #include "support/kernel_compare.h"
 
-typedef struct normalize_task {
-    size_t rows, columns;
-    const float *x, *gain, *shift, *dy;
-    float *y, *means, *scales, *dx, *dgain, *dshift;
-    bool accumulate, accumulate_parameters;
-} normalize_task;
-
-static void call_forward(const kernel_table *table, const kernel_run *run, void *task)
-{
-    const normalize_task *t = task;
-    table->normalize(run, t->rows, t->columns, 1e-5f, t->x, t->gain, t->shift, t->y, t->means, t->scales);
-}
-
+/* With a workspace of its own, full of NaN: nothing may be read from before. */
 static void call_backward(const kernel_table *table, const kernel_run *run, void *task)
 {
-    const normalize_task *t = task;
-    size_t values = normalize_workspace(t->rows, t->columns);
-    float *workspace = malloc(values ? values * sizeof *workspace : 1);
+    op_normalize_backward args = *(op_normalize_backward *)task;
+    size_t bytes = kernel_workspace(OP_normalize_backward, &args);
+    void *workspace = malloc(bytes ? bytes : 1);
     assert_non_null(workspace);
-    memset(workspace, 0xff, values * sizeof *workspace); /* NaN: nothing may be taken over from before */
-    table->normalize_backward(run, t->rows, t->columns, t->x, t->gain, t->means, t->scales, t->dy, t->dx, t->accumulate,
-                              t->dgain, t->dshift, t->accumulate_parameters, workspace);
+    memset(workspace, 0xff, bytes);
+    args.workspace = raw(workspace);
+    perform(table, run, OP_normalize_backward, &args);
     free(workspace);
 }
 
@@ -35,49 +23,55 @@ static void judge(test_random *random, size_t rows, size_t columns, bool centred
     float *means = values_random(random, rows, 0, 1), *scales = values_random(random, rows, 0, 1);
     float *dy = values_random(random, count, -1, 1), *dx = values_random(random, count, -1, 1);
     float *dgain = values_random(random, columns, -1, 1), *dshift = values_random(random, columns, -1, 1);
-    normalize_task t = {rows,
-                        columns,
-                        x,
-                        gain,
-                        shifted ? shift : NULL,
-                        dy,
-                        y,
-                        centred ? means : NULL,
-                        scales,
-                        dx,
-                        dgain,
-                        shifted ? dshift : NULL,
-                        false,
-                        false};
-    expect_agreement(&((kernel_trial){.call = call_forward,
-                                      .task = &t,
-                                      .outputs = {{y, count}, {t.means, rows}, {scales, rows}},
+    tensor_ref at_means = centred ? fp32(means) : TENSOR_NONE;
+    float *want_means = centred ? means : NULL, *want_dshift = shifted ? dshift : NULL;
+    op_normalize forward = {.x = fp32(x),
+                            .gain = fp32(gain),
+                            .shift = shifted ? fp32(shift) : TENSOR_NONE,
+                            .y = fp32(y),
+                            .means = at_means,
+                            .scales = fp32(scales),
+                            .rows = rows,
+                            .columns = columns,
+                            .epsilon = 1e-5};
+    expect_agreement(&((kernel_trial){.op = OP_normalize,
+                                      .args = &forward,
+                                      .outputs = {{y, count}, {want_means, rows}, {scales, rows}},
                                       .absolute = 1e-5,
                                       .relative = 1e-4}));
-    t.y = NULL; /* the statistics alone */
-    expect_agreement(&((kernel_trial){.call = call_forward,
-                                      .task = &t,
-                                      .outputs = {{t.means, rows}, {scales, rows}},
+    forward.y = TENSOR_NONE; /* the statistics alone */
+    expect_agreement(&((kernel_trial){.op = OP_normalize,
+                                      .args = &forward,
+                                      .outputs = {{want_means, rows}, {scales, rows}},
                                       .absolute = 1e-5,
                                       .relative = 1e-4}));
-    t.y = y;
     kernel_run run = {1, NULL};
-    call_forward(kernels_reference(), &run, &t);
+    perform(kernels_reference(), &run, OP_normalize, &forward);
+    op_normalize_backward backward = {.x = fp32(x),
+                                      .gain = fp32(gain),
+                                      .means = at_means,
+                                      .scales = fp32(scales),
+                                      .dy = fp32(dy),
+                                      .dx = fp32(dx),
+                                      .dgain = fp32(dgain),
+                                      .dshift = fp32(want_dshift),
+                                      .rows = rows,
+                                      .columns = columns};
     for (int mode = 0; mode < 4; mode++) {
-        t.accumulate = mode & 1;
-        t.accumulate_parameters = mode & 2;
+        backward.accumulate = mode & 1;
+        backward.accumulate_parameters = mode & 2;
         kernel_trial trial = {.call = call_backward,
-                              .task = &t,
-                              .outputs = {{dx, count}, {dgain, columns}, {t.dshift, columns}},
+                              .task = &backward,
+                              .outputs = {{dx, count}, {dgain, columns}, {want_dshift, columns}},
                               .absolute = 5e-5,
                               .relative = 1e-4};
         expect_agreement(&trial);
     }
-    t.dx = dy; /* in place, and without parameters */
-    t.dgain = t.dshift = NULL;
-    t.accumulate = false;
+    backward.dx = fp32(dy); /* in place, and without parameters */
+    backward.dgain = backward.dshift = TENSOR_NONE;
+    backward.accumulate = false;
     expect_agreement(&((kernel_trial){
-        .call = call_backward, .task = &t, .outputs = {{dy, count}}, .absolute = 5e-5, .relative = 1e-4}));
+        .call = call_backward, .task = &backward, .outputs = {{dy, count}}, .absolute = 5e-5, .relative = 1e-4}));
     float *all[] = {x, y, gain, shift, means, scales, dy, dx, dgain, dshift};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         free(all[i]);
@@ -105,15 +99,24 @@ static void gradients_match_differences(void **state)
         float *gain = values_random(&random, COLUMNS, 0.5, 1.5), y[COUNT], means[ROWS], scales[ROWS], dx[COUNT];
         kernel_run run = {1, NULL};
         const kernel_table *table = kernels_reference();
-        table->normalize(&run, ROWS, COLUMNS, 1e-5f, x, gain, NULL, y, centred ? means : NULL, scales);
-        table->normalize_backward(&run, ROWS, COLUMNS, x, gain, centred ? means : NULL, scales, dy, dx, false, NULL,
-                                  NULL, false, NULL);
+        tensor_ref at_means = centred ? fp32(means) : TENSOR_NONE;
+        op_normalize forward = {fp32(x), fp32(gain), TENSOR_NONE, fp32(y), at_means, fp32(scales), ROWS, COLUMNS, 1e-5};
+        op_normalize_backward backward = {.x = fp32(x),
+                                          .gain = fp32(gain),
+                                          .means = at_means,
+                                          .scales = fp32(scales),
+                                          .dy = fp32(dy),
+                                          .dx = fp32(dx),
+                                          .rows = ROWS,
+                                          .columns = COLUMNS};
+        perform(table, &run, OP_normalize, &forward);
+        perform(table, &run, OP_normalize_backward, &backward);
         for (int i = 0; i < COUNT; i++) {
             double loss[2] = {0, 0}, h = 0.01;
             for (int side = 0; side < 2; side++) {
                 float kept = x[i];
                 x[i] = (float)((double)kept + (side ? h : -h));
-                table->normalize(&run, ROWS, COLUMNS, 1e-5f, x, gain, NULL, y, centred ? means : NULL, scales);
+                perform(table, &run, OP_normalize, &forward);
                 for (int k = 0; k < COUNT; k++)
                     loss[side] += (double)y[k] * (double)dy[k];
                 x[i] = kept;
@@ -136,7 +139,8 @@ static void rows_are_centred_and_scaled(void **state)
     }
     for (const kernel_table *const *table = kernel_tables(); *table; table++) {
         kernel_run run = {1, NULL};
-        (*table)->normalize(&run, 1, 50, 1e-5f, x, gain, NULL, y, &mean, &scale);
+        perform(*table, &run, OP_normalize,
+                &(op_normalize){fp32(x), fp32(gain), TENSOR_NONE, fp32(y), fp32(&mean), fp32(&scale), 1, 50, 1e-5});
         double sum = 0, square = 0;
         for (int i = 0; i < 50; i++) {
             sum += (double)y[i];

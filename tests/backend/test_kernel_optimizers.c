@@ -2,49 +2,57 @@
 
 #include "support/kernel_compare.h"
 
-typedef struct optimizer_task {
-    size_t count;
-    const kernel_sgd *sgd;
-    const kernel_adam *adam;
-    const float *gradient;
-    float *weight, *first, *second;
-} optimizer_task;
+/* A step of one of the two, without its tensors. */
+typedef struct optimizer {
+    bool is_sgd;
+    op_sgd sgd;
+    op_adam adam;
+    step_block block;
+} optimizer;
 
-static void call_optimizer(const kernel_table *table, const kernel_run *run, void *task)
+static void set_tensors(optimizer *o, size_t count, const float *gradient, float *weight, float *first, float *second)
 {
-    const optimizer_task *t = task;
-    if (t->sgd)
-        table->sgd(run, t->sgd, t->count, t->gradient, t->weight, t->first);
+    o->sgd.gradient = o->adam.gradient = fp32(gradient);
+    o->sgd.weight = o->adam.weight = fp32(weight);
+    o->sgd.velocity = o->adam.first = fp32(first);
+    o->adam.second = fp32(second);
+    o->sgd.step = o->adam.step = raw(&o->block);
+    o->sgd.count = o->adam.count = count;
+}
+
+static void apply(const kernel_table *table, const kernel_run *run, void *task)
+{
+    const optimizer *o = task;
+    if (o->is_sgd)
+        perform(table, run, OP_sgd, &o->sgd);
     else
-        table->adam(run, t->adam, t->count, t->gradient, t->weight, t->first, t->second);
+        perform(table, run, OP_adam, &o->adam);
 }
 
 static void fast_agrees_with_the_reference(void **state)
 {
     (void)state;
     test_random random = random_open();
-    static const kernel_sgd SGD[] = {
-        {0.1f, 0, 0, 1, false}, {0.1f, 0.9f, 0.01f, 0.5f, false}, {0.1f, 0.9f, 0.01f, 1, true}};
-    static const kernel_adam ADAM[] = {{1e-3f, 0.9f, 0.999f, 1e-8f, 0.01f, 1, false, 0.19f, 0.002f},
-                                       {1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f, 0.3f, true, 0.1f, 0.05f}};
+    const optimizer kinds[] = {
+        {.is_sgd = true, .block = {.rate = 0.1, .scale = 1}},
+        {.is_sgd = true, .sgd = {.momentum = 0.9, .decay = 0.01}, .block = {.rate = 0.1, .scale = 0.5}},
+        {.is_sgd = true, .sgd = {.momentum = 0.9, .decay = 0.01, .nesterov = true}, .block = {.rate = 0.1, .scale = 1}},
+        {.adam = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .decay = 0.01},
+         .block = {.rate = 1e-3, .scale = 1, .correction1 = 0.19, .correction2 = 0.002}},
+        {.adam = {.beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1, .decoupled = true},
+         .block = {.rate = 1e-3, .scale = 0.3, .correction1 = 0.1, .correction2 = 0.05}}};
     for (const size_t *size = KERNEL_SIZES; *size; size++) {
         float *gradient = values_random(&random, *size, -1, 1), *weight = values_random(&random, *size, -1, 1);
         float *first = values_random(&random, *size, -1, 1), *second = values_random(&random, *size, 0, 1);
-        for (int i = 0; i < 3; i++) {
-            float *velocity = SGD[i].momentum > 0 ? first : NULL;
-            optimizer_task task = {*size, &SGD[i], NULL, gradient, weight, velocity, NULL};
-            expect_agreement(&((kernel_trial){.call = call_optimizer,
-                                              .task = &task,
-                                              .outputs = {{weight, *size}, {velocity, *size}},
-                                              .absolute = 5e-7}));
-        }
-        for (int i = 0; i < 2; i++) {
-            optimizer_task task = {*size, NULL, &ADAM[i], gradient, weight, first, second};
-            expect_agreement(&((kernel_trial){.call = call_optimizer,
-                                              .task = &task,
-                                              .outputs = {{weight, *size}, {first, *size}, {second, *size}},
+        for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+            optimizer o = kinds[i];
+            float *moment = i == 0 ? NULL : first;
+            set_tensors(&o, *size, gradient, weight, moment, second);
+            expect_agreement(&((kernel_trial){.call = apply,
+                                              .task = &o,
+                                              .outputs = {{weight, *size}, {moment, *size}, {second, *size}},
                                               .absolute = 5e-7,
-                                              .relative = 1e-6}));
+                                              .relative = o.is_sgd ? 0 : 1e-6}));
         }
         free(gradient);
         free(weight);
@@ -58,25 +66,31 @@ typedef struct slow_state {
     double weight, first, second;
 } slow_state;
 
-static void slow_sgd(const kernel_sgd *o, double gradient, slow_state *s)
+static void slow_sgd(const optimizer *o, double gradient, slow_state *s)
 {
-    double g = gradient * (double)o->scale + (double)o->decay * s->weight;
-    s->first = (double)o->momentum * s->first + g;
-    s->weight -= (double)o->rate * (o->nesterov ? g + (double)o->momentum * s->first : s->first);
+    double g = gradient * o->block.scale + o->sgd.decay * s->weight;
+    s->first = o->sgd.momentum * s->first + g;
+    s->weight -= o->block.rate * (o->sgd.nesterov ? g + o->sgd.momentum * s->first : s->first);
 }
 
-static void slow_adam(const kernel_adam *o, double gradient, int step, slow_state *s)
+static void slow_adam(const optimizer *o, double gradient, int step, slow_state *s)
 {
-    double beta1 = (double)o->beta1, beta2 = (double)o->beta2, rate = (double)o->rate, decay = (double)o->decay;
-    double g = gradient * (double)o->scale;
-    if (o->decoupled)
-        s->weight *= 1 - rate * decay;
+    double beta1 = o->adam.beta1, beta2 = o->adam.beta2, rate = o->block.rate, g = gradient * o->block.scale;
+    if (o->adam.decoupled)
+        s->weight *= 1 - rate * o->adam.decay;
     else
-        g += decay * s->weight;
+        g += o->adam.decay * s->weight;
     s->first = beta1 * s->first + (1 - beta1) * g;
     s->second = beta2 * s->second + (1 - beta2) * g * g;
     double mean = s->first / (1 - pow(beta1, step)), square = s->second / (1 - pow(beta2, step));
-    s->weight -= rate * mean / (sqrt(square) + (double)o->epsilon);
+    s->weight -= rate * mean / (sqrt(square) + o->adam.epsilon);
+}
+
+/* 1 - beta^step for beta as a kernel has it, rounded as it is: from the second moment's first value of (1 - beta) g^2 it
+ * must give back g^2. */
+static double correction(double beta, int step)
+{
+    return (double)(float)(1 - pow((double)(float)beta, step));
 }
 
 static void steps_follow_the_formulas(void **state)
@@ -87,30 +101,30 @@ static void steps_follow_the_formulas(void **state)
     const kernel_table *tables[] = {kernels_reference(), kernels_fast()};
     for (int fast = 0; fast < 2; fast++)
         for (int variant = 0; variant < 4; variant++) { /* sgd plain and nesterov, adam coupled and decoupled */
-            bool with_sgd = variant < 2;
-            kernel_sgd sgd = {0.05f, 0.9f, 0.01f, 0.7f, variant == 1};
-            kernel_adam adam = {0.01f, 0.9f, 0.999f, 1e-8f, 0.1f, 0.7f, variant == 3, 0, 0};
+            optimizer o = {
+                .is_sgd = variant < 2,
+                .sgd = {.momentum = 0.9, .decay = 0.01, .nesterov = variant == 1},
+                .adam = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .decay = 0.1, .decoupled = variant == 3},
+                .block = {.rate = variant < 2 ? 0.05 : 0.01, .scale = 0.7}};
             float weight[COUNT], first[COUNT] = {0}, second[COUNT] = {0}, gradient[COUNT];
             slow_state slow[COUNT];
+            set_tensors(&o, COUNT, gradient, weight, first, second);
             for (int i = 0; i < COUNT; i++) {
                 weight[i] = random_value(&random, -1, 1);
                 slow[i] = (slow_state){(double)weight[i], 0, 0};
             }
             kernel_run run = {2, NULL};
             for (int step = 1; step <= STEPS; step++) {
-                adam.correction1 = (float)(1 - pow((double)adam.beta1, step));
-                adam.correction2 = (float)(1 - pow((double)adam.beta2, step));
+                o.block.correction1 = correction(o.adam.beta1, step);
+                o.block.correction2 = correction(o.adam.beta2, step);
                 for (int i = 0; i < COUNT; i++) {
                     gradient[i] = random_value(&random, -1, 1);
-                    if (with_sgd)
-                        slow_sgd(&sgd, (double)gradient[i], &slow[i]);
+                    if (o.is_sgd)
+                        slow_sgd(&o, (double)gradient[i], &slow[i]);
                     else
-                        slow_adam(&adam, (double)gradient[i], step, &slow[i]);
+                        slow_adam(&o, (double)gradient[i], step, &slow[i]);
                 }
-                if (with_sgd)
-                    tables[fast]->sgd(&run, &sgd, COUNT, gradient, weight, first);
-                else
-                    tables[fast]->adam(&run, &adam, COUNT, gradient, weight, first, second);
+                apply(tables[fast], &run, &o);
             }
             for (int i = 0; i < COUNT; i++)
                 expect_near(weight[i], slow[i].weight, 2e-5);
@@ -124,12 +138,31 @@ static void the_first_step_of_adam_is_the_rate(void **state)
     const kernel_table *tables[] = {kernels_reference(), kernels_fast()};
     for (int fast = 0; fast < 2; fast++) {
         float gradient[3] = {1e-3f, -1, 1000}, weight[3] = {0}, first[3] = {0}, second[3] = {0};
-        float beta2 = 0.999f;
-        kernel_adam adam = {0.1f, 0.9f, beta2, 1e-8f, 0, 1, false, 1 - 0.9f, 1 - beta2};
+        optimizer o = {.adam = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8}, .block = {.rate = 0.1, .scale = 1}};
+        o.block.correction1 = correction(o.adam.beta1, 1);
+        o.block.correction2 = correction(o.adam.beta2, 1);
+        set_tensors(&o, 3, gradient, weight, first, second);
         kernel_run run = {1, NULL};
-        tables[fast]->adam(&run, &adam, 3, gradient, weight, first, second);
+        apply(tables[fast], &run, &o);
         for (int i = 0; i < 3; i++)
             expect_near(weight[i], gradient[i] > 0 ? -0.1 : 0.1, 2e-6);
+    }
+}
+
+static void clipping_brings_the_norm_to_the_limit(void **state)
+{
+    (void)state;
+    const kernel_table *tables[] = {kernels_reference(), kernels_fast()};
+    kernel_run run = {1, NULL};
+    for (int fast = 0; fast < 2; fast++) {
+        step_block block = {.squares = 25, .scale = 1};
+        perform(tables[fast], &run, OP_clip, &(op_clip){raw(&block), 2});
+        assert_true(block.scale == 2 / (5 + 1e-6));
+        perform(tables[fast], &run, OP_clip, &(op_clip){raw(&block), 8}); /* the norm is below the limit */
+        assert_true(block.scale == 1);
+        block.squares = NAN;
+        perform(tables[fast], &run, OP_clip, &(op_clip){raw(&block), 8});
+        assert_true(block.scale == 1);
     }
 }
 
@@ -139,6 +172,7 @@ int main(void)
         cmocka_unit_test(fast_agrees_with_the_reference),
         cmocka_unit_test(steps_follow_the_formulas),
         cmocka_unit_test(the_first_step_of_adam_is_the_rate),
+        cmocka_unit_test(clipping_brings_the_norm_to_the_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

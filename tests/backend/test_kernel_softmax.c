@@ -2,48 +2,30 @@
 
 #include "support/kernel_compare.h"
 
-typedef struct softmax_task {
-    size_t rows, columns;
-    const float *x, *y, *dy;
-    float *out;
-    bool accumulate;
-} softmax_task;
-
-static void call_softmax(const kernel_table *table, const kernel_run *run, void *task)
-{
-    const softmax_task *t = task;
-    table->softmax(run, t->rows, t->columns, t->x, t->out);
-}
-
-static void call_backward(const kernel_table *table, const kernel_run *run, void *task)
-{
-    const softmax_task *t = task;
-    table->softmax_backward(run, t->rows, t->columns, t->y, t->dy, t->out, t->accumulate);
-}
-
 static void judge(test_random *random, size_t rows, size_t columns)
 {
     size_t count = rows * columns;
     float *x = values_random(random, count, -6, 6), *y = values_random(random, count, 0, 1);
     float *dy = values_random(random, count, -1, 1), *dx = values_random(random, count, -1, 1);
-    softmax_task task = {rows, columns, x, y, dy, y, false};
-    kernel_trial trial = {.task = &task, .outputs = {{y, count}}, .absolute = 1e-7, .relative = 1e-5};
-    trial.call = call_softmax;
+    op_softmax forward = {fp32(x), fp32(y), rows, columns};
+    op_softmax_backward backward = {fp32(y), fp32(dy), fp32(dx), rows, columns, false};
+    kernel_trial trial = {
+        .op = OP_softmax, .args = &forward, .outputs = {{y, count}}, .absolute = 1e-7, .relative = 1e-5};
     expect_agreement(&trial);
     kernel_run run = {1, NULL};
-    kernels_reference()->softmax(&run, rows, columns, x, y);
-    trial.call = call_backward;
-    trial.absolute = 1e-6;
+    perform(kernels_reference(), &run, OP_softmax, &forward);
+    kernel_trial back = {
+        .op = OP_softmax_backward, .args = &backward, .outputs = {{dx, count}}, .absolute = 1e-6, .relative = 1e-5};
     for (int accumulate = 0; accumulate < 2; accumulate++) {
-        task.accumulate = accumulate;
-        task.out = trial.outputs[0].values = dx;
-        expect_agreement(&trial);
+        backward.accumulate = accumulate;
+        expect_agreement(&back);
     }
-    task.accumulate = false;
-    task.out = trial.outputs[0].values = dy; /* in place */
-    expect_agreement(&trial);
-    task.out = trial.outputs[0].values = x;
-    trial.call = call_softmax;
+    backward.accumulate = false; /* in place */
+    backward.dx = fp32(dy);
+    back.outputs[0].values = dy;
+    expect_agreement(&back);
+    forward.y = fp32(x);
+    trial.outputs[0].values = x;
     expect_agreement(&trial);
     free(x);
     free(y);
@@ -65,23 +47,24 @@ static void large_values_do_not_overflow(void **state)
     (void)state;
     enum { COLUMNS = 21 };
     float x[COLUMNS], y[COLUMNS];
+    const op_softmax row = {fp32(x), fp32(y), 1, COLUMNS}, nothing = {fp32(x), fp32(y), 5, 0};
     for (const kernel_table *const *table = kernel_tables(); *table; table++) {
         kernel_run run = {1, NULL};
         for (int i = 0; i < COLUMNS; i++)
             x[i] = i == 20 ? 3e38f : -3e38f;
-        (*table)->softmax(&run, 1, COLUMNS, x, y);
+        perform(*table, &run, OP_softmax, &row);
         for (int i = 0; i < COLUMNS; i++)
             assert_true(y[i] == (i == 20 ? 1.0f : 0.0f));
         for (int i = 0; i < COLUMNS; i++)
             x[i] = i % 2 ? 1e4f : -INFINITY; /* masked values count nothing */
-        (*table)->softmax(&run, 1, COLUMNS, x, y);
+        perform(*table, &run, OP_softmax, &row);
         for (int i = 0; i < COLUMNS; i++)
             expect_near(y[i], i % 2 ? 0.1 : 0, 1e-7);
         x[3] = NAN;
-        (*table)->softmax(&run, 1, COLUMNS, x, y);
+        perform(*table, &run, OP_softmax, &row);
         for (int i = 0; i < COLUMNS; i++)
             assert_true(isnan(y[i]));
-        (*table)->softmax(&run, 5, 0, x, y);
+        perform(*table, &run, OP_softmax, &nothing);
     }
 }
 

@@ -1,25 +1,5 @@
 #include "support/kernel_compare.h"
 
-typedef struct sums_task {
-    size_t rows, columns;
-    const float *x;
-    float *sums;
-    bool accumulate;
-    double total;
-} sums_task;
-
-static void call_column_sums(const kernel_table *table, const kernel_run *run, void *task)
-{
-    const sums_task *t = task;
-    table->column_sums(run, t->rows, t->columns, t->x, t->sums, t->accumulate);
-}
-
-static void call_sum_of_squares(const kernel_table *table, const kernel_run *run, void *task)
-{
-    sums_task *t = task;
-    t->total = table->sum_of_squares(run, t->rows * t->columns, t->x);
-}
-
 static void column_sums_agree(void **state)
 {
     (void)state;
@@ -31,31 +11,37 @@ static void column_sums_agree(void **state)
         for (int accumulate = 0; accumulate < 2; accumulate++) {
             size_t rows = SHAPES[s][0], columns = SHAPES[s][1];
             float *x = values_random(&random, rows * columns, -1, 1), *sums = values_random(&random, columns, -1, 1);
-            sums_task task = {rows, columns, x, sums, accumulate, 0};
+            op_column_sums args = {fp32(x), fp32(sums), rows, columns, accumulate};
             double bound = rows < 1000 ? 2e-5 : 2e-4; /* 2000 values in a row lose the last digits of a sum of 100 */
-            expect_agreement(&((kernel_trial){
-                .call = call_column_sums, .task = &task, .outputs = {{sums, columns}}, .absolute = bound}));
+            expect_agreement(&(
+                (kernel_trial){.op = OP_column_sums, .args = &args, .outputs = {{sums, columns}}, .absolute = bound}));
             free(x);
             free(sums);
         }
 }
 
-static void sums_of_squares_agree(void **state)
+static void squares_are_added(void **state)
 {
     (void)state;
     test_random random = random_open();
+    step_block block = {.squares = 0};
     for (const size_t *size = KERNEL_SIZES; *size; size++) {
         float *x = values_random(&random, *size, -1, 1);
-        sums_task task = {1, *size, x, NULL, false, 0};
+        op_add_squares args = {fp32(x), raw(&block), *size};
+        block.squares = *size % 2 ? 0 : 3;
         expect_agreement(
-            &((kernel_trial){.call = call_sum_of_squares, .task = &task, .sum = &task.total, .relative = 1e-13}));
+            &((kernel_trial){.op = OP_add_squares, .args = &args, .sum = &block.squares, .relative = 1e-13}));
         free(x);
     }
     const float large[] = {3e30f, 4e30f}; /* whose squares are no floats */
     for (const kernel_table *const *table = kernel_tables(); *table; table++) {
         kernel_run run = kernel_run_open(*table, 1);
-        expect_near((*table)->sum_of_squares(&run, 2, large) * 1e-60, 25, 1e-5);
-        expect_near((*table)->sum_of_squares(&run, 0, large), 0, 0);
+        block.squares = 0;
+        perform(*table, &run, OP_add_squares, &(op_add_squares){fp32(large), raw(&block), 0});
+        expect_near(block.squares, 0, 0);
+        perform(*table, &run, OP_add_squares, &(op_add_squares){fp32(large), raw(&block), 2});
+        perform(*table, &run, OP_add_squares, &(op_add_squares){fp32(large), raw(&block), 2});
+        expect_near(block.squares * 1e-60, 50, 1e-5);
         kernel_run_close(&run);
     }
 }
@@ -64,7 +50,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(column_sums_agree),
-        cmocka_unit_test(sums_of_squares_agree),
+        cmocka_unit_test(squares_are_added),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
  * replaced by these, which the linker takes before those of the library. */
 #include <remat/remat.h>
 
-#include "backend/cpu/kernels.h"
+#include "backend/cpu/kernel.h"
 #include "support/fixture.h"
 
 extern const kernel_table fast_table_portable;

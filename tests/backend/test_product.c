@@ -24,7 +24,7 @@ static void large_ones_agree(void **state)
         judge(&random, 421, 21, LESS_WHEN_SANITIZED(800, 390), shape | rest, 0);
         judge(&random, 5, 1601, LESS_WHEN_SANITIZED(790, 400), shape | rest, 1);
         judge(&random, 213, 795, 21, shape | rest, 0);
-        judge(&random, 96, 96, 2 * KERNEL_K_BLOCK, shape | rest, 0);
+        judge(&random, 96, 96, 2 * OPERATION_K_BLOCK, shape | rest, 0);
     }
 }
 
@@ -45,17 +45,17 @@ static void the_reference_is_a_product(void **state)
     test_random random = random_open();
     kernel_run run = {1, NULL};
     for (unsigned shape = 0; shape < 16; shape++) {
-        product_case of = case_open(&random, 6, 11, KERNEL_K_BLOCK + 9, shape, 2);
-        const kernel_product *p = &of.p;
+        product_case of = case_open(&random, 6, 11, OPERATION_K_BLOCK + 9, shape, 2);
+        const op_product *p = &of.p;
         float *before = values_copy(of.c, of.c_count);
-        kernels_reference()->product(&run, p);
+        perform(kernels_reference(), &run, OP_product, p);
         for (size_t i = 0; i < p->m; i++) {
             for (size_t j = 0; j < p->n; j++) {
                 double sum = p->accumulate ? (double)before[i * p->ldc + j] : 0;
                 for (size_t l = 0; l < p->k; l++)
                     sum += (double)of.a[p->transpose_a ? l * p->lda + i : i * p->lda + l] *
                            (double)of.b[p->transpose_b ? j * p->ldb + l : l * p->ldb + j];
-                expect_near(of.c[i * p->ldc + j], sum + (p->bias ? (double)of.bias[j] : 0), 1e-4);
+                expect_near(of.c[i * p->ldc + j], sum + (p->bias.at ? (double)of.bias[j] : 0), 1e-4);
             }
         }
         free(before);
@@ -69,29 +69,30 @@ typedef struct piece {
     size_t row, rows, column, columns, step, steps;
 } piece;
 
-static void multiply_piece(const kernel_table *table, const kernel_run *run, const kernel_product *whole, piece at)
+static void multiply_piece(const kernel_table *table, const kernel_run *run, const op_product *whole, piece at)
 {
-    kernel_product p = *whole;
+    op_product p = *whole;
+    size_t place = at.row * p.ldc + at.column;
     p.m = at.rows;
     p.n = at.columns;
     p.k = at.steps;
-    p.a += p.transpose_a ? at.step * p.lda + at.row : at.row * p.lda + at.step;
-    p.b += p.transpose_b ? at.column * p.ldb + at.step : at.step * p.ldb + at.column;
-    p.c += at.row * p.ldc + at.column;
+    p.a = tensor_from(p.a, p.transpose_a ? at.step * p.lda + at.row : at.row * p.lda + at.step);
+    p.b = tensor_from(p.b, p.transpose_b ? at.column * p.ldb + at.step : at.step * p.ldb + at.column);
+    p.c = tensor_from(p.c, place);
     p.accumulate = whole->accumulate || at.step > 0;
     bool last = at.step + at.steps == whole->k;
-    p.bias = whole->bias && last ? whole->bias + at.column : NULL;
-    p.activated = whole->activated && last ? whole->activated + at.row * p.ldc + at.column : NULL;
-    p.derivative_at = whole->derivative_at ? whole->derivative_at + at.row * p.ldc + at.column : NULL;
-    table->product(run, &p);
+    p.bias = last ? tensor_from(whole->bias, at.column) : TENSOR_NONE;
+    p.activated = last ? tensor_from(whole->activated, place) : TENSOR_NONE;
+    p.derivative_at = tensor_from(whole->derivative_at, place);
+    perform(table, run, OP_product, &p);
 }
 
 static void judge_cuts(const kernel_table *table, int threads, product_case *of, test_random *random)
 {
-    const kernel_product *p = &of->p;
+    const op_product *p = &of->p;
     kernel_run run = kernel_run_open(table, threads);
     float *start = values_copy(of->c, of->c_count), *wanted, *wanted_activated;
-    table->product(&run, p);
+    perform(table, &run, OP_product, p);
     wanted = values_copy(of->c, of->c_count);
     wanted_activated = values_copy(of->activated, of->c_count);
     memcpy(of->c, start, of->c_count * sizeof(float));
@@ -100,7 +101,7 @@ static void judge_cuts(const kernel_table *table, int threads, product_case *of,
         for (size_t column = 0, columns; column < p->n; column += columns) {
             columns = 1 + test_random_below(random, p->n - column);
             for (size_t step = 0, steps; step < p->k; step += steps) {
-                steps = p->k - step < KERNEL_K_BLOCK ? p->k - step : KERNEL_K_BLOCK;
+                steps = p->k - step < OPERATION_K_BLOCK ? p->k - step : OPERATION_K_BLOCK;
                 multiply_piece(table, &run, p, (piece){row, rows, column, columns, step, steps});
             }
         }
@@ -120,7 +121,7 @@ static void cuts_keep_the_bits(void **state)
     for (unsigned i = 0; i < 48; i += LESS_WHEN_SANITIZED(1, 3)) {
         unsigned shape = i < 32 ? i : i + 48; /* the last 16 with a derivative */
         size_t m = 1 + test_random_below(&random, 60), n = 1 + test_random_below(&random, 150);
-        size_t k = 1 + test_random_below(&random, 2 * KERNEL_K_BLOCK + 50);
+        size_t k = 1 + test_random_below(&random, 2 * OPERATION_K_BLOCK + 50);
         for (const kernel_table *const *table = kernel_tables(); *table; table++) {
             product_case of = case_open(&random, m, n, k, shape, 1);
             judge_cuts(*table, 1 + (int)test_random_below(&random, 3), &of, &random);
@@ -140,27 +141,30 @@ static void cuts_keep_the_bits(void **state)
 typedef struct extent {
     size_t m, n, k;
 } extent;
-static const extent extents[] = {{1, 1, 3},    {5, 16, 30},  {6, 17, 7},   {8, 15, 2},  {13, 48, 40},
-                                 {14, 49, 12}, {19, 77, 30}, {29, 97, 12}, {37, 33, 2}, {12, 65, KERNEL_K_BLOCK + 5}};
+static const extent extents[] = {
+    {1, 1, 3},    {5, 16, 30},  {6, 17, 7},   {8, 15, 2},  {13, 48, 40},
+    {14, 49, 12}, {19, 77, 30}, {29, 97, 12}, {37, 33, 2}, {12, 65, OPERATION_K_BLOCK + 5}};
 enum { EXTENTS = sizeof extents / sizeof extents[0] };
 
 static void judge_behind(const kernel_table *table, product_case *of, int threads)
 {
-    kernel_product *p = &of->p, plain = *p;
+    op_product *p = &of->p, plain = *p;
     kernel_run run = kernel_run_open(table, threads);
     float *wanted = values_copy(of->c, of->c_count), *made;
-    plain.c = wanted;
-    plain.activated = NULL;
-    table->product(&run, &plain);
+    plain.c = fp32(wanted);
+    plain.activated = TENSOR_NONE;
+    perform(table, &run, OP_product, &plain);
     made = values_copy(wanted, of->c_count);
-    if (p->derivative_at)
-        table->activate_backward(&run, p->activation, of->c_count, of->at, of->at, wanted, wanted, false);
+    if (p->derivative_at.at)
+        perform(table, &run, OP_activate_backward,
+                &(op_activate_backward){p->derivative_at, p->derivative_at, plain.c, plain.c, of->c_count,
+                                        p->activation, false});
     else
-        table->activate(&run, p->activation, of->c_count, wanted, wanted);
-    table->product(&run, p);
-    expect_same_bits(p->activated, wanted, of->c_count);
-    if (p->activated != p->c)
-        expect_same_bits(p->c, made, of->c_count);
+        perform(table, &run, OP_activate, &(op_activate){plain.c, plain.c, of->c_count, p->activation});
+    perform(table, &run, OP_product, p);
+    expect_same_bits(p->activated.at, wanted, of->c_count);
+    if (p->activated.at != p->c.at)
+        expect_same_bits(of->c, made, of->c_count);
     free(wanted);
     free(made);
     kernel_run_close(&run);
@@ -170,14 +174,14 @@ static void activated_is_the_activation_of_c(void **state)
 {
     (void)state;
     test_random random = random_open();
-    for (int kind = KERNEL_NONE; kind <= KERNEL_SWISH; kind++)
+    for (int kind = ACTIVATION_NONE; kind <= ACTIVATION_SWISH; kind++)
         for (size_t i = 0; i < EXTENTS; i += LESS_WHEN_SANITIZED(1, 3)) {
             unsigned shape = (unsigned)test_random_below(&random, 16);
             for (const kernel_table *const *table = kernel_tables(); *table; table++)
                 for (unsigned behind = 0; behind < 4; behind++) { /* apart or in place, value or derivative */
                     unsigned whole = shape | (behind & 1 ? 32 : 16) | (behind & 2 ? 64 : 0);
                     product_case of = case_open(&random, extents[i].m, extents[i].n, extents[i].k, whole, 0);
-                    of.p.activation = (kernel_activation)kind;
+                    of.p.activation = (activation_kind)kind;
                     judge_behind(*table, &of, 1 + (int)(i % 3));
                     case_close(&of);
                 }
@@ -191,19 +195,19 @@ static void activated_is_the_activation_of_c(void **state)
 }
 
 /* In double, from what the derivatives are. */
-static double derivative_of(kernel_activation kind, double v)
+static double derivative_of(activation_kind kind, double v)
 {
     double t = tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)), s = 1 / (1 + exp(-v));
     switch (kind) {
-    case KERNEL_NONE: return 1;
-    case KERNEL_RELU: return v > 0;
-    case KERNEL_LEAKY_RELU: return v > 0 ? 1 : 0.01;
-    case KERNEL_GELU_TANH:
+    case ACTIVATION_NONE: return 1;
+    case ACTIVATION_RELU: return v > 0;
+    case ACTIVATION_LEAKY_RELU: return v > 0 ? 1 : 0.01;
+    case ACTIVATION_GELU_TANH:
         return 0.5 * (1 + t) + 0.5 * v * (1 - t * t) * 0.7978845608028654 * (1 + 3 * 0.044715 * v * v);
-    case KERNEL_GELU_ERF: return 0.5 * (1 + erf(v / 1.4142135623730951)) + v * exp(-v * v / 2) / 2.5066282746310002;
-    case KERNEL_SIGMOID: return v * (1 - v);
-    case KERNEL_TANH: return 1 - v * v;
-    case KERNEL_SWISH: return s + v * s * (1 - s);
+    case ACTIVATION_GELU_ERF: return 0.5 * (1 + erf(v / 1.4142135623730951)) + v * exp(-v * v / 2) / 2.5066282746310002;
+    case ACTIVATION_SIGMOID: return v * (1 - v);
+    case ACTIVATION_TANH: return 1 - v * v;
+    case ACTIVATION_SWISH: return s + v * s * (1 - s);
     }
     return 0;
 }
@@ -212,23 +216,25 @@ static void derivatives_are_right(void **state)
 {
     (void)state;
     test_random random = random_open();
-    for (int kind = KERNEL_NONE; kind <= KERNEL_SWISH; kind++)
+    for (int kind = ACTIVATION_NONE; kind <= ACTIVATION_SWISH; kind++)
         for (unsigned in_place = 0; in_place < 2; in_place++) {
             product_case of = case_open(&random, 7, 19, 11, 2 | 4 | 64 | (in_place ? 32 : 16), 1);
             kernel_run run = {1, NULL};
-            of.p.activation = (kernel_activation)kind;
-            kernel_product plain = of.p;
-            plain.c = values_copy(of.c, of.c_count);
-            plain.activated = NULL;
-            kernels_reference()->product(&run, &plain);
-            kernels_reference()->product(&run, &of.p);
+            of.p.activation = (activation_kind)kind;
+            op_product plain = of.p;
+            float *c = values_copy(of.c, of.c_count);
+            const float *activated = of.p.activated.at;
+            plain.c = fp32(c);
+            plain.activated = TENSOR_NONE;
+            perform(kernels_reference(), &run, OP_product, &plain);
+            perform(kernels_reference(), &run, OP_product, &of.p);
             for (size_t i = 0; i < of.p.m; i++)
                 for (size_t j = 0; j < of.p.n; j++) {
                     size_t place = i * of.p.ldc + j;
-                    double wanted = (double)plain.c[place] * derivative_of(of.p.activation, (double)of.at[place]);
-                    expect_near(of.p.activated[place], wanted, 2e-6 * (1 + fabs(wanted)));
+                    double wanted = (double)c[place] * derivative_of(of.p.activation, (double)of.at[place]);
+                    expect_near(activated[place], wanted, 2e-6 * (1 + fabs(wanted)));
                 }
-            free(plain.c);
+            free(c);
             case_close(&of);
         }
 }

@@ -25,7 +25,7 @@ static void blocks_are_whole_tiles_and_fit(void **state)
         for (size_t n = 0; n < 15; n++)
             for (size_t k = 0; k < 15; k++)
                 for (unsigned transposed = 0; transposed < 4; transposed++) {
-                    kernel_product p = {.transpose_a = transposed & 1, .transpose_b = transposed & 2, .m = 100};
+                    op_product p = {.transpose_a = transposed & 1, .transpose_b = transposed & 2, .m = 100};
                     p.n = p.ldc = sizes[n];
                     p.k = sizes[k];
                     p.lda = p.transpose_a ? p.m : p.k;
@@ -75,7 +75,7 @@ static void judge_blocks(const kernel_table *table, product_case *of, product_bl
     kernel_run one = kernel_run_open(table, 1), run = kernel_run_open(table, threads);
     float *start = values_copy(of->c, of->c_count);
     assert_true(product_blocks_fit(&blocks));
-    table->product(&one, &of->p);
+    perform(table, &one, OP_product, &of->p);
     float *wanted = values_copy(of->c, of->c_count), *activated = values_copy(of->activated, of->c_count);
     memcpy(of->c, start, of->c_count * sizeof(float));
     isa_of(table)->in_blocks(&run, &of->p, &blocks);
@@ -99,7 +99,7 @@ static void blocks_keep_the_bits(void **state)
         /* One block, a bit less or more, or several. */
         size_t m = blocks.rows * (1 + i % 3) + test_random_below(&random, 19) - 9;
         size_t n = blocks.columns * (1 + i / 3 % 2) + test_random_below(&random, 35) - 17;
-        size_t k = i % 5 == 0 ? KERNEL_K_BLOCK + test_random_below(&random, 40) : 1 + test_random_below(&random, 60);
+        size_t k = i % 5 == 0 ? OPERATION_K_BLOCK + test_random_below(&random, 40) : 1 + test_random_below(&random, 60);
         for (const kernel_table *const *table = kernel_tables(); *table; table++) {
             product_case of = case_open(&random, m, n, k, (unsigned)test_random_below(&random, 128), i % 2);
             judge_blocks(*table, &of, blocks, 1 + (int)(i % 3));

@@ -45,21 +45,21 @@ static size_t outputs(size_t in, size_t kernel, size_t stride, size_t pad)
     return (in + 2 * pad - kernel) / stride + 1;
 }
 
-static kernel_window window_of(layer l)
+static operation_window window_of(layer l)
 {
-    return (kernel_window){l.batch,
-                           l.in_channels,
-                           l.in_h,
-                           l.in_w,
-                           l.out_channels,
-                           outputs(l.in_h, l.kernel_h, l.stride_h, l.pad_h),
-                           outputs(l.in_w, l.kernel_w, l.stride_w, l.pad_w),
-                           l.kernel_h,
-                           l.kernel_w,
-                           l.stride_h,
-                           l.stride_w,
-                           l.pad_h,
-                           l.pad_w};
+    return (operation_window){l.batch,
+                              l.in_channels,
+                              l.in_h,
+                              l.in_w,
+                              l.out_channels,
+                              outputs(l.in_h, l.kernel_h, l.stride_h, l.pad_h),
+                              outputs(l.in_w, l.kernel_w, l.stride_w, l.pad_w),
+                              l.kernel_h,
+                              l.kernel_w,
+                              l.stride_h,
+                              l.stride_w,
+                              l.pad_h,
+                              l.pad_w};
 }
 
 static layer random_layer(test_random *random)
@@ -77,7 +77,7 @@ static layer random_layer(test_random *random)
 
 /* All inputs and results of one layer. `accumulate` is tried together with no bias. */
 typedef struct problem {
-    kernel_window w;
+    operation_window w;
     size_t in, out, weights;
     float *x, *dy, *weight, *bias;
     float *y, *dweight, *dbias, *dx;
@@ -85,7 +85,7 @@ typedef struct problem {
     bool accumulate;
 } problem;
 
-static problem problem_open(kernel_window w, test_random *random)
+static problem problem_open(operation_window w, test_random *random)
 {
     problem p = {.w = w};
     p.in = w.batch * w.in_channels * w.in_h * w.in_w;
@@ -111,34 +111,47 @@ static void problem_close(problem *p)
 }
 
 /* The workspace is full of NaN before every call: none may read what it has not written. */
-static void forget(float *workspace, size_t count)
+static void with_workspace(const kernel_table *table, const kernel_run *run, operation op, const void *args,
+                           tensor_ref *workspace)
 {
-    for (size_t i = 0; i < count; i++)
-        workspace[i] = NAN;
+    size_t bytes = kernel_workspace(op, args);
+    void *memory = malloc(bytes ? bytes : 1);
+    assert_non_null(memory);
+    memset(memory, 0xff, bytes);
+    *workspace = raw(memory);
+    perform(table, run, op, args);
+    free(memory);
 }
 
 static void convolve_all(const kernel_table *table, const kernel_run *run, void *task)
 {
     problem *p = task;
-    size_t count = window_workspace(&p->w);
-    float *workspace = malloc(count ? count * sizeof *workspace : 1);
-    assert_non_null(workspace);
-    forget(workspace, count);
-    table->convolve(run, &p->w, p->x, p->weight, p->accumulate ? NULL : p->bias, p->y, workspace);
-    forget(workspace, count);
-    table->convolve_backward_weight(run, &p->w, p->x, p->dy, p->dweight, p->dbias, p->accumulate, workspace);
-    forget(workspace, count);
-    table->convolve_backward_input(run, &p->w, p->weight, p->dy, p->dx, p->accumulate, workspace);
-    free(workspace);
+    op_convolve forward = {.x = fp32(p->x),
+                           .weight = fp32(p->weight),
+                           .bias = p->accumulate ? TENSOR_NONE : fp32(p->bias),
+                           .y = fp32(p->y),
+                           .window = p->w};
+    op_convolve_backward_weight weight = {.x = fp32(p->x),
+                                          .dy = fp32(p->dy),
+                                          .dweight = fp32(p->dweight),
+                                          .dbias = fp32(p->dbias),
+                                          .window = p->w,
+                                          .accumulate = p->accumulate};
+    op_convolve_backward_input input = {
+        .weight = fp32(p->weight), .dy = fp32(p->dy), .dx = fp32(p->dx), .window = p->w, .accumulate = p->accumulate};
+    with_workspace(table, run, OP_convolve, &forward, &forward.workspace);
+    with_workspace(table, run, OP_convolve_backward_weight, &weight, &weight.workspace);
+    with_workspace(table, run, OP_convolve_backward_input, &input, &input.workspace);
 }
 
-static void compare_convolutions(kernel_window w, test_random *random)
+static void compare_convolutions(operation_window w, test_random *random)
 {
     problem p = problem_open(w, random);
+    size_t terms = w.batch * w.out_h * w.out_w; /* of a sum in float: each may lose a little */
     kernel_trial trial = {.call = convolve_all,
                           .task = &p,
                           .outputs = {{p.y, p.out}, {p.dweight, p.weights}, {p.dbias, w.out_channels}, {p.dx, p.in}},
-                          .absolute = 1e-4,
+                          .absolute = 1e-4 + 4e-8 * (double)terms,
                           .relative = 1e-4};
     expect_agreement(&trial);
     p.accumulate = true;
@@ -175,7 +188,8 @@ static void random_convolutions_agree(void **state)
 /* ---- the reference against its definition ---- */
 
 /* The sum of dy * y, y by gathering from a padded image, all in double. */
-static double loss(const kernel_window *w, const double *x, const double *weight, const double *bias, const float *dy)
+static double loss(const operation_window *w, const double *x, const double *weight, const double *bias,
+                   const float *dy)
 {
     size_t high = w->in_h + 2 * w->pad_h, wide = w->in_w + 2 * w->pad_w;
     double *padded = calloc(w->in_channels * high * wide, sizeof *padded), total = 0;
@@ -262,8 +276,9 @@ static void pool_max_all(const kernel_table *table, const kernel_run *run, void 
     problem *p = task;
     int32_t *chosen = malloc(p->out * sizeof *chosen);
     assert_non_null(chosen);
-    table->pool_max(run, &p->w, p->x, p->y, chosen);
-    table->pool_max_backward(run, &p->w, chosen, p->dy, p->dx, p->accumulate);
+    perform(table, run, OP_pool_max, &(op_pool_max){fp32(p->x), fp32(p->y), int32(chosen), p->w});
+    perform(table, run, OP_pool_max_backward,
+            &(op_pool_max_backward){int32(chosen), fp32(p->dy), fp32(p->dx), p->w, p->accumulate});
     for (size_t i = 0; i < p->out; i++)
         p->chosen[i] = (float)chosen[i];
     free(chosen);
@@ -272,8 +287,9 @@ static void pool_max_all(const kernel_table *table, const kernel_run *run, void 
 static void pool_average_all(const kernel_table *table, const kernel_run *run, void *task)
 {
     problem *p = task;
-    table->pool_average(run, &p->w, p->x, p->y);
-    table->pool_average_backward(run, &p->w, p->dy, p->dx, p->accumulate);
+    perform(table, run, OP_pool_average, &(op_pool_average){fp32(p->x), fp32(p->y), p->w});
+    perform(table, run, OP_pool_average_backward,
+            &(op_pool_average_backward){fp32(p->dy), fp32(p->dx), p->w, p->accumulate});
 }
 
 static void compare_pooling(problem *p)
@@ -388,12 +404,14 @@ static void pooling_for_the_places_alone(void **state)
         assert_non_null(want);
         assert_non_null(got);
         kernel_run run = {2, NULL};
-        kernels_reference()->pool_max(&run, &p.w, p.x, p.y, want);
-        kernels_reference()->pool_max(&run, &p.w, p.x, NULL, got);
+        op_pool_max with_y = {fp32(p.x), fp32(p.y), int32(want), p.w};
+        op_pool_max without_y = {fp32(p.x), TENSOR_NONE, int32(got), p.w};
+        perform(kernels_reference(), &run, OP_pool_max, &with_y);
+        perform(kernels_reference(), &run, OP_pool_max, &without_y);
         assert_memory_equal(got, want, p.out * sizeof *want);
         for (const kernel_table *const *table = kernel_tables(); *table; table++) {
             memset(got, 0, p.out * sizeof *got);
-            (*table)->pool_max(&run, &p.w, p.x, NULL, got);
+            perform(*table, &run, OP_pool_max, &without_y);
             assert_memory_equal(got, want, p.out * sizeof *want);
         }
         free(want);
@@ -405,27 +423,28 @@ static void pooling_for_the_places_alone(void **state)
 static void pooling_by_hand(void **state)
 {
     (void)state;
-    kernel_window w = window_of((layer){1, 1, 2, 4, 1, 2, 2, 2, 2, 0, 0});
+    operation_window w = window_of((layer){1, 1, 2, 4, 1, 2, 2, 2, 2, 0, 0});
     float x[8] = {1, 5, -2, -1, 5, 0, -1, -3}, y[2], dx[8], dy[2] = {10, 20};
     int32_t chosen[2];
     const kernel_table *table = kernels_reference();
     kernel_run run = {1, NULL};
-    table->pool_max(&run, &w, x, y, chosen);
+    const op_pool_max pool = {fp32(x), fp32(y), int32(chosen), w};
+    perform(table, &run, OP_pool_max, &pool);
     assert_true(y[0] == 5 && y[1] == -1 && chosen[0] == 1 && chosen[1] == 3);
-    table->pool_max_backward(&run, &w, chosen, dy, dx, false);
+    perform(table, &run, OP_pool_max_backward, &(op_pool_max_backward){int32(chosen), fp32(dy), fp32(dx), w, false});
     assert_true(dx[1] == 10 && dx[3] == 20 && dx[0] + dx[2] + dx[4] + dx[5] + dx[6] + dx[7] == 0);
-    table->pool_average(&run, &w, x, y);
+    perform(table, &run, OP_pool_average, &(op_pool_average){fp32(x), fp32(y), w});
     assert_true(y[0] == 2.75f && y[1] == -1.75f);
     x[4] = NAN;
-    table->pool_max(&run, &w, x, y, chosen);
+    perform(table, &run, OP_pool_max, &pool);
     assert_true(y[0] != y[0] && chosen[0] == 4);
 
     /* Padding does not count: the corner has one value, the middle of an edge two. */
-    kernel_window padded = window_of((layer){1, 1, 1, 2, 1, 1, 2, 1, 1, 0, 1});
+    operation_window padded = window_of((layer){1, 1, 1, 2, 1, 1, 2, 1, 1, 0, 1});
     float row[2] = {3, 5}, means[3], back[2], ones[3] = {1, 1, 1};
-    table->pool_average(&run, &padded, row, means);
+    perform(table, &run, OP_pool_average, &(op_pool_average){fp32(row), fp32(means), padded});
     assert_true(means[0] == 3 && means[1] == 4 && means[2] == 5);
-    table->pool_average_backward(&run, &padded, ones, back, false);
+    perform(table, &run, OP_pool_average_backward, &(op_pool_average_backward){fp32(ones), fp32(back), padded, false});
     assert_true(back[0] == 1.5f && back[1] == 1.5f);
 }
 

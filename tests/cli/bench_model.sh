@@ -25,21 +25,21 @@ expect 0 bench examples/models/mlp.ini --steps 2 -j 1 --json
 json_object "$work/out"
 out '"format": "remat-bench", "version": 1,'
 grep '"name": "fc2"' "$work/out" >"$work/fc2"
-for phase in forward gradient derivative; do
+for phase in forward weight_gradient input_gradient; do
   grep -q "\"${phase}_flops\": 8388608, \"${phase}_product_flops\": 8388608," "$work/fc2" || complain "fc2 $phase: $(cat "$work/fc2")"
 done
 grep -q '"name": "fc2", "flops": 25165824, "bytes": 1869824,' "$work/fc2" || complain "fc2: $(cat "$work/fc2")"
-grep -q '"forward_bytes": 623616,.*"gradient_bytes": 623616,.*"derivative_bytes": 622592,.*"apply_bytes": 3677184}' "$work/fc2" ||
+grep -q '"forward_bytes": 623616,.*"weight_gradient_bytes": 623616,.*"input_gradient_bytes": 622592,.*"apply_bytes": 3677184}' "$work/fc2" ||
   complain "bytes of fc2: $(cat "$work/fc2")"
 
 # One step: what the phases take, the samples and no more. Phases are the sums of layers.
 expect 0 bench examples/models/mlp.ini --steps 1 -j 1 --strategy full --json
 json_object "$work/out"
-seconds=$(for name in forward recompute gradient derivative apply; do phase $name seconds; done | awk '{ sum += $1 } END { print sum }')
+seconds=$(for name in forward recompute weight_gradient input_gradient apply; do phase $name seconds; done | awk '{ sum += $1 } END { print sum }')
 holds "$seconds" ">" 0 "the phases take no time"
 holds "$seconds" "<=" "$(awk -v a="$(numbers step_seconds)" -v b="$(numbers data_seconds)" 'BEGIN { printf "%.9f", a - b + 1e-8 }')" \
   "the phases take longer than the step"
-for name in forward recompute gradient derivative apply; do
+for name in forward recompute weight_gradient input_gradient apply; do
   for key in flops product_flops bytes; do
     holds "$(phase $name $key)" "==" "$(sum ${name}_$key)" "$name $key is not the sum of the layers"
   done

@@ -6,7 +6,7 @@ expect 0 train examples/models/gpt.ini --steps 2 --strategy full --trace "$work/
 peak=$(grep -o '"peak_bytes": [0-9]*' "$work/out" | head -1 | grep -o '[0-9]*')
 trace=$work/trace.json
 [ "$(head -c 1 "$trace")" = "{" ] && [ "$(tail -1 "$trace")" = "]}" ] || complain "the trace is not whole"
-for what in forward recompute gradient derivative apply; do
+for what in forward recompute weight_gradient input_gradient apply; do
   grep -q "\"ph\": \"X\".*\"cat\": \"$what\"" "$trace" || complain "no slice of $what"
 done
 [ "$(grep -c '"ph": "X"' "$trace")" = "$(grep -c '"ph": "C"' "$trace")" ] || complain "not every slice has its memory"

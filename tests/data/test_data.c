@@ -59,7 +59,7 @@ static void npy_types_become_what_the_network_reads(void **state)
             expect_ok(f, data_source_open(f->context, &options, &source));
             assert_int_equal(data_source_samples(source, DATA_TRAINING), ROWS);
             assert_int_equal(data_source_samples(source, DATA_VALIDATION), 0);
-            real got[8 * WIDTH];
+            float got[8 * WIDTH];
             int32_t got_ids[8 * WIDTH], got_labels[8];
             void *to[] = {integer ? (void *)got_ids : (void *)got};
             uint64_t calls = f->memory.calls;
@@ -231,7 +231,7 @@ static void random_data_is_normal_uniform_and_the_same_again(void **state)
     data_options options = options_of(&settings, reals(VALUES), ids(LABELS, 7), COUNT);
     options.seed = 11;
     data_source *source;
-    real *x = malloc(COUNT * VALUES * sizeof *x), *again = malloc(VALUES * sizeof *again);
+    float *x = malloc(COUNT * VALUES * sizeof *x), *again = malloc(VALUES * sizeof *again);
     int32_t *y = malloc(COUNT * LABELS * sizeof *y), y_again[LABELS];
     expect_ok(f, data_source_open(f->context, &options, &source));
     expect_ok(f, data_source_fill(source, DATA_TRAINING, 0, 0, COUNT, (void *[]){x}, y));
@@ -267,7 +267,7 @@ static remat_status generate(void *user, uint64_t sample, void *const *inputs, v
 {
     if (sample == *(uint64_t *)user)
         return REMAT_CHECK_FAILED;
-    *(real *)inputs[0] = (real)sample;
+    *(float *)inputs[0] = (float)sample;
     if (labels)
         *(int32_t *)labels = (int32_t)sample;
     return REMAT_OK;
@@ -287,11 +287,11 @@ static void generators_are_asked_and_checked(void **state)
     generator.fill = NULL; /* it was copied */
     assert_int_equal(data_source_samples(source, DATA_TRAINING), 15);
     assert_int_equal(data_source_samples(source, DATA_VALIDATION), 5);
-    real x[5];
+    float x[5];
     int32_t y[5];
     expect_ok(f, data_source_fill(source, DATA_TRAINING, 0, 10, 5, (void *[]){x}, y));
     for (int i = 0; i < 5; i++)
-        assert_true(x[i] == (real)(10 + i) && y[i] == 10 + i);
+        assert_true(x[i] == (float)(10 + i) && y[i] == 10 + i);
     expect_ok(f, data_source_fill(source, DATA_VALIDATION, 0, 0, 3, (void *[]){x}, y));
     assert_int_equal(y[2], 17);
     expect_status(f, data_source_fill(source, DATA_VALIDATION, 0, 0, 4, (void *[]){x}, y), REMAT_BAD_INPUT);

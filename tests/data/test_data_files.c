@@ -19,10 +19,10 @@ static void csv_rows_become_inputs_and_labels(void **state)
         options.wants.inputs[1] = reals(1);
         data_source *source;
         expect_ok(f, data_source_open(f->context, &options, &source));
-        real x[3], y[3];
+        float x[3], y[3];
         int32_t kinds[3];
         expect_ok(f, data_source_fill(source, DATA_TRAINING, 0, 0, 3, (void *[]){x, y}, kinds));
-        assert_true(x[0] == 1 && x[1] == (real)-3.5 && x[2] == (real)0.5);
+        assert_true(x[0] == 1 && x[1] == (float)-3.5 && x[2] == (float)0.5);
         assert_true(y[0] == 2 && y[1] == 40 && y[2] == 6);
         assert_true(kinds[0] == 0 && kinds[1] == 1 && kinds[2] == 2);
         data_source_close(source);
@@ -35,7 +35,7 @@ static void csv_rows_become_inputs_and_labels(void **state)
     data_source_close(source);
     options.wants.inputs[0].values = 3;
     expect_ok(f, data_source_open(f->context, &options, &source));
-    real all[9];
+    float all[9];
     expect_ok(f, data_source_fill(source, DATA_TRAINING, 0, 0, 3, (void *[]){all}, NULL));
     assert_true(all[8] == 2);
     data_source_close(source);
@@ -101,7 +101,7 @@ static void csv_may_be_wide(void **state)
     data_options options = options_of(&settings, reals(784), ids(1, 10), 1);
     data_source *source;
     expect_ok(f, data_source_open(f->context, &options, &source));
-    real x[784];
+    float x[784];
     int32_t y;
     expect_ok(f, data_source_fill(source, DATA_TRAINING, 0, 0, 1, (void *[]){x}, &y));
     assert_true(x[783] == 783 % 256 && y == 7);

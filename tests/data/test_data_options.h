@@ -19,7 +19,7 @@ static inline data_field reals(uint64_t values)
 
 static inline data_field ids(uint64_t values, uint64_t bound)
 {
-    return (data_field){.values = values, .integer = true, .bound = bound};
+    return (data_field){.values = values, .dtype = REMAT_INT32, .bound = bound};
 }
 
 static inline data_options options_of(const dataset_settings *settings, data_field input, data_field labels,

@@ -140,14 +140,14 @@ static void random_damage_never_crashes(void **state)
 static void values_are_converted(void **state)
 {
     (void)state;
-    real reals[3];
+    float reals[3];
     int32_t ids[3];
     /* One byte further on: values in a file have no alignment. */
     char room[1 + 3 * sizeof(double)];
     static const double doubles[3] = {-1.5, 3e9, 1e300};
     memcpy(room + 1, doubles, sizeof doubles);
-    npy_to_real(NPY_FLOAT64, room + 1, 2, reals);
-    assert_true(reals[0] == (real)-1.5 && reals[1] == (real)3e9);
+    npy_to_float(NPY_FLOAT64, room + 1, 2, reals);
+    assert_true(reals[0] == (float)-1.5 && reals[1] == (float)3e9);
     static const int64_t wide[3] = {-5, INT64_MAX, INT64_MIN};
     memcpy(room + 1, wide, sizeof wide);
     npy_to_int32(NPY_INT64, room + 1, 3, ids);
@@ -155,16 +155,16 @@ static void values_are_converted(void **state)
     static const unsigned char bytes[3] = {0, 128, 255};
     npy_to_int32(NPY_UINT8, bytes, 3, ids);
     assert_true(ids[0] == 0 && ids[1] == 128 && ids[2] == 255);
-    npy_to_real(NPY_UINT8, bytes, 3, reals);
-    assert_true(reals[2] == (real)255);
+    npy_to_float(NPY_UINT8, bytes, 3, reals);
+    assert_true(reals[2] == (float)255);
     static const int32_t numbers[3] = {-1, 0, INT32_MAX};
     npy_to_int32(NPY_INT32, numbers, 3, ids);
     assert_memory_equal(ids, numbers, sizeof ids);
-    npy_to_real(NPY_INT32, numbers, 1, reals);
-    assert_true(reals[0] == (real)-1);
+    npy_to_float(NPY_INT32, numbers, 1, reals);
+    assert_true(reals[0] == (float)-1);
     static const float floats[3] = {0.25f, -2, 3};
-    npy_to_real(NPY_FLOAT32, floats, 3, reals);
-    assert_true(reals[0] == (real)0.25 && reals[2] == (real)3);
+    npy_to_float(NPY_FLOAT32, floats, 3, reals);
+    assert_true(reals[0] == (float)0.25 && reals[2] == (float)3);
 }
 
 static void every_rank_is_read(void **state)

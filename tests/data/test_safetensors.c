@@ -29,18 +29,18 @@ static void expect_bad(fixture *f, const char *path, const char *message)
 static const float values[] = {1, -2, 3.5f, 0, 1e-30f, 1e30f, 7};
 
 static const safetensors_entry entries[] = {
-    {"fc1.weight", 2, {2, 3}, values},
-    {"fc1.bias", 1, {3}, values + 1},
-    {"scale", 0, {0}, values + 6},
-    {"nothing", 2, {0, 5}, NULL},
-    {"odd \"name\"\n\xc3\xa9", 4, {1, 1, 1, 1}, values + 2},
+    {"fc1.weight", 2, {2, 3}, values, REMAT_FP32},
+    {"fc1.bias", 1, {3}, values + 1, REMAT_FP32},
+    {"scale", 0, {0}, values + 6, REMAT_FP32},
+    {"nothing", 2, {0, 5}, NULL, REMAT_FP32},
+    {"odd \"name\"\n\xc3\xa9", 4, {1, 1, 1, 1}, values + 2, REMAT_FP32},
 };
 enum { ENTRIES = sizeof entries / sizeof entries[0] };
 static const safetensors_text texts[] = {{"format", "remat"}, {"step", "12"}, {"quoted \"key\"", ""}};
 
 static void save(fixture *f, const char *path)
 {
-    expect_ok(f, safetensors_save(f->context, path, entries, ENTRIES, texts, 3));
+    expect_ok(f, safetensors_save(f->context, path, entries, ENTRIES, texts, 3, NULL));
 }
 
 static void what_is_saved_is_read(void **state)
@@ -72,7 +72,7 @@ static void what_is_saved_is_read(void **state)
     assert_null(safetensors_metadata(file, "none"));
     safetensors_close(file);
     safetensors_close(NULL);
-    expect_ok(f, safetensors_save(f->context, path, NULL, 0, NULL, 0));
+    expect_ok(f, safetensors_save(f->context, path, NULL, 0, NULL, 0, NULL));
     expect_ok(f, safetensors_open(f->context, path, &file));
     assert_int_equal(file->count, 0);
     safetensors_close(file);
@@ -124,9 +124,10 @@ static void python_reads_it(void **state)
     if (system("python3 -c pass >/dev/null 2>&1") != 0)
         skip();
     static const float some[] = {1, -2, 0.5f, 0, 3, 256};
-    const safetensors_entry two[] = {{"fc1.weight", 2, {2, 2}, some}, {"fc1.bias", 1, {2}, some + 4}};
+    const safetensors_entry two[] = {{"fc1.weight", 2, {2, 2}, some, REMAT_FP32},
+                                     {"fc1.bias", 1, {2}, some + 4, REMAT_FP32}};
     const char *path = scratch_path("p.safetensors");
-    expect_ok(f, safetensors_save(f->context, path, two, 2, texts, 2));
+    expect_ok(f, safetensors_save(f->context, path, two, 2, texts, 2, NULL));
     char command[700], got[1000];
     snprintf(command, sizeof command, "python3 tests/reference/read_safetensors.py %s", path);
     FILE *reader = popen(command, "r");
@@ -238,15 +239,16 @@ static void names_are_checked_when_saving(void **state)
 {
     fixture *f = *state;
     const char *path = scratch_path("n.safetensors");
-    safetensors_entry twice[] = {{"a", 1, {1}, values}, {"b", 1, {1}, values}, {"a", 1, {1}, values}};
-    expect_status(f, safetensors_save(f->context, path, twice, 3, NULL, 0), REMAT_INVALID);
+    safetensors_entry twice[] = {
+        {"a", 1, {1}, values, REMAT_FP32}, {"b", 1, {1}, values, REMAT_FP32}, {"a", 1, {1}, values, REMAT_FP32}};
+    expect_status(f, safetensors_save(f->context, path, twice, 3, NULL, 0, NULL), REMAT_INVALID);
     expect_message(f, "two tensors are called 'a'");
     twice[0].name = "__metadata__";
-    expect_status(f, safetensors_save(f->context, path, twice, 1, NULL, 0), REMAT_INVALID);
-    twice[0] = (safetensors_entry){"a", 9, {1}, values};
-    expect_status(f, safetensors_save(f->context, path, twice, 1, NULL, 0), REMAT_INVALID);
-    twice[0] = (safetensors_entry){"a", 2, {(uint64_t)1 << 40, (uint64_t)1 << 40}, values};
-    expect_status(f, safetensors_save(f->context, path, twice, 1, NULL, 0), REMAT_INVALID);
+    expect_status(f, safetensors_save(f->context, path, twice, 1, NULL, 0, NULL), REMAT_INVALID);
+    twice[0] = (safetensors_entry){"a", 9, {1}, values, REMAT_FP32};
+    expect_status(f, safetensors_save(f->context, path, twice, 1, NULL, 0, NULL), REMAT_INVALID);
+    twice[0] = (safetensors_entry){"a", 2, {(uint64_t)1 << 40, (uint64_t)1 << 40}, values, REMAT_FP32};
+    expect_status(f, safetensors_save(f->context, path, twice, 1, NULL, 0, NULL), REMAT_INVALID);
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
@@ -262,7 +264,7 @@ static void a_failed_save_leaves_the_old_file(void **state)
     calls = f->memory.calls - calls;
     for (uint64_t i = 1; i <= calls; i++) {
         f->memory.fail_at = f->memory.calls + i;
-        expect_status(f, safetensors_save(f->context, path, entries, 2, NULL, 0), REMAT_NO_MEMORY);
+        expect_status(f, safetensors_save(f->context, path, entries, 2, NULL, 0, NULL), REMAT_NO_MEMORY);
         char *after = scratch_read(path, &again_length);
         assert_int_equal(length, again_length);
         assert_memory_equal(before, after, length);
@@ -270,8 +272,8 @@ static void a_failed_save_leaves_the_old_file(void **state)
     }
     f->memory.fail_at = 0;
     free(before);
-    expect_status(f, safetensors_save(f->context, "/dev/full", entries, ENTRIES, texts, 3), REMAT_IO);
-    expect_status(f, safetensors_save(f->context, "/nowhere/w", entries, ENTRIES, texts, 3), REMAT_IO);
+    expect_status(f, safetensors_save(f->context, "/dev/full", entries, ENTRIES, texts, 3, NULL), REMAT_IO);
+    expect_status(f, safetensors_save(f->context, "/nowhere/w", entries, ENTRIES, texts, 3, NULL), REMAT_IO);
 }
 
 static void opening_survives_failed_allocations(void **state)

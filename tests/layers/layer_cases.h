@@ -13,7 +13,7 @@ typedef struct layer_case {
 } layer_case;
 
 /* Two of these are more rows than losses work on at a time. */
-enum { OVER_HALF_A_BLOCK = KERNEL_K_BLOCK / 2 + 5 };
+enum { OVER_HALF_A_BLOCK = OPERATION_K_BLOCK / 2 + 5 };
 
 static const layer_case layer_cases[] = {
     {"fully_connected", 3, {{1, 1, 5}}, {"unit=7"}, 0},

@@ -39,9 +39,9 @@ static const layer_case *case_of(size_t number)
 
 typedef struct manner {
     const char *name;
-    int threads;
-    bool again;    /* the forward runs a second time, over poisoned results, before the backward */
-    bool in_place; /* forward and derivative, where the layer allows it */
+    unsigned threads;
+    bool recompute; /* the forward runs a second time, over poisoned results, before the backward */
+    bool in_place;  /* forward and input gradient, where the layer allows it */
 } manner;
 
 static void forward(layer_rig *rig, const manner *how)
@@ -49,17 +49,17 @@ static void forward(layer_rig *rig, const manner *how)
     const layer_node *node = &rig->node;
     layer_call call = rig->call;
     if (how->in_place && node->forward_in_place) {
-        memcpy(call.output, call.inputs[0], rig_output_values(rig) * sizeof(real));
+        memcpy(call.output.at, call.inputs[0].at, rig_output_values(rig) * sizeof(real));
         call.inputs[0] = call.output;
     }
     rig_forward(rig, &call);
-    if (!how->again)
+    if (!how->recompute)
         return;
     if (!node->loss)
-        memset(call.output, 0xff, rig_output_values(rig) * sizeof(real));
+        memset(call.output.at, 0xff, rig_output_values(rig) * sizeof(real));
     for (uint32_t s = 0; s < node->saved_count; s++)
-        memset(call.saved[s], 0xff, node->saved[s].bytes);
-    call.again = true;
+        memset(call.saved[s].at, 0xff, rig_saved_bytes(rig, s));
+    call.is_recompute = true;
     rig_forward(rig, &call);
 }
 
@@ -67,13 +67,13 @@ static void backward(layer_rig *rig, const manner *how)
 {
     const layer_node *node = &rig->node;
     layer_call call = rig->call;
-    bool in_place = how->in_place && node->derivative_in_place;
-    real *place = call.d_inputs[0];
+    bool in_place = how->in_place && node->input_gradient_in_place;
+    tensor_ref place = call.d_inputs[0];
     if (in_place && node->loss) {
-        memcpy(place, call.inputs[0], rig_input_values(rig, 0) * sizeof(real));
+        memcpy(place.at, call.inputs[0].at, rig_input_values(rig, 0) * sizeof(real));
         call.inputs[0] = place;
     } else if (in_place) {
-        memcpy(place, rig->d_output, rig_output_values(rig) * sizeof(real));
+        memcpy(place.at, rig->d_output.at, rig_output_values(rig) * sizeof(real));
         call.d_output = place;
     }
     rig_backward(rig, &call);
@@ -81,11 +81,11 @@ static void backward(layer_rig *rig, const manner *how)
 
 static const manner plainly = {.name = "with 1 thread", .threads = 1};
 
-static void run(layer_rig *rig, fixture *f, size_t number, const kernel_table *kernels, const manner *how)
+static void run(layer_rig *rig, fixture *f, size_t number, const char *kernels, const manner *how)
 {
     test_random random = {number + 1};
-    rig_open(rig, f->context, case_of(number), kernels, &random);
-    rig_set_threads(rig, how->threads);
+    const backend_options options = {.kernels = kernels, .threads = how->threads};
+    rig_open(rig, f->context, case_of(number), &options, &random);
     forward(rig, how);
     backward(rig, how);
 }
@@ -118,34 +118,35 @@ static void compare_runs(const layer_rig *a, const layer_rig *b, const manner *h
 {
     const layer_node *node = &a->node;
     char whose[128];
-    snprintf(whose, sizeof whose, "%s of %s, %s", node->type->name, b->call.kernels->name, how->name);
+    snprintf(whose, sizeof whose, "%s of %s, %s", node->type->name, b->device->kernels, how->name);
     if (!node->loss)
-        compare(whose, "output", 0, a->call.output, b->call.output, rig_output_values(a));
+        compare(whose, "output", 0, a->call.output.at, b->call.output.at, rig_output_values(a));
     for (uint32_t i = 0; i < node->input_count; i++)
-        if (a->call.d_inputs[i])
-            compare(whose, "the gradient of input", i, a->call.d_inputs[i], b->call.d_inputs[i],
+        if (a->call.d_inputs[i].at)
+            compare(whose, "the gradient of input", i, a->call.d_inputs[i].at, b->call.d_inputs[i].at,
                     rig_input_values(a, i));
     for (uint32_t p = 0; p < node->parameter_count; p++) {
-        if (a->call.gradients[p])
-            compare(whose, "the gradient of parameter", p, a->call.gradients[p], b->call.gradients[p],
+        if (a->call.gradients[p].at)
+            compare(whose, "the gradient of parameter", p, a->call.gradients[p].at, b->call.gradients[p].at,
                     rig_parameter_values(a, p));
-        compare(whose, "parameter", p, a->call.parameters[p], b->call.parameters[p], rig_parameter_values(a, p));
+        compare(whose, "parameter", p, a->call.parameters[p].at, b->call.parameters[p].at, rig_parameter_values(a, p));
     }
     bool bits = compare == compare_bits;
     for (uint32_t s = 0; s < node->saved_count && bits; s++)
-        if (memcmp(a->call.saved[s], b->call.saved[s], node->saved[s].bytes) != 0)
+        if (memcmp(a->call.saved[s].at, b->call.saved[s].at, rig_saved_bytes(a, s)) != 0)
             fail_msg("%s: the bits of saved %s differ", whose, node->saved[s].name);
-    if (bits ? memcmp(&a->loss, &b->loss, sizeof a->loss) != 0 : fabs(a->loss - b->loss) > 1e-5 * fabs(a->loss))
-        fail_msg("%s: the loss is %.17g and %.17g", whose, a->loss, b->loss);
+    if (bits ? memcmp(&a->block.loss, &b->block.loss, sizeof a->block.loss) != 0
+             : fabs(a->block.loss - b->block.loss) > 1e-5 * fabs(a->block.loss))
+        fail_msg("%s: the loss is %.17g and %.17g", whose, a->block.loss, b->block.loss);
 }
 
 static void test_fast_agrees_with_reference(void **state)
 {
     for (size_t number = 0; number < ALL_COUNT; number++) {
         layer_rig wanted, got;
-        run(&wanted, *state, number, kernels_reference(), &plainly);
+        run(&wanted, *state, number, "reference", &plainly);
         for (const kernel_table *const *table = kernel_tables(); *table; table++) {
-            run(&got, *state, number, *table, &plainly);
+            run(&got, *state, number, (*table)->name, &plainly);
             compare_runs(&wanted, &got, &plainly, compare_values);
             rig_close(&got);
         }
@@ -154,11 +155,11 @@ static void test_fast_agrees_with_reference(void **state)
 }
 
 /* Every layer plainly and in all other manners. */
-static void expect_same_bits_in_all_manners(fixture *f, const kernel_table *kernels)
+static void expect_same_bits_in_all_manners(fixture *f, const char *kernels)
 {
     static const manner manners[] = {
         {.name = "once more", .threads = 1},
-        {.name = "forward again", .threads = 1, .again = true},
+        {.name = "forward again", .threads = 1, .recompute = true},
         {.name = "with 2 threads", .threads = 2},
         {.name = "with 8 threads", .threads = 8},
         {.name = "in place", .threads = 2, .in_place = true},
@@ -177,26 +178,27 @@ static void expect_same_bits_in_all_manners(fixture *f, const kernel_table *kern
 
 static void test_bits_of_reference(void **state)
 {
-    expect_same_bits_in_all_manners(*state, kernels_reference());
+    expect_same_bits_in_all_manners(*state, "reference");
 }
 
 static void test_bits_of_fast(void **state)
 {
     for (const kernel_table *const *table = kernel_tables(); *table; table++)
-        expect_same_bits_in_all_manners(*state, *table);
+        expect_same_bits_in_all_manners(*state, (*table)->name);
 }
 
 /* ---- a projection and its loss, as one layer and as two ---- */
 
-static void compare_fused(fixture *f, const kernel_table *kernels, uint64_t rows)
+static void compare_fused(fixture *f, const char *kernels, uint64_t rows)
 {
     const layer_case fused_case = {"projection_cross_entropy", 1, {{1, rows, 33}, {1, 1, rows}}, {"unit=71"}, 71};
     const layer_case linear_case = {"fully_connected", 1, {{1, rows, 33}}, {"unit=71"}, 0};
     const layer_case loss_case = {"cross_entropy", 1, {{1, rows, 71}, {1, 1, rows}}, {0}, 71};
     layer_rig fused, linear, loss;
-    rig_open(&fused, f->context, &fused_case, kernels, &(test_random){5});
-    rig_open(&linear, f->context, &linear_case, kernels, &(test_random){6});
-    rig_open(&loss, f->context, &loss_case, kernels, &(test_random){7});
+    const backend_options options = {.kernels = kernels, .threads = 1};
+    rig_open(&fused, f->context, &fused_case, &options, &(test_random){5});
+    rig_open(&linear, f->context, &linear_case, &options, &(test_random){6});
+    rig_open(&loss, f->context, &loss_case, &options, &(test_random){7});
     rig_backward(&fused, &fused.call);
 
     layer_call first = linear.call, second = loss.call;
@@ -211,10 +213,10 @@ static void compare_fused(fixture *f, const kernel_table *kernels, uint64_t rows
     first.d_output = second.d_inputs[0];
     rig_backward(&linear, &first);
 
-    compare_bits(kernels->name, "the gradient of input", 0, fused.call.d_inputs[0], first.d_inputs[0], rows * 33);
-    compare_bits(kernels->name, "the gradient of parameter", 0, fused.call.gradients[0], first.gradients[0], 71 * 33);
-    compare_values(kernels->name, "the gradient of parameter", 1, fused.call.gradients[1], first.gradients[1], 71);
-    assert_true(fabs(fused.loss - loss.loss) <= 1e-12 * loss.loss);
+    compare_bits(kernels, "the gradient of input", 0, fused.call.d_inputs[0].at, first.d_inputs[0].at, rows * 33);
+    compare_bits(kernels, "the gradient of parameter", 0, fused.call.gradients[0].at, first.gradients[0].at, 71 * 33);
+    compare_values(kernels, "the gradient of parameter", 1, fused.call.gradients[1].at, first.gradients[1].at, 71);
+    assert_true(fabs(fused.block.loss - loss.block.loss) <= 1e-12 * loss.block.loss);
     rig_close(&fused);
     rig_close(&linear);
     rig_close(&loss);
@@ -222,11 +224,12 @@ static void compare_fused(fixture *f, const kernel_table *kernels, uint64_t rows
 
 static void test_fused_projection(void **state)
 {
-    const uint64_t rows[] = {1, KERNEL_K_BLOCK - 1, KERNEL_K_BLOCK, KERNEL_K_BLOCK + 1, 2 * KERNEL_K_BLOCK + 88};
+    const uint64_t rows[] = {1, OPERATION_K_BLOCK - 1, OPERATION_K_BLOCK, OPERATION_K_BLOCK + 1,
+                             2 * OPERATION_K_BLOCK + 88};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        compare_fused(*state, kernels_reference(), rows[i]);
+        compare_fused(*state, "reference", rows[i]);
         for (const kernel_table *const *table = kernel_tables(); *table; table++)
-            compare_fused(*state, *table, rows[i]);
+            compare_fused(*state, (*table)->name, rows[i]);
     }
 }
 

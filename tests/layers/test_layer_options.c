@@ -60,9 +60,9 @@ static void test_refused(void **state)
     fixture *f = *state;
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         layer_rig rig;
-        expect_status(f, rig_resolve(&rig, f->context, &refused[i].from), REMAT_INVALID);
+        expect_status(f, rig_resolve(&rig, f->context, &refused[i].from, &(backend_options){0}), REMAT_INVALID);
         expect_message(f, refused[i].message);
-        free((void *)rig.node.options);
+        rig_forget(&rig);
     }
 }
 
@@ -85,11 +85,11 @@ static void test_window_shapes(void **state)
     fixture *f = *state;
     for (size_t i = 0; i < sizeof windows / sizeof windows[0]; i++) {
         layer_rig rig;
-        expect_ok(f, rig_resolve(&rig, f->context, &windows[i].from));
+        expect_ok(f, rig_resolve(&rig, f->context, &windows[i].from, &(backend_options){0}));
         assert_int_equal(rig.node.output.c, windows[i].output.c);
         assert_int_equal(rig.node.output.h, windows[i].output.h);
         assert_int_equal(rig.node.output.w, windows[i].output.w);
-        free((void *)rig.node.options);
+        rig_forget(&rig);
     }
 }
 
@@ -112,12 +112,13 @@ static void test_initializers(void **state)
     for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
         layer_rig rig;
         expect_ok(f, rig_resolve(&rig, f->context,
-                                 &(layer_case){"fully_connected", 1, {{1, 1, 16}}, {"unit=8", starts[i].property}, 0}));
+                                 &(layer_case){"fully_connected", 1, {{1, 1, 16}}, {"unit=8", starts[i].property}, 0},
+                                 &(backend_options){0}));
         assert_int_equal(rig.node.parameters[0].fill, starts[i].fill);
         assert_int_equal(rig.node.parameters[1].fill, starts[i].bias_fill);
         assert_true(fabs(rig.node.parameters[0].fill_scale - starts[i].scale) < 1e-15);
         assert_true(rig.node.parameters[0].decay && !rig.node.parameters[1].decay);
-        free((void *)rig.node.options);
+        rig_forget(&rig);
     }
 }
 

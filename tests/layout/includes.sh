@@ -6,17 +6,17 @@ set -eu
 allowed() {
   case $1 in
     base) echo "" ;;
-    graph | arena | store) echo "base" ;;
+    graph | arena | store | backend) echo "base" ;;
     plan/chain) echo "graph base" ;;
     plan/graph) echo "plan/chain graph arena base" ;;
     tape) echo "plan/chain graph arena store base" ;;
-    backend) echo "base" ;;
     backend/cpu) echo "backend base" ;;
-    layers) echo "backend backend/cpu base" ;;
-    model) echo "layers backend backend/cpu plan/graph plan/chain graph arena base" ;;
-    data) echo "model layers backend backend/cpu plan/graph plan/chain graph arena base" ;;
-    train) echo "data model layers backend backend/cpu plan/graph plan/chain graph arena store base" ;;
-    report) echo "train data model layers backend backend/cpu plan/graph plan/chain graph arena store base" ;;
+    backend/fenced) echo "backend/cpu backend base" ;;
+    layers) echo "backend base" ;;
+    model) echo "layers backend plan/graph plan/chain graph arena base" ;;
+    data) echo "model layers backend plan/graph plan/chain graph arena base" ;;
+    train) echo "data model layers backend/cpu backend plan/graph plan/chain graph arena store base" ;;
+    report) echo "train data model layers backend/cpu backend plan/graph plan/chain graph arena store base" ;;
     *) echo "unknown" ;;
   esac
 }

@@ -161,7 +161,7 @@ static void a_compiled_model_takes_another_batch_size(void **state)
     remat_model_layer before, after;
     expect_ok(f, build(f->context, &model));
     expect_ok(f, remat_model_get_layer(model, 1, &before));
-    assert_int_equal(before.output_bytes, 32 * 512 * sizeof(real));
+    assert_int_equal(before.output_bytes, 32 * 512 * sizeof(float));
     expect_ok(f, remat_model_set(model, REMAT_PROPERTIES("batch_size=64")));
     expect_ok(f, remat_model_get_layer(model, 1, &after));
     assert_int_equal(after.output_bytes, 2 * before.output_bytes);
@@ -268,7 +268,7 @@ static void a_group_is_repeated(void **state)
     free(a);
     free(b);
     remat_network *network;
-    expect_ok(f, network_build(model, 1, NETWORK_TRAINING, &network));
+    expect_ok(f, network_build(model, &(network_options){1, NETWORK_TRAINING, REMAT_FP32, NULL}, &network));
     assert_int_equal(network->layers[4].inputs[0], 2); /* sum1 reads sum0 */
     network_destroy(network);
     remat_model_destroy(model);
@@ -364,7 +364,7 @@ static void a_summary_has_every_figure(void **state)
     assert_int_equal(layer.output_shape[1], 2);
     assert_int_equal(layer.output_shape[2], 4);
     assert_int_equal(layer.parameters, 8);
-    assert_int_equal(layer.output_bytes, 3 * 8 * sizeof(real));
+    assert_int_equal(layer.output_bytes, 3 * 8 * sizeof(float));
     assert_true(layer.saved_bytes > 0);
     assert_string_equal(layer.block, "");
     expect_ok(f, remat_model_get_layer(model, 2, &layer));

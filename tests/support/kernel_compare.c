@@ -42,6 +42,24 @@ void kernel_run_close(kernel_run *run)
     run->scratch = NULL;
 }
 
+types_text types_of(operation op, const void *args)
+{
+    const tensor_ref *tensors = args;
+    types_text text = {""};
+    for (uint32_t i = 0; i < operation_table[op].tensors; i++)
+        text.letters[i] = tensors[i].at ? dtype_traits_of(tensors[i].type)->letter : '-';
+    return text;
+}
+
+void perform(const kernel_table *table, const kernel_run *run, operation op, const void *args)
+{
+    types_text types = types_of(op, args);
+    const kernel_row *kernel = kernel_find(table, op, types.letters);
+    if (!kernel)
+        fail_msg("%s has no kernel for %s of %s", table->name, operation_table[op].name, types.letters);
+    kernel->run(run, args);
+}
+
 test_random random_open(void)
 {
     uint64_t seed = test_seed();
@@ -120,6 +138,8 @@ static void snapshot_put_back(const snapshot *from, const kernel_trial *trial)
     for (size_t k = 0; k < MOST_OUTPUTS; k++)
         if (from->values[k])
             memcpy(trial->outputs[k].values, from->values[k], trial->outputs[k].count * sizeof(float));
+    if (trial->sum)
+        *trial->sum = from->sum;
 }
 
 static void snapshot_release(snapshot *taken)
@@ -133,7 +153,10 @@ static snapshot result_of(const kernel_trial *trial, const snapshot *before, con
 {
     snapshot_put_back(before, trial);
     run->threads = threads;
-    trial->call(table, run, trial->task);
+    if (trial->call)
+        trial->call(table, run, trial->task);
+    else
+        perform(table, run, trial->op, trial->args);
     return snapshot_take(trial);
 }
 

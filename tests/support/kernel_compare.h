@@ -2,7 +2,7 @@
 #ifndef TESTS_KERNEL_COMPARE_H
 #define TESTS_KERNEL_COMPARE_H
 
-#include "backend/cpu/kernels.h"
+#include "backend/cpu/kernel.h"
 #include "support/cases.h"
 
 /* The fast tables that this processor can run, ended by NULL. */
@@ -12,6 +12,29 @@ const kernel_table *const *kernel_tables(void);
 kernel_run kernel_run_open(const kernel_table *table, int threads);
 void kernel_run_close(kernel_run *run);
 
+/* Tensors as kernels take them; NULL is a tensor that is not there. */
+static inline tensor_ref fp32(const float *at)
+{
+    return (tensor_ref){(void *)at, REMAT_FP32};
+}
+static inline tensor_ref int32(const int32_t *at)
+{
+    return (tensor_ref){(void *)at, REMAT_INT32};
+}
+static inline tensor_ref raw(const void *at)
+{
+    return (tensor_ref){(void *)at, REMAT_UINT8};
+}
+
+/* Runs the table's kernel for the operation and the types of its tensors; fails the test where there is none. */
+void perform(const kernel_table *table, const kernel_run *run, operation op, const void *args);
+
+/* The types of an operation's tensors, as kernel_find takes them. */
+typedef struct types_text {
+    char letters[OPERATION_MAX_TENSORS + 1];
+} types_text;
+types_text types_of(operation op, const void *args);
+
 /* Random numbers from test_seed(), which is printed. */
 test_random random_open(void);
 
@@ -20,10 +43,12 @@ float *values_random(test_random *random, size_t count, double low, double high)
 float *values_copy(const float *from, size_t count);
 float random_value(test_random *random, double low, double high);
 
-/* One call and where its results go. The outputs are put back to what they held before every call, so that they may be
- * added to, or be inputs as well. `sum`, where there is one, is set by the call. */
+/* One operation, or a call that performs several, and where the results go. Outputs and the sum are put back to what they
+ * held before every call, so that they may be added to, or be inputs as well. */
 typedef struct kernel_trial {
-    void (*call)(const kernel_table *table, const kernel_run *run, void *task);
+    operation op;
+    const void *args;
+    void (*call)(const kernel_table *table, const kernel_run *run, void *task); /* instead of the operation, or NULL */
     void *task;
     struct {
         float *values;

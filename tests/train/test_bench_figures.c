@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/cpu/kernel.h"
 #include "support/fixture.h"
 #include "train/trainer_object.h"
 
@@ -113,8 +114,8 @@ static void expect_product(const record *seen, const char *layer, uint64_t in, u
     const uint64_t flops = times * 2 * ROWS * in * units, x = ROWS * in * F, y = ROWS * units * F;
     const uint64_t weight = units * in * F, bias = units * F;
     expect_work(seen, layer, "forward", flops, flops, times * (x + weight + bias + y));
-    expect_work(seen, layer, "gradient", flops, flops, times * (x + y + (added ? 2 : 1) * (weight + bias)));
-    expect_work(seen, layer, "derivative", flops, flops, times * (y + weight + x));
+    expect_work(seen, layer, "weight_gradient", flops, flops, times * (x + y + (added ? 2 : 1) * (weight + bias)));
+    expect_work(seen, layer, "input_gradient", flops, flops, times * (y + weight + x));
     /* The gradient is read; the weights and two moments are read and written. */
     expect_work(seen, layer, "apply", 17 * (weight + bias) / F, 0, 7 * (weight + bias));
 }
@@ -122,12 +123,14 @@ static void expect_product(const record *seen, const char *layer, uint64_t in, u
 static void expect_attention(const record *seen, uint64_t times, bool added)
 {
     const uint64_t pairs = BATCH * STEPS * STEPS * WIDTH, row = ROWS * WIDTH * F, sums = BATCH * HEADS * STEPS * F;
-    const uint64_t workspace = (attention_workspace(BATCH, HEADS, STEPS, WIDTH / HEADS) * F + 63) / 64 * 64;
+    const op_attention_backward backward = {
+        .q = {NULL, REMAT_FP32}, .batch = BATCH, .heads = HEADS, .steps = STEPS, .size = WIDTH / HEADS};
+    const uint64_t workspace = (kernel_workspace(OP_attention_backward, &backward) + 63) / 64 * 64;
     expect_product(seen, "attention.qkv", WIDTH, 3 * WIDTH, times, added);
     expect_product(seen, "attention.out", WIDTH, WIDTH, times, added);
     /* Half of two products forward, half of five backward. q, k and v are three rows side by side. */
     expect_work(seen, "attention.core", "forward", times * 2 * pairs, times * 2 * pairs, times * (4 * row + sums));
-    expect_work(seen, "attention.core", "derivative", times * 5 * pairs, times * 5 * pairs,
+    expect_work(seen, "attention.core", "input_gradient", times * 5 * pairs, times * 5 * pairs,
                 times * (8 * row + sums + workspace));
 }
 
@@ -142,14 +145,14 @@ static void tied_transformer(void **state)
     watch_step(f, model, "none", &seen);
     const uint64_t ids = ROWS * 4, row = ROWS * WIDTH * F, table = 1024 * WIDTH * F, logits = ROWS * 1024 * F;
     expect_work(&seen, "embedding", "forward", 0, 0, ids + row + row);
-    expect_work(&seen, "embedding", "gradient", ROWS * WIDTH, 0, ids + row + 2 * row); /* added to the head's */
+    expect_work(&seen, "embedding", "weight_gradient", ROWS * WIDTH, 0, ids + row + 2 * row); /* added to the head's */
     expect_work(&seen, "embedding", "apply", 17 * 1024 * WIDTH, 0, 7 * table);
     expect_attention(&seen, 1, false);
     const uint64_t products = 3 * UINT64_C(2) * ROWS * 1024 * WIDTH;
     expect_work(&seen, "head", "forward", 0, 0, 0);
     /* Of each of two pieces: x twice, labels; the table for logits and for dx; its gradient, written and then added to;
      * five passes over the logits; dx. */
-    expect_work(&seen, "head", "derivative", products + 18 * ROWS * 1024, products,
+    expect_work(&seen, "head", "input_gradient", products + 18 * ROWS * 1024, products,
                 2 * row + ids + 2 * table + 2 * table + 3 * table + 5 * logits + row);
     assert_int_equal(total_of(&seen, "head", "apply").count, 0);
     assert_int_equal(total_of(&seen, "(all gradients)", NULL).count, 0);
@@ -168,12 +171,12 @@ static void untied_transformer(void **state)
     const uint64_t ids = ROWS * 4, row = ROWS * WIDTH * F, table = 64 * WIDTH * F, logits = ROWS * 64 * F;
     const uint64_t used = STEPS * WIDTH * F, places = 32 * WIDTH * F, bias = 64 * F;
     expect_work(&seen, "embedding", "forward", 0, 0, ids + table + row);
-    expect_work(&seen, "embedding", "gradient", ROWS * WIDTH, 0, ids + row + 2 * table + table);
+    expect_work(&seen, "embedding", "weight_gradient", ROWS * WIDTH, 0, ids + row + 2 * table + table);
     expect_work(&seen, "embedding.positions", "forward", ROWS * WIDTH, 0, row + used + row);
-    expect_work(&seen, "embedding.positions", "gradient", ROWS * WIDTH, 0, row + places);
+    expect_work(&seen, "embedding.positions", "weight_gradient", ROWS * WIDTH, 0, row + places);
     expect_attention(&seen, 1, false);
     const uint64_t products = 3 * UINT64_C(2) * ROWS * 64 * WIDTH;
-    expect_work(&seen, "head", "derivative", products + 18 * ROWS * 64, products,
+    expect_work(&seen, "head", "input_gradient", products + 18 * ROWS * 64, products,
                 2 * row + ids + 4 * table + 2 * bias + 3 * (table + bias) + 5 * logits + row);
     expect_work(&seen, "head", "apply", 17 * (64 * WIDTH + 64), 0, 7 * (table + bias));
     remat_model_destroy(model);
@@ -191,11 +194,11 @@ static void accumulated(void **state)
     const uint64_t ids = ROWS * 4, row = ROWS * WIDTH * F, table = 64 * WIDTH * F, logits = ROWS * 64 * F;
     const uint64_t used = STEPS * WIDTH * F, places = 32 * WIDTH * F, bias = 64 * F;
     expect_attention(&seen, 4, true);
-    expect_work(&seen, "embedding", "gradient", 4 * ROWS * WIDTH, 0, 4 * (ids + row + 2 * table));
-    expect_work(&seen, "embedding.positions", "gradient", 4 * ROWS * WIDTH, 0, 4 * (row + 2 * used));
+    expect_work(&seen, "embedding", "weight_gradient", 4 * ROWS * WIDTH, 0, 4 * (ids + row + 2 * table));
+    expect_work(&seen, "embedding.positions", "weight_gradient", 4 * ROWS * WIDTH, 0, 4 * (row + 2 * used));
     expect_work(&seen, "embedding.positions", "apply", 17 * 32 * WIDTH, 0, 7 * places);
     const uint64_t products = 3 * UINT64_C(2) * ROWS * 64 * WIDTH;
-    expect_work(&seen, "head", "derivative", 4 * (products + 18 * ROWS * 64), 4 * products,
+    expect_work(&seen, "head", "input_gradient", 4 * (products + 18 * ROWS * 64), 4 * products,
                 4 * (2 * row + ids + 4 * table + 2 * bias + 4 * (table + bias) + 5 * logits + row));
     /* Once a step, for each parameter. */
     total applied = total_of(&seen, NULL, "apply");
@@ -205,7 +208,7 @@ static void accumulated(void **state)
     /* Clearing is no layer's; it comes first. */
     const remat_action *first = &seen.actions[0];
     assert_string_equal(first->layer, "(all gradients)");
-    assert_string_equal(first->what, "gradient");
+    assert_string_equal(first->what, "weight_gradient");
     assert_int_equal(first->position, remat_model_layer_count(model));
     assert_int_equal(first->flops, 0);
     /* The weights' area: every parameter here is a multiple of 64 bytes. */
@@ -236,7 +239,7 @@ static void clipped(void **state)
             at++;
         assert_string_equal(seen.actions[at].layer, "(all gradients)");
         assert_int_equal(total_of(&seen, "(all gradients)", "apply").count, 1);
-        assert_int_equal(total_of(&seen, "(all gradients)", "gradient").count, i);
+        assert_int_equal(total_of(&seen, "(all gradients)", "weight_gradient").count, i);
         /* All gradients live in the arena then, or have memory of their own. */
         assert_true(i ? seen.actions[at].live_bytes == 0 : seen.actions[at].live_bytes >= values * F);
         remat_model_destroy(model);
@@ -288,7 +291,7 @@ static void recomputed(void **state)
     record plain, again;
     watch_step(f, model, "none", &plain);
     watch_step(f, model, "full", &again);
-    static const char *const phases[] = {"forward", "gradient", "derivative", "apply"};
+    static const char *const phases[] = {"forward", "weight_gradient", "input_gradient", "apply"};
     for (int p = 0; p < 4; p++) {
         total a = total_of(&plain, NULL, phases[p]), b = total_of(&again, NULL, phases[p]);
         assert_int_equal(a.flops, b.flops);
@@ -313,10 +316,10 @@ static void limits_count_threads_that_run(void **state)
     const kernel_table *tables[] = {kernels_fast(), kernels_reference()};
     for (int t = 0; t < 2; t++) {
         const kernel_run one = {1, NULL}, four = {4, NULL};
-        double alone = tables[t]->exercise(&one, 1000), all = tables[t]->exercise(&four, 1000), inside = 0;
+        double alone = tables[t]->multiply_adds(&one, 1000), all = tables[t]->multiply_adds(&four, 1000), inside = 0;
 #pragma omp parallel num_threads(2)
 #pragma omp single
-        inside = tables[t]->exercise(&four, 1000);
+        inside = tables[t]->multiply_adds(&four, 1000);
         assert_true(alone > 0);
         assert_true(inside == alone);
         assert_true(all >= alone && all <= 4 * alone);

@@ -81,6 +81,32 @@ static void cosine_rates(void **state)
 
 /* ---- updates against plain loops in double ---- */
 
+/* One update by the reference kernels. */
+static void update(const optimizer_settings *s, int t, double rate, double scale, bool decays, size_t count,
+                   float *gradient, float *weight, float *const moments[2])
+{
+    remat_context *context;
+    backend *device;
+    backend_queue *queue;
+    recording calls;
+    step_block block = {.scale = scale};
+    const tensor_ref kept[2] = {{moments[0], REMAT_FP32}, {moments[1], REMAT_FP32}};
+    assert_int_equal(remat_context_create(NULL, &context), REMAT_OK);
+    assert_int_equal(backend_open(context, &(backend_options){.kernels = "reference", .threads = 2}, &device),
+                     REMAT_OK);
+    assert_int_equal(backend_queue_create(device, &queue), REMAT_OK);
+    recording_begin(&calls, device);
+    optimizer_set_step(s, (uint64_t)t, rate, &block);
+    assert_int_equal(optimizer_record(s, &calls, (tensor_ref){&block, REMAT_UINT8}, decays, count,
+                                      (tensor_ref){gradient, REMAT_FP32}, (tensor_ref){weight, REMAT_FP32}, kept),
+                     REMAT_OK);
+    assert_int_equal(backend_run(queue, &calls, 0, calls.used), REMAT_OK);
+    recording_end(&calls);
+    backend_queue_destroy(queue);
+    backend_close(device);
+    remat_context_destroy(context);
+}
+
 typedef struct plain_state {
     double weight, first, second;
 } plain_state;
@@ -113,21 +139,19 @@ static void compare(const optimizer_settings *s, bool decays, uint32_t moment_co
 {
     enum { COUNT = 37, STEPS = 50 };
     test_random random = {test_seed()};
-    real weight[COUNT], gradient[COUNT], first[COUNT] = {0}, second[COUNT] = {0};
+    float weight[COUNT], gradient[COUNT], first[COUNT] = {0}, second[COUNT] = {0};
     plain_state plain[COUNT];
     for (int i = 0; i < COUNT; i++)
-        plain[i] = (plain_state){.weight = weight[i] = (real)((double)test_random_below(&random, 2001) / 1000 - 1)};
+        plain[i] = (plain_state){.weight = weight[i] = (float)((double)test_random_below(&random, 2001) / 1000 - 1)};
     assert_int_equal(optimizer_moments(s), moment_count);
-    real *const moments[2] = {moment_count > 0 ? first : NULL, moment_count > 1 ? second : NULL};
-    kernel_run run = {.threads = 2};
+    float *const moments[2] = {moment_count > 0 ? first : NULL, moment_count > 1 ? second : NULL};
     for (int t = 1; t <= STEPS; t++) {
         double rate = 0.01 / t, scale = t % 2 ? 1 : 0.5;
         for (int i = 0; i < COUNT; i++) {
-            gradient[i] = (real)((double)test_random_below(&random, 2001) / 1000 - 1);
+            gradient[i] = (float)((double)test_random_below(&random, 2001) / 1000 - 1);
             plain_update(s, t, rate, scale, decays, (double)gradient[i], &plain[i]);
         }
-        optimizer_apply(kernels_reference(), &run, s, (uint64_t)t, rate, scale, decays, COUNT, gradient, weight,
-                        moments);
+        update(s, t, rate, scale, decays, COUNT, gradient, weight, moments);
         for (int i = 0; i < COUNT; i++)
             expect_near((double)weight[i], plain[i].weight, 2e-6, __LINE__);
     }
@@ -158,10 +182,8 @@ static void the_first_step_of_adam_is_the_rate(void **state)
 {
     (void)state;
     optimizer_settings adam = {.type = OPTIMIZER_ADAM, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 0};
-    real weight = 0, gradient = (real)0.37, first = 0, second = 0;
-    kernel_run run = {.threads = 1};
-    optimizer_apply(kernels_reference(), &run, &adam, 1, 0.125, 1, false, 1, &gradient, &weight,
-                    (real *const[2]){&first, &second});
+    float weight = 0, gradient = (float)0.37, first = 0, second = 0;
+    update(&adam, 1, 0.125, 1, false, 1, &gradient, &weight, (float *const[2]){&first, &second});
     expect_near((double)weight, -0.125, 3e-8, __LINE__);
 }
 

@@ -4,7 +4,7 @@
 #ifndef REMAT_BACKEND_CPU_FAST_H
 #define REMAT_BACKEND_CPU_FAST_H
 
-#include "backend/cpu/kernels.h"
+#include "backend/cpu/kernel.h"
 
 #ifndef FAST_ISA
 #define FAST_ISA portable
@@ -51,8 +51,10 @@ static inline size_t round_up(size_t x, size_t unit)
     return divide_up(x, unit) * unit;
 }
 
-#define X(name) __typeof__(*((kernel_table *)0)->name) FAST(name);
-KERNEL_LIST(X)
+#define X(name, tensors) void FAST(name)(const kernel_run *run, const void *args);
+OPERATION_LIST(X)
 #undef X
+void FAST(draw)(const kernel_run *run, const remat_random *stream, uint64_t first, size_t count, uint32_t *numbers);
+double FAST(multiply_adds)(const kernel_run *run, size_t rounds);
 
 #endif

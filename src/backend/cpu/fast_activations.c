@@ -7,14 +7,14 @@
     for (size_t row = 0, from = 0; row < (size)->rows; row++, from += (size)->stride) \
     FAST_EACH((size)->columns, STEP)
 
-FAST_INLINE void forward(kernel_activation kind, const fast_matrix *size, const float *x, float *y)
+FAST_INLINE void forward(activation_kind kind, const fast_matrix *size, const float *x, float *y)
 {
 #define STEP(LOAD, STORE, i, FIRST) STORE(y + from + i, fast_activate(kind, LOAD(x + from + i)))
     EACH_ROW(size, STEP);
 #undef STEP
 }
 
-FAST_INLINE void backward(kernel_activation kind, const fast_matrix *size, const float *v, const float *dy, float *dx)
+FAST_INLINE void backward(activation_kind kind, const fast_matrix *size, const float *v, const float *dy, float *dx)
 {
 #define STEP(LOAD, STORE, i, FIRST) \
     STORE(dx + from + i, LOAD(dy + from + i) * fast_activate_derivative(kind, LOAD(v + from + i)))
@@ -22,8 +22,7 @@ FAST_INLINE void backward(kernel_activation kind, const fast_matrix *size, const
 #undef STEP
 }
 
-FAST_INLINE void backward_add(kernel_activation kind, const fast_matrix *size, const float *v, const float *dy,
-                              float *dx)
+FAST_INLINE void backward_add(activation_kind kind, const fast_matrix *size, const float *v, const float *dy, float *dx)
 {
 #define STEP(LOAD, STORE, i, FIRST) \
     STORE(dx + from + i,            \
@@ -61,34 +60,41 @@ static const functions of_kind[] = {
 #undef ENTRY
 };
 
-void FAST(activate_matrix)(kernel_activation kind, const fast_matrix *size, const float *x, float *y)
+void FAST(activate_matrix)(activation_kind kind, const fast_matrix *size, const float *x, float *y)
 {
     of_kind[kind].forward(size, x, y);
 }
 
-void FAST(activate_matrix_backward)(kernel_activation kind, const fast_matrix *size, const float *v, const float *dy,
+void FAST(activate_matrix_backward)(activation_kind kind, const fast_matrix *size, const float *v, const float *dy,
                                     float *dx, bool accumulate)
 {
     (accumulate ? of_kind[kind].backward_add : of_kind[kind].backward)(size, v, dy, dx);
 }
 
-void FAST(activate)(const kernel_run *run, kernel_activation kind, size_t count, const float *x, float *y)
+void FAST(activate)(const kernel_run *run, const void *args)
 {
+    const op_activate *p = args;
+    const float *x = p->x.at;
+    float *y = p->y.at;
+    const size_t count = p->count;
 #pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static)
     for (size_t from = 0; from < count; from += FAST_BLOCK) {
         fast_matrix line = {1, fast_block_length(count, from), 0};
-        FAST(activate_matrix)(kind, &line, x + from, y + from);
+        FAST(activate_matrix)(p->kind, &line, x + from, y + from);
     }
 }
 
-void FAST(activate_backward)(const kernel_run *run, kernel_activation kind, size_t count, const float *x,
-                             const float *y, const float *dy, float *dx, bool accumulate)
+void FAST(activate_backward)(const kernel_run *run, const void *args)
 {
-    /* Nothing is read of v where the derivative is 1: any pointer will do. */
-    const float *v = kind == KERNEL_NONE ? dy : kernel_activation_reads_output(kind) ? y : x;
+    const op_activate_backward *p = args;
+    const float *dy = p->dy.at;
+    float *dx = p->dx.at;
+    const size_t count = p->count;
+    /* Without an activation v is not read: any address will do. */
+    const float *v = p->kind == ACTIVATION_NONE ? dy : activation_reads_output(p->kind) ? p->y.at : p->x.at;
 #pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static)
     for (size_t from = 0; from < count; from += FAST_BLOCK) {
         fast_matrix line = {1, fast_block_length(count, from), 0};
-        FAST(activate_matrix_backward)(kind, &line, v + from, dy + from, dx + from, accumulate);
+        FAST(activate_matrix_backward)(p->kind, &line, v + from, dy + from, dx + from, p->accumulate);
     }
 }

@@ -10,10 +10,10 @@ typedef struct fast_matrix {
 } fast_matrix;
 
 /* y = activation(x); they may overlap. */
-void FAST(activate_matrix)(kernel_activation kind, const fast_matrix *size, const float *x, float *y);
+void FAST(activate_matrix)(activation_kind kind, const fast_matrix *size, const float *x, float *y);
 
 /* dx = dy * activation'(v), or dx += that; dx may overlap dy. */
-void FAST(activate_matrix_backward)(kernel_activation kind, const fast_matrix *size, const float *v, const float *dy,
+void FAST(activate_matrix_backward)(activation_kind kind, const fast_matrix *size, const float *v, const float *dy,
                                     float *dx, bool accumulate);
 
 #endif

@@ -167,9 +167,9 @@ static prefetch_list panel_to_prefetch(const head_view *h, size_t query, size_t 
 static void group_attend(const query_group *group, const query_group *then, float *scratch)
 {
     const head_view *h = &group->head;
-    const kernel_attention *a = h->of;
+    const attention_args *a = h->of;
     forward_memory memory = forward_memory_of(scratch);
-    size_t block = keys_in_block(h->padded), panels = (group->count + QUERIES - 1) / QUERIES;
+    size_t block = keys_in_block(h->padded), panels = divide_up(group->count, QUERIES);
     for (size_t key = 0; key < a->steps; key += block) {
         pairing of = {a->causal, key, smaller(a->steps - key, block), group->first, group->count};
         size_t ready = 0;
@@ -197,25 +197,29 @@ static void group_attend(const query_group *group, const query_group *then, floa
     }
 }
 
-static query_group group_of(const kernel_attention *a, size_t item, size_t queries)
+static query_group group_of(const attention_args *a, size_t item, size_t queries)
 {
     size_t heads = a->batch * a->heads, first = item / heads * queries;
     return (query_group){head_view_of(a, item % heads), first, smaller(a->steps - first, queries)};
 }
 
-void FAST(attention)(const kernel_run *run, const kernel_attention *a)
+void FAST(attention)(const kernel_run *run, const void *args)
 {
-    if (a->size > MOST_SIZE) {
-        reference_attention(run, a);
+    const op_attention *p = args;
+    if (p->size > MOST_SIZE) {
+        reference_attention_fp32(run, p);
         return;
     }
-    if (a->size == 0)
+    if (p->size == 0)
         return;
+    const attention_args whole = {p->batch, p->heads, p->steps, p->size,   p->row,     p->out_row, p->causal, p->q.at,
+                                  p->k.at,  p->v.at,  NULL,     p->out.at, p->sums.at, NULL,       NULL,      NULL};
+    const attention_args *a = &whole;
     size_t heads = a->batch * a->heads, threads = (size_t)run->threads;
     /* Many panels in a group, so that copying the keys pays; but few where there would not be work for all threads. The
      * results of a panel do not depend on its group. */
     size_t queries = queries_in_strips(heads < 4 * threads ? 2 : MOST_PANELS, round_up(a->size, FAST_LANES));
-    size_t items = (a->steps + queries - 1) / queries * heads;
+    size_t items = divide_up(a->steps, queries) * heads;
     /* Later groups see more keys: they go first. */
 #pragma omp parallel for schedule(dynamic, 1) num_threads(run->threads) if (run->threads > 1 && items > 1)
     for (size_t i = items; i > 0; i--) {

@@ -22,16 +22,24 @@
 #define MOST_SIZE   1024  /* of a head; wider heads go to the reference */
 #define MOST_KEYS   256   /* whose scores are held at a time */
 
+/* What forward and backward read and write. */
+typedef struct attention_args {
+    size_t batch, heads, steps, size, row, out_row;
+    bool causal;
+    const float *q, *k, *v, *dout;
+    float *out, *sums, *dq, *dk, *dv;
+} attention_args;
+
 /* One sequence and head. */
 typedef struct head_view {
-    const kernel_attention *of;
+    const attention_args *of;
     size_t padded; /* size in whole vectors */
     float scale;
     const float *q, *k, *v, *dout;
     float *out, *sums, *dq, *dk, *dv;
 } head_view;
 
-FAST_INLINE head_view head_view_of(const kernel_attention *a, size_t number)
+FAST_INLINE head_view head_view_of(const attention_args *a, size_t number)
 {
     size_t sequence = number / a->heads, head = number % a->heads;
     size_t at = sequence * a->steps * a->row + head * a->size;
@@ -147,7 +155,7 @@ FAST_INLINE prefetch_list rows_to_prefetch(const float *rows, size_t row, size_t
 {
     if (count == 0)
         return then ? *then : (prefetch_list){0};
-    return (prefetch_list){rows, row, count, (size + LINE_VALUES - 1) / LINE_VALUES, 0, PREFETCH_LINES, then};
+    return (prefetch_list){rows, row, count, divide_up(size, LINE_VALUES), 0, PREFETCH_LINES, then};
 }
 
 /* scores[key][query] = K Q' for a strip of queries. Keys are computed in whole tiles. */

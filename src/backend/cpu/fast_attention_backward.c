@@ -137,7 +137,7 @@ static prefetch_list panel_to_prefetch(const head_view *h, size_t query, size_t 
 /* `then` is what this thread will probably compute next, or NULL: its first rows are prefetched. */
 static void head_backward(const head_view *h, const head_view *then, float *scratch)
 {
-    const kernel_attention *a = h->of;
+    const attention_args *a = h->of;
     size_t block = keys_in_block(h->padded), panel = queries_in_strips(MOST_STRIPS, h->padded);
     backward_memory memory = backward_memory_of(scratch);
     for (size_t key = 0; key < a->steps; key += block) {
@@ -164,14 +164,8 @@ static void head_backward(const head_view *h, const head_view *then, float *scra
     }
 }
 
-void FAST(attention_backward)(const kernel_run *run, const kernel_attention *a)
+static void backward(const kernel_run *run, const attention_args *a)
 {
-    if (a->size > MOST_SIZE) {
-        reference_attention_backward(run, a);
-        return;
-    }
-    if (a->size == 0)
-        return;
     size_t heads = a->batch * a->heads, threads = (size_t)run->threads;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(run->threads) if (run->threads > 1 && heads > 1)
     for (size_t i = 0; i < heads; i++) {
@@ -179,4 +173,58 @@ void FAST(attention_backward)(const kernel_run *run, const kernel_attention *a)
         head_view head = head_view_of(a, i), then = head_view_of(a, more ? i + threads : i);
         head_backward(&head, more ? &then : NULL, fast_scratch(run, omp_get_thread_num()));
     }
+}
+
+/* to += from, for the columns of one of the three gradients. */
+static void add_gradient(const kernel_run *run, const attention_args *a, float *from, float *to)
+{
+    const op_copy_rows add = {.x = {from, REMAT_FP32},
+                              .y = {to, REMAT_FP32},
+                              .rows = a->steps,
+                              .columns = a->heads * a->size,
+                              .x_row = a->row,
+                              .y_row = a->row,
+                              .accumulate = true};
+    FAST(copy_rows)(run, &add);
+}
+
+/* The gradients of one sequence at a time are made in the workspace, and added to what is there. */
+static void backward_add(const kernel_run *run, const attention_args *whole, float *workspace)
+{
+    attention_args one = *whole;
+    one.batch = 1;
+    one.dq = workspace;
+    one.dk = workspace + (whole->dk - whole->dq);
+    one.dv = workspace + (whole->dv - whole->dq);
+    const size_t in = one.steps * one.row, out = one.steps * one.out_row;
+    for (size_t i = 0; i < whole->batch; i++) {
+        backward(run, &one);
+        add_gradient(run, &one, one.dq, whole->dq + i * in);
+        add_gradient(run, &one, one.dk, whole->dk + i * in);
+        add_gradient(run, &one, one.dv, whole->dv + i * in);
+        one.q += in;
+        one.k += in;
+        one.v += in;
+        one.out += out;
+        one.dout += out;
+        one.sums += one.heads * one.steps;
+    }
+}
+
+void FAST(attention_backward)(const kernel_run *run, const void *args)
+{
+    const op_attention_backward *p = args;
+    if (p->size > MOST_SIZE) {
+        reference_attention_backward_fp32(run, p);
+        return;
+    }
+    if (p->size == 0)
+        return;
+    const attention_args whole = {p->batch,   p->heads, p->steps, p->size, p->row,     p->out_row,
+                                  p->causal,  p->q.at,  p->k.at,  p->v.at, p->dout.at, p->out.at,
+                                  p->sums.at, p->dq.at, p->dk.at, p->dv.at};
+    if (p->accumulate)
+        backward_add(run, &whole, p->workspace.at);
+    else
+        backward(run, &whole);
 }

@@ -63,7 +63,7 @@ static moments channel_moments(size_t batch, size_t area, size_t distance, const
     for (size_t b = 0; b < batch; b++)
         for (size_t i = 0; i < area; i += BLOCK) {
             const float *from = x + b * distance + i;
-            size_t count = area - i < BLOCK ? area - i : BLOCK;
+            size_t count = smaller(area - i, BLOCK);
             float mean = block_sum(from, count) / (float)count;
             moments block = {(double)count, mean, block_squares(from, count, mean)};
             all = join(all, block);
@@ -101,21 +101,23 @@ static void statistics_set(const statistics *to, size_t c, moments all)
     }
 }
 
-void FAST(batch_statistics)(const kernel_run *run, size_t batch, size_t channels, size_t area, float epsilon,
-                            const float *x, float *means, float *scales, float momentum, float *running_mean,
-                            float *running_variance)
+void FAST(batch_statistics)(const kernel_run *run, const void *args)
 {
+    const op_batch_statistics *p = args;
+    const float *x = p->x.at;
+    const size_t batch = p->batch, channels = p->channels, area = p->area;
     if (batch == 0 || area == 0)
         return;
-    const statistics to = {epsilon, means, scales, momentum, running_mean, running_variance};
+    const statistics to = {(float)p->epsilon,  p->means.at,        p->scales.at,
+                           (float)p->momentum, p->running_mean.at, p->running_variance.at};
     int threads = fast_threads(run, batch * channels * area);
     if (area < FAST_LANES) {
 #pragma omp parallel for num_threads(threads)
         for (size_t first = 0; first < channels; first += panel_channels(area)) {
-            panel p = panel_of(first, batch, channels, area);
+            panel of = panel_of(first, batch, channels, area);
             moments all[PANEL];
-            panel_moments(&p, x + first * area, all);
-            for (size_t c = 0; c < p.channels; c++)
+            panel_moments(&of, x + first * area, all);
+            for (size_t c = 0; c < of.channels; c++)
                 statistics_set(&to, first + c, all[c]);
         }
         return;
@@ -123,6 +125,17 @@ void FAST(batch_statistics)(const kernel_run *run, size_t batch, size_t channels
 #pragma omp parallel for num_threads(threads)
     for (size_t c = 0; c < channels; c++)
         statistics_set(&to, c, channel_moments(batch, area, channels * area, x + c * area));
+}
+
+void FAST(batch_scales)(const kernel_run *run, const void *args)
+{
+    (void)run; /* channels are few */
+    const op_batch_scales *p = args;
+    const float *variance = p->variance.at, epsilon = (float)p->epsilon;
+    float *scales = p->scales.at;
+#define STEP(LOAD, STORE, i, FIRST) STORE(scales + i, 1.0f / fast_sqrt(LOAD(variance + i) + epsilon))
+    FAST_EACH(p->channels, STEP);
+#undef STEP
 }
 
 /* y = (x - mean) * factor + shift. */
@@ -144,9 +157,12 @@ static void panel_normalize(const panel *p, const float *x, const float *means, 
     }
 }
 
-void FAST(batch_normalize)(const kernel_run *run, size_t batch, size_t channels, size_t area, const float *x,
-                           const float *means, const float *scales, const float *gain, const float *shift, float *y)
+void FAST(batch_normalize)(const kernel_run *run, const void *args)
 {
+    const op_batch_normalize *p = args;
+    const float *x = p->x.at, *means = p->means.at, *scales = p->scales.at, *gain = p->gain.at, *shift = p->shift.at;
+    float *y = p->y.at;
+    const size_t batch = p->batch, channels = p->channels, area = p->area;
     if (area == 0)
         return;
     int threads = fast_threads(run, batch * channels * area);
@@ -154,9 +170,9 @@ void FAST(batch_normalize)(const kernel_run *run, size_t batch, size_t channels,
 #pragma omp parallel for collapse(2) num_threads(threads)
         for (size_t b = 0; b < batch; b += PANEL_ROWS)
             for (size_t first = 0; first < channels; first += panel_channels(area)) {
-                size_t rows = batch - b < PANEL_ROWS ? batch - b : PANEL_ROWS, at = (b * channels + first) * area;
-                panel p = panel_of(first, rows, channels, area);
-                panel_normalize(&p, x + at, means, scales, gain, shift, y + at);
+                size_t rows = smaller(batch - b, PANEL_ROWS), at = (b * channels + first) * area;
+                panel of = panel_of(first, rows, channels, area);
+                panel_normalize(&of, x + at, means, scales, gain, shift, y + at);
             }
         return;
     }
@@ -183,7 +199,7 @@ static slopes channel_slopes(size_t batch, size_t area, size_t distance, const f
     for (size_t b = 0; b < batch; b++)
         for (size_t begin = 0; begin < area; begin += BLOCK) {
             const float *from = x + b * distance + begin, *by = dy + b * distance + begin;
-            size_t count = area - begin < BLOCK ? area - begin : BLOCK, i = 0;
+            size_t count = smaller(area - begin, BLOCK), i = 0;
             fast_vector sum_a = {0}, sum_b = {0}, along_a = {0}, along_b = {0}, d;
             for (; i + 2 * FAST_LANES <= count; i += 2 * FAST_LANES) {
                 d = fast_load(by + i);
@@ -293,20 +309,22 @@ static void panel_backward(const panel *p, const parameters *of, const float *x,
         panel_gradient(p, x, dy, all, dx, accumulate);
 }
 
-void FAST(batch_normalize_backward)(const kernel_run *run, size_t batch, size_t channels, size_t area, const float *x,
-                                    const float *means, const float *scales, const float *gain, const float *dy,
-                                    float *dx, bool accumulate, float *dgain, float *dshift, bool accumulate_parameters)
+void FAST(batch_normalize_backward)(const kernel_run *run, const void *args)
 {
+    const op_batch_normalize_backward *p = args;
+    const float *x = p->x.at, *means = p->means.at, *dy = p->dy.at;
+    float *dx = p->dx.at;
+    const size_t batch = p->batch, channels = p->channels, area = p->area;
     if (batch == 0 || area == 0)
         return;
-    const parameters of = {means, scales, gain, dgain, dshift, accumulate_parameters};
+    const parameters parameter = {means, p->scales.at, p->gain.at, p->dgain.at, p->dshift.at, p->accumulate_parameters};
     int threads = fast_threads(run, batch * channels * area);
     if (area < FAST_LANES) {
 #pragma omp parallel for num_threads(threads)
         for (size_t first = 0; first < channels; first += panel_channels(area)) {
             size_t at = first * area;
-            panel p = panel_of(first, batch, channels, area);
-            panel_backward(&p, &of, x + at, dy + at, dx ? dx + at : dx, accumulate);
+            panel of = panel_of(first, batch, channels, area);
+            panel_backward(&of, &parameter, x + at, dy + at, dx ? dx + at : dx, p->accumulate);
         }
         return;
     }
@@ -314,8 +332,8 @@ void FAST(batch_normalize_backward)(const kernel_run *run, size_t batch, size_t 
     for (size_t c = 0; c < channels; c++) {
         size_t distance = channels * area, at = c * area;
         slopes all = channel_slopes(batch, area, distance, x + at, dy + at, means[c]);
-        gradient g = parameters_set(&of, c, all, (double)batch * (double)area);
+        gradient g = parameters_set(&parameter, c, all, (double)batch * (double)area);
         if (dx)
-            channel_gradient(batch, area, distance, x + at, dy + at, g, dx + at, accumulate);
+            channel_gradient(batch, area, distance, x + at, dy + at, g, dx + at, p->accumulate);
     }
 }

@@ -22,7 +22,7 @@ static inline size_t panel_channels(size_t area)
 
 static inline panel panel_of(size_t first, size_t batch, size_t channels, size_t area)
 {
-    size_t most = panel_channels(area), count = channels - first < most ? channels - first : most;
+    size_t count = smaller(channels - first, panel_channels(area));
     return (panel){first, count, count * area, batch, area, channels * area};
 }
 

@@ -257,9 +257,11 @@ static void product_run(const kernel_run *run, const flat_product *product, size
     }
 }
 
-void FAST(convolve)(const kernel_run *run, const kernel_window *w, const float *x, const float *weight,
-                    const float *bias, float *y, float *workspace)
+void FAST(convolve)(const kernel_run *run, const void *args)
 {
+    const op_convolve *p = args;
+    const operation_window *w = &p->window;
+    float *workspace = p->workspace.at;
     size_t area = w->out_h * w->out_w;
     if (w->batch == 0 || w->out_channels == 0 || area == 0)
         return;
@@ -267,19 +269,19 @@ void FAST(convolve)(const kernel_run *run, const kernel_window *w, const float *
         .shape = {.high = {w->in_h, -(ptrdiff_t)w->pad_h, w->stride_h, w->kernel_h, w->out_h, 0},
                   .wide = {w->in_w, -(ptrdiff_t)w->pad_w, w->stride_w, w->kernel_w, w->out_w, 0},
                   .channels = w->in_channels},
-        .source = x,
+        .source = p->x.at,
         .weight = workspace,
-        .bias = bias,
+        .bias = p->bias.at,
         .outputs = w->out_channels,
-        .target = {y, w->out_channels * area, w->out_w, 1, false},
+        .target = {p->y.at, w->out_channels * area, w->out_w, 1, false},
         .channel = area,
     };
     if (window_weights(w) == 0 || !product_fits(&product, w->batch)) {
-        reference_convolve(run, w, x, weight, bias, y, workspace);
+        reference_convolve_fp32(run, p);
         return;
     }
     ptrdiff_t kernel = (ptrdiff_t)(w->kernel_h * w->kernel_w);
-    weight_steps from = {weight, (ptrdiff_t)w->in_channels * kernel, kernel, (ptrdiff_t)w->kernel_w, 1};
+    weight_steps from = {p->weight.at, (ptrdiff_t)w->in_channels * kernel, kernel, (ptrdiff_t)w->kernel_w, 1};
     pack_weights(run, &product, from, workspace);
     product_run(run, &product, w->batch);
 }
@@ -298,7 +300,7 @@ static flat_axis phase_axis(size_t phase, size_t in, size_t out, size_t kernel, 
 }
 
 /* The weights of a phase: the channels of the input are the outputs here, and the taps run backwards. */
-static weight_steps phase_weights(const kernel_window *w, const float *weight, size_t phase_h, size_t phase_w,
+static weight_steps phase_weights(const operation_window *w, const float *weight, size_t phase_h, size_t phase_w,
                                   size_t taps_h, size_t taps_w)
 {
     size_t last_h = phase_h + (taps_h - 1) * w->stride_h, last_w = phase_w + (taps_w - 1) * w->stride_w;
@@ -307,9 +309,11 @@ static weight_steps phase_weights(const kernel_window *w, const float *weight, s
                           -(ptrdiff_t)(w->stride_h * w->kernel_w), -(ptrdiff_t)w->stride_w};
 }
 
-void FAST(convolve_backward_input)(const kernel_run *run, const kernel_window *w, const float *weight, const float *dy,
-                                   float *dx, bool accumulate, float *workspace)
+void FAST(convolve_backward_input)(const kernel_run *run, const void *args)
 {
+    const op_convolve_backward_input *p = args;
+    const operation_window *w = &p->window;
+    float *dx = p->dx.at, *workspace = p->workspace.at;
     size_t area = w->in_h * w->in_w, values = w->batch * w->in_channels * area;
     if (values == 0)
         return;
@@ -318,16 +322,16 @@ void FAST(convolve_backward_input)(const kernel_run *run, const kernel_window *w
         .shape = {.high = {w->out_h, 0, 1, w->kernel_h, w->in_h, 0},
                   .wide = {w->out_w, 0, 1, w->kernel_w, w->in_w, 0},
                   .channels = w->out_channels},
-        .source = dy,
+        .source = p->dy.at,
         .weight = workspace,
         .outputs = w->in_channels,
         .channel = area,
     };
     if (window_weights(w) == 0 || !product_fits(&product, w->batch)) {
-        reference_convolve_backward_input(run, w, weight, dy, dx, accumulate, workspace);
+        reference_convolve_backward_input_fp32(run, p);
         return;
     }
-    if (!accumulate && (w->kernel_h < w->stride_h || w->kernel_w < w->stride_w))
+    if (!p->accumulate && (w->kernel_h < w->stride_h || w->kernel_w < w->stride_w))
         memset(dx, 0, values * sizeof *dx); /* no tap reaches some of it */
     for (size_t phase_h = 0; phase_h < w->stride_h && phase_h < w->kernel_h; phase_h++)
         for (size_t phase_w = 0; phase_w < w->stride_w && phase_w < w->kernel_w; phase_w++) {
@@ -337,9 +341,10 @@ void FAST(convolve_backward_input)(const kernel_run *run, const kernel_window *w
             *wide = phase_axis(phase_w, w->in_w, w->out_w, w->kernel_w, w->stride_w, w->pad_w, &left);
             if (high->outputs == 0 || wide->outputs == 0)
                 continue;
-            pack_weights(run, &product, phase_weights(w, weight, phase_h, phase_w, high->taps, wide->taps), workspace);
+            pack_weights(run, &product, phase_weights(w, p->weight.at, phase_h, phase_w, high->taps, wide->taps),
+                         workspace);
             product.target = (flat_target){dx + top * w->in_w + left, w->in_channels * area, w->stride_h * w->in_w,
-                                           w->stride_w, accumulate};
+                                           w->stride_w, p->accumulate};
             product_run(run, &product, w->batch);
         }
 }

@@ -13,14 +13,14 @@
 
 /* The gradients of output channels first .. first + count - 1 over some images. */
 typedef struct weight_block {
-    const kernel_window *window;
+    const operation_window *window;
     const float *x, *dy; /* of the first of the images */
     size_t images;
     size_t first, count;    /* output channels */
     float *dweight, *dbias; /* of the first of them: rows for each tap, and one row */
 } weight_block;
 
-static flat_shape window_shape(const kernel_window *w)
+static flat_shape window_shape(const operation_window *w)
 {
     return (flat_shape){.high = {w->in_h, -(ptrdiff_t)w->pad_h, w->stride_h, w->kernel_h, w->out_h, 0},
                         .wide = {w->in_w, -(ptrdiff_t)w->pad_w, w->stride_w, w->kernel_w, w->out_w, 0},
@@ -30,7 +30,7 @@ static flat_shape window_shape(const kernel_window *w)
 /* Transposes the gradients of a piece's outputs for `count` channels: a row of whole vectors for each output. */
 static void transpose_outputs(const weight_block *block, const flat_piece *piece, size_t first, size_t count, float *to)
 {
-    const kernel_window *w = block->window;
+    const operation_window *w = block->window;
     size_t area = w->out_h * w->out_w, rows = piece->shape.high.outputs, columns = piece->shape.wide.outputs;
     if (columns == w->out_w) {
         columns *= rows;
@@ -46,7 +46,7 @@ static void transpose_outputs(const weight_block *block, const flat_piece *piece
 
 static void add_piece(const weight_block *block, const flat_piece *piece, size_t channels, flat_scratch scratch)
 {
-    const kernel_window *w = block->window;
+    const operation_window *w = block->window;
     size_t outputs = piece->shape.images * piece->shape.high.outputs * piece->shape.wide.outputs;
     size_t taps = w->kernel_h * w->kernel_w, all = round_up(block->count, FAST_LANES) / FAST_LANES;
     FAST(flat_offsets)(&piece->shape, channels, scratch.offsets);
@@ -83,7 +83,7 @@ static void add_piece(const weight_block *block, const flat_piece *piece, size_t
 
 static void add_block(const weight_block *block, flat_scratch scratch)
 {
-    const kernel_window *w = block->window;
+    const operation_window *w = block->window;
     flat_shape shape = window_shape(w);
     flat_cut cut;
     FAST(flat_cut_make)(&shape, block->images, block->images, PIECE_LENGTH, &cut);
@@ -126,9 +126,12 @@ static void add_groups(const kernel_run *run, size_t rows, size_t columns, size_
         }
 }
 
-void FAST(convolve_backward_weight)(const kernel_run *run, const kernel_window *w, const float *x, const float *dy,
-                                    float *dweight, float *dbias, bool accumulate, float *workspace)
+void FAST(convolve_backward_weight)(const kernel_run *run, const void *args)
 {
+    const op_convolve_backward_weight *p = args;
+    const operation_window *w = &p->window;
+    const float *x = p->x.at, *dy = p->dy.at;
+    float *workspace = p->workspace.at;
     size_t groups = window_groups(w), weights = window_weights(w), partial = weights + w->out_channels;
     size_t in = w->in_channels * w->in_h * w->in_w, out = w->out_channels * w->out_h * w->out_w;
     size_t taps = w->out_channels ? weights / w->out_channels : 0;
@@ -136,15 +139,15 @@ void FAST(convolve_backward_weight)(const kernel_run *run, const kernel_window *
     flat_cut cut;
     if (w->batch == 0 || in == 0 || out == 0 || taps == 0 ||
         !FAST(flat_cut_make)(&shape, w->batch, w->batch, PIECE_LENGTH, &cut)) {
-        reference_convolve_backward_weight(run, w, x, dy, dweight, dbias, accumulate, workspace);
+        reference_convolve_backward_weight_fp32(run, p);
         return;
     }
     /* Few blocks, because each loads the source again, but work for all threads. */
     int threads = fast_threads(run, w->batch * out * taps / 16);
     size_t team = (size_t)threads, blocks = groups % team == 0 || groups >= 4 * team ? 1 : team;
-    size_t count = round_up((w->out_channels + blocks - 1) / blocks, FAST_LANES);
+    size_t count = round_up(divide_up(w->out_channels, blocks), FAST_LANES);
     count = smaller(count, FLAT_ROWS / cut.most_length / FAST_LANES * FAST_LANES);
-    blocks = (w->out_channels + count - 1) / count;
+    blocks = divide_up(w->out_channels, count);
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
     for (size_t i = 0; i < groups * blocks; i++) {
         size_t group = i / blocks, first = i % blocks * count;
@@ -161,7 +164,7 @@ void FAST(convolve_backward_weight)(const kernel_run *run, const kernel_window *
         };
         add_block(&block, flat_scratch_of(run, omp_get_thread_num()));
     }
-    add_groups(run, taps, w->out_channels, groups, partial, workspace, dweight, accumulate);
-    if (dbias)
-        add_groups(run, 1, w->out_channels, groups, partial, workspace + weights, dbias, accumulate);
+    add_groups(run, taps, w->out_channels, groups, partial, workspace, p->dweight.at, p->accumulate);
+    if (p->dbias.at)
+        add_groups(run, 1, w->out_channels, groups, partial, workspace + weights, p->dbias.at, p->accumulate);
 }

@@ -90,14 +90,19 @@ static void dropout_group(size_t count, const uint32_t *numbers, float keep, con
     }
 }
 
-void FAST(dropout)(const kernel_run *run, size_t count, const remat_random *stream, float keep, const float *x,
-                   float *y, bool accumulate)
+void FAST(dropout)(const kernel_run *run, const void *args)
 {
+    const op_dropout *p = args;
+    const step_block *block = p->step.at;
+    const remat_random stream = remat_random_stream(block->seed, p->layer, block->step);
+    const float *x = p->x.at, keep = (float)p->keep;
+    float *y = p->y.at;
+    const size_t count = p->count;
 #pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static)
     for (size_t from = 0; from < count; from += GROUP) {
         uint32_t numbers[GROUP];
-        draw_group(stream, from / 4, numbers);
-        dropout_group(count - from < GROUP ? count - from : GROUP, numbers, keep, x + from, y + from, accumulate);
+        draw_group(&stream, from / 4, numbers);
+        dropout_group(smaller(count - from, GROUP), numbers, keep, x + from, y + from, p->accumulate);
     }
 }
 
@@ -107,6 +112,6 @@ void FAST(draw)(const kernel_run *run, const remat_random *stream, uint64_t firs
     for (size_t from = 0; from < count; from += GROUP) {
         uint32_t group[GROUP];
         draw_group(stream, (first + from) / 4, group);
-        memcpy(numbers + from, group, (count - from < GROUP ? count - from : GROUP) * sizeof *numbers);
+        memcpy(numbers + from, group, smaller(count - from, GROUP) * sizeof *numbers);
     }
 }

@@ -1,7 +1,12 @@
 #include "backend/cpu/fast_math.h"
 
-void FAST(gather)(const kernel_run *run, size_t rows, size_t width, const int32_t *ids, const float *table, float *y)
+void FAST(gather)(const kernel_run *run, const void *args)
 {
+    const op_gather *p = args;
+    const int32_t *ids = p->ids.at;
+    const float *table = p->table.at;
+    float *y = p->y.at;
+    const size_t rows = p->rows, width = p->width;
 #pragma omp parallel for num_threads(fast_threads(run, rows *width)) schedule(static)
     for (size_t row = 0; row < rows; row++)
         memcpy(y + row * width, table + (size_t)ids[row] * width, width * sizeof *y);
@@ -9,11 +14,16 @@ void FAST(gather)(const kernel_run *run, size_t rows, size_t width, const int32_
 
 /* Every thread has a range of the columns and goes through all rows in order: no two threads write the same value, and the
  * order of the sums does not depend on where the columns are cut. */
-void FAST(gather_backward)(const kernel_run *run, size_t rows, size_t width, size_t entries, const int32_t *ids,
-                           const float *dy, float *dtable, bool accumulate)
+void FAST(gather_backward)(const kernel_run *run, const void *args)
 {
+    const op_gather_backward *p = args;
+    const int32_t *ids = p->ids.at;
+    const float *dy = p->dy.at;
+    float *dtable = p->dtable.at;
+    const size_t rows = p->rows, width = p->width, entries = p->entries;
+    const bool accumulate = p->accumulate;
     enum { LINE = 16 }; /* values of a cache line, which two threads should not share */
-    size_t lines = (width + LINE - 1) / LINE;
+    size_t lines = divide_up(width, LINE);
     int shares = fast_threads(run, rows * width + entries * width);
 #pragma omp parallel for num_threads(shares) schedule(static)
     for (int share = 0; share < shares; share++) {

@@ -18,11 +18,15 @@ static double cross_entropy_row(size_t columns, const float *logits, int32_t lab
     return log((double)sum) - height;
 }
 
-double FAST(cross_entropy)(const kernel_run *run, size_t rows, size_t columns, const float *logits,
-                           const int32_t *labels, float factor, float *gradient)
+void FAST(cross_entropy)(const kernel_run *run, const void *args)
 {
+    const op_cross_entropy *p = args;
+    const float *logits = p->logits.at, factor = (float)p->factor;
+    const int32_t *labels = p->labels.at;
+    float *gradient = p->gradient.at;
+    step_block *block = p->step.at;
     double *losses = (double *)run->scratch, loss = 0;
-    size_t parts = fast_parts(rows, 1);
+    const size_t rows = p->rows, columns = p->columns, parts = fast_parts(rows, 1);
 #pragma omp parallel for num_threads(fast_threads(run, rows *columns)) schedule(static)
     for (size_t part = 0; part < parts; part++) {
         double sum = 0;
@@ -33,7 +37,7 @@ double FAST(cross_entropy)(const kernel_run *run, size_t rows, size_t columns, c
     }
     for (size_t part = 0; part < parts; part++)
         loss += losses[part];
-    return loss;
+    block->loss_sum += loss;
 }
 
 static double squared_differences(size_t count, const float *x, const float *target)
@@ -70,19 +74,45 @@ static void difference_block(size_t count, const float *x, const float *target, 
     }
 }
 
-double FAST(squared_error)(const kernel_run *run, size_t count, const float *x, const float *target, float factor,
-                           float *gradient, bool accumulate)
+void FAST(squared_error)(const kernel_run *run, const void *args)
 {
+    const op_squared_error *p = args;
+    const float *x = p->x.at, *target = p->target.at, factor = (float)p->factor;
+    float *gradient = p->gradient.at;
+    step_block *block = p->step.at;
     double *sums = (double *)run->scratch, sum = 0;
-    size_t parts = fast_parts(count, FAST_BLOCK);
+    const size_t count = p->count, parts = fast_parts(count, FAST_BLOCK);
 #pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static)
     for (size_t part = 0; part < parts; part++) {
         size_t first = fast_cut(count, parts, part), length = fast_cut(count, parts, part + 1) - first;
         sums[part] = squared_differences(length, x + first, target + first);
         if (gradient)
-            difference_block(length, x + first, target + first, 2.0f * factor, gradient + first, accumulate);
+            difference_block(length, x + first, target + first, 2.0f * factor, gradient + first, p->accumulate);
     }
     for (size_t part = 0; part < parts; part++)
         sum += sums[part];
-    return sum;
+    block->loss_sum += sum;
+}
+
+static bool row_is_correct(size_t columns, const float *logits, int32_t label)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < columns; i++)
+        if (logits[i] > logits[best])
+            best = i;
+    return label >= 0 && (size_t)label == best;
+}
+
+void FAST(count_correct)(const kernel_run *run, const void *args)
+{
+    const op_count_correct *p = args;
+    const float *logits = p->logits.at;
+    const int32_t *labels = p->labels.at;
+    step_block *block = p->step.at;
+    const size_t rows = p->rows, columns = p->columns;
+    uint64_t correct = 0;
+#pragma omp parallel for num_threads(fast_threads(run, rows *columns)) schedule(static) reduction(+ : correct)
+    for (size_t row = 0; row < rows; row++)
+        correct += row_is_correct(columns, logits + row * columns, labels[row]);
+    block->correct += correct;
 }

@@ -483,32 +483,32 @@ FAST_INLINE fast_vector fast_gelu_derivative(fast_vector x)
 #define FAST_GELU_CUBE  0.044715f
 #define FAST_LEAKY      0.01f
 
-FAST_INLINE fast_vector fast_activate(kernel_activation kind, fast_vector x)
+FAST_INLINE fast_vector fast_activate(activation_kind kind, fast_vector x)
 {
     switch (kind) {
-    case KERNEL_NONE: return x;
-    case KERNEL_RELU: return fast_max((fast_vector){0}, x);
-    case KERNEL_LEAKY_RELU: return fast_select(x > 0.0f, x, x * FAST_LEAKY);
-    case KERNEL_GELU_TANH: /* (1 + tanh(u)) / 2 is the sigmoid of 2u */
+    case ACTIVATION_NONE: return x;
+    case ACTIVATION_RELU: return fast_max((fast_vector){0}, x);
+    case ACTIVATION_LEAKY_RELU: return fast_select(x > 0.0f, x, x * FAST_LEAKY);
+    case ACTIVATION_GELU_TANH: /* (1 + tanh(u)) / 2 is the sigmoid of 2u */
         return x / fast_1_plus_exp(x * fast_horner(x * x, fast_repeat(-2.0f * FAST_GELU_SLOPE * FAST_GELU_CUBE),
                                                    -2.0f * FAST_GELU_SLOPE));
-    case KERNEL_GELU_ERF: return fast_gelu(x);
-    case KERNEL_SIGMOID: return fast_sigmoid(x);
-    case KERNEL_TANH: return fast_tanh(x);
-    case KERNEL_SWISH: return x / fast_1_plus_exp(-x);
+    case ACTIVATION_GELU_ERF: return fast_gelu(x);
+    case ACTIVATION_SIGMOID: return fast_sigmoid(x);
+    case ACTIVATION_TANH: return fast_tanh(x);
+    case ACTIVATION_SWISH: return x / fast_1_plus_exp(-x);
     }
     return x;
 }
 
-/* The derivative, from the output where kernel_activation_reads_output(kind), else from the input. */
-FAST_INLINE fast_vector fast_activate_derivative(kernel_activation kind, fast_vector v)
+/* The derivative, from the output where activation_reads_output(kind), else from the input. */
+FAST_INLINE fast_vector fast_activate_derivative(activation_kind kind, fast_vector v)
 {
     const fast_vector one = fast_repeat(1.0f);
     switch (kind) {
-    case KERNEL_NONE: return one;
-    case KERNEL_RELU: return fast_select(v > 0.0f, one, (fast_vector){0});
-    case KERNEL_LEAKY_RELU: return fast_select(v > 0.0f, one, fast_repeat(FAST_LEAKY));
-    case KERNEL_GELU_TANH: { /* flat beyond 10, where the squares of large values would overflow */
+    case ACTIVATION_NONE: return one;
+    case ACTIVATION_RELU: return fast_select(v > 0.0f, one, (fast_vector){0});
+    case ACTIVATION_LEAKY_RELU: return fast_select(v > 0.0f, one, fast_repeat(FAST_LEAKY));
+    case ACTIVATION_GELU_TANH: { /* flat beyond 10, where the squares of large values would overflow */
         fast_vector x = fast_min(fast_repeat(10.0f), fast_max(fast_repeat(-10.0f), v)), s = x * x;
         fast_vector half = fast_sigmoid(
             x * fast_horner(s, fast_repeat(2.0f * FAST_GELU_SLOPE * FAST_GELU_CUBE), 2.0f * FAST_GELU_SLOPE));
@@ -516,10 +516,10 @@ FAST_INLINE fast_vector fast_activate_derivative(kernel_activation kind, fast_ve
             fast_horner(s, fast_repeat(6.0f * FAST_GELU_SLOPE * FAST_GELU_CUBE), 2.0f * FAST_GELU_SLOPE);
         return fast_fma(x * slope, half * (1.0f - half), half);
     }
-    case KERNEL_GELU_ERF: return fast_gelu_derivative(v);
-    case KERNEL_SIGMOID: return v * (1.0f - v);
-    case KERNEL_TANH: return fast_fnma(v, v, one);
-    case KERNEL_SWISH: {
+    case ACTIVATION_GELU_ERF: return fast_gelu_derivative(v);
+    case ACTIVATION_SIGMOID: return v * (1.0f - v);
+    case ACTIVATION_TANH: return fast_fnma(v, v, one);
+    case ACTIVATION_SWISH: {
         fast_vector s = fast_sigmoid(v);
         return fast_fma(v, s * (1.0f - s), s);
     }
@@ -528,9 +528,10 @@ FAST_INLINE fast_vector fast_activate_derivative(kernel_activation kind, fast_ve
 }
 
 /* DO(kind) for every kind. */
-#define FAST_ACTIVATIONS(DO) \
-    DO(KERNEL_NONE)          \
-    DO(KERNEL_RELU)          \
-    DO(KERNEL_LEAKY_RELU) DO(KERNEL_GELU_TANH) DO(KERNEL_GELU_ERF) DO(KERNEL_SIGMOID) DO(KERNEL_TANH) DO(KERNEL_SWISH)
+#define FAST_ACTIVATIONS(DO)  \
+    DO(ACTIVATION_NONE)       \
+    DO(ACTIVATION_RELU)       \
+    DO(ACTIVATION_LEAKY_RELU) \
+    DO(ACTIVATION_GELU_TANH) DO(ACTIVATION_GELU_ERF) DO(ACTIVATION_SIGMOID) DO(ACTIVATION_TANH) DO(ACTIVATION_SWISH)
 
 #endif

@@ -39,9 +39,12 @@ static void write_row(size_t columns, const float *x, float mean, float scale, c
     }
 }
 
-void FAST(normalize)(const kernel_run *run, size_t rows, size_t columns, float epsilon, const float *x,
-                     const float *gain, const float *shift, float *y, float *means, float *scales)
+void FAST(normalize)(const kernel_run *run, const void *args)
 {
+    const op_normalize *p = args;
+    const float *x = p->x.at, *gain = p->gain.at, *shift = p->shift.at, epsilon = (float)p->epsilon;
+    float *y = p->y.at, *means = p->means.at, *scales = p->scales.at;
+    const size_t rows = p->rows, columns = p->columns;
     if (!columns)
         return;
 #pragma omp parallel for num_threads(fast_threads(run, rows *columns)) schedule(static)
@@ -117,10 +120,12 @@ static void add_parts(size_t parts, size_t columns, const float *lines, float *s
     }
 }
 
-void FAST(normalize_backward)(const kernel_run *run, size_t rows, size_t columns, const float *x, const float *gain,
-                              const float *means, const float *scales, const float *dy, float *dx, bool accumulate,
-                              float *dgain, float *dshift, bool accumulate_parameters, float *workspace)
+void FAST(normalize_backward)(const kernel_run *run, const void *args)
 {
+    const op_normalize_backward *p = args;
+    const float *x = p->x.at, *gain = p->gain.at, *means = p->means.at, *scales = p->scales.at, *dy = p->dy.at;
+    float *dx = p->dx.at, *dgain = p->dgain.at, *dshift = p->dshift.at, *workspace = p->workspace.at;
+    const size_t rows = p->rows, columns = p->columns;
     if (!columns)
         return;
     size_t parts = normalize_parts(rows);
@@ -135,11 +140,11 @@ void FAST(normalize_backward)(const kernel_run *run, size_t rows, size_t columns
             if (!means)
                 averages.gradient = 0;
             if (dx)
-                backward_row(columns, in, gain, mean, scale, averages, dout, dx + row * columns, accumulate);
+                backward_row(columns, in, gain, mean, scale, averages, dout, dx + row * columns, p->accumulate);
         }
     }
     if (dgain)
-        add_parts(parts, columns, workspace, dgain, accumulate_parameters);
+        add_parts(parts, columns, workspace, dgain, p->accumulate_parameters);
     if (dshift)
-        add_parts(parts, columns, workspace + columns, dshift, accumulate_parameters);
+        add_parts(parts, columns, workspace + columns, dshift, p->accumulate_parameters);
 }

@@ -1,6 +1,10 @@
 #include "backend/cpu/fast_math.h"
 
-FAST_INLINE void sgd_plain(const kernel_sgd *o, size_t count, const float *gradient, float *weight)
+typedef struct sgd_factors {
+    float rate, momentum, decay, scale;
+} sgd_factors;
+
+FAST_INLINE void sgd_plain(const sgd_factors *o, size_t count, const float *gradient, float *weight)
 {
     const fast_vector scale = fast_repeat(o->scale), decay = fast_repeat(o->decay), rate = fast_repeat(o->rate);
 #define STEP(LOAD, STORE, i, FIRST)                                     \
@@ -13,7 +17,7 @@ FAST_INLINE void sgd_plain(const kernel_sgd *o, size_t count, const float *gradi
 #undef STEP
 }
 
-FAST_INLINE void sgd_momentum(const kernel_sgd *o, bool nesterov, size_t count, const float *gradient, float *weight,
+FAST_INLINE void sgd_momentum(const sgd_factors *o, bool nesterov, size_t count, const float *gradient, float *weight,
                               float *velocity)
 {
     const fast_vector scale = fast_repeat(o->scale), decay = fast_repeat(o->decay), rate = fast_repeat(o->rate),
@@ -30,16 +34,20 @@ FAST_INLINE void sgd_momentum(const kernel_sgd *o, bool nesterov, size_t count, 
 #undef STEP
 }
 
-void FAST(sgd)(const kernel_run *run, const kernel_sgd *options, size_t count, const float *gradient, float *weight,
-               float *velocity)
+void FAST(sgd)(const kernel_run *run, const void *args)
 {
+    const op_sgd *p = args;
+    const step_block *block = p->step.at;
+    const float *gradient = p->gradient.at;
+    float *weight = p->weight.at, *velocity = p->velocity.at;
+    const size_t count = p->count;
 #pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static)
     for (size_t from = 0; from < count; from += FAST_BLOCK) {
-        const kernel_sgd o = *options; /* a copy of its own: no store can be thought to change it */
+        const sgd_factors o = {(float)block->rate, (float)p->momentum, (float)p->decay, (float)block->scale};
         size_t length = fast_block_length(count, from);
         if (!velocity)
             sgd_plain(&o, length, gradient + from, weight + from);
-        else if (o.nesterov)
+        else if (p->nesterov)
             sgd_momentum(&o, true, length, gradient + from, weight + from, velocity + from);
         else
             sgd_momentum(&o, false, length, gradient + from, weight + from, velocity + from);
@@ -54,18 +62,21 @@ typedef struct adam_factors {
     float rate, deviation, epsilon;
 } adam_factors;
 
-static adam_factors factors_of(const kernel_adam *o)
+static adam_factors factors_of(const op_adam *p)
 {
-    return (adam_factors){.scale = o->scale,
-                          .join = o->decoupled ? 0.0f : o->decay,
-                          .shrink = o->decoupled ? fast_fma_float(-o->rate, o->decay, 1.0f) : 1.0f,
-                          .beta1 = o->beta1,
-                          .rest1 = 1.0f - o->beta1,
-                          .beta2 = o->beta2,
-                          .rest2 = 1.0f - o->beta2,
-                          .rate = o->rate / o->correction1,
-                          .deviation = 1.0f / sqrtf(o->correction2),
-                          .epsilon = o->epsilon};
+    const step_block *block = p->step.at;
+    const float rate = (float)block->rate, decay = (float)p->decay;
+    const float beta1 = (float)p->beta1, beta2 = (float)p->beta2;
+    return (adam_factors){.scale = (float)block->scale,
+                          .join = p->decoupled ? 0.0f : decay,
+                          .shrink = p->decoupled ? fast_fma_float(-rate, decay, 1.0f) : 1.0f,
+                          .beta1 = beta1,
+                          .rest1 = 1.0f - beta1,
+                          .beta2 = beta2,
+                          .rest2 = 1.0f - beta2,
+                          .rate = rate / (float)block->correction1,
+                          .deviation = 1.0f / sqrtf((float)block->correction2),
+                          .epsilon = (float)p->epsilon};
 }
 
 static void adam_block(adam_factors f, size_t count, const float *gradient, float *weight, float *first, float *second)
@@ -87,10 +98,13 @@ static void adam_block(adam_factors f, size_t count, const float *gradient, floa
 #undef STEP
 }
 
-void FAST(adam)(const kernel_run *run, const kernel_adam *options, size_t count, const float *gradient, float *weight,
-                float *first, float *second)
+void FAST(adam)(const kernel_run *run, const void *args)
 {
-    const adam_factors factors = factors_of(options);
+    const op_adam *p = args;
+    const float *gradient = p->gradient.at;
+    float *weight = p->weight.at, *first = p->first.at, *second = p->second.at;
+    const size_t count = p->count;
+    const adam_factors factors = factors_of(p);
 #pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static)
     for (size_t from = 0; from < count; from += FAST_BLOCK)
         adam_block(factors, fast_block_length(count, from), gradient + from, weight + from, first + from,

@@ -61,12 +61,12 @@ static inline cut cut_to_image(size_t out, size_t stride, size_t kernel, size_t 
     return (cut){begin, end > begin ? end - begin : 0};
 }
 
-static inline cut cut_high(const kernel_window *w, size_t row)
+static inline cut cut_high(const operation_window *w, size_t row)
 {
     return cut_to_image(row, w->stride_h, w->kernel_h, w->pad_h, w->in_h);
 }
 
-static inline cut cut_wide(const kernel_window *w, size_t column)
+static inline cut cut_wide(const operation_window *w, size_t column)
 {
     return cut_to_image(column, w->stride_w, w->kernel_w, w->pad_w, w->in_w);
 }
@@ -77,7 +77,7 @@ typedef struct strip {
     size_t begin, end, at, columns, stride, width;
 } strip;
 
-static inline strip strip_of(const kernel_window *w)
+static inline strip strip_of(const operation_window *w)
 {
     strip s = {.columns = w->kernel_w, .stride = w->stride_w, .width = w->in_w};
     if (w->in_w + w->pad_w < w->kernel_w)
@@ -118,7 +118,7 @@ static inline strip strip_of(const kernel_window *w)
     } while (0)
 
 /* Whether one window covers the whole plane, as at the end of many networks. */
-static inline bool takes_whole_plane(const kernel_window *w)
+static inline bool takes_whole_plane(const operation_window *w)
 {
     return w->out_h * w->out_w == 1 && w->in_h > 0 && w->in_w > 0 && w->kernel_h == w->in_h && w->kernel_w == w->in_w &&
            !w->pad_h && !w->pad_w;

@@ -35,7 +35,7 @@ FAST_NOINLINE void average_strip(const strip *s, cut high, const float *x, float
 #undef DO
 }
 
-static void average_one(const kernel_window *w, cut high, size_t o, const float *x, float *y)
+static void average_one(const operation_window *w, cut high, size_t o, const float *x, float *y)
 {
     cut wide = cut_wide(w, o);
     float sum = 0;
@@ -45,7 +45,7 @@ static void average_one(const kernel_window *w, cut high, size_t o, const float 
     y[o] = sum * share(high.count, wide.count);
 }
 
-static void average_row(const kernel_window *w, const strip *inside, size_t row, const float *x, float *y)
+static void average_row(const operation_window *w, const strip *inside, size_t row, const float *x, float *y)
 {
     cut high = cut_high(w, row);
     size_t begin = high.count ? inside->begin : 0, end = high.count ? inside->end : 0;
@@ -68,8 +68,12 @@ static float whole_average(const float *x, size_t count)
     return fast_sum_lanes(sum) / (float)count;
 }
 
-void FAST(pool_average)(const kernel_run *run, const kernel_window *w, const float *x, float *y)
+void FAST(pool_average)(const kernel_run *run, const void *args)
 {
+    const op_pool_average *p = args;
+    const operation_window *w = &p->window;
+    const float *x = p->x.at;
+    float *y = p->y.at;
     size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w, planes = w->batch * w->in_channels;
     bool whole = takes_whole_plane(w);
     strip inside = strip_of(w);
@@ -172,7 +176,7 @@ FAST_NOINLINE void average_back_strip(const strip *s, cut high, const float *dy,
     }
 }
 
-static void average_back_one(const kernel_window *w, cut high, size_t o, const float *dy, float *dx)
+static void average_back_one(const operation_window *w, cut high, size_t o, const float *dy, float *dx)
 {
     cut wide = cut_wide(w, o);
     float value = dy[o] * share(high.count, wide.count);
@@ -181,7 +185,7 @@ static void average_back_one(const kernel_window *w, cut high, size_t o, const f
             dx[(high.at + ky) * w->in_w + wide.at + kx] += value;
 }
 
-static void average_back_row(const kernel_window *w, const strip *inside, size_t row, const float *dy, float *dx)
+static void average_back_row(const operation_window *w, const strip *inside, size_t row, const float *dy, float *dx)
 {
     cut high = cut_high(w, row);
     size_t begin = high.count ? inside->begin : 0, end = high.count ? inside->end : 0;
@@ -205,9 +209,12 @@ static void whole_average_back(float value, size_t count, float *dx, bool accumu
 #undef ADD
 }
 
-void FAST(pool_average_backward)(const kernel_run *run, const kernel_window *w, const float *dy, float *dx,
-                                 bool accumulate)
+void FAST(pool_average_backward)(const kernel_run *run, const void *args)
 {
+    const op_pool_average_backward *p = args;
+    const operation_window *w = &p->window;
+    const float *dy = p->dy.at;
+    float *dx = p->dx.at;
     size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w, planes = w->batch * w->in_channels;
     bool whole = takes_whole_plane(w);
     strip inside = strip_of(w);
@@ -216,10 +223,10 @@ void FAST(pool_average_backward)(const kernel_run *run, const kernel_window *w, 
     for (size_t plane = 0; plane < planes; plane++) {
         float *to = dx + plane * in;
         if (whole) {
-            whole_average_back(dy[plane] * share(w->kernel_h, w->kernel_w), in, to, accumulate);
+            whole_average_back(dy[plane] * share(w->kernel_h, w->kernel_w), in, to, p->accumulate);
             continue;
         }
-        if (!accumulate)
+        if (!p->accumulate)
             memset(to, 0, in * sizeof *to);
         for (size_t row = 0; row < w->out_h; row++)
             average_back_row(w, &inside, row, dy + plane * out + row * w->out_w, to);

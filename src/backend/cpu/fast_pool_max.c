@@ -64,7 +64,7 @@ FAST_NOINLINE void max_strip(const strip *s, cut high, const float *x, float *y,
 #undef DO
 }
 
-static void max_one(const kernel_window *w, cut high, size_t o, const float *x, float *y, int32_t *chosen)
+static void max_one(const operation_window *w, cut high, size_t o, const float *x, float *y, int32_t *chosen)
 {
     cut wide = cut_wide(w, o);
     size_t first = high.at * w->in_w + wide.at, where = first;
@@ -82,7 +82,8 @@ static void max_one(const kernel_window *w, cut high, size_t o, const float *x, 
     chosen[o] = any ? (int32_t)where : -1;
 }
 
-static void max_row(const kernel_window *w, const strip *inside, size_t row, const float *x, float *y, int32_t *chosen)
+static void max_row(const operation_window *w, const strip *inside, size_t row, const float *x, float *y,
+                    int32_t *chosen)
 {
     cut high = cut_high(w, row);
     size_t begin = high.count ? inside->begin : 0, end = high.count ? inside->end : 0;
@@ -121,8 +122,13 @@ static size_t whole_max(const float *x, size_t count)
     return place;
 }
 
-void FAST(pool_max)(const kernel_run *run, const kernel_window *w, const float *x, float *y, int32_t *chosen)
+void FAST(pool_max)(const kernel_run *run, const void *args)
 {
+    const op_pool_max *p = args;
+    const operation_window *w = &p->window;
+    const float *x = p->x.at;
+    float *y = p->y.at;
+    int32_t *chosen = p->chosen.at;
     size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w, planes = w->batch * w->in_channels;
     bool whole = takes_whole_plane(w);
     strip inside = strip_of(w);
@@ -144,9 +150,13 @@ void FAST(pool_max)(const kernel_run *run, const kernel_window *w, const float *
     }
 }
 
-void FAST(pool_max_backward)(const kernel_run *run, const kernel_window *w, const int32_t *chosen, const float *dy,
-                             float *dx, bool accumulate)
+void FAST(pool_max_backward)(const kernel_run *run, const void *args)
 {
+    const op_pool_max_backward *p = args;
+    const operation_window *w = &p->window;
+    const int32_t *chosen = p->chosen.at;
+    const float *dy = p->dy.at;
+    float *dx = p->dx.at;
     size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w, planes = w->batch * w->in_channels;
     int threads = fast_threads(run, planes * in);
 #pragma omp parallel for num_threads(threads)
@@ -154,7 +164,7 @@ void FAST(pool_max_backward)(const kernel_run *run, const kernel_window *w, cons
         const int32_t *where = chosen + plane * out;
         const float *from = dy + plane * out;
         float *to = dx + plane * in;
-        if (!accumulate)
+        if (!p->accumulate)
             memset(to, 0, in * sizeof *to);
         for (size_t o = 0; o < out; o++)
             if (where[o] >= 0)

@@ -41,7 +41,7 @@ static bool processor_is_amd(void)
 #endif
 }
 
-product_blocks FAST(product_blocks_for)(const kernel_product *p)
+product_blocks FAST(product_blocks_for)(const op_product *p)
 {
     bool amd = processor_is_amd();
     const table_row *row = table;

@@ -12,13 +12,13 @@ typedef struct product_blocks {
 /* The packed blocks of A and B must fit the scratch of a thread. */
 static inline bool product_blocks_fit(const product_blocks *of)
 {
-    return (of->rows + of->columns) * KERNEL_K_BLOCK * sizeof(float) <= FAST_SCRATCH_BYTES;
+    return (of->rows + of->columns) * OPERATION_K_BLOCK * sizeof(float) <= FAST_SCRATCH_BYTES;
 }
 
 /* The blocks that the table has for a product. */
-typedef product_blocks product_blocks_function(const kernel_product *p);
+typedef product_blocks product_blocks_function(const op_product *p);
 /* The product in any blocks. The bits do not depend on them. */
-typedef void product_in_blocks_function(const kernel_run *run, const kernel_product *p, const product_blocks *blocks);
+typedef void product_in_blocks_function(const kernel_run *run, const op_product *p, const product_blocks *blocks);
 
 /* Both functions for each instruction set: product_blocks_for_avx2, product_in_blocks_avx2 and so on. */
 #if defined(__x86_64__)

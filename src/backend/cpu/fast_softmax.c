@@ -24,8 +24,12 @@ static void softmax_backward_row(size_t columns, const float *y, const float *dy
     }
 }
 
-void FAST(softmax)(const kernel_run *run, size_t rows, size_t columns, const float *x, float *y)
+void FAST(softmax)(const kernel_run *run, const void *args)
 {
+    const op_softmax *p = args;
+    const float *x = p->x.at;
+    float *y = p->y.at;
+    const size_t rows = p->rows, columns = p->columns;
     if (!columns)
         return;
 #pragma omp parallel for num_threads(fast_threads(run, rows *columns)) schedule(static)
@@ -33,10 +37,13 @@ void FAST(softmax)(const kernel_run *run, size_t rows, size_t columns, const flo
         softmax_row(columns, x + row * columns, y + row * columns);
 }
 
-void FAST(softmax_backward)(const kernel_run *run, size_t rows, size_t columns, const float *y, const float *dy,
-                            float *dx, bool accumulate)
+void FAST(softmax_backward)(const kernel_run *run, const void *args)
 {
+    const op_softmax_backward *p = args;
+    const float *y = p->y.at, *dy = p->dy.at;
+    float *dx = p->dx.at;
+    const size_t rows = p->rows, columns = p->columns;
 #pragma omp parallel for num_threads(fast_threads(run, rows *columns)) schedule(static)
     for (size_t row = 0; row < rows; row++)
-        softmax_backward_row(columns, y + row * columns, dy + row * columns, dx + row * columns, accumulate);
+        softmax_backward_row(columns, y + row * columns, dy + row * columns, dx + row * columns, p->accumulate);
 }

@@ -41,27 +41,31 @@ static void sum_stripe(const kernel_run *run, size_t rows, size_t distance, size
                        bool accumulate)
 {
     float *lines = fast_scratch(run, 0);
-    size_t parts = rows < SUM_PARTS ? rows : SUM_PARTS;
+    size_t parts = smaller(rows, SUM_PARTS);
     int threads = fast_threads(run, rows * columns);
 #pragma omp parallel for collapse(2) num_threads(threads) schedule(static)
     for (size_t part = 0; part < parts; part++)
         for (size_t from = 0; from < columns; from += SUM_PANEL) {
             size_t first = fast_cut(rows, parts, part), last = fast_cut(rows, parts, part + 1);
-            size_t width = columns - from < SUM_PANEL ? columns - from : SUM_PANEL;
+            size_t width = smaller(columns - from, SUM_PANEL);
             add_rows(last - first, distance, width, x + first * distance + from, lines + part * columns + from);
         }
 #pragma omp parallel for num_threads(fast_threads(run, parts *columns)) schedule(static)
     for (size_t from = 0; from < columns; from += SUM_PANEL) {
-        size_t width = columns - from < SUM_PANEL ? columns - from : SUM_PANEL;
+        size_t width = smaller(columns - from, SUM_PANEL);
         add_lines(parts, columns, width, lines + from, sums + from, accumulate);
     }
 }
 
-void FAST(column_sums)(const kernel_run *run, size_t rows, size_t columns, const float *x, float *sums, bool accumulate)
+void FAST(column_sums)(const kernel_run *run, const void *args)
 {
+    const op_column_sums *p = args;
+    const float *x = p->x.at;
+    float *sums = p->sums.at;
+    const size_t columns = p->columns;
     for (size_t from = 0; from < columns; from += SUM_STRIPE) {
-        size_t width = columns - from < SUM_STRIPE ? columns - from : SUM_STRIPE;
-        sum_stripe(run, rows, columns, width, x + from, sums + from, accumulate);
+        size_t width = smaller(columns - from, SUM_STRIPE);
+        sum_stripe(run, p->rows, columns, width, x + from, sums + from, p->accumulate);
     }
 }
 
@@ -82,10 +86,13 @@ static double squares(size_t count, const float *x)
     return sum;
 }
 
-double FAST(sum_of_squares)(const kernel_run *run, size_t count, const float *x)
+void FAST(add_squares)(const kernel_run *run, const void *args)
 {
+    const op_add_squares *p = args;
+    const float *x = p->x.at;
+    step_block *block = p->step.at;
     double *sums = (double *)run->scratch, sum = 0;
-    size_t parts = fast_parts(count, FAST_BLOCK);
+    const size_t count = p->count, parts = fast_parts(count, FAST_BLOCK);
 #pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static)
     for (size_t part = 0; part < parts; part++) {
         size_t first = fast_cut(count, parts, part), last = fast_cut(count, parts, part + 1);
@@ -93,5 +100,5 @@ double FAST(sum_of_squares)(const kernel_run *run, size_t count, const float *x)
     }
     for (size_t part = 0; part < parts; part++)
         sum += sums[part];
-    return sum;
+    block->squares += sum;
 }

@@ -1,27 +1,12 @@
 /* Which of the compiled instruction sets this processor has. */
-#include "backend/cpu/kernels.h"
-
-#ifdef REMAT_REAL_IS_DOUBLE
-
-const kernel_table *const *kernels_available(void)
-{
-    static const kernel_table *const none[] = {NULL};
-    return none;
-}
-
-const kernel_table *kernels_fast(void)
-{
-    return kernels_reference();
-}
-
-#else
+#include "backend/cpu/kernel.h"
 
 extern const kernel_table fast_table_portable;
 #if defined(__x86_64__)
 extern const kernel_table fast_table_avx2, fast_table_avx512;
 #endif
 
-/* Who has one of these sets has those after it. */
+/* A processor that has one of these sets has those after it too. */
 static const kernel_table *const best_first[] = {
 #if defined(__x86_64__)
     &fast_table_avx512, &fast_table_avx2,
@@ -44,5 +29,3 @@ const kernel_table *kernels_fast(void)
 {
     return *kernels_available();
 }
-
-#endif

@@ -19,36 +19,36 @@ static real gelu_tanh_inner(real x)
     return tanh(SQRT_2_OVER_PI * (x + GELU_CUBE * x * x * x));
 }
 
-static real activation(kernel_activation kind, real x)
+static real activation(activation_kind kind, real x)
 {
     switch (kind) {
-    case KERNEL_NONE: return x;
-    case KERNEL_RELU: return x < 0 ? 0 : x; /* NaN stays */
-    case KERNEL_LEAKY_RELU: return x > 0 ? x : LEAKY_SLOPE * x;
-    case KERNEL_GELU_TANH: return (real)0.5 * x * (1 + gelu_tanh_inner(x));
-    case KERNEL_GELU_ERF: return (real)0.5 * x * (1 + erf(x * SQRT_HALF));
-    case KERNEL_SIGMOID: return sigmoid(x);
-    case KERNEL_TANH: return tanh(x);
-    case KERNEL_SWISH: return x * sigmoid(x);
+    case ACTIVATION_NONE: return x;
+    case ACTIVATION_RELU: return x < 0 ? 0 : x; /* NaN stays */
+    case ACTIVATION_LEAKY_RELU: return x > 0 ? x : LEAKY_SLOPE * x;
+    case ACTIVATION_GELU_TANH: return (real)0.5 * x * (1 + gelu_tanh_inner(x));
+    case ACTIVATION_GELU_ERF: return (real)0.5 * x * (1 + erf(x * SQRT_HALF));
+    case ACTIVATION_SIGMOID: return sigmoid(x);
+    case ACTIVATION_TANH: return tanh(x);
+    case ACTIVATION_SWISH: return x * sigmoid(x);
     }
     return x;
 }
 
-/* Of the output y where kernel_activation_reads_output(kind), else of the input x. */
-static real derivative(kernel_activation kind, real x, real y)
+/* Of the output y where activation_reads_output(kind), else of the input x. */
+static real derivative(activation_kind kind, real x, real y)
 {
     switch (kind) {
-    case KERNEL_NONE: return 1;
-    case KERNEL_RELU: return y > 0 ? 1 : 0;
-    case KERNEL_LEAKY_RELU: return y > 0 ? 1 : LEAKY_SLOPE;
-    case KERNEL_GELU_TANH: {
+    case ACTIVATION_NONE: return 1;
+    case ACTIVATION_RELU: return y > 0 ? 1 : 0;
+    case ACTIVATION_LEAKY_RELU: return y > 0 ? 1 : LEAKY_SLOPE;
+    case ACTIVATION_GELU_TANH: {
         real t = gelu_tanh_inner(x), slope = SQRT_2_OVER_PI * (1 + 3 * GELU_CUBE * x * x);
         return (real)0.5 * (1 + t) + (real)0.5 * x * (1 - t * t) * slope;
     }
-    case KERNEL_GELU_ERF: return (real)0.5 * (1 + erf(x * SQRT_HALF)) + x * DENSITY_AT_0 * exp((real)-0.5 * x * x);
-    case KERNEL_SIGMOID: return y * (1 - y);
-    case KERNEL_TANH: return 1 - y * y;
-    case KERNEL_SWISH: {
+    case ACTIVATION_GELU_ERF: return (real)0.5 * (1 + erf(x * SQRT_HALF)) + x * DENSITY_AT_0 * exp((real)-0.5 * x * x);
+    case ACTIVATION_SIGMOID: return y * (1 - y);
+    case ACTIVATION_TANH: return 1 - y * y;
+    case ACTIVATION_SWISH: {
         real s = sigmoid(x);
         return s + x * s * (1 - s);
     }
@@ -56,21 +56,26 @@ static real derivative(kernel_activation kind, real x, real y)
     return 1;
 }
 
-void reference_activate(const kernel_run *run, kernel_activation kind, size_t count, const real *x, real *y)
+void REFERENCE(activate)(const kernel_run *run, const void *args)
 {
+    const op_activate *p = args;
+    const real *x = p->x.at;
+    real *y = p->y.at;
 #pragma omp parallel for num_threads(run->threads)
-    for (size_t i = 0; i < count; i++)
-        y[i] = activation(kind, x[i]);
+    for (size_t i = 0; i < p->count; i++)
+        y[i] = activation(p->kind, x[i]);
 }
 
-void reference_activate_backward(const kernel_run *run, kernel_activation kind, size_t count, const real *x,
-                                 const real *y, const real *dy, real *dx, bool accumulate)
+void REFERENCE(activate_backward)(const kernel_run *run, const void *args)
 {
-    bool of_output = kernel_activation_reads_output(kind);
+    const op_activate_backward *p = args;
+    const real *x = p->x.at, *y = p->y.at, *dy = p->dy.at;
+    real *dx = p->dx.at;
+    bool of_output = activation_reads_output(p->kind);
 #pragma omp parallel for num_threads(run->threads)
-    for (size_t i = 0; i < count; i++) {
-        real input = of_output || kind == KERNEL_NONE ? 0 : x[i], output = of_output ? y[i] : 0;
-        real value = dy[i] * derivative(kind, input, output);
-        dx[i] = accumulate ? dx[i] + value : value;
+    for (size_t i = 0; i < p->count; i++) {
+        real input = of_output || p->kind == ACTIVATION_NONE ? 0 : x[i], output = of_output ? y[i] : 0;
+        real value = dy[i] * derivative(p->kind, input, output);
+        dx[i] = p->accumulate ? dx[i] + value : value;
     }
 }

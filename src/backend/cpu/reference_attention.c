@@ -2,13 +2,6 @@
 
 #include <math.h>
 
-/* Neither table needs any: what the backward lacks it makes again from `sums`. */
-size_t attention_workspace(size_t batch, size_t heads, size_t steps, size_t size)
-{
-    (void)batch, (void)heads, (void)steps, (void)size;
-    return 0;
-}
-
 static real dot(size_t size, const real *x, const real *y)
 {
     real sum = 0;
@@ -34,100 +27,130 @@ static real exponential(real x)
     return (real)exp((double)x);
 }
 
-/* The rows of one sequence and head. */
-typedef struct head_rows {
-    size_t size;
-    real scale;
+/* What forward and backward read and write, from the first sequence and head on. */
+typedef struct attention_args {
+    size_t heads, steps, size, row, out_row;
+    bool causal;
     const real *q, *k, *v, *dout;
     real *out, *sums, *dq, *dk, *dv;
-} head_rows;
+} attention_args;
 
-static head_rows head_of(const kernel_attention *a, size_t sequence, size_t head, bool backward)
+/* The same from another sequence and head on. */
+static attention_args head_of(attention_args a, size_t sequence, size_t head)
 {
-    size_t at = sequence * a->steps * a->row + head * a->size;
-    size_t out = sequence * a->steps * a->out_row + head * a->size;
-    head_rows of = {.size = a->size, .scale = (real)(1.0 / sqrt((double)a->size))};
-    of.q = a->q + at;
-    of.k = a->k + at;
-    of.v = a->v + at;
-    of.out = a->out + out;
-    of.sums = a->sums + (sequence * a->heads + head) * a->steps;
-    if (backward) {
-        of.dout = a->dout + out;
-        of.dq = a->dq + at;
-        of.dk = a->dk + at;
-        of.dv = a->dv + at;
+    size_t at = sequence * a.steps * a.row + head * a.size, out = sequence * a.steps * a.out_row + head * a.size;
+    a.q += at;
+    a.k += at;
+    a.v += at;
+    a.out += out;
+    a.sums += (sequence * a.heads + head) * a.steps;
+    if (a.dout) {
+        a.dout += out;
+        a.dq += at;
+        a.dk += at;
+        a.dv += at;
     }
-    return of;
+    return a;
 }
 
-/* Row i looks at the rows 0 .. steps_seen - 1. */
-static size_t steps_seen(const kernel_attention *a, size_t i)
+static real scale_of(const attention_args *a)
+{
+    return (real)(1.0 / sqrt((double)a->size));
+}
+
+/* Row i sees the rows 0 .. steps_seen - 1. */
+static size_t steps_seen(const attention_args *a, size_t i)
 {
     return a->causal ? i + 1 : a->steps;
 }
 
-static void head_forward(const kernel_attention *a, const head_rows *r)
+static void head_forward(const attention_args *a)
 {
+    const real scale = scale_of(a);
     for (size_t i = 0; i < a->steps; i++) {
-        const real *q = r->q + i * a->row;
-        real *out = r->out + i * a->out_row;
+        const real *q = a->q + i * a->row;
+        real *out = a->out + i * a->out_row;
         real largest = -(real)INFINITY, sum = 0;
         for (size_t j = 0; j < steps_seen(a, i); j++) {
-            real score = r->scale * dot(r->size, q, r->k + j * a->row);
+            real score = scale * dot(a->size, q, a->k + j * a->row);
             largest = score > largest ? score : largest;
         }
-        fill_zero(r->size, out);
+        fill_zero(a->size, out);
         for (size_t j = 0; j < steps_seen(a, i); j++) {
-            real weight = exponential(r->scale * dot(r->size, q, r->k + j * a->row) - largest);
+            real weight = exponential(scale * dot(a->size, q, a->k + j * a->row) - largest);
             sum += weight;
-            add_scaled(r->size, weight, r->v + j * a->row, out);
+            add_scaled(a->size, weight, a->v + j * a->row, out);
         }
-        for (size_t c = 0; c < r->size; c++)
+        for (size_t c = 0; c < a->size; c++)
             out[c] /= sum;
-        r->sums[i] = largest + (real)log((double)sum);
+        a->sums[i] = largest + (real)log((double)sum);
     }
 }
 
-static void head_backward(const kernel_attention *a, const head_rows *r)
+static void head_backward(const attention_args *a)
 {
+    const real scale = scale_of(a);
     for (size_t i = 0; i < a->steps; i++) {
-        fill_zero(r->size, r->dq + i * a->row);
-        fill_zero(r->size, r->dk + i * a->row);
-        fill_zero(r->size, r->dv + i * a->row);
+        fill_zero(a->size, a->dq + i * a->row);
+        fill_zero(a->size, a->dk + i * a->row);
+        fill_zero(a->size, a->dv + i * a->row);
     }
     for (size_t i = 0; i < a->steps; i++) {
-        const real *q = r->q + i * a->row, *dout = r->dout + i * a->out_row;
-        real mean = dot(r->size, dout, r->out + i * a->out_row); /* of the probabilities' gradients */
+        const real *q = a->q + i * a->row, *dout = a->dout + i * a->out_row;
+        real mean = dot(a->size, dout, a->out + i * a->out_row); /* of the gradients of the probabilities */
         for (size_t j = 0; j < steps_seen(a, i); j++) {
-            const real *k = r->k + j * a->row;
-            real probability = exponential(r->scale * dot(r->size, q, k) - r->sums[i]);
-            real dscore = r->scale * probability * (dot(r->size, dout, r->v + j * a->row) - mean);
-            add_scaled(r->size, probability, dout, r->dv + j * a->row);
-            add_scaled(r->size, dscore, k, r->dq + i * a->row);
-            add_scaled(r->size, dscore, q, r->dk + j * a->row);
+            const real *k = a->k + j * a->row;
+            real probability = exponential(scale * dot(a->size, q, k) - a->sums[i]);
+            real dscore = scale * probability * (dot(a->size, dout, a->v + j * a->row) - mean);
+            add_scaled(a->size, probability, dout, a->dv + j * a->row);
+            add_scaled(a->size, dscore, k, a->dq + i * a->row);
+            add_scaled(a->size, dscore, q, a->dk + j * a->row);
         }
     }
 }
 
-void reference_attention(const kernel_run *run, const kernel_attention *a)
+void REFERENCE(attention)(const kernel_run *run, const void *args)
 {
     (void)run;
-    for (size_t sequence = 0; sequence < a->batch; sequence++) {
-        for (size_t head = 0; head < a->heads; head++) {
-            head_rows rows = head_of(a, sequence, head, false);
-            head_forward(a, &rows);
+    const op_attention *p = args;
+    const attention_args whole = {p->heads, p->steps, p->size,   p->row,     p->out_row, p->causal, p->q.at, p->k.at,
+                                  p->v.at,  NULL,     p->out.at, p->sums.at, NULL,       NULL,      NULL};
+    for (size_t sequence = 0; sequence < p->batch; sequence++)
+        for (size_t head = 0; head < p->heads; head++) {
+            attention_args of_head = head_of(whole, sequence, head);
+            head_forward(&of_head);
         }
-    }
 }
 
-void reference_attention_backward(const kernel_run *run, const kernel_attention *a)
+static void add_rows(const attention_args *a, const real *from, real *to)
+{
+    for (size_t i = 0; i < a->steps; i++)
+        for (size_t c = 0; c < a->heads * a->size; c++)
+            to[i * a->row + c] += from[i * a->row + c];
+}
+
+void REFERENCE(attention_backward)(const kernel_run *run, const void *args)
 {
     (void)run;
-    for (size_t sequence = 0; sequence < a->batch; sequence++) {
-        for (size_t head = 0; head < a->heads; head++) {
-            head_rows rows = head_of(a, sequence, head, true);
-            head_backward(a, &rows);
+    const op_attention_backward *p = args;
+    const attention_args whole = {p->heads, p->steps,   p->size,   p->row,     p->out_row, p->causal, p->q.at, p->k.at,
+                                  p->v.at,  p->dout.at, p->out.at, p->sums.at, p->dq.at,   p->dk.at,  p->dv.at};
+    real *made = p->workspace.at; /* the gradients of one sequence, where they are to be added */
+    for (size_t sequence = 0; sequence < p->batch; sequence++) {
+        attention_args target = head_of(whole, sequence, 0), made_in = target;
+        if (p->accumulate) {
+            made_in.dq = made;
+            made_in.dk = made + (whole.dk - whole.dq);
+            made_in.dv = made + (whole.dv - whole.dq);
+        }
+        for (size_t head = 0; head < p->heads; head++) {
+            attention_args of_head = head_of(made_in, 0, head);
+            head_backward(&of_head);
+        }
+        if (p->accumulate) {
+            add_rows(&target, made_in.dq, target.dq);
+            add_rows(&target, made_in.dk, target.dk);
+            add_rows(&target, made_in.dv, target.dv);
         }
     }
 }

@@ -2,28 +2,21 @@
  * [0, 1). */
 #include "backend/cpu/reference.h"
 
-void reference_dropout(const kernel_run *run, size_t count, const remat_random *stream, real keep, const real *x,
-                       real *y, bool accumulate)
+void REFERENCE(dropout)(const kernel_run *run, const void *args)
 {
+    const op_dropout *p = args;
+    const step_block *block = p->step.at;
+    const remat_random stream = remat_random_stream(block->seed, p->layer, block->step);
+    const real keep = (real)p->keep, *x = p->x.at;
+    real *y = p->y.at;
 #pragma omp parallel for num_threads(run->threads)
-    for (size_t first = 0; first < count; first += 4) {
+    for (size_t first = 0; first < p->count; first += 4) {
         uint32_t numbers[4];
-        remat_random_block(stream, first / 4, numbers);
-        for (size_t i = first; i < count && i < first + 4; i++) {
+        remat_random_block(&stream, first / 4, numbers);
+        for (size_t i = first; i < p->count && i < first + 4; i++) {
             bool kept = (real)(numbers[i - first] >> 8) * (real)0x1p-24 < keep;
             real value = kept ? x[i] / keep : 0;
-            y[i] = accumulate ? y[i] + value : value;
+            y[i] = p->accumulate ? y[i] + value : value;
         }
-    }
-}
-
-void reference_draw(const kernel_run *run, const remat_random *stream, uint64_t first, size_t count, uint32_t *numbers)
-{
-#pragma omp parallel for num_threads(run->threads)
-    for (size_t from = 0; from < count; from += 4) {
-        uint32_t block[4];
-        remat_random_block(stream, (first + from) / 4, block);
-        for (size_t i = from; i < count && i < from + 4; i++)
-            numbers[i] = block[i - from];
     }
 }

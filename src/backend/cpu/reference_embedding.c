@@ -2,20 +2,27 @@
 
 #include <string.h>
 
-void reference_gather(const kernel_run *run, size_t rows, size_t width, const int32_t *ids, const real *table, real *y)
+void REFERENCE(gather)(const kernel_run *run, const void *args)
 {
+    const op_gather *p = args;
+    const int32_t *ids = p->ids.at;
+    const real *table = p->table.at;
+    real *y = p->y.at;
 #pragma omp parallel for num_threads(run->threads)
-    for (size_t row = 0; row < rows; row++)
-        memcpy(y + row * width, table + (size_t)ids[row] * width, width * sizeof *y);
+    for (size_t row = 0; row < p->rows; row++)
+        memcpy(y + row * p->width, table + (size_t)ids[row] * p->width, p->width * sizeof *y);
 }
 
-void reference_gather_backward(const kernel_run *run, size_t rows, size_t width, size_t entries, const int32_t *ids,
-                               const real *dy, real *dtable, bool accumulate)
+void REFERENCE(gather_backward)(const kernel_run *run, const void *args)
 {
     (void)run;
-    for (size_t i = 0; !accumulate && i < entries * width; i++)
+    const op_gather_backward *p = args;
+    const int32_t *ids = p->ids.at;
+    const real *dy = p->dy.at;
+    real *dtable = p->dtable.at;
+    for (size_t i = 0; !p->accumulate && i < p->entries * p->width; i++)
         dtable[i] = 0;
-    for (size_t row = 0; row < rows; row++)
-        for (size_t i = 0; i < width; i++)
-            dtable[(size_t)ids[row] * width + i] += dy[row * width + i];
+    for (size_t row = 0; row < p->rows; row++)
+        for (size_t i = 0; i < p->width; i++)
+            dtable[(size_t)ids[row] * p->width + i] += dy[row * p->width + i];
 }

@@ -3,13 +3,17 @@
 
 #include <tgmath.h>
 
-double reference_cross_entropy(const kernel_run *run, size_t rows, size_t columns, const real *logits,
-                               const int32_t *labels, real factor, real *gradient)
+void REFERENCE(cross_entropy)(const kernel_run *run, const void *args)
 {
     (void)run;
+    const op_cross_entropy *p = args;
+    const int32_t *labels = p->labels.at;
+    const size_t columns = p->columns;
+    const real factor = (real)p->factor;
+    step_block *block = p->step.at;
     double loss = 0;
-    for (size_t row = 0; row < rows; row++) {
-        const real *in = logits + row * columns;
+    for (size_t row = 0; row < p->rows; row++) {
+        const real *in = (const real *)p->logits.at + row * columns;
         bool counts = labels[row] >= 0;
         size_t label = counts ? (size_t)labels[row] : 0;
         double largest = (double)in[0], sum = 0;
@@ -19,28 +23,47 @@ double reference_cross_entropy(const kernel_run *run, size_t rows, size_t column
             sum += exp((double)in[i] - largest);
         if (counts)
             loss += log(sum) - ((double)in[label] - largest);
-        if (!gradient)
+        if (!p->gradient.at)
             continue;
-        real *out = gradient + row * columns;
+        real *out = (real *)p->gradient.at + row * columns;
         for (size_t i = 0; i < columns; i++) {
             double chance = exp((double)in[i] - largest) / sum;
             out[i] = counts ? (real)((chance - (i == label ? 1 : 0)) * (double)factor) : 0;
         }
     }
-    return loss;
+    block->loss_sum += loss;
 }
 
-double reference_squared_error(const kernel_run *run, size_t count, const real *x, const real *target, real factor,
-                               real *gradient, bool accumulate)
+void REFERENCE(squared_error)(const kernel_run *run, const void *args)
 {
     (void)run;
+    const op_squared_error *p = args;
+    const real *x = p->x.at, *target = p->target.at, factor = (real)p->factor;
+    real *gradient = p->gradient.at;
+    step_block *block = p->step.at;
     double sum = 0;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < p->count; i++) {
         double difference = (double)x[i] - (double)target[i];
         real slope = 2 * factor * (x[i] - target[i]);
         sum += difference * difference;
         if (gradient)
-            gradient[i] = accumulate ? gradient[i] + slope : slope;
+            gradient[i] = p->accumulate ? gradient[i] + slope : slope;
     }
-    return sum;
+    block->loss_sum += sum;
+}
+
+void REFERENCE(count_correct)(const kernel_run *run, const void *args)
+{
+    (void)run;
+    const op_count_correct *p = args;
+    const int32_t *labels = p->labels.at;
+    step_block *block = p->step.at;
+    for (size_t row = 0; row < p->rows; row++) {
+        const real *logits = (const real *)p->logits.at + row * p->columns;
+        size_t best = 0;
+        for (size_t i = 1; i < p->columns; i++)
+            if (logits[i] > logits[best])
+                best = i;
+        block->correct += labels[row] >= 0 && (size_t)labels[row] == best;
+    }
 }

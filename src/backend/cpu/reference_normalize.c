@@ -1,21 +1,18 @@
 #include "backend/cpu/reference.h"
-#include "backend/cpu/normalize_parts.h"
 
 #include <tgmath.h>
 
-size_t normalize_workspace(size_t rows, size_t columns)
+void REFERENCE(normalize)(const kernel_run *run, const void *args)
 {
-    return normalize_parts(rows) * 2 * columns;
-}
-
-void reference_normalize(const kernel_run *run, size_t rows, size_t columns, real epsilon, const real *x,
-                         const real *gain, const real *shift, real *y, real *means, real *scales)
-{
+    const op_normalize *p = args;
+    const size_t columns = p->columns;
+    const real epsilon = (real)p->epsilon, *gain = p->gain.at, *shift = p->shift.at;
+    real *y = p->y.at, *means = p->means.at, *scales = p->scales.at;
     if (!columns)
         return;
 #pragma omp parallel for num_threads(run->threads)
-    for (size_t row = 0; row < rows; row++) {
-        const real *in = x + row * columns;
+    for (size_t row = 0; row < p->rows; row++) {
+        const real *in = (const real *)p->x.at + row * columns;
         double mean = 0, variance = 0;
         for (size_t i = 0; means && i < columns; i++)
             mean += (double)in[i];
@@ -53,12 +50,13 @@ static void input_gradient(size_t columns, const real *x, const real *gain, real
     }
 }
 
-void reference_normalize_backward(const kernel_run *run, size_t rows, size_t columns, const real *x, const real *gain,
-                                  const real *means, const real *scales, const real *dy, real *dx, bool accumulate,
-                                  real *dgain, real *dshift, bool accumulate_parameters, real *workspace)
+void REFERENCE(normalize_backward)(const kernel_run *run, const void *args)
 {
-    (void)workspace;
-    /* The parameters first: dx may take the place of dy. */
+    const op_normalize_backward *p = args;
+    const size_t rows = p->rows, columns = p->columns;
+    const real *x = p->x.at, *gain = p->gain.at, *means = p->means.at, *scales = p->scales.at, *dy = p->dy.at;
+    real *dx = p->dx.at, *dgain = p->dgain.at, *dshift = p->dshift.at;
+    /* The parameters first: dx may overlap dy. */
 #pragma omp parallel for num_threads(run->threads)
     for (size_t i = 0; i < columns; i++) {
         double gain_sum = 0, shift_sum = 0;
@@ -68,14 +66,14 @@ void reference_normalize_backward(const kernel_run *run, size_t rows, size_t col
             shift_sum += d;
         }
         if (dgain)
-            dgain[i] = (real)((accumulate_parameters ? (double)dgain[i] : 0) + gain_sum);
+            dgain[i] = (real)((p->accumulate_parameters ? (double)dgain[i] : 0) + gain_sum);
         if (dshift)
-            dshift[i] = (real)((accumulate_parameters ? (double)dshift[i] : 0) + shift_sum);
+            dshift[i] = (real)((p->accumulate_parameters ? (double)dshift[i] : 0) + shift_sum);
     }
 #pragma omp parallel for num_threads(run->threads)
     for (size_t row = 0; row < (dx ? rows : 0); row++) {
         size_t from = row * columns;
         input_gradient(columns, x + from, gain, means ? means[row] : 0, scales[row], means != NULL, dy + from,
-                       dx + from, accumulate);
+                       dx + from, p->accumulate);
     }
 }

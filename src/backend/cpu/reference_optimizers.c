@@ -2,35 +2,42 @@
 
 #include <tgmath.h>
 
-void reference_sgd(const kernel_run *run, const kernel_sgd *options, size_t count, const real *gradient, real *weight,
-                   real *velocity)
+void REFERENCE(sgd)(const kernel_run *run, const void *args)
 {
-    const kernel_sgd o = *options;
+    const op_sgd *p = args;
+    const step_block *block = p->step.at;
+    const real rate = (real)block->rate, scale = (real)block->scale;
+    const real momentum = (real)p->momentum, decay = (real)p->decay, *gradient = p->gradient.at;
+    real *weight = p->weight.at, *velocity = p->velocity.at;
 #pragma omp parallel for num_threads(run->threads)
-    for (size_t i = 0; i < count; i++) {
-        real g = o.scale * gradient[i] + o.decay * weight[i], step = g;
+    for (size_t i = 0; i < p->count; i++) {
+        real g = scale * gradient[i] + decay * weight[i], step = g;
         if (velocity) {
-            velocity[i] = o.momentum * velocity[i] + g;
-            step = o.nesterov ? g + o.momentum * velocity[i] : velocity[i];
+            velocity[i] = momentum * velocity[i] + g;
+            step = p->nesterov ? g + momentum * velocity[i] : velocity[i];
         }
-        weight[i] -= o.rate * step;
+        weight[i] -= rate * step;
     }
 }
 
-void reference_adam(const kernel_run *run, const kernel_adam *options, size_t count, const real *gradient, real *weight,
-                    real *first, real *second)
+void REFERENCE(adam)(const kernel_run *run, const void *args)
 {
-    const kernel_adam o = *options;
-    const real rate = o.rate / o.correction1, deviation = sqrt(o.correction2);
+    const op_adam *p = args;
+    const step_block *block = p->step.at;
+    const real scale = (real)block->scale, beta1 = (real)p->beta1, beta2 = (real)p->beta2;
+    const real epsilon = (real)p->epsilon, shrink = (real)block->rate * (real)p->decay, decay = (real)p->decay;
+    const real rate = (real)block->rate / (real)block->correction1, deviation = sqrt((real)block->correction2);
+    const real *gradient = p->gradient.at;
+    real *weight = p->weight.at, *first = p->first.at, *second = p->second.at;
 #pragma omp parallel for num_threads(run->threads)
-    for (size_t i = 0; i < count; i++) {
-        real g = o.scale * gradient[i], w = weight[i];
-        if (o.decoupled)
-            w -= o.rate * o.decay * w;
+    for (size_t i = 0; i < p->count; i++) {
+        real g = scale * gradient[i], w = weight[i];
+        if (p->decoupled)
+            w -= shrink * w;
         else
-            g += o.decay * w;
-        first[i] = o.beta1 * first[i] + (1 - o.beta1) * g;
-        second[i] = o.beta2 * second[i] + (1 - o.beta2) * g * g;
-        weight[i] = w - rate * first[i] / (sqrt(second[i]) / deviation + o.epsilon);
+            g += decay * w;
+        first[i] = beta1 * first[i] + (1 - beta1) * g;
+        second[i] = beta2 * second[i] + (1 - beta2) * g * g;
+        weight[i] = w - rate * first[i] / (sqrt(second[i]) / deviation + epsilon);
     }
 }

@@ -1,35 +1,48 @@
 #include "backend/cpu/reference.h"
 
-/* One value of the product: a sum for each block of KERNEL_K_BLOCK terms, the sums added in order to `start`. */
-static real product_value(const kernel_product *p, size_t i, size_t j, real start)
+/* One value of the product: a sum for each block of OPERATION_K_BLOCK terms, the sums added in order to `start`. */
+static real product_value(const op_product *p, size_t i, size_t j, real start)
 {
+    const real *a = p->a.at, *b = p->b.at;
     real value = start;
-    for (size_t first = 0; first < p->k; first += KERNEL_K_BLOCK) {
-        size_t last = p->k - first < KERNEL_K_BLOCK ? p->k : first + KERNEL_K_BLOCK;
+    for (size_t first = 0; first < p->k; first += OPERATION_K_BLOCK) {
+        size_t last = p->k - first < OPERATION_K_BLOCK ? p->k : first + OPERATION_K_BLOCK;
         real sum = 0;
-        for (size_t l = first; l < last; l++) {
-            real a = p->transpose_a ? p->a[l * p->lda + i] : p->a[i * p->lda + l];
-            real b = p->transpose_b ? p->b[j * p->ldb + l] : p->b[l * p->ldb + j];
-            sum += a * b;
-        }
+        for (size_t l = first; l < last; l++)
+            sum += a[p->transpose_a ? l * p->lda + i : i * p->lda + l] *
+                   b[p->transpose_b ? j * p->ldb + l : l * p->ldb + j];
         value += sum;
     }
     return value;
 }
 
-void reference_product(const kernel_run *run, const kernel_product *p)
+/* The activation of row i of C, or its gradient. */
+static void activate_row(const kernel_run *run, const op_product *p, size_t i)
 {
+    tensor_ref row = tensor_from(p->c, i * p->ldc), to = tensor_from(p->activated, i * p->ldc);
+    tensor_ref at = tensor_from(p->derivative_at, i * p->ldc);
+    if (at.at) {
+        op_activate_backward backward = {
+            .x = at, .y = at, .dy = row, .dx = to, .count = p->n, .kind = p->activation, .accumulate = false};
+        REFERENCE(activate_backward)(run, &backward);
+    } else {
+        op_activate forward = {.x = row, .y = to, .count = p->n, .kind = p->activation};
+        REFERENCE(activate)(run, &forward);
+    }
+}
+
+void REFERENCE(product)(const kernel_run *run, const void *args)
+{
+    const op_product *p = args;
+    const real *bias = p->bias.at;
     for (size_t i = 0; i < p->m; i++) {
-        real *row = p->c + i * p->ldc;
+        real *row = (real *)p->c.at + i * p->ldc;
         for (size_t j = 0; j < p->n; j++) {
             row[j] = product_value(p, i, j, p->accumulate ? row[j] : 0);
-            if (p->bias)
-                row[j] += p->bias[j];
+            if (bias)
+                row[j] += bias[j];
         }
-        const real *at = p->derivative_at ? p->derivative_at + i * p->ldc : NULL;
-        if (p->activated && at)
-            reference_activate_backward(run, p->activation, p->n, at, at, row, p->activated + i * p->ldc, false);
-        else if (p->activated)
-            reference_activate(run, p->activation, p->n, row, p->activated + i * p->ldc);
+        if (p->activated.at)
+            activate_row(run, p, i);
     }
 }

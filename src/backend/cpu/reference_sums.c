@@ -1,23 +1,28 @@
 /* Sums are taken in double, one value after the other: the yardstick for sums in other orders. */
 #include "backend/cpu/reference.h"
 
-void reference_column_sums(const kernel_run *run, size_t rows, size_t columns, const real *x, real *sums,
-                           bool accumulate)
+void REFERENCE(column_sums)(const kernel_run *run, const void *args)
 {
+    const op_column_sums *p = args;
+    const real *x = p->x.at;
+    real *sums = p->sums.at;
 #pragma omp parallel for num_threads(run->threads)
-    for (size_t column = 0; column < columns; column++) {
-        double sum = accumulate ? (double)sums[column] : 0;
-        for (size_t row = 0; row < rows; row++)
-            sum += (double)x[row * columns + column];
+    for (size_t column = 0; column < p->columns; column++) {
+        double sum = p->accumulate ? (double)sums[column] : 0;
+        for (size_t row = 0; row < p->rows; row++)
+            sum += (double)x[row * p->columns + column];
         sums[column] = (real)sum;
     }
 }
 
-double reference_sum_of_squares(const kernel_run *run, size_t count, const real *x)
+void REFERENCE(add_squares)(const kernel_run *run, const void *args)
 {
     (void)run;
+    const op_add_squares *p = args;
+    const real *x = p->x.at;
+    step_block *block = p->step.at;
     double sum = 0;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < p->count; i++)
         sum += (double)x[i] * (double)x[i];
-    return sum;
+    block->squares += sum;
 }

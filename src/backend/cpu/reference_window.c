@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-size_t window_workspace(const kernel_window *window)
-{
-    return window_groups(window) * (window_weights(window) + window->out_channels);
-}
-
 /* The row or column of the image under tap `tap` of output `out`; false in the padding. */
 static bool position(size_t out, size_t stride, size_t tap, size_t pad, size_t size, size_t *at)
 {
@@ -30,10 +25,13 @@ static bool position(size_t out, size_t stride, size_t tap, size_t pad, size_t s
                         BODY;                                                          \
                     }
 
-void reference_convolve(const kernel_run *run, const kernel_window *w, const real *x, const real *weight,
-                        const real *bias, real *y, real *workspace)
+void REFERENCE(convolve)(const kernel_run *run, const void *args)
 {
-    (void)run, (void)workspace;
+    const op_convolve *p = args;
+    const operation_window *w = &p->window;
+    const real *x = p->x.at, *weight = p->weight.at, *bias = p->bias.at;
+    real *y = p->y.at;
+    (void)run;
     size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w, taps = w->kernel_h * w->kernel_w;
     for (size_t b = 0; b < w->batch; b++)
         for (size_t m = 0; m < w->out_channels; m++) {
@@ -48,12 +46,15 @@ void reference_convolve(const kernel_run *run, const kernel_window *w, const rea
         }
 }
 
-void reference_convolve_backward_weight(const kernel_run *run, const kernel_window *w, const real *x, const real *dy,
-                                        real *dweight, real *dbias, bool accumulate, real *workspace)
+void REFERENCE(convolve_backward_weight)(const kernel_run *run, const void *args)
 {
-    (void)run, (void)workspace;
+    const op_convolve_backward_weight *p = args;
+    const operation_window *w = &p->window;
+    const real *x = p->x.at, *dy = p->dy.at;
+    real *dweight = p->dweight.at, *dbias = p->dbias.at;
+    (void)run;
     size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w, taps = w->kernel_h * w->kernel_w;
-    if (!accumulate) {
+    if (!p->accumulate) {
         memset(dweight, 0, window_weights(w) * sizeof *dweight);
         if (dbias)
             memset(dbias, 0, w->out_channels * sizeof *dbias);
@@ -71,12 +72,15 @@ void reference_convolve_backward_weight(const kernel_run *run, const kernel_wind
         }
 }
 
-void reference_convolve_backward_input(const kernel_run *run, const kernel_window *w, const real *weight,
-                                       const real *dy, real *dx, bool accumulate, real *workspace)
+void REFERENCE(convolve_backward_input)(const kernel_run *run, const void *args)
 {
-    (void)run, (void)workspace;
+    const op_convolve_backward_input *p = args;
+    const operation_window *w = &p->window;
+    const real *weight = p->weight.at, *dy = p->dy.at;
+    real *dx = p->dx.at;
+    (void)run;
     size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w, taps = w->kernel_h * w->kernel_w;
-    if (!accumulate)
+    if (!p->accumulate)
         memset(dx, 0, w->batch * w->in_channels * in * sizeof *dx);
     for (size_t b = 0; b < w->batch; b++)
         for (size_t c = 0; c < w->in_channels; c++) {
@@ -89,10 +93,15 @@ void reference_convolve_backward_input(const kernel_run *run, const kernel_windo
         }
 }
 
-/* `chosen` is a position in the plane of one channel; -1 where a window lies in the padding altogether, and y is 0.
- * NaN counts as larger than everything. y may be NULL. */
-void reference_pool_max(const kernel_run *run, const kernel_window *w, const real *x, real *y, int32_t *chosen)
+/* `chosen` is a position in the plane of one channel. Where a window lies in the padding altogether it is -1, and y is
+ * 0. */
+void REFERENCE(pool_max)(const kernel_run *run, const void *args)
 {
+    const op_pool_max *p = args;
+    const operation_window *w = &p->window;
+    const real *x = p->x.at;
+    real *y = p->y.at;
+    int32_t *chosen = p->chosen.at;
     (void)run;
     size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w;
     for (size_t plane = 0; plane < w->batch * w->in_channels; plane++) {
@@ -110,12 +119,16 @@ void reference_pool_max(const kernel_run *run, const kernel_window *w, const rea
     }
 }
 
-void reference_pool_max_backward(const kernel_run *run, const kernel_window *w, const int32_t *chosen, const real *dy,
-                                 real *dx, bool accumulate)
+void REFERENCE(pool_max_backward)(const kernel_run *run, const void *args)
 {
+    const op_pool_max_backward *p = args;
+    const operation_window *w = &p->window;
+    const int32_t *chosen = p->chosen.at;
+    const real *dy = p->dy.at;
+    real *dx = p->dx.at;
     (void)run;
     size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w;
-    if (!accumulate)
+    if (!p->accumulate)
         memset(dx, 0, w->batch * w->in_channels * in * sizeof *dx);
     for (size_t plane = 0; plane < w->batch * w->in_channels; plane++)
         for (size_t o = 0; o < out; o++)
@@ -132,15 +145,19 @@ static size_t inside(size_t out, size_t stride, size_t kernel, size_t pad, size_
     return count;
 }
 
-static real share(const kernel_window *w, size_t o)
+static real share(const operation_window *w, size_t o)
 {
     size_t count = inside(o / w->out_w, w->stride_h, w->kernel_h, w->pad_h, w->in_h) *
                    inside(o % w->out_w, w->stride_w, w->kernel_w, w->pad_w, w->in_w);
     return count ? (real)1 / (real)count : 0;
 }
 
-void reference_pool_average(const kernel_run *run, const kernel_window *w, const real *x, real *y)
+void REFERENCE(pool_average)(const kernel_run *run, const void *args)
 {
+    const op_pool_average *p = args;
+    const operation_window *w = &p->window;
+    const real *x = p->x.at;
+    real *y = p->y.at;
     (void)run;
     size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w;
     for (size_t plane = 0; plane < w->batch * w->in_channels; plane++) {
@@ -156,12 +173,15 @@ void reference_pool_average(const kernel_run *run, const kernel_window *w, const
     }
 }
 
-void reference_pool_average_backward(const kernel_run *run, const kernel_window *w, const real *dy, real *dx,
-                                     bool accumulate)
+void REFERENCE(pool_average_backward)(const kernel_run *run, const void *args)
 {
+    const op_pool_average_backward *p = args;
+    const operation_window *w = &p->window;
+    const real *dy = p->dy.at;
+    real *dx = p->dx.at;
     (void)run;
     size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w;
-    if (!accumulate)
+    if (!p->accumulate)
         memset(dx, 0, w->batch * w->in_channels * in * sizeof *dx);
     for (size_t plane = 0; plane < w->batch * w->in_channels; plane++) {
         const real *from = dy + plane * out;

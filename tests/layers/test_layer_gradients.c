@@ -1,5 +1,9 @@
-/* Gradients of every layer against central differences. Built for double, with the reference kernels. */
+/* Gradients of every layer against central differences: in double, with the reference kernels. */
+#define RIG_REAL  double
+#define RIG_DTYPE REMAT_FP64
 #include "layers/layer_rig.h"
+
+static const backend_options reference = {.kernels = "reference"};
 
 static const double LARGEST_ERROR = 1e-6;
 
@@ -18,13 +22,13 @@ static int teardown(void **state)
 static double objective(layer_rig *rig)
 {
     layer_call call = rig->call;
-    call.again = !rig->node.loss;    /* leave statistics alone */
-    call.training = !rig->node.loss; /* the loss that is made in the derivative is made here */
-    rig->loss = 0;
+    call.is_recompute = !rig->node.loss; /* leave statistics alone */
+    call.training = !rig->node.loss;     /* the loss that is made along with the gradient is made here */
+    rig->block.loss = 0;
     rig_forward(rig, &call);
-    double sum = rig->loss * call.loss_share;
+    double sum = rig->block.loss * call.loss_share;
     for (uint64_t i = 0; i < rig_output_values(rig) && !rig->node.loss; i++)
-        sum += call.output[i] * rig->d_output[i];
+        sum += rig_values(call.output)[i] * rig_values(rig->d_output)[i];
     return sum;
 }
 
@@ -48,8 +52,9 @@ static void expect_close(const layer_rig *rig, size_t number, const char *what, 
         fail_msg("case %zu, %s: %s %u is off by %.2e", number, rig->node.type->name, what, position, error);
 }
 
-static real *differences(layer_rig *rig, real *values, uint64_t count)
+static real *differences(layer_rig *rig, tensor_ref of, uint64_t count)
 {
+    real *values = rig_values(of);
     const double step = 1e-5;
     real *result = rig_alloc(count * sizeof(real));
     for (uint64_t i = 0; i < count; i++) {
@@ -68,60 +73,59 @@ static void check_differences(layer_rig *rig, size_t number)
 {
     layer_call *call = &rig->call;
     for (uint32_t i = 0; i < rig->node.input_count; i++)
-        if (call->d_inputs[i]) {
+        if (call->d_inputs[i].at) {
             uint64_t count = rig_input_values(rig, i);
-            real *expected = differences(rig, (real *)call->inputs[i], count);
-            expect_close(rig, number, "the gradient of input", i, error_of(call->d_inputs[i], expected, count),
+            real *expected = differences(rig, call->inputs[i], count);
+            expect_close(rig, number, "the gradient of input", i, error_of(call->d_inputs[i].at, expected, count),
                          LARGEST_ERROR);
             free(expected);
         }
     for (uint32_t p = 0; p < rig->node.parameter_count; p++)
-        if (call->gradients[p]) {
+        if (call->gradients[p].at) {
             uint64_t count = rig_parameter_values(rig, p);
             real *expected = differences(rig, call->parameters[p], count);
-            expect_close(rig, number, "the gradient of parameter", p, error_of(call->gradients[p], expected, count),
+            expect_close(rig, number, "the gradient of parameter", p, error_of(call->gradients[p].at, expected, count),
                          LARGEST_ERROR);
             free(expected);
         }
 }
 
 /* Adding to what is there gives the sum of both. */
+static void expect_sum(const layer_rig *rig, size_t number, const char *what, uint32_t i, tensor_ref before,
+                       tensor_ref made, tensor_ref added, uint64_t count)
+{
+    for (uint64_t k = 0; k < count; k++)
+        rig_values(before)[k] += rig_values(made)[k];
+    expect_close(rig, number, what, i, error_of(before.at, added.at, count), 1e-13);
+    free(before.at);
+    free(added.at);
+}
+
 static void check_accumulate(layer_rig *rig, size_t number, test_random *random)
 {
     layer_call added = rig->call;
-    real *before[LAYER_MAX_INPUTS + LAYER_MAX_PARAMETERS] = {0};
+    tensor_ref inputs[LAYER_MAX_INPUTS] = {0}, parameters[LAYER_MAX_PARAMETERS] = {0};
     for (uint32_t i = 0; i < rig->node.input_count; i++)
-        if (rig->call.d_inputs[i]) {
-            before[i] = rig_spread(random, rig_input_values(rig, i));
-            added.d_inputs[i] = rig_copy(before[i], rig_input_values(rig, i));
+        if (rig->call.d_inputs[i].at) {
+            inputs[i] = rig_spread(random, rig_input_values(rig, i));
+            added.d_inputs[i] = rig_copy(inputs[i], rig_input_values(rig, i));
             added.accumulate_inputs[i] = true;
         }
     for (uint32_t p = 0; p < rig->node.parameter_count; p++)
-        if (rig->call.gradients[p]) {
-            before[LAYER_MAX_INPUTS + p] = rig_spread(random, rig_parameter_values(rig, p));
-            added.gradients[p] = rig_copy(before[LAYER_MAX_INPUTS + p], rig_parameter_values(rig, p));
+        if (rig->call.gradients[p].at) {
+            parameters[p] = rig_spread(random, rig_parameter_values(rig, p));
+            added.gradients[p] = rig_copy(parameters[p], rig_parameter_values(rig, p));
             added.accumulate_gradients[p] = true;
         }
     rig_backward(rig, &added);
     for (uint32_t i = 0; i < rig->node.input_count; i++)
-        if (rig->call.d_inputs[i]) {
-            for (uint64_t k = 0; k < rig_input_values(rig, i); k++)
-                before[i][k] += rig->call.d_inputs[i][k];
-            expect_close(rig, number, "the gradient added to that of input", i,
-                         error_of(before[i], added.d_inputs[i], rig_input_values(rig, i)), 1e-13);
-            free(added.d_inputs[i]);
-        }
+        if (inputs[i].at)
+            expect_sum(rig, number, "the gradient added to that of input", i, inputs[i], rig->call.d_inputs[i],
+                       added.d_inputs[i], rig_input_values(rig, i));
     for (uint32_t p = 0; p < rig->node.parameter_count; p++)
-        if (rig->call.gradients[p]) {
-            real *sum = before[LAYER_MAX_INPUTS + p];
-            for (uint64_t k = 0; k < rig_parameter_values(rig, p); k++)
-                sum[k] += rig->call.gradients[p][k];
-            expect_close(rig, number, "the gradient added to that of parameter", p,
-                         error_of(sum, added.gradients[p], rig_parameter_values(rig, p)), 1e-13);
-            free(added.gradients[p]);
-        }
-    for (size_t i = 0; i < sizeof before / sizeof before[0]; i++)
-        free(before[i]);
+        if (parameters[p].at)
+            expect_sum(rig, number, "the gradient added to that of parameter", p, parameters[p], rig->call.gradients[p],
+                       added.gradients[p], rig_parameter_values(rig, p));
 }
 
 static void test_central_differences(void **state)
@@ -131,11 +135,11 @@ static void test_central_differences(void **state)
     test_random random = {seed};
     for (size_t number = 0; number < LAYER_CASE_COUNT; number++) {
         layer_rig rig;
-        rig_open(&rig, *state, &layer_cases[number], kernels_reference(), &random);
+        rig_open(&rig, *state, &layer_cases[number], &reference, &random);
         rig_forward(&rig, &rig.call);
-        rig.loss = 0;
+        rig.block.loss = 0;
         rig_backward(&rig, &rig.call);
-        double loss = rig.loss;
+        double loss = rig.block.loss;
         check_differences(&rig, number);
         objective(&rig); /* outputs and saved tensors as they were */
         check_accumulate(&rig, number, &random);
@@ -166,14 +170,13 @@ static void test_negative_labels(void **state)
 {
     test_random random = {17};
     layer_rig rig;
-    rig_open(&rig, *state, &(layer_case){"cross_entropy", 2, {{1, 3, 5}, {1, 1, 3}}, {0}, 5}, kernels_reference(),
-             &random);
-    int32_t *labels = (int32_t *)rig.call.inputs[1];
+    rig_open(&rig, *state, &(layer_case){"cross_entropy", 2, {{1, 3, 5}, {1, 1, 3}}, {0}, 5}, &reference, &random);
+    int32_t *labels = rig.call.inputs[1].at;
     labels[1] = labels[4] = -1;
     rig_backward(&rig, &rig.call);
     check_differences(&rig, 0);
     for (int i = 0; i < 5; i++)
-        assert_true(rig.call.d_inputs[0][5 + i] == 0);
+        assert_true(rig_values(rig.call.d_inputs[0])[5 + i] == 0);
     rig_close(&rig);
 }
 
@@ -182,20 +185,21 @@ static void test_square(void **state)
 {
     test_random random = {18};
     layer_rig rig;
-    rig_open(&rig, *state, &(layer_case){"multiply", 2, {{1, 3, 5}, {1, 3, 5}}, {0}, 0}, kernels_reference(), &random);
+    rig_open(&rig, *state, &(layer_case){"multiply", 2, {{1, 3, 5}, {1, 3, 5}}, {0}, 0}, &reference, &random);
     layer_call call = rig.call;
     call.inputs[1] = call.inputs[0];
     call.d_inputs[1] = call.d_inputs[0];
     call.accumulate_inputs[1] = true;
     rig_backward(&rig, &call);
     for (int i = 0; i < 30; i++)
-        assert_true(fabs(call.d_inputs[0][i] - 2 * ((const real *)call.inputs[0])[i] * rig.d_output[i]) < 1e-15);
-    real *in_place = rig_copy(rig.d_output, 30);
+        assert_true(fabs(rig_values(call.d_inputs[0])[i] -
+                         2 * rig_values(call.inputs[0])[i] * rig_values(rig.d_output)[i]) < 1e-15);
+    tensor_ref in_place = rig_copy(rig.d_output, 30);
     call.d_inputs[0] = call.d_inputs[1] = in_place;
     call.d_output = in_place;
     rig_backward(&rig, &call);
-    assert_memory_equal(in_place, rig.call.d_inputs[0], 30 * sizeof(real));
-    free(in_place);
+    assert_memory_equal(in_place.at, rig.call.d_inputs[0].at, 30 * sizeof(real));
+    free(in_place.at);
     rig_close(&rig);
 }
 

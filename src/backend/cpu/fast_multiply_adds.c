@@ -3,7 +3,7 @@
 /* Enough independent sums to hide the latency of a multiply-add; they fit the registers of the smallest set. */
 enum { SUMS = 12 };
 
-double FAST(exercise)(const kernel_run *run, size_t rounds)
+double FAST(multiply_adds)(const kernel_run *run, size_t rounds)
 {
     double sink = 0, flops = 0;
 #pragma omp parallel num_threads(run->threads) reduction(+ : sink, flops)

@@ -1,0 +1,138 @@
+/* What computes. A backend has memory, queues that run recorded operations in it, and a table of kernels found by
+ * operation and element types. There is one folder for each: cpu/, fenced/ (for tests), and one for every device to come;
+ * backend_table.c lists them. Nothing outside of a backend reads or writes through an address of its memory.
+ *
+ *     backend *device;
+ *     backend_open(context, &(backend_options){.device = "cpu"}, &device);
+ *     backend_memory weights;
+ *     backend_allocate(device, bytes, true, &weights);
+ *     backend_queue *queue;
+ *     backend_queue_create(device, &queue);
+ *     backend_copy_in(queue, weights.at, host, bytes);
+ *     backend_run(queue, &recording, 0, recording.used);
+ *     backend_copy_out(queue, host, weights.at, bytes);
+ *     backend_wait(queue);
+ *
+ * What is given to a queue runs in the order given. It may run later: host memory that is copied from or to, and the
+ * recording, must stay as they are until the queue has been waited for. Failures of what runs later come back from
+ * backend_wait. */
+#ifndef REMAT_BACKEND_BACKEND_H
+#define REMAT_BACKEND_BACKEND_H
+
+#include <remat/context.h>
+
+#include "backend/operation.h"
+
+typedef struct backend_type backend_type;
+typedef struct recording recording;
+
+typedef struct backend_options {
+    const char *device;  /* "cpu" (also NULL), "fenced" */
+    const char *kernels; /* "fast" (also NULL), the name of an instruction set, "reference" */
+    unsigned threads;    /* 0: as many as there are cores */
+} backend_options;
+
+/* Backends put this first in a struct of their own. */
+typedef struct backend {
+    const backend_type *type;
+    remat_context *context;
+    const char *kernels; /* the name of the table in use */
+    unsigned threads;
+    uint64_t scratch_bytes; /* that every queue allocates, besides what backend_allocate gives */
+    bool host_visible;      /* the host may use an address of the backend's memory as its own, while no queue runs */
+} backend;
+
+typedef struct backend_memory {
+    char *at; /* aligned to 64 bytes; NULL where bytes is 0 */
+    uint64_t bytes;
+} backend_memory;
+
+typedef struct backend_queue {
+    backend *owner;
+} backend_queue;
+
+/* A point in the work of a queue, with the time at which it was reached. */
+typedef struct backend_event backend_event;
+
+/* What a kernel is, only its backend knows. */
+typedef const void *backend_kernel;
+
+/* The limits of the device, for judging how fast something is. */
+typedef struct backend_limits {
+    double flops; /* floating point operations a second, in multiply-adds on registers */
+    double bytes; /* a second through its memory */
+    unsigned threads;
+} backend_limits;
+
+/* The functions of a kind of backend. The calls below are how they are used. */
+struct backend_type {
+    const char *name;
+    remat_status (*open)(remat_context *context, const backend_options *options, backend **made);
+    void (*close)(backend *owner);
+    remat_status (*allocate)(backend *owner, uint64_t bytes, bool zeroed, backend_memory *memory);
+    void (*release)(backend *owner, backend_memory *memory);
+    backend_kernel (*find_kernel)(const backend *owner, operation op, const char *types);
+    uint64_t (*workspace)(const backend *owner, operation op, const void *args);
+    remat_status (*measure_limits)(backend *owner, backend_limits *limits);
+    remat_status (*queue_create)(backend *owner, backend_queue **made);
+    void (*queue_destroy)(backend_queue *queue);
+    remat_status (*run)(backend_queue *queue, const recording *calls, size_t first, size_t end);
+    remat_status (*copy_in)(backend_queue *queue, void *to, const void *host, uint64_t bytes);
+    remat_status (*copy_out)(backend_queue *queue, void *host, const void *from, uint64_t bytes);
+    remat_status (*wait)(backend_queue *queue);
+    remat_status (*event_create)(backend *owner, backend_event **made);
+    void (*event_destroy)(backend *owner, backend_event *event);
+    remat_status (*event_record)(backend_queue *queue, backend_event *event);
+    remat_status (*event_wait)(backend *owner, backend_event *event, uint64_t *nanoseconds);
+};
+
+/* ---- opening ---- */
+
+/* REMAT_INVALID for a device or kernels that are not there; the message lists what there is. */
+remat_status backend_open(remat_context *context, const backend_options *options, backend **made);
+void backend_close(backend *owner); /* NULL is fine. Memory, queues and events are given back before. */
+
+/* ---- memory ---- */
+
+/* 0 bytes are no memory and no failure. `zeroed`: every byte is 0. REMAT_NO_MEMORY. */
+remat_status backend_allocate(backend *owner, uint64_t bytes, bool zeroed, backend_memory *memory);
+void backend_release(backend *owner, backend_memory *memory);
+
+/* ---- kernels ---- */
+
+/* The kernel for tensors of these types, a letter each (dtype_traits.letter, '-' for one that is not there); NULL: none. */
+backend_kernel backend_find_kernel(const backend *owner, operation op, const char *types);
+
+/* The bytes of workspace that an operation of these sizes and types needs; addresses do not matter. */
+uint64_t backend_workspace(const backend *owner, operation op, const void *args);
+
+/* Measured in a fraction of a second. */
+remat_status backend_measure_limits(backend *owner, backend_limits *limits);
+
+/* ---- queues ---- */
+
+remat_status backend_queue_create(backend *owner, backend_queue **made);
+void backend_queue_destroy(backend_queue *queue); /* waits for what still runs; NULL is fine */
+
+/* Runs the calls of a recording from one position to another. */
+remat_status backend_run(backend_queue *queue, const recording *calls, size_t first, size_t end);
+
+/* From memory of the host to that of the backend, and back. */
+remat_status backend_copy_in(backend_queue *queue, void *to, const void *host, uint64_t bytes);
+remat_status backend_copy_out(backend_queue *queue, void *host, const void *from, uint64_t bytes);
+
+/* Returns when all that was given to the queue is done, with the first failure among it. */
+remat_status backend_wait(backend_queue *queue);
+
+/* ---- events ---- */
+
+remat_status backend_event_create(backend *owner, backend_event **made);
+void backend_event_destroy(backend *owner, backend_event *event);
+
+/* The event happens when everything given to the queue before is done. */
+remat_status backend_event_record(backend_queue *queue, backend_event *event);
+
+/* Waits until it has happened. The time is that of a clock that only rises. */
+remat_status backend_event_wait(backend *owner, backend_event *event, uint64_t *nanoseconds);
+
+#endif

@@ -1,0 +1,50 @@
+#include "backend/cpu/kernel.h"
+#include "backend/cpu/normalize_parts.h"
+#include "backend/cpu/window.h"
+
+static bool types_fit(const char *types, const char *wanted)
+{
+    while (*types && (*wanted == *types || *wanted == '-'))
+        types++, wanted++;
+    return *types == *wanted; /* both ended */
+}
+
+const kernel_row *kernel_find(const kernel_table *table, operation op, const char *types)
+{
+    for (size_t i = 0; i < table->row_count; i++)
+        if (table->rows[i].op == op && types_fit(table->rows[i].types, types))
+            return &table->rows[i];
+    return NULL;
+}
+
+/* A part of the gradient of the weights and of the bias for each group of images; the forward and the gradient of the
+ * input pack the weights there. */
+static uint64_t window_values(const operation_window *window)
+{
+    return window_groups(window) * (window_weights(window) + window->out_channels);
+}
+
+uint64_t kernel_workspace(operation op, const void *args)
+{
+    if (op == OP_convolve) {
+        const op_convolve *p = args;
+        return dtype_bytes(p->x.type, window_values(&p->window));
+    }
+    if (op == OP_convolve_backward_weight) {
+        const op_convolve_backward_weight *p = args;
+        return dtype_bytes(p->x.type, window_values(&p->window));
+    }
+    if (op == OP_convolve_backward_input) {
+        const op_convolve_backward_input *p = args;
+        return dtype_bytes(p->dy.type, window_values(&p->window));
+    }
+    if (op == OP_normalize_backward) {
+        const op_normalize_backward *p = args;
+        return dtype_bytes(p->x.type, normalize_parts(p->rows) * 2 * p->columns);
+    }
+    if (op == OP_attention_backward) { /* the gradient of one sample, before it is added */
+        const op_attention_backward *p = args;
+        return p->accumulate ? dtype_bytes(p->q.type, p->steps * p->row) : 0;
+    }
+    return 0;
+}

@@ -1,0 +1,52 @@
+/* A list of operations with all their arguments, recorded once and run many times.
+ *
+ * Layers record what they compute; nothing runs while they do. Each call of the list is
+ *
+ *     | kernel | operation | bytes | the operation's struct |
+ *
+ * one directly behind the other. A position is the offset of a call in bytes; positions before and behind a layer's calls
+ * let a queue run that part alone. */
+#ifndef REMAT_BACKEND_RECORDING_H
+#define REMAT_BACKEND_RECORDING_H
+
+#include "backend/backend.h"
+
+struct recording {
+    const backend *owner; /* whose kernels are called */
+    char *bytes;
+    size_t used, capacity;
+};
+
+typedef struct recorded_call {
+    backend_kernel kernel; /* NULL: the call does nothing */
+    uint32_t op;           /* an operation */
+    uint32_t bytes;        /* of the call, this header included */
+} recorded_call;
+
+/* An empty recording for a backend, and giving it back. */
+void recording_begin(recording *calls, const backend *owner);
+void recording_end(recording *calls);
+
+/* Appends a call. REMAT_INVALID where the backend has no kernel for the types of its tensors, REMAT_NO_MEMORY. */
+remat_status recording_add(recording *calls, operation op, const void *args);
+
+/* The same for each operation by its name, with the right type of arguments: record_product(calls, &product). */
+#define X(name, tensors)                                                              \
+    static inline remat_status record_##name(recording *calls, const op_##name *args) \
+    {                                                                                 \
+        return recording_add(calls, OP_##name, args);                                 \
+    }
+OPERATION_LIST(X)
+#undef X
+
+/* The call at a position, its arguments, and the position behind it. */
+static inline recorded_call *recording_call(const recording *calls, size_t position)
+{
+    return (recorded_call *)(void *)(calls->bytes + position);
+}
+static inline void *recorded_args(recorded_call *call)
+{
+    return call + 1;
+}
+
+#endif

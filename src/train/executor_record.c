@@ -1,0 +1,251 @@
+/* Recording a run: every action of the schedule gets the addresses that its tensors have at its position, and its layer
+ * records the operations. */
+#include "train/executor_object.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+/* Where a tensor is, and until which position. */
+typedef struct instance {
+    char *at;
+    size_t ends;
+} instance;
+
+typedef struct recorder {
+    remat_executor *executor;
+    recorded_run *run;
+    layer_work *work;
+    instance *latest; /* of each tensor */
+    bool *ran;        /* of each action */
+    size_t next_life; /* the first that is born at this position or later */
+} recorder;
+
+/* ---- addresses ---- */
+
+static tensor_ref tensor_at(const recorder *r, uint32_t tensor, remat_dtype dtype)
+{
+    return tensor == GRAPH_NONE ? TENSOR_NONE : (tensor_ref){r->latest[tensor].at, dtype};
+}
+
+/* Whether anybody will read what this position makes. */
+static bool is_read(const recorder *r, uint32_t tensor, size_t position)
+{
+    return r->latest[tensor].ends > position + 1;
+}
+
+/* Takes up the instances born at this position; returns the workspace, if there is one. */
+static tensor_ref take_births(recorder *r, size_t position)
+{
+    const graph_lives *lives = r->executor->options.lives;
+    const executor_memory *memory = &r->executor->options.memory;
+    tensor_ref workspace = {NULL, REMAT_UINT8};
+    for (; r->next_life < lives->life_count && lives->lives[r->next_life].born == position; r->next_life++) {
+        const graph_life *life = &lives->lives[r->next_life];
+        char *at = memory->arena + memory->offsets[life->buffer];
+        if (life->tensor == GRAPH_NONE)
+            workspace.at = at;
+        else
+            r->latest[life->tensor] = (instance){at, life->ends};
+    }
+    return workspace;
+}
+
+static void bind_parameters(const recorder *r, const network_layer *layer, const program_binding *binding,
+                            graph_kind kind, layer_call *call)
+{
+    const executor_memory *memory = &r->executor->options.memory;
+    const remat_network *network = r->executor->options.program->network;
+    for (uint32_t i = 0; i < layer->node.parameter_count; i++) {
+        const network_parameter *parameter = &network->parameters[layer->parameters[i]];
+        const remat_dtype dtype = parameter->about.dtype;
+        call->parameters[i] = (tensor_ref){memory->parameters + parameter->offset, dtype};
+        call->gradients[i] = tensor_at(r, binding->gradients[i], dtype);
+        if (memory->gradients && kind != GRAPH_FORWARD && !parameter->about.statistic)
+            call->gradients[i] = (tensor_ref){memory->gradients + parameter->offset, dtype};
+        call->accumulate_gradients[i] = binding->accumulate_gradients >> i & 1u;
+    }
+}
+
+/* What is read has the address it had before this position; a write in place does not move it. copied[i]: what d_inputs[i]
+ * begins as. */
+static void bind(recorder *r, size_t position, layer_call *call, tensor_ref copied[LAYER_MAX_INPUTS])
+{
+    const executor_options *options = &r->executor->options;
+    const graph_action *action = executor_action(r->executor, position);
+    const program_binding *binding = &options->program->bindings[options->sequence->actions[position]];
+    const network_layer *layer = &options->program->network->layers[action->layer];
+    const layer_node *node = &layer->node;
+    *call = (layer_call){.calls = &r->run->calls,
+                         .step = {options->memory.step, REMAT_UINT8},
+                         .number = action->layer,
+                         .training = options->training,
+                         .counts_correct = !options->training,
+                         .loss_share = options->loss_share};
+    call->d_output = tensor_at(r, binding->d_output, node->dtype);
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        call->inputs[i] = tensor_at(r, binding->inputs[i], node->input_dtypes[i]);
+        copied[i] = tensor_at(r, binding->copied[i], node->input_dtypes[i]);
+    }
+    call->workspace = take_births(r, position);
+    call->output = tensor_at(r, binding->output, node->dtype);
+    if (action->kind == GRAPH_FORWARD && node->type->may_skip_output && !is_read(r, binding->output, position))
+        call->output = TENSOR_NONE;
+    for (uint32_t s = 0; s < node->saved_count; s++)
+        call->saved[s] = tensor_at(r, binding->saved[s], node->saved[s].dtype);
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        call->d_inputs[i] = tensor_at(r, binding->d_inputs[i], node->input_dtypes[i]);
+        call->accumulate_inputs[i] = binding->accumulate_inputs >> i & 1u;
+    }
+    bind_parameters(r, layer, binding, action->kind, call);
+}
+
+/* ---- operations ---- */
+
+/* A gradient that begins as a copy of another is copied first. A sum passes its gradient on by adding it. */
+static remat_status record_input_gradient(const layer_node *node, const layer_call *call, const tensor_ref *copied)
+{
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (copied[i].at)
+            REMAT_TRY(record_copy(call->calls, &(op_copy){.x = copied[i],
+                                                          .y = call->d_inputs[i],
+                                                          .count = layer_values(node->inputs[i]) * node->batch}));
+    if (!node->passes_gradient)
+        return node->type->input_gradient(node, call);
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (call->d_inputs[i].at)
+            REMAT_TRY(
+                record_accumulate(call->calls, &(op_accumulate){.x = call->d_output,
+                                                                .y = call->d_inputs[i],
+                                                                .count = layer_values(node->inputs[i]) * node->batch}));
+    return REMAT_OK;
+}
+
+static remat_status record_apply(recorder *r, size_t position, const network_layer *layer,
+                                 const program_binding *binding, const layer_call *call)
+{
+    const executor_optimizer *optimizer = &r->executor->options.optimizer;
+    if (r->run->apply_position == r->executor->count) {
+        if (optimizer->begin)
+            REMAT_TRY(optimizer->begin(optimizer->user, call->calls, r->executor));
+        r->run->apply_position = position;
+        r->run->apply_begun = call->calls->used;
+    }
+    for (uint32_t i = 0; i < layer->node.parameter_count; i++)
+        if (binding->gradients[i] != GRAPH_NONE)
+            REMAT_TRY(optimizer->apply(optimizer->user, call->calls, layer->parameters[i], call->gradients[i]));
+    return REMAT_OK;
+}
+
+/* ---- what others ask for ---- */
+
+static void note_load(recorder *r, uint32_t tensor, const graph_action *action)
+{
+    remat_executor *executor = r->executor;
+    const remat_program *program = executor->options.program;
+    const remat_network *network = program->network;
+    size_t number = 0;
+    for (uint32_t n = 0; n < network->layer_count; n++) {
+        if (network->layers[n].node.input_count != 0)
+            continue;
+        if (program->outputs[n] == tensor && n == action->layer)
+            executor->inputs[number] = tensor_at(r, tensor, network->layers[n].node.dtype);
+        number++;
+    }
+    if (tensor == program->labels)
+        executor->labels = tensor_at(r, tensor, network->labels_dtype);
+}
+
+static void note_results(recorder *r, const graph_action *action)
+{
+    remat_executor *executor = r->executor;
+    const remat_program *program = executor->options.program;
+    const uint32_t *reads = graph_reads(program->graph, action);
+    for (size_t i = 0; i < action->read_count; i++)
+        for (uint32_t n = 0; n < program->network->layer_count; n++)
+            if (program->outputs[n] == reads[i]) {
+                executor->results[i] = tensor_at(r, reads[i], program->network->layers[n].node.dtype);
+                executor->result_layers[i] = n;
+            }
+}
+
+static void note_gradients(const recorder *r, const network_layer *layer, const program_binding *binding,
+                           const layer_call *call)
+{
+    for (uint32_t i = 0; i < layer->node.parameter_count; i++)
+        if (binding->gradients[i] != GRAPH_NONE)
+            r->executor->gradients[layer->parameters[i]] = call->gradients[i];
+}
+
+/* ---- the whole run ---- */
+
+static remat_status record_position(recorder *r, size_t position)
+{
+    const executor_options *options = &r->executor->options;
+    uint32_t number = options->sequence->actions[position];
+    const graph_action *action = executor_action(r->executor, position);
+    const program_binding *binding = &options->program->bindings[number];
+    const network_layer *layer = &options->program->network->layers[action->layer];
+    const layer_node *node = &layer->node;
+    layer_call call;
+    tensor_ref copied[LAYER_MAX_INPUTS];
+    r->run->starts[position] = r->run->calls.used;
+    bind(r, position, &call, copied);
+    call.is_recompute = r->ran[number];
+    r->ran[number] = true;
+    if (r->work)
+        r->work[position] = executor_find_work(r->executor, number, &call);
+    switch (action->kind) {
+    case GRAPH_LOAD: note_load(r, binding->output, action); return REMAT_OK; /* data is copied in before a run */
+    case GRAPH_FORWARD: return node->type->forward(node, &call);
+    case GRAPH_GRADIENT: note_gradients(r, layer, binding, &call); return node->type->weight_gradient(node, &call);
+    case GRAPH_DERIVATIVE: note_gradients(r, layer, binding, &call); return record_input_gradient(node, &call, copied);
+    case GRAPH_APPLY: return record_apply(r, position, layer, binding, &call);
+    case GRAPH_FINISH: note_results(r, action); return REMAT_OK;
+    }
+    return REMAT_OK;
+}
+
+static remat_status record_all(recorder *r)
+{
+    const remat_executor *executor = r->executor;
+    for (size_t position = 0; position < executor->count; position++) {
+        remat_status status = record_position(r, position);
+        if (status == REMAT_INVALID) { /* no kernel for its types: say whose */
+            const graph_action *action = executor_action(executor, position);
+            return remat_fail(executor->context, status, NULL, "layer '%.80s': %s",
+                              executor->options.program->network->layers[action->layer].node.name,
+                              remat_context_message(executor->context));
+        }
+        REMAT_TRY(status);
+    }
+    r->run->starts[executor->count] = r->run->calls.used;
+    return REMAT_OK;
+}
+
+void recorded_run_release(remat_executor *executor, recorded_run *run)
+{
+    remat_release(executor->context, run->starts, executor->count + 1, sizeof *run->starts);
+    recording_end(&run->calls);
+    run->starts = NULL;
+}
+
+remat_status executor_record(remat_executor *executor, recorded_run *run, layer_work *work)
+{
+    remat_context *context = executor->context;
+    const remat_graph *graph = executor->options.program->graph;
+    recording_begin(&run->calls, executor->options.device);
+    run->apply_position = executor->count;
+    run->starts = remat_alloc(context, executor->count + 1, sizeof *run->starts);
+    instance *latest = remat_alloc_zeroed(context, graph->tensor_count, sizeof *latest);
+    bool *ran = remat_alloc_zeroed(context, graph->action_count, sizeof *ran);
+    remat_status status = REMAT_NO_MEMORY;
+    if (run->starts && latest && ran) {
+        recorder r = {.executor = executor, .run = run, .work = work, .latest = latest, .ran = ran};
+        status = record_all(&r);
+    }
+    remat_release(context, latest, graph->tensor_count, sizeof *latest);
+    remat_release(context, ran, graph->action_count, sizeof *ran);
+    if (status != REMAT_OK)
+        recorded_run_release(executor, run);
+    return status;
+}

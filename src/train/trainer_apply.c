@@ -1,0 +1,159 @@
+/* What is done with gradients, recorded: the global norm for clipping, and the update of every parameter.
+ *
+ * Without accumulation the executor records it among the actions of the schedule. With accumulation over micro-batches it is
+ * a recording of its own:
+ *
+ *     | clear all gradients | their norm, where they are clipped | update of parameter 0 | update of parameter 1 | ...
+ */
+#include "train/trainer_object.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "train/optimizer.h"
+
+enum { CLEAR, NORM, UPDATES };
+
+static tensor_ref step_of(const remat_trainer *trainer)
+{
+    return (tensor_ref){trainer->block.at, REMAT_UINT8};
+}
+
+/* Where the gradient of a parameter is when it is applied; none for those that have none. */
+static tensor_ref gradient_of(const remat_trainer *trainer, const remat_executor *executor, uint32_t parameter)
+{
+    if (trainer->network->parameters[parameter].about.statistic)
+        return TENSOR_NONE;
+    return trainer->gradients.at ? trainer_parameter(trainer, &trainer->gradients, parameter)
+                                 : executor_gradient(executor, parameter);
+}
+
+/* Clipping: the norm over all gradients, parameter after parameter, so that the sum has one order. */
+static remat_status record_norm(void *user, recording *calls, const remat_executor *executor)
+{
+    const remat_trainer *trainer = user;
+    if (trainer->settings.clip_norm <= 0)
+        return REMAT_OK;
+    for (uint32_t p = 0; p < trainer->network->parameter_count; p++) {
+        const tensor_ref gradient = gradient_of(trainer, executor, p);
+        if (gradient.at)
+            REMAT_TRY(record_add_squares(calls, &(op_add_squares){.x = gradient,
+                                                                  .step = step_of(trainer),
+                                                                  .count = trainer->network->parameters[p].values}));
+    }
+    return record_clip(calls, &(op_clip){.step = step_of(trainer), .clip_norm = trainer->settings.clip_norm});
+}
+
+static remat_status record_update(void *user, recording *calls, uint32_t parameter, tensor_ref gradient)
+{
+    const remat_trainer *trainer = user;
+    const network_parameter *about = &trainer->network->parameters[parameter];
+    const tensor_ref moments[OPTIMIZER_MAX_MOMENTS] = {trainer_parameter(trainer, &trainer->moments[0], parameter),
+                                                       trainer_parameter(trainer, &trainer->moments[1], parameter)};
+    return optimizer_record(&trainer->optimizer, calls, step_of(trainer), about->about.decay, about->values, gradient,
+                            trainer_parameter(trainer, &trainer->weights, parameter), moments);
+}
+
+executor_optimizer trainer_optimizer(remat_trainer *trainer)
+{
+    return (executor_optimizer){record_norm, record_update, trainer};
+}
+
+/* ---- with accumulation ---- */
+
+static remat_status record_all(remat_trainer *trainer)
+{
+    recording *calls = &trainer->apply_calls;
+    size_t *starts = trainer->apply_starts;
+    starts[CLEAR] = calls->used;
+    for (uint32_t p = 0; p < trainer->network->parameter_count; p++)
+        REMAT_TRY(record_fill(calls, &(op_fill){.y = trainer_parameter(trainer, &trainer->gradients, p),
+                                                .count = trainer->network->parameters[p].values}));
+    starts[NORM] = calls->used;
+    REMAT_TRY(record_norm(trainer, calls, NULL));
+    for (uint32_t p = 0; p < trainer->network->parameter_count; p++) {
+        const tensor_ref gradient = gradient_of(trainer, NULL, p);
+        starts[UPDATES + p] = calls->used;
+        if (gradient.at)
+            REMAT_TRY(record_update(trainer, calls, p, gradient));
+    }
+    starts[UPDATES + trainer->network->parameter_count] = calls->used;
+    return REMAT_OK;
+}
+
+remat_status trainer_record_apply(remat_trainer *trainer)
+{
+    recording_begin(&trainer->apply_calls, trainer->device);
+    if (!trainer->gradients.at)
+        return REMAT_OK;
+    trainer->apply_starts =
+        remat_alloc(trainer->context, trainer->network->parameter_count + UPDATES + 1, sizeof *trainer->apply_starts);
+    return trainer->apply_starts ? record_all(trainer) : REMAT_NO_MEMORY;
+}
+
+void trainer_release_apply(remat_trainer *trainer)
+{
+    if (trainer->apply_starts)
+        remat_release(trainer->context, trainer->apply_starts, trainer->network->parameter_count + UPDATES + 1,
+                      sizeof *trainer->apply_starts);
+    recording_end(&trainer->apply_calls);
+}
+
+static remat_status run_part(remat_trainer *trainer, size_t first, size_t end)
+{
+    const size_t *starts = trainer->apply_starts;
+    return backend_run(trainer->queue, &trainer->apply_calls, starts[first], starts[end]);
+}
+
+/* Runs one part by itself and says when. */
+static remat_status time_part(remat_trainer *trainer, size_t part, uint64_t *began, uint64_t *ended)
+{
+    backend_event *events[2] = {NULL, NULL};
+    backend *device = trainer->device;
+    remat_status status = backend_event_create(device, &events[0]);
+    if (status == REMAT_OK)
+        status = backend_event_create(device, &events[1]);
+    if (status == REMAT_OK)
+        status = backend_event_record(trainer->queue, events[0]);
+    if (status == REMAT_OK)
+        status = run_part(trainer, part, part + 1);
+    if (status == REMAT_OK)
+        status = backend_event_record(trainer->queue, events[1]);
+    if (status == REMAT_OK)
+        status = backend_event_wait(device, events[0], began);
+    if (status == REMAT_OK)
+        status = backend_event_wait(device, events[1], ended);
+    for (int i = 0; i < 2; i++)
+        backend_event_destroy(device, events[i]);
+    return status;
+}
+
+remat_status trainer_clear_gradients(remat_trainer *trainer)
+{
+    uint64_t began, ended;
+    if (!trainer->on_action)
+        return run_part(trainer, CLEAR, NORM);
+    REMAT_TRY(time_part(trainer, CLEAR, &began, &ended));
+    trainer_note_clear(trainer, began, ended);
+    return REMAT_OK;
+}
+
+remat_status trainer_apply_gradients(remat_trainer *trainer)
+{
+    size_t parameters = trainer->network->parameter_count;
+    if (!trainer->on_action && !trainer->on_gradient)
+        return run_part(trainer, NORM, UPDATES + parameters);
+    uint64_t began, ended;
+    REMAT_TRY(time_part(trainer, NORM, &began, &ended));
+    if (trainer->on_action)
+        trainer_note_norm(trainer, 0, began, ended);
+    for (uint32_t p = 0; p < parameters; p++) {
+        if (trainer->network->parameters[p].about.statistic)
+            continue;
+        if (trainer->on_gradient)
+            REMAT_TRY(trainer_show_gradient(trainer, p, trainer_parameter(trainer, &trainer->gradients, p)));
+        REMAT_TRY(time_part(trainer, UPDATES + p, &began, &ended));
+        if (trainer->on_action)
+            trainer_note_apply(trainer, p, began, ended);
+    }
+    return REMAT_OK;
+}
