@@ -57,6 +57,10 @@ typedef struct remat_error {
     uint64_t layer;    /* position from 0 */
     uint64_t step;     /* of a schedule, from 0 */
     const char *field; /* of a file's record or of an options struct */
+    /* Of REMAT_INFEASIBLE: */
+    uint64_t budget_bytes;  /* the budget that is too small */
+    uint64_t needed_bytes;  /* the smallest budget known to work */
+    const char *layer_name; /* the layer that needs it; "" where it is not known */
 } remat_error;
 const remat_error *remat_context_error(const remat_context *context);
 

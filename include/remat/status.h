@@ -17,7 +17,8 @@ extern "C" {
     X(REMAT_INFEASIBLE, 4, "the budget is too small")       \
     X(REMAT_NO_MEMORY, 5, "out of memory")                  \
     X(REMAT_IO, 6, "input or output failed")                \
-    X(REMAT_CHECK_FAILED, 7, "a check failed")
+    X(REMAT_CHECK_FAILED, 7, "a check failed")              \
+    X(REMAT_DIVERGED, 8, "the training diverged")
 
 typedef enum remat_status {
 #define X(name, value, text) name = value,

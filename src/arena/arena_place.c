@@ -140,10 +140,11 @@ remat_status arena_place(remat_context *context, remat_lifetime *lifetimes, size
     if (status != REMAT_OK || options->capacity == 0 || result->height <= options->capacity)
         return status;
     result->proven_impossible = result->lower_bound > options->capacity;
-    return remat_fail(context, REMAT_INFEASIBLE, NULL,
-                      "no placement within %llu bytes was found; the best needs %llu, and none can need less than %llu",
-                      (unsigned long long)options->capacity, (unsigned long long)result->height,
-                      (unsigned long long)result->lower_bound);
+    remat_fail(context, REMAT_INFEASIBLE, NULL,
+               "no placement within %llu bytes was found; the best needs %llu, and none can need less than %llu",
+               (unsigned long long)options->capacity, (unsigned long long)result->height,
+               (unsigned long long)result->lower_bound);
+    return remat_fail_budget(context, options->capacity, result->height, NULL);
 }
 
 /* ---- the public face ---- */

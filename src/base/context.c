@@ -13,7 +13,7 @@ struct remat_context {
     remat_warning_fn warn;
     void *warn_user;
     remat_error error;
-    char message[1024], file[512], field[64];
+    char message[1024], file[512], field[64], layer_name[256];
 };
 
 /* From here on the C library asks the system for every piece anew. Asked for directly, it is known to be zero, and what
@@ -53,8 +53,16 @@ remat_status remat_context_create(const remat_allocator *allocator, remat_contex
         return REMAT_NO_MEMORY;
     memset(made, 0, sizeof *made);
     made->allocator = chosen;
-    made->error =
-        (remat_error){REMAT_OK, made->message, made->file, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, made->field};
+    made->error = (remat_error){.status = REMAT_OK,
+                                .message = made->message,
+                                .file = made->file,
+                                .line = REMAT_NOWHERE,
+                                .layer = REMAT_NOWHERE,
+                                .step = REMAT_NOWHERE,
+                                .field = made->field,
+                                .budget_bytes = REMAT_NOWHERE,
+                                .needed_bytes = REMAT_NOWHERE,
+                                .layer_name = made->layer_name};
     *context = made;
     return REMAT_OK;
 }
@@ -155,22 +163,34 @@ remat_status remat_fail(remat_context *context, remat_status status, const remat
     context->error.line = place.line;
     context->error.layer = place.layer;
     context->error.step = place.step;
+    context->error.budget_bytes = context->error.needed_bytes = REMAT_NOWHERE;
+    context->layer_name[0] = '\0';
     return status;
+}
+
+remat_status remat_fail_budget(remat_context *context, uint64_t budget_bytes, uint64_t needed_bytes,
+                               const char *layer_name)
+{
+    context->error.budget_bytes = budget_bytes;
+    context->error.needed_bytes = needed_bytes;
+    copy_text(context->layer_name, sizeof context->layer_name, layer_name);
+    return context->error.status;
 }
 
 remat_status remat_fail_in_file(remat_context *context, const char *file, uint64_t line)
 {
     remat_error before = context->error;
     remat_place place = REMAT_PLACE_NOWHERE;
-    char field[sizeof context->field];
+    char field[sizeof context->field], layer_name[sizeof context->layer_name];
     memcpy(field, context->field, sizeof field);
+    memcpy(layer_name, context->layer_name, sizeof layer_name);
     place.file = file;
     place.line = line;
     remat_fail(context, before.status, &place, "%s", context->message);
     memcpy(context->field, field, sizeof field);
     context->error.layer = before.layer;
     context->error.step = before.step;
-    return before.status;
+    return remat_fail_budget(context, before.budget_bytes, before.needed_bytes, layer_name);
 }
 
 void remat_warn(remat_context *context, const remat_place *where, const char *format, ...)

@@ -17,6 +17,11 @@ typedef struct remat_place {
 remat_status remat_fail(remat_context *context, remat_status status, const remat_place *where, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* Adds the figures of a budget that is too small to the failure that is on the context already, and returns its status.
+ * `layer_name` NULL: not known. */
+remat_status remat_fail_budget(remat_context *context, uint64_t budget_bytes, uint64_t needed_bytes,
+                               const char *layer_name);
+
 /* Puts the file and line in front of the failure that is on the context already, and returns its status. */
 remat_status remat_fail_in_file(remat_context *context, const char *file, uint64_t line);
 

@@ -2,6 +2,8 @@
 
 #include <remat/units.h>
 
+#include "plan/chain/plan_object.h"
+
 /* ---- a plan that is given ---- */
 
 static remat_status play(void *simulator, remat_step step)
@@ -38,7 +40,7 @@ static remat_status use_given_plan(remat_tape *tape)
         REMAT_TRY(remat_plan_load(tape->context, options->plan_path, meant_for, &tape->own_plan));
     tape->plan = options->plan ? options->plan : tape->own_plan;
     if (!remat_plan_get_figures(tape->plan)->feasible)
-        return remat_fail(tape->context, REMAT_INFEASIBLE, NULL, "the plan is infeasible and has no schedule");
+        return plan_object_fail_infeasible(tape->context, tape->plan);
     REMAT_TRY(check_legal(tape));
     return use_plan(tape, tape->plan);
 }
@@ -60,18 +62,28 @@ static remat_status try_peak(remat_tape *tape, uint64_t peak)
     return use_plan(tape, tape->own_plan);
 }
 
+/* The layer that makes the peak of the last plan; of an online tape, its only one. */
+static const char *peak_layer(const remat_tape *tape)
+{
+    if (tape->slots)
+        return tape->chain->layers[0].name;
+    return tape->plan && remat_plan_get_figures(tape->plan)->feasible ? plan_object_peak_layer(tape->plan) : NULL;
+}
+
 static remat_status refuse(remat_tape *tape, uint64_t least)
 {
     char budget[REMAT_SIZE_TEXT], would_do[REMAT_SIZE_TEXT];
     uint64_t wanted = tape->options.budget_bytes;
+    const char *layer = peak_layer(tape);
     remat_place place = REMAT_PLACE_NOWHERE;
     place.field = "budget_bytes";
     if (tape->options.least_bytes)
         *tape->options.least_bytes = least;
-    return remat_fail(tape->context, REMAT_INFEASIBLE, &place,
-                      "the arena does not fit into %llu bytes (%s); the smallest that was found takes %llu bytes (%s)",
-                      (unsigned long long)wanted, remat_size_print(wanted, budget), (unsigned long long)least,
-                      remat_size_print(least, would_do));
+    remat_fail(tape->context, REMAT_INFEASIBLE, &place,
+               "the arena does not fit into %llu bytes (%s); the smallest that was found takes %llu bytes (%s)",
+               (unsigned long long)wanted, remat_size_print(wanted, budget), (unsigned long long)least,
+               remat_size_print(least, would_do));
+    return remat_fail_budget(tape->context, wanted, least, layer);
 }
 
 remat_status tape_budget_check(remat_tape *tape)

@@ -39,12 +39,13 @@ static remat_status too_small(const remat_trainer *trainer, uint64_t fixed, uint
 {
     char budget[REMAT_SIZE_TEXT], needed[REMAT_SIZE_TEXT], exact[REMAT_COUNT_TEXT], lasting[REMAT_COUNT_TEXT];
     remat_size_print(trainer->options.budget_bytes, budget);
-    return remat_fail(trainer->context, REMAT_INFEASIBLE, NULL,
-                      "the budget of %s is too small: %s needs at least %s bytes (%s), %s of them for weights, "
-                      "optimizer and scratch%s%s",
-                      budget, what_is_fixed(trainer), remat_count_print(fixed + arena, exact),
-                      remat_size_print_up(fixed + arena, needed), remat_count_print(fixed, lasting),
-                      layer ? "; the peak of the rest is made by layer " : "", layer ? layer : "");
+    remat_fail(trainer->context, REMAT_INFEASIBLE, NULL,
+               "the budget of %s is too small: %s needs at least %s bytes (%s), %s of them for weights, "
+               "optimizer and scratch%s%s",
+               budget, what_is_fixed(trainer), remat_count_print(fixed + arena, exact),
+               remat_size_print_up(fixed + arena, needed), remat_count_print(fixed, lasting),
+               layer ? "; the peak of the rest is made by layer " : "", layer ? layer : "");
+    return remat_fail_budget(trainer->context, trainer->options.budget_bytes, fixed + arena, layer);
 }
 
 static remat_status plan_training(remat_trainer *trainer, const uint32_t *blocks)

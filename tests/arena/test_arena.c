@@ -100,6 +100,19 @@ static void the_same_rows_give_the_same_answer(void **state)
     }
 }
 
+static bool names_a_collision(const char *message, const remat_lifetime *rows, size_t count)
+{
+    for (size_t a = 0; a < count; a++)
+        for (size_t b = 0; b < count; b++) {
+            const remat_lifetime pair[2] = {rows[a], rows[b]};
+            char words[64];
+            snprintf(words, sizeof words, "tensors %zu and %zu share", a, b);
+            if (a != b && rows_collide(pair, 2) && strstr(message, words))
+                return true;
+        }
+    return false;
+}
+
 static void the_checker_agrees_with_all_pairs(void **state)
 {
     fixture *f = *state;
@@ -115,11 +128,7 @@ static void the_checker_agrees_with_all_pairs(void **state)
         collisions += wrong;
         if (!wrong)
             continue;
-        size_t a, b; /* the rows it names do collide */
-        assert_int_equal(sscanf(remat_context_message(f->context), "tensors %zu and %zu share", &a, &b), 2);
-        assert_true(a < count && b < count && a != b);
-        remat_lifetime pair[2] = {rows[a], rows[b]};
-        assert_true(rows_collide(pair, 2));
+        assert_true(names_a_collision(remat_context_message(f->context), rows, count));
     }
     assert_in_range(collisions, 1, rounds - 1); /* both verdicts were asked for */
 }

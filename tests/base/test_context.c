@@ -117,12 +117,15 @@ static void a_later_failure_replaces_every_part(void **state)
     fixture *f = *state;
     remat_place place = {"a.json", 12, 3, 4, "index"};
     remat_fail(f->context, REMAT_BAD_INPUT, &place, "first");
+    remat_fail_budget(f->context, 100, 200, "fc1");
     remat_fail(f->context, REMAT_INVALID, NULL, "second");
     const remat_error *error = remat_context_error(f->context);
     assert_string_equal(error->message, "second");
     assert_string_equal(error->file, "");
     assert_string_equal(error->field, "");
+    assert_string_equal(error->layer_name, "");
     assert_true(error->line == REMAT_NOWHERE && error->layer == REMAT_NOWHERE && error->step == REMAT_NOWHERE);
+    assert_true(error->budget_bytes == REMAT_NOWHERE && error->needed_bytes == REMAT_NOWHERE);
 }
 
 static void a_failure_can_be_put_into_a_file(void **state)
@@ -132,6 +135,7 @@ static void a_failure_can_be_put_into_a_file(void **state)
     place.step = 5;
     place.field = "save";
     remat_fail(f->context, REMAT_CHECK_FAILED, &place, "no");
+    assert_int_equal(remat_fail_budget(f->context, 100, 200, "fc1"), REMAT_CHECK_FAILED);
     assert_int_equal(remat_fail_in_file(f->context, "plan.json", 9), REMAT_CHECK_FAILED);
     const remat_error *error = remat_context_error(f->context);
     assert_string_equal(error->message, "plan.json:9: step 5: save: no");
@@ -139,6 +143,9 @@ static void a_failure_can_be_put_into_a_file(void **state)
     assert_string_equal(error->field, "save");
     assert_int_equal(error->line, 9);
     assert_int_equal(error->step, 5);
+    assert_int_equal(error->budget_bytes, 100);
+    assert_int_equal(error->needed_bytes, 200);
+    assert_string_equal(error->layer_name, "fc1");
 }
 
 static void the_last_message_may_be_part_of_the_next(void **state)
@@ -258,7 +265,7 @@ static void options_of_an_older_kind_are_taken_and_others_refused(void **state)
 static void every_status_has_a_text_of_its_own(void **state)
 {
     (void)state;
-    for (int i = REMAT_OK; i <= REMAT_CHECK_FAILED; i++)
+    for (int i = REMAT_OK; i <= REMAT_DIVERGED; i++)
         for (int k = REMAT_OK; k < i; k++)
             assert_string_not_equal(remat_status_text((remat_status)i), remat_status_text((remat_status)k));
     assert_non_null(remat_status_text((remat_status)99));

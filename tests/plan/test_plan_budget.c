@@ -243,6 +243,13 @@ static void by_kept_the_shortest_prefix_that_leaves_little_enough_is_taken(void 
     }
 }
 
+static remat_status ignore_step(void *user, remat_step step)
+{
+    (void)user;
+    (void)step;
+    return REMAT_OK;
+}
+
 static void a_fixed_strategy_meets_its_own_peak_and_no_less(void **state)
 {
     fixture *f = *state;
@@ -263,7 +270,36 @@ static void a_fixed_strategy_meets_its_own_peak_and_no_less(void **state)
         remat_plan_get_statistics(plan, &statistics);
         assert_int_equal(statistics.peak_reduction_bytes, 0); /* a plan that is none saves nothing */
         assert_true(statistics.peak_reduction_percent == 0.0);
+        expect_budget_error(f, peak - 1, peak);
+        assert_true(remat_context_error(f->context)->layer_name[0] != '\0');
         expect_message(f, "cannot meet a budget");
+        expect_status(f, remat_plan_walk(plan, ignore_step, NULL), REMAT_INFEASIBLE);
+        expect_budget_error(f, peak - 1, peak);
+        remat_plan_destroy(plan);
+    }
+    remat_profile_destroy(profile);
+}
+
+static void the_least_of_the_best_and_its_layer_are_figures(void **state)
+{
+    fixture *f = *state;
+    remat_profile *profile = six_layers(f);
+    static const char *const methods[] = {"exhaustive", "intervals"};
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+        remat_plan_options options;
+        remat_plan_options_init(&options);
+        options.method = methods[i];
+        options.budget_bytes = 1;
+        remat_plan *plan;
+        expect_status(f, remat_plan_create(f->context, profile, &options, &plan), REMAT_INFEASIBLE);
+        uint64_t least = remat_plan_get_figures(plan)->min_budget_bytes;
+        expect_budget_error(f, 1, least);
+        const char *layer = remat_context_error(f->context)->layer_name;
+        expect_text(remat_plan_remark(plan), layer);
+        assert_true(layer[0] != '\0');
+        remat_plan_destroy(plan);
+        options.budget_bytes = least;
+        expect_ok(f, remat_plan_create(f->context, profile, &options, &plan));
         remat_plan_destroy(plan);
     }
     remat_profile_destroy(profile);
@@ -280,6 +316,7 @@ int main(void)
         FIXTURE_TEST(shares_are_compared_exactly),
         FIXTURE_TEST(by_kept_the_shortest_prefix_that_leaves_little_enough_is_taken),
         FIXTURE_TEST(a_fixed_strategy_meets_its_own_peak_and_no_less),
+        FIXTURE_TEST(the_least_of_the_best_and_its_layer_are_figures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

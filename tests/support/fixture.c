@@ -50,6 +50,17 @@ void expect_text_at(const char *text, const char *part, const char *file, int li
     _fail(file, line);
 }
 
+void expect_budget_error_at(const remat_context *context, uint64_t budget, uint64_t needed, const char *file, int line)
+{
+    const remat_error *error = remat_context_error(context);
+    if (error->status == REMAT_INFEASIBLE && error->budget_bytes == budget && error->needed_bytes == needed)
+        return;
+    print_error("status %d, a budget of %llu and a need of %llu bytes, not %d, %llu and %llu\n", error->status,
+                (unsigned long long)error->budget_bytes, (unsigned long long)error->needed_bytes, REMAT_INFEASIBLE,
+                (unsigned long long)budget, (unsigned long long)needed);
+    _fail(file, line);
+}
+
 FILE *stream_of(const void *bytes, size_t length)
 {
     FILE *stream = length ? fmemopen((void *)(uintptr_t)bytes, length, "r") : fopen("/dev/null", "r");

@@ -27,6 +27,11 @@ void expect_status_at(const remat_context *context, remat_status got, remat_stat
 #define expect_text(text, part) expect_text_at(text, part, __FILE__, __LINE__)
 void expect_text_at(const char *text, const char *part, const char *file, int line);
 
+/* Fails the test unless the context says that `budget` bytes are too few and that `needed` would do. */
+#define expect_budget_error(fixture, budget, needed) \
+    expect_budget_error_at((fixture)->context, budget, needed, __FILE__, __LINE__)
+void expect_budget_error_at(const remat_context *context, uint64_t budget, uint64_t needed, const char *file, int line);
+
 /* A reading stream over bytes that stay where they are; empty text is fine. */
 FILE *stream_of(const void *bytes, size_t length);
 

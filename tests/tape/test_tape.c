@@ -235,7 +235,7 @@ static void budgets_bind_the_arena(void **state)
             remat_tape_destroy(c.tape);
         } else {
             expect_status(f, status, REMAT_INFEASIBLE);
-            expect_message(f, "smallest");
+            expect_budget_error(f, c.options.budget_bytes, least);
             assert_null(c.tape);
             assert_true(least > c.options.budget_bytes);
             c.options.budget_bytes = least; /* what it says would do, does */

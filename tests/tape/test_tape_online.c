@@ -171,6 +171,8 @@ static void wrong_use_is_told(void **state)
     options.least_bytes = &least;
     expect_status(f, remat_tape_create_online(f->context, layer, 3, &callbacks, &options, &tape), REMAT_INFEASIBLE);
     assert_int_equal(least, 64 * 6 + 128);
+    expect_budget_error(f, 64 * 6 + 127, least);
+    assert_string_equal(remat_context_error(f->context)->layer_name, remat_profile_layer(layer, 0)->name);
     options.budget_bytes = least;
     expect_ok(f, remat_tape_create_online(f->context, layer, 3, &callbacks, &options, &tape));
     expect_status(f, remat_tape_run(tape, NULL, NULL), REMAT_INVALID);

@@ -144,7 +144,7 @@ static void compare_strategies(fixture *f, remat_model *model, unsigned steps, r
 static void compare_budgets(fixture *f, remat_model *model, unsigned steps, record *wanted, unsigned budgets,
                             const char *name)
 {
-    uint64_t least = 0, most = wanted->figures.total_bytes;
+    uint64_t most = wanted->figures.total_bytes;
     remat_train_options options;
     remat_train_options_init(&options);
     /* The smallest budget is found by asking for none of it. */
@@ -153,14 +153,12 @@ static void compare_budgets(fixture *f, remat_model *model, unsigned steps, reco
     remat_trainer *none;
     expect_status(f, remat_trainer_create(model, &options, &none), REMAT_INFEASIBLE);
     assert_null(none);
-    const char *number = strstr(remat_context_message(f->context), "at least ");
-    assert_non_null(number);
-    for (number += strlen("at least "); *number == ',' || (*number >= '0' && *number <= '9'); number++)
-        if (*number != ',')
-            least = least * 10 + (uint64_t)(*number - '0');
+    uint64_t least = remat_context_error(f->context)->needed_bytes;
     assert_true(least <= most);
     options.budget_bytes = least - 1;
     expect_status(f, remat_trainer_create(model, &options, &none), REMAT_INFEASIBLE);
+    expect_budget_error(f, least - 1, least);
+    assert_true(remat_context_error(f->context)->layer_name[0] != '\0');
     for (unsigned b = 0; b <= budgets; b++) {
         options.budget_bytes = least + (most - least) * b / budgets;
         options.threads = 1;

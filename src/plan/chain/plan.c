@@ -26,6 +26,8 @@ static uint64_t max(uint64_t a, uint64_t b)
 static remat_status refuse(remat_plan *plan, const remat_plan_options *options)
 {
     char budget[REMAT_SIZE_TEXT], least[REMAT_SIZE_TEXT];
+    if (!plan->draft.infeasible) /* there is a schedule, but its peak is over the budget */
+        plan->draft.peak_layer = plan_object_peak_layer(plan);
     plan->figures.schedule = (remat_figures){0};
     plan->figures.estimated_bytes = 0;
     plan->figures.feasible = false;
@@ -33,12 +35,13 @@ static remat_status refuse(remat_plan *plan, const remat_plan_options *options)
     remat_size_print_up(plan->figures.min_budget_bytes, least);
     if (plan->draft.remark[0])
         snprintf(plan->remark, sizeof plan->remark, "%s", plan->draft.remark);
-    return remat_fail(plan->context, REMAT_INFEASIBLE, NULL,
-                      "strategy '%s' cannot meet a budget of %llu bytes (%s); the least it can meet is %llu bytes "
-                      "(%s)%s%s",
-                      plan->strategy, (unsigned long long)options->budget_bytes, budget,
-                      (unsigned long long)plan->figures.min_budget_bytes, least, plan->remark[0] ? ": " : "",
-                      plan->remark);
+    remat_fail(plan->context, REMAT_INFEASIBLE, NULL,
+               "strategy '%s' cannot meet a budget of %llu bytes (%s); the least it can meet is %llu bytes "
+               "(%s)%s%s",
+               plan->strategy, (unsigned long long)options->budget_bytes, budget,
+               (unsigned long long)plan->figures.min_budget_bytes, least, plan->remark[0] ? ": " : "", plan->remark);
+    return remat_fail_budget(plan->context, options->budget_bytes, plan->figures.min_budget_bytes,
+                             plan->draft.peak_layer);
 }
 
 static remat_status fill(remat_plan *plan, const strategy_entry *chosen, const plan_request *request)

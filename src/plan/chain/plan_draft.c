@@ -55,6 +55,34 @@ remat_status plan_draft_play(remat_context *context, const remat_profile *chain,
     return status;
 }
 
+typedef struct step_finder {
+    uint64_t wanted, at;
+    remat_step step;
+} step_finder;
+
+static remat_status find_step(void *user, remat_step step)
+{
+    step_finder *finder = user;
+    if (finder->at++ == finder->wanted)
+        finder->step = step;
+    return REMAT_OK;
+}
+
+remat_status plan_draft_step_at(const remat_profile *chain, const plan_draft *draft, uint64_t position,
+                                remat_step *step)
+{
+    step_finder finder = {.wanted = position};
+    REMAT_TRY(draft->walk(chain, draft, find_step, &finder));
+    *step = finder.step;
+    return REMAT_OK;
+}
+
+const char *plan_step_layer_name(const remat_profile *chain, remat_step step)
+{
+    bool runs_layer = step.op == REMAT_FORWARD || step.op == REMAT_BACKWARD;
+    return runs_layer ? chain->layers[step.layer].name : NULL;
+}
+
 void plan_draft_clear(remat_context *context, size_t layer_count, plan_draft *draft)
 {
     remat_release(context, draft->marks, layer_count, sizeof *draft->marks);

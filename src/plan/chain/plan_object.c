@@ -108,10 +108,30 @@ const char *remat_plan_decision_name(const remat_plan *plan, size_t layer)
     return decision == REMAT_NO_SAVE ? "recompute" : plan->chain->layers[layer].modes[decision].name;
 }
 
+const char *plan_object_peak_layer(const remat_plan *plan)
+{
+    uint64_t peak_step = plan->figures.schedule.peak_step;
+    remat_step step;
+    if (!plan->draft.walk || peak_step == REMAT_NOWHERE)
+        return NULL;
+    remat_status status = plan_draft_step_at(plan->chain, &plan->draft, peak_step, &step);
+    return status == REMAT_OK ? plan_step_layer_name(plan->chain, step) : NULL;
+}
+
+remat_status plan_object_fail_infeasible(remat_context *context, const remat_plan *plan)
+{
+    const remat_plan_figures *figures = &plan->figures;
+    remat_fail(context, REMAT_INFEASIBLE, NULL, "the plan is infeasible and has no schedule");
+    /* a file need not say what would do */
+    return remat_fail_budget(context, figures->has_budget ? figures->budget_bytes : REMAT_NOWHERE,
+                             figures->min_budget_bytes ? figures->min_budget_bytes : REMAT_NOWHERE,
+                             plan->draft.peak_layer);
+}
+
 remat_status remat_plan_walk(const remat_plan *plan, remat_step_fn visit, void *user)
 {
     if (!plan->figures.feasible)
-        return remat_fail(plan->context, REMAT_INFEASIBLE, NULL, "the plan is infeasible and has no schedule");
+        return plan_object_fail_infeasible(plan->context, plan);
     return plan->draft.walk ? plan->draft.walk(plan->chain, &plan->draft, visit, user) : REMAT_OK;
 }
 

@@ -37,6 +37,12 @@ remat_status plan_object_replay_base(remat_plan *plan);
 /* Puts into the plan's remark why it saves nothing against keeping everything, where that is so. */
 void plan_object_explain(remat_plan *plan);
 
+/* The layer whose step makes the peak of a plan that has a schedule; NULL where none does. */
+const char *plan_object_peak_layer(const remat_plan *plan);
+
+/* Records that the plan has no schedule, with the budget that it would need; returns REMAT_INFEASIBLE. */
+remat_status plan_object_fail_infeasible(remat_context *context, const remat_plan *plan);
+
 /* What the tensors of a model's plan come to once they are placed: written along with it. */
 typedef struct plan_placement {
     uint64_t arena_bytes, total_bytes;

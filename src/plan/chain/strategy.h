@@ -36,6 +36,7 @@ struct plan_draft {
     uint64_t lower_bound_cost;  /* of any legal schedule, where the strategy knows one; else 0 */
     uint64_t method_bound_cost; /* of any schedule the method considers, likewise */
     char remark[256];           /* why it is infeasible or saves nothing, where the strategy knows */
+    const char *peak_layer;     /* where infeasible: the layer that needs min_budget_bytes; NULL: not known */
 };
 
 /* Makes an empty draft of marks, all MARK_KEEP. */
@@ -47,6 +48,10 @@ remat_status plan_draft_play_into(const remat_profile *chain, const plan_draft *
                                   remat_figures *figures);
 remat_status plan_draft_play(remat_context *context, const remat_profile *chain, const plan_draft *draft,
                              remat_figures *figures);
+/* The step that a draft takes at `position`, and the layer that the step runs: its name, NULL where it runs none. */
+remat_status plan_draft_step_at(const remat_profile *chain, const plan_draft *draft, uint64_t position,
+                                remat_step *step);
+const char *plan_step_layer_name(const remat_profile *chain, remat_step step);
 void plan_draft_clear(remat_context *context, size_t layer_count, plan_draft *draft);
 
 typedef remat_status (*strategy_fn)(const plan_request *request, plan_draft *draft);

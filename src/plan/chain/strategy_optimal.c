@@ -14,37 +14,21 @@ static remat_status append_step(void *user, remat_step step)
 
 /* ---- what forbids a budget ---- */
 
-typedef struct peak_finder {
-    const remat_profile *chain;
-    uint64_t wanted, at;
-    remat_step step;
-} peak_finder;
-
-static remat_status find_step(void *user, remat_step step)
-{
-    peak_finder *finder = user;
-    if (finder->at++ == finder->wanted)
-        finder->step = step;
-    return REMAT_OK;
-}
-
 /* Names the step at which even the schedule of the smallest peak reaches it. */
 static remat_status explain_least(const plan_request *request, const plan_draft *least, plan_draft *draft)
 {
     remat_figures figures;
-    peak_finder finder = {.chain = request->chain};
+    remat_step step;
     REMAT_TRY(plan_draft_play(request->context, request->chain, least, &figures));
     if (figures.peak_step == REMAT_NOWHERE) {
         snprintf(draft->remark, sizeof draft->remark, "the input alone takes that much");
         return REMAT_OK;
     }
-    finder.wanted = figures.peak_step;
-    REMAT_TRY(least->walk(request->chain, least, find_step, &finder));
+    REMAT_TRY(plan_draft_step_at(request->chain, least, figures.peak_step, &step));
     char text[REMAT_STEP_TEXT];
-    bool has_layer = finder.step.op == REMAT_FORWARD || finder.step.op == REMAT_BACKWARD;
+    const char *layer = draft->peak_layer = plan_step_layer_name(request->chain, step);
     snprintf(draft->remark, sizeof draft->remark, "the step '%s'%s%.60s%s needs it, however little is kept",
-             remat_step_print(request->chain, finder.step, text), has_layer ? " (" : "",
-             has_layer ? request->chain->layers[finder.step.layer].name : "", has_layer ? ")" : "");
+             remat_step_print(request->chain, step, text), layer ? " (" : "", layer ? layer : "", layer ? ")" : "");
     return REMAT_OK;
 }
 

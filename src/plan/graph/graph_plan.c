@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "plan/chain/plan_object.h"
 #include "plan/graph/graph_search.h"
 #include "plan/graph/graph_blocks.h"
 
@@ -104,11 +105,12 @@ static remat_status refuse(graph_plan *plan, const graph_plan_options *options, 
     if (layer)
         snprintf(plan->remark, sizeof plan->remark, "the layer '%.200s' needs it", layer);
     plan->feasible = false;
-    return remat_fail(graph->context, REMAT_INFEASIBLE, NULL,
-                      "%s not fit into %llu bytes (%s); the least it takes is %llu bytes (%s)%s%s", what,
-                      (unsigned long long)options->budget_bytes, remat_size_print(options->budget_bytes, budget),
-                      (unsigned long long)plan->min_budget_bytes, remat_size_print_up(plan->min_budget_bytes, least),
-                      plan->remark[0] ? ": " : "", plan->remark);
+    remat_fail(graph->context, REMAT_INFEASIBLE, NULL,
+               "%s not fit into %llu bytes (%s); the least it takes is %llu bytes (%s)%s%s", what,
+               (unsigned long long)options->budget_bytes, remat_size_print(options->budget_bytes, budget),
+               (unsigned long long)plan->min_budget_bytes, remat_size_print_up(plan->min_budget_bytes, least),
+               plan->remark[0] ? ": " : "", plan->remark);
+    return remat_fail_budget(graph->context, options->budget_bytes, plan->min_budget_bytes, layer);
 }
 
 static remat_status place_base(graph_plan *plan, placed_graph *placed)
@@ -220,9 +222,10 @@ static remat_status load_file(graph_plan *plan, const graph_plan_options *option
 static remat_status use_file(graph_plan *plan, const graph_plan_options *options, graph_search *search)
 {
     REMAT_TRY(load_file(plan, options, search));
-    if (!remat_plan_get_figures(plan->chain_plan)->feasible)
-        return remat_fail(plan->graph->context, REMAT_INFEASIBLE, NULL,
-                          "%s: the plan is infeasible and has no schedule", options->plan_path);
+    if (!remat_plan_get_figures(plan->chain_plan)->feasible) {
+        plan_object_fail_infeasible(plan->graph->context, plan->chain_plan);
+        return remat_fail_in_file(plan->graph->context, options->plan_path, REMAT_NOWHERE);
+    }
     return use_chain_plan(plan, options, plan->pieces, "with this plan the arena does");
 }
 
