@@ -1,9 +1,9 @@
 /* Remat: the context.
  *
- * Every object of the library is made from a context. The context carries
- *   - the details of the last failure: a sentence that names the file, line, layer or field and says what is right;
- *   - the allocation hook: all memory of the library comes through it;
- *   - the warning hook: the library itself never prints.
+ * Every object of the library is made from a context. The context holds
+ *   - the details of the last failure;
+ *   - the functions that allocate memory: all memory of the library comes from them;
+ *   - the function that receives warnings.
  *
  *     remat_context *ctx;
  *     if (remat_context_create(NULL, &ctx) != REMAT_OK) return 1;
@@ -11,8 +11,8 @@
  *     if (status != REMAT_OK) fprintf(stderr, "%s\n", remat_context_message(ctx));
  *     remat_context_destroy(ctx);
  *
- * Threads: one context, and whatever is made from it, belongs to one thread at a time. Different contexts are
- * independent: the library has no global state. */
+ * Threads: a context, and every object made from it, may be used by one thread at a time. The library has no global
+ * state, so different contexts are independent. */
 #ifndef REMAT_CONTEXT_H
 #define REMAT_CONTEXT_H
 
@@ -27,48 +27,56 @@ extern "C" {
 
 typedef struct remat_context remat_context;
 
-/* Where memory comes from. `allocate` returns `bytes` bytes (never 0) aligned to `alignment` (a power of two), or
- * NULL. `release` gets back the same pointer and the same `bytes`; it is never called with NULL.
- * With several threads inside one call of the library (the optimal planner) the hook is called by one thread only. */
+/* Functions that allocate and release memory.
+ * `allocate` returns at least `bytes` bytes, aligned to `alignment`, or NULL. `bytes` is never 0; `alignment` is a power
+ * of two. `release` gets the pointer and the same `bytes`. It is never called with NULL.
+ * The library calls them from one thread at a time, also where it computes with several. */
 typedef struct remat_allocator {
     void *(*allocate)(void *user, size_t bytes, size_t alignment);
     void (*release)(void *user, void *memory, size_t bytes);
-    void *user;
+    void *user; /* passed to both */
 } remat_allocator;
 
-/* Makes a context. `allocator` NULL: the C library's, and the system's for 32 MiB and more. The struct is copied.
- * REMAT_NO_MEMORY where it cannot. */
-remat_status remat_context_create(const remat_allocator *allocator, remat_context **context);
+/* Makes a context. `allocator` NULL: memory comes from malloc, and from mmap for 32 MiB and more. The struct is copied.
+ * REMAT_NO_MEMORY. */
+remat_status remat_context_create_sized(const remat_allocator *allocator, size_t allocator_size,
+                                        remat_context **context);
+static inline remat_status remat_context_create(const remat_allocator *allocator, remat_context **context)
+{
+    return remat_context_create_sized(allocator, sizeof(remat_allocator), context);
+}
 
-/* Frees a context. Everything made from it must be destroyed before. NULL is fine. */
+/* Destroys a context. Destroy everything that was made from it first. */
 void remat_context_destroy(remat_context *context);
 
-/* What the last failed call on this context had to say, as one sentence; "" if nothing failed yet.
- * Owned by the context, good until its next failure. */
+/* What went wrong in the last call that failed on this context, as one sentence. "" where no call failed yet. The text
+ * belongs to the context and changes with the next failure. */
 const char *remat_context_message(const remat_context *context);
 
-/* The parts of that sentence, for programs. Strings are "" and numbers REMAT_NOWHERE where they do not apply. */
+/* The same failure as separate values, for programs. What does not apply is "" or REMAT_NOWHERE. The struct belongs to
+ * the context and changes with the next failure. */
 #define REMAT_NOWHERE UINT64_MAX
 typedef struct remat_error {
     remat_status status;
-    const char *message;
-    const char *file;  /* as the caller named it */
-    uint64_t line;     /* from 1 */
-    uint64_t layer;    /* position from 0 */
-    uint64_t step;     /* of a schedule, from 0 */
-    const char *field; /* of a file's record or of an options struct */
-    /* Of REMAT_INFEASIBLE: */
+    const char *message; /* what remat_context_message returns */
+    const char *file;    /* the name that the caller gave */
+    uint64_t line;       /* of the file, from 1 */
+    uint64_t layer;      /* its position, from 0 */
+    uint64_t step;       /* of a schedule, from 0 */
+    const char *field;   /* of a record in a file, or of an options struct */
+    /* With REMAT_INFEASIBLE: */
     uint64_t budget_bytes;  /* the budget that is too small */
-    uint64_t needed_bytes;  /* the smallest budget known to work */
+    uint64_t needed_bytes;  /* the smallest budget that is known to work */
     const char *layer_name; /* the layer that needs it; "" where it is not known */
 } remat_error;
 const remat_error *remat_context_error(const remat_context *context);
 
-/* Called with one sentence for each thing that is odd but not wrong, such as an unknown key in a file. */
+/* Sets the function that receives warnings: sentences about things that are odd but not wrong, such as an unknown key in
+ * a file. NULL (the default): warnings are dropped. */
 typedef void (*remat_warning_fn)(void *user, const char *message);
 void remat_context_on_warning(remat_context *context, remat_warning_fn warn, void *user);
 
-/* Bytes that the library holds through the hook right now, and the most it held at once. */
+/* How many bytes the library has allocated through this context now, and at most so far. */
 uint64_t remat_context_bytes(const remat_context *context);
 uint64_t remat_context_peak_bytes(const remat_context *context);
 

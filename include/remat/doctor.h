@@ -1,4 +1,5 @@
-/* Remat: what this build found on this machine. */
+/* Remat: what this build of the library uses on this machine. All texts are constant; every call is safe from any
+ * thread. */
 #ifndef REMAT_DOCTOR_H
 #define REMAT_DOCTOR_H
 
@@ -8,10 +9,10 @@
 extern "C" {
 #endif
 
-/* The instruction set that the kernels use here, such as "avx2". */
+/* The instruction set of the fast kernels on this processor, such as "avx2". */
 const char *remat_kernels_name(void);
 
-/* The compiler that built the library, and the OpenMP it was built for (such as 201511). */
+/* The compiler that built the library, and the version of OpenMP that it implements, such as 201511. */
 const char *remat_compiler_name(void);
 int remat_openmp_version(void);
 

@@ -1,4 +1,4 @@
-/* Remat: the types of numbers that tensors hold. */
+/* Remat: the element types of tensors. */
 #ifndef REMAT_DTYPE_H
 #define REMAT_DTYPE_H
 
@@ -6,7 +6,7 @@
 extern "C" {
 #endif
 
-/* Every tensor has one. The numbers of this list never change: files and other languages use them. */
+/* All element types: name, number and text. The numbers never change: files and other languages use them. */
 #define REMAT_DTYPE_LIST(X)                                               \
     X(REMAT_FP32, 0, "fp32")                                              \
     X(REMAT_FP16, 1, "fp16") /* 11 bits of precision, up to 65,504 */     \
@@ -22,7 +22,7 @@ typedef enum remat_dtype {
 #undef X
 } remat_dtype;
 
-/* "fp32" and so on; "unknown" for a number that is no type. */
+/* The text of a type, such as "fp32"; "unknown" for a number that is no type. */
 const char *remat_dtype_name(remat_dtype dtype);
 
 #ifdef __cplusplus

@@ -1,7 +1,6 @@
-/* Remat: the outcome of a call.
+/* Remat: what calls return.
  *
- * One list generates the enum, the names and the texts. The numbers are also the exit codes of the command line
- * tool, so that a script and a C program see the same answer. */
+ * The numbers are also the exit codes of the command line tool, so that scripts and C programs see the same answers. */
 #ifndef REMAT_STATUS_H
 #define REMAT_STATUS_H
 
@@ -9,6 +8,7 @@
 extern "C" {
 #endif
 
+/* All statuses: name, number and text. The numbers never change. */
 #define REMAT_STATUS_LIST(X)                                \
     X(REMAT_OK, 0, "done")                                  \
     X(REMAT_INTERNAL, 1, "internal error")                  \
@@ -26,7 +26,7 @@ typedef enum remat_status {
 #undef X
 } remat_status;
 
-/* A short text in English for `status`; never NULL. The details of a failure are on the context. */
+/* The text of a status, in English. Never NULL. The details of a failure are on the context. */
 const char *remat_status_text(remat_status status);
 
 #ifdef __cplusplus

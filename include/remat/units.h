@@ -1,4 +1,5 @@
-/* Remat: sizes and counts as people write them. */
+/* Remat: sizes and counts as people write them. Every call here may be used from several threads at once, with different
+ * contexts. */
 #ifndef REMAT_UNITS_H
 #define REMAT_UNITS_H
 
@@ -8,26 +9,26 @@
 extern "C" {
 #endif
 
-/* Reads a size: digits, at most one decimal point, and B, KB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB (powers
- * of 1024) or no unit at all (bytes). `8G` is an error that names both readings. A fraction of a byte is cut off,
- * so that a budget never grows. REMAT_INVALID with the reason on the context otherwise. */
+/* Reads a size such as "512", "64KiB" or "1.5GB". Units: B; KB, MB, GB, TB (powers of 1000); KiB, MiB, GiB, TiB (powers
+ * of 1024). A fraction of a byte is cut off. REMAT_INVALID for anything else, with the reason on the context. A bare
+ * "8G" is refused because it could mean 8 GB or 8 GiB. */
 remat_status remat_size_parse(remat_context *context, const char *text, uint64_t *bytes);
 
-/* Reads a count: digits only. */
+/* Reads a count: digits only. REMAT_INVALID for anything else. */
 remat_status remat_count_parse(remat_context *context, const char *text, uint64_t *count);
 
-/* Converts mebibytes; negative, NaN, infinite or too large is REMAT_INVALID. */
+/* Converts mebibytes to bytes. REMAT_INVALID for a number that is negative, NaN, infinite or too large. */
 remat_status remat_size_from_mib(remat_context *context, double mib, uint64_t *bytes);
 
-/* Writes a size for people: "512 B", "64 KiB", "1.50 GiB". Exact values print without decimals; others are
- * rounded to three figures. */
+/* Writes a size for people: "512 B", "64 KiB", "1.50 GiB". Whole numbers have no decimals; others are rounded to three
+ * digits. Returns `text`. */
 #define REMAT_SIZE_TEXT 24
 const char *remat_size_print(uint64_t bytes, char text[REMAT_SIZE_TEXT]);
 
-/* The same rounded up: for the least of something, so that the text read as a size is never too little. */
+/* The same, but rounded up. Use it for a smallest budget: the printed size, read again, is never too small. */
 const char *remat_size_print_up(uint64_t bytes, char text[REMAT_SIZE_TEXT]);
 
-/* Writes a count for people, with thousands separated: "9,000,000". */
+/* Writes a count for people: "9,000,000". Returns `text`. */
 #define REMAT_COUNT_TEXT 32
 const char *remat_count_print(uint64_t count, char text[REMAT_COUNT_TEXT]);
 

@@ -1,5 +1,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/options.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -42,12 +43,13 @@ static void libc_release(void *user, void *memory, size_t bytes)
         free(memory);
 }
 
-remat_status remat_context_create(const remat_allocator *allocator, remat_context **context)
+remat_status remat_context_create_sized(const remat_allocator *allocator, size_t allocator_size,
+                                        remat_context **context)
 {
     remat_allocator chosen = {libc_allocate, libc_release, NULL};
-    if (allocator)
-        chosen = *allocator;
     *context = NULL;
+    if (allocator && !remat_struct_take(&chosen, sizeof chosen, allocator, allocator_size))
+        return REMAT_INVALID;
     remat_context *made = chosen.allocate(chosen.user, sizeof *made, _Alignof(max_align_t));
     if (!made)
         return REMAT_NO_MEMORY;

@@ -77,7 +77,6 @@ remat_status remat_checkpointer_create(remat_context *context, const remat_check
     remat_checkpointer_options_init(&chosen);
     if (options)
         REMAT_TRY(remat_options_copy(context, &chosen, sizeof chosen, options, "remat_checkpointer_options_init"));
-    chosen.struct_size = sizeof chosen;
     REMAT_TRY(check_options(context, &chosen));
     remat_checkpointer *made = remat_alloc_zeroed(context, 1, sizeof *made);
     if (!made)

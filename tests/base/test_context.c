@@ -251,15 +251,46 @@ static void options_of_an_older_kind_are_taken_and_others_refused(void **state)
     struct options {
         size_t struct_size;
         uint64_t first, second;
-    } target = {sizeof target, 1, 2}, older = {offsetof(struct options, second), 10, 20};
-    struct options newer = {1000, 3, 4}, none = {0};
+    } target = {sizeof target, 1, 2}, older = {offsetof(struct options, second), 10, 20}, none = {0};
+    struct newer_options {
+        struct options known;
+        uint64_t third;
+    } newer = {{sizeof newer, 30, 40}, 0};
     expect_ok(f, remat_options_copy(f->context, &target, sizeof target, &older, "options_init"));
+    assert_int_equal(target.struct_size, sizeof target);
     assert_int_equal(target.first, 10);
     assert_int_equal(target.second, 2); /* the default stays */
-    expect_status(f, remat_options_copy(f->context, &target, sizeof target, &newer, "options_init"), REMAT_INVALID);
     expect_status(f, remat_options_copy(f->context, &target, sizeof target, &none, "options_init"), REMAT_INVALID);
     expect_message(f, "call options_init");
+    none.struct_size = SIZE_MAX; /* such as 0xff everywhere: not read to its end */
+    expect_status(f, remat_options_copy(f->context, &target, sizeof target, &none, "options_init"), REMAT_INVALID);
     assert_int_equal(target.first, 10);
+    expect_ok(f, remat_options_copy(f->context, &target, sizeof target, &newer, "options_init"));
+    assert_int_equal(target.struct_size, sizeof target);
+    assert_int_equal(target.second, 40);
+    newer.known.first = newer.third = 1; /* what this library cannot do is not left undone in silence */
+    expect_status(f, remat_options_copy(f->context, &target, sizeof target, &newer, "options_init"), REMAT_INVALID);
+    assert_int_equal(target.first, 30);
+}
+
+static void a_struct_is_filled_in_to_its_own_size(void **state)
+{
+    (void)state;
+    const uint64_t defaults[3] = {0, 1, 2};
+    uint64_t room[5];
+    for (size_t size = 0; size <= sizeof room; size++) {
+        memset(room, 0xab, sizeof room);
+        remat_options_give(room, size, defaults, sizeof defaults);
+        for (size_t i = 0; i < sizeof room; i++) {
+            unsigned char got = ((const unsigned char *)room)[i];
+            if (i >= size)
+                assert_int_equal(got, 0xab);
+            else if (i >= sizeof(size_t))
+                assert_int_equal(got, i < sizeof defaults ? ((const unsigned char *)defaults)[i] : 0);
+        }
+        if (size >= sizeof(size_t))
+            assert_memory_equal(room, &size, sizeof size);
+    }
 }
 
 static void every_status_has_a_text_of_its_own(void **state)
@@ -292,6 +323,7 @@ int main(void)
         FIXTURE_TEST(too_much_memory_is_an_error_that_says_how_much),
         FIXTURE_TEST(growing_keeps_what_is_there),
         FIXTURE_TEST(options_of_an_older_kind_are_taken_and_others_refused),
+        cmocka_unit_test(a_struct_is_filled_in_to_its_own_size),
         cmocka_unit_test(every_status_has_a_text_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

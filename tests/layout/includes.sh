@@ -17,6 +17,7 @@ allowed() {
     data) echo "model layers backend plan/graph plan/chain graph arena base" ;;
     train) echo "data model layers backend/cpu backend plan/graph plan/chain graph arena store base" ;;
     report) echo "train data model layers backend/cpu backend plan/graph plan/chain graph arena store base" ;;
+    compat) echo "train data model layers backend/cpu backend plan/graph plan/chain graph arena store base" ;;
     *) echo "unknown" ;;
   esac
 }
