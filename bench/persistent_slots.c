@@ -21,7 +21,7 @@ typedef struct slot_table {
 
 static const remat_mode *keep_of(const slot_table *s, size_t i)
 {
-    return &remat_profile_layer(s->profile, i)->modes[REMAT_KEEP];
+    return remat_layer_mode(remat_profile_layer(s->profile, i), REMAT_KEEP);
 }
 
 static uint64_t x_bytes(const slot_table *s, size_t i)

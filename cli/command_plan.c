@@ -55,9 +55,9 @@ static const struct argp_option options[] = {
 static void set_count(struct argp_state *state, plan_command *command, const char *text)
 {
     if (strcmp(text, "peak") == 0)
-        command->options.count = REMAT_COUNT_PEAK;
+        command->options.budget_counts = REMAT_COUNT_PEAK;
     else if (strcmp(text, "kept") == 0)
-        command->options.count = REMAT_COUNT_KEPT;
+        command->options.budget_counts = REMAT_COUNT_KEPT;
     else
         argp_error(state, "--count takes 'peak' or 'kept', not '%s'", text);
 }
@@ -170,7 +170,7 @@ static int wrong_for(const char *what, const char *options_named)
 static int plan_model(const plan_command *command, remat_model *model)
 {
     const remat_plan_options *wanted = &command->options;
-    if (command->compare || wanted->count != REMAT_COUNT_PEAK || wanted->allow_lossy || wanted->method)
+    if (command->compare || wanted->budget_counts != REMAT_COUNT_PEAK || wanted->allow_lossy || wanted->method)
         return wrong_for("model", "--compare, --count, --allow-lossy and --method are");
     model_plan_request request = {.output = command->output,
                                   .profile_output = command->profile_output,

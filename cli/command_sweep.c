@@ -87,6 +87,13 @@ static double overhead(const figures *base, remat_sweep_point point)
                            : 0.0;
 }
 
+static remat_sweep_point point_at(const remat_sweep *sweep, size_t position)
+{
+    remat_sweep_point point = {0};
+    remat_sweep_get_point(sweep, position, &point);
+    return point;
+}
+
 static void print_table(const remat_profile *profile, const remat_sweep *sweep, const figures *base, bool all)
 {
     size_t count = remat_sweep_count(sweep), knee = remat_sweep_knee(sweep), rows = 0;
@@ -98,7 +105,7 @@ static void print_table(const remat_profile *profile, const remat_sweep *sweep, 
     for (size_t i = 0; i < count; i++) {
         if (!all && !sweep_row_is_shown(i, count, knee))
             continue;
-        remat_sweep_point point = remat_sweep_get(sweep, i);
+        remat_sweep_point point = point_at(sweep, i);
         char bytes[REMAT_COUNT_TEXT], size[REMAT_SIZE_TEXT], cost[REMAT_COUNT_TEXT];
         printf("%20s %11s %8.1f%%  %20s %8.2f%%%s\n", remat_count_print(point.peak_bytes, bytes),
                remat_size_print(point.peak_bytes, size),
@@ -118,7 +125,7 @@ static void print_json(const remat_sweep *sweep, const figures *base)
            remat_sweep_method(sweep), (unsigned long long)base->base_cost, (unsigned long long)base->base_peak,
            remat_sweep_knee(sweep));
     for (size_t i = 0; i < count; i++) {
-        remat_sweep_point point = remat_sweep_get(sweep, i);
+        remat_sweep_point point = point_at(sweep, i);
         printf("%s\n  {\"peak_bytes\": %llu, \"total_cost\": %llu}", i ? "," : "", (unsigned long long)point.peak_bytes,
                (unsigned long long)point.total_cost);
     }
@@ -130,7 +137,7 @@ static void print_csv(const remat_sweep *sweep, const figures *base)
     size_t knee = remat_sweep_knee(sweep);
     printf("peak_bytes,total_cost,overhead_percent,knee\n");
     for (size_t i = 0; i < remat_sweep_count(sweep); i++) {
-        remat_sweep_point point = remat_sweep_get(sweep, i);
+        remat_sweep_point point = point_at(sweep, i);
         printf("%llu,%llu,%.4f,%d\n", (unsigned long long)point.peak_bytes, (unsigned long long)point.total_cost,
                overhead(base, point), i == knee);
     }
@@ -156,7 +163,7 @@ static void draw(const remat_sweep *sweep, uint64_t base_cost)
     size_t count = remat_sweep_count(sweep);
     remat_sweep_point *points = malloc(count * sizeof *points);
     for (size_t i = 0; points && i < count; i++)
-        points[i] = remat_sweep_get(sweep, i);
+        points[i] = point_at(sweep, i);
     if (points)
         plot_curve(points, count, remat_sweep_knee(sweep), base_cost);
     free(points);

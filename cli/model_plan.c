@@ -47,7 +47,7 @@ static void print_piece(const remat_profile *chain, const remat_plan *plan, size
     char size[REMAT_SIZE_TEXT];
     const char *kept = remat_plan_decision_name(plan, i);
     printf("%7zu  %-*.*s  %10s %8u  %s%.*s%s\n", i, LONGEST_NAME, LONGEST_NAME, piece->name,
-           remat_size_print(mode == REMAT_NO_SAVE ? 0 : piece->modes[mode].activation_bytes, size),
+           remat_size_print(mode == REMAT_NO_SAVE ? 0 : remat_layer_mode(piece, mode)->activation_bytes, size),
            remat_plan_forwards(plan, i), mode == REMAT_NO_SAVE || mode == REMAT_KEEP ? "" : "keep ", LONGEST_KEPT, kept,
            strlen(kept) > LONGEST_KEPT ? "..." : "");
 }

@@ -25,7 +25,7 @@ static const char *paint(const char *code)
 static void print_layer(const remat_profile *profile, const remat_plan *plan, size_t i, int name_width)
 {
     const remat_layer *layer = remat_profile_layer(profile, i);
-    const remat_mode *keep = &layer->modes[REMAT_KEEP];
+    const remat_mode *keep = remat_layer_mode(layer, REMAT_KEEP);
     char activation[REMAT_SIZE_TEXT], output[REMAT_SIZE_TEXT];
     char forward[REMAT_COUNT_TEXT], backward[REMAT_COUNT_TEXT];
     bool kept = remat_plan_decision(plan, i) != REMAT_NO_SAVE;

@@ -1,7 +1,8 @@
-/* Remat: checkpointing with a number of slots (Griewank and Walther, 2000), and for chains whose length is not known.
+/* Remat: checkpointing with a number of slots (Griewank and Walther, 2000).
  *
- * Where all steps of a chain are alike (time steps of a simulation, a recurrent network) the cheapest schedule that
- * holds at most `slots` states at once, the input's included, is known in closed form. */
+ * For chains whose layers are all alike: the time steps of a simulation, or a recurrent network. At most `slots` states
+ * are held at once, the input of the chain included. For such chains the cheapest schedule is known in closed form. A
+ * second version is for chains whose length is not known in advance. */
 #ifndef REMAT_REVOLVE_H
 #define REMAT_REVOLVE_H
 
@@ -11,23 +12,26 @@
 extern "C" {
 #endif
 
-/* The forwards that save nothing in the cheapest schedule for `layers` equal steps: t*N - C(slots+t, t-1) with t the
- * least integer for which C(slots+t, slots) >= N. UINT64_MAX where it does not fit. slots must be at least 1. */
+/* How many forwards of the cheapest schedule save nothing: t * N - C(slots + t, t - 1) for N layers, where t is the
+ * smallest integer with C(slots + t, slots) >= N. UINT64_MAX where the number is too large. `slots` must be at least 1.
+ * Safe from any thread. */
 uint64_t remat_revolve_forwards(uint64_t layers, uint64_t slots);
 
-/* Walks that schedule, the loss included, in memory proportional to the slots that are used. REMAT_INVALID for
- * slots 0; anything else that `visit` returns. */
+/* Walks the cheapest schedule, the loss included. It needs memory for the slots in use. REMAT_INVALID: slots is 0.
+ * REMAT_NO_MEMORY, or the status that `visit` returned. */
 remat_status remat_revolve_walk(remat_context *context, uint32_t layers, uint64_t slots, remat_step_fn visit,
                                 void *user);
 
-/* The online version: steps arrive one by one, and nobody knows which is the last.
+/* Chains whose length is not known in advance:
  *
  *     remat_online_create(ctx, slots, &online);
- *     while (simulation goes on) remat_online_advance(online, visit, user);   // forward, and what to drop
- *     remat_online_reverse(online, visit, user);                              // loss, and all of the backward
+ *     while (the simulation goes on)
+ *         remat_online_advance(online, visit, user);   // a forward, and perhaps a drop
+ *     remat_online_reverse(online, visit, user);       // the loss and the whole backward pass
  *
- * States are placed as in Wang, Moin and Iaccarino (2009), so that no step runs more often than it must for the
- * number of steps so far; the way back is the cheapest for the states that are held. */
+ * Which states are kept follows Wang, Moin and Iaccarino (2009): no step is repeated more often than the number of steps
+ * so far requires. The backward pass is the cheapest one for the states that are held. REMAT_INVALID: slots is 0, or the
+ * chain was reversed already. REMAT_NO_MEMORY, or the status that `visit` returned. */
 typedef struct remat_online remat_online;
 remat_status remat_online_create(remat_context *context, uint64_t slots, remat_online **online);
 void remat_online_destroy(remat_online *online);

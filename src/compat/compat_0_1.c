@@ -1,20 +1,98 @@
 /* What programs built against the headers of release 0.1 call.
  *
- * Where today's headers pass a size to the library, those of 0.1 did not: their functions have the same names as today's
- * inline ones, and structs of the sizes below. They are in the shared library under these names, read and write no more
- * than that, and do what they did. tests/abi runs such a program. */
+ * Where today's headers pass the size of a struct to the library, those of 0.1 did not. Their functions have the names
+ * of today's inline functions. They are in the shared library under these names, they read and write structs of 0.1's
+ * sizes, and they do what they did. tests/abi runs a program that calls all of them. */
 #include <remat/remat.h>
 
-/* The linker's name of a function whose C name is an inline function of today's headers. */
+/* The name by which the linker knows a function, where C's name is taken by an inline function of today's headers. */
 #define LINKED_AS(name) __asm__(#name)
+
+/* The size that a struct had: up to the last member of 0.1. `bytes` is what that comes to on 64-bit machines. */
+#define SIZE_0_1(name, type, last, bytes)                                                                             \
+    enum {                                                                                                            \
+        name =                                                                                                        \
+            (offsetof(type, last) + sizeof(((type *)0)->last) + _Alignof(type) - 1) / _Alignof(type) * _Alignof(type) \
+    };                                                                                                                \
+    _Static_assert(sizeof(void *) != 8 || name == (bytes), "the layout of " #type " in 0.1 is no more")
+
+/* A struct that 0.1's functions hand out in arrays: it may not grow unless they copy what they hand out. */
+#define UNCHANGED_SINCE_0_1(type, size) \
+    _Static_assert(sizeof(type) == (size), "hand out arrays of 0.1's " #type " to 0.1's functions")
+
+/* The initialiser of an options struct. */
+#define INIT_0_1(options, size)                                       \
+    void options##_init_0_1(options *made) __asm__(#options "_init"); \
+    void options##_init_0_1(options *made)                            \
+    {                                                                 \
+        options##_init_sized(made, size);                             \
+    }                                                                 \
+    _Static_assert(offsetof(options, struct_size) == 0, "options begin with their own size")
 
 /* ---- remat/context.h ---- */
 
-enum { ALLOCATOR_BYTES = 3 * sizeof(void *) };
+SIZE_0_1(ALLOCATOR, remat_allocator, user, 24);
 
 remat_status context_create_0_1(const remat_allocator *allocator, remat_context **context)
     LINKED_AS(remat_context_create);
 remat_status context_create_0_1(const remat_allocator *allocator, remat_context **context)
 {
-    return remat_context_create_sized(allocator, ALLOCATOR_BYTES, context);
+    return remat_context_create_sized(allocator, ALLOCATOR, context);
+}
+
+/* ---- remat/profile.h ---- */
+
+SIZE_0_1(MODE_OPTIONS, remat_mode_options, lossless, 64);
+SIZE_0_1(LAYER_OPTIONS, remat_layer_options, mode_count, 104);
+INIT_0_1(remat_mode_options, MODE_OPTIONS);
+INIT_0_1(remat_layer_options, LAYER_OPTIONS);
+
+SIZE_0_1(MODE, remat_mode, lossless, 56); /* remat_layer.modes is an array of them */
+UNCHANGED_SINCE_0_1(remat_mode, MODE);
+
+/* ---- remat/schedule.h ---- */
+
+SIZE_0_1(FIGURES, remat_figures, largest_recomputed_bytes, 64);
+
+remat_status simulator_finish_0_1(remat_simulator *simulator, remat_figures *figures) LINKED_AS(remat_simulator_finish);
+remat_status simulator_finish_0_1(remat_simulator *simulator, remat_figures *figures)
+{
+    return remat_simulator_finish_sized(simulator, figures, FIGURES);
+}
+
+/* ---- remat/plan.h ---- */
+
+SIZE_0_1(PLAN_OPTIONS, remat_plan_options, threads, 48);
+SIZE_0_1(PLAN_STATISTICS, remat_plan_statistics, peak_reduction_percent, 64);
+INIT_0_1(remat_plan_options, PLAN_OPTIONS);
+
+void plan_get_statistics_0_1(const remat_plan *plan, remat_plan_statistics *statistics)
+    LINKED_AS(remat_plan_get_statistics);
+void plan_get_statistics_0_1(const remat_plan *plan, remat_plan_statistics *statistics)
+{
+    remat_plan_get_statistics_sized(plan, statistics, PLAN_STATISTICS);
+}
+
+remat_status plan_check_0_1(remat_context *context, FILE *stream, const char *name, const remat_profile *profile,
+                            remat_figures *figures) LINKED_AS(remat_plan_check);
+remat_status plan_check_0_1(remat_context *context, FILE *stream, const char *name, const remat_profile *profile,
+                            remat_figures *figures)
+{
+    return remat_plan_check_sized(context, stream, name, profile, figures, FIGURES);
+}
+
+/* ---- remat/sweep.h ---- */
+
+typedef struct sweep_point_0_1 {
+    uint64_t peak_bytes, total_cost;
+} sweep_point_0_1;
+
+sweep_point_0_1 remat_sweep_get(const remat_sweep *sweep, size_t position);
+sweep_point_0_1 remat_sweep_get(const remat_sweep *sweep, size_t position)
+{
+    sweep_point_0_1 point = {0};
+    remat_sweep_point found;
+    if (position < remat_sweep_count(sweep) && remat_sweep_get_point(sweep, position, &found) == REMAT_OK)
+        point = (sweep_point_0_1){found.peak_bytes, found.total_cost};
+    return point;
 }

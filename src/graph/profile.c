@@ -63,10 +63,9 @@ void remat_profile_destroy(remat_profile *profile)
     remat_release(profile->context, profile, 1, sizeof *profile);
 }
 
-void remat_mode_options_init(remat_mode_options *options)
+void remat_mode_options_init_sized(remat_mode_options *options, size_t size)
 {
-    *options = (remat_mode_options){
-        .struct_size = sizeof *options,
+    const remat_mode_options defaults = {
         .forward_cost = REMAT_DEFAULT,
         .backward_cost = REMAT_DEFAULT,
         .forward_workspace_bytes = REMAT_DEFAULT,
@@ -74,12 +73,12 @@ void remat_mode_options_init(remat_mode_options *options)
         .holds_output = true,
         .lossless = true,
     };
+    remat_options_give(options, size, &defaults, sizeof defaults);
 }
 
-void remat_layer_options_init(remat_layer_options *options)
+void remat_layer_options_init_sized(remat_layer_options *options, size_t size)
 {
-    *options = (remat_layer_options){
-        .struct_size = sizeof *options,
+    const remat_layer_options defaults = {
         .index = REMAT_DEFAULT,
         .type = REMAT_OTHER,
         .output_bytes = REMAT_DEFAULT,
@@ -88,6 +87,7 @@ void remat_layer_options_init(remat_layer_options *options)
         .forward_workspace_bytes = REMAT_DEFAULT,
         .backward_workspace_bytes = REMAT_DEFAULT,
     };
+    remat_options_give(options, size, &defaults, sizeof defaults);
 }
 
 /* ---- one layer ---- */
@@ -230,7 +230,7 @@ static remat_status fill_layer(addition *add, remat_layer *layer, remat_mode *mo
     for (size_t i = 1; i < layer->mode_count; i++) {
         remat_mode_options mode;
         remat_mode_options_init(&mode);
-        /* The caller's structs may be of an older, smaller kind; they stand one behind the other all the same. */
+        /* The caller's structs may be smaller or larger than the library's: their size is the stride of the array. */
         const char *from = (const char *)options->modes + (i - 1) * options->modes->struct_size;
         REMAT_TRY(remat_options_copy(context, &mode, sizeof mode, from, "remat_mode_options_init"));
         REMAT_TRY(fill_mode(add, &mode, modes, i, &modes[i]));
@@ -405,4 +405,9 @@ size_t remat_profile_layer_count(const remat_profile *profile)
 const remat_layer *remat_profile_layer(const remat_profile *profile, size_t position)
 {
     return position < profile->layer_count ? &profile->layers[position] : NULL;
+}
+
+const remat_mode *remat_layer_mode(const remat_layer *layer, size_t mode)
+{
+    return mode < layer->mode_count ? &layer->modes[mode] : NULL;
 }

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/options.h"
 #include "graph/chain.h"
 
 #include <string.h>
@@ -228,7 +229,7 @@ static remat_status sum_up(const remat_simulator *simulator, remat_figures *figu
     return REMAT_OK;
 }
 
-remat_status remat_simulator_finish(remat_simulator *simulator, remat_figures *figures)
+remat_status remat_simulator_finish_sized(remat_simulator *simulator, remat_figures *figures, size_t figures_size)
 {
     size_t left = simulator->y == NO_Y ? simulator->chain->layer_count : simulator->y;
     if (left > 0) {
@@ -237,8 +238,10 @@ remat_status remat_simulator_finish(remat_simulator *simulator, remat_figures *f
         return remat_fail(simulator->context, REMAT_CHECK_FAILED, &place,
                           "the schedule ends here, but layer %zu has had no backward", left - 1);
     }
-    *figures = simulator->figures;
-    return sum_up(simulator, figures);
+    remat_figures found = simulator->figures;
+    REMAT_TRY(sum_up(simulator, &found));
+    remat_struct_give(figures, figures_size, &found, sizeof found);
+    return REMAT_OK;
 }
 
 uint64_t remat_simulator_live_bytes(const remat_simulator *simulator)

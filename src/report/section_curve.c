@@ -28,7 +28,8 @@ remat_status section_curve(report_document *to, const remat_profile *profile, co
     for (size_t i = 0; i < count; i++) {
         if (!shown(i, count, knee))
             continue;
-        remat_sweep_point point = remat_sweep_get(sweep, i);
+        remat_sweep_point point = {0};
+        remat_sweep_get_point(sweep, i, &point);
         if (i == knee)
             knee_shown = written;
         document_open(to, NULL, '[');

@@ -114,6 +114,13 @@ static void never_above_the_persistent_optimum(void **state)
     }
 }
 
+static remat_sweep_point sweep_point(const remat_sweep *sweep, size_t position)
+{
+    remat_sweep_point point;
+    assert_int_equal(remat_sweep_get_point(sweep, position, &point), REMAT_OK);
+    return point;
+}
+
 /* Strictly falling costs, and a plan at every point with that very cost and no more than that peak. */
 static void check_sweep(fixture *f, const remat_profile *profile, const char *method, test_random *random)
 {
@@ -126,17 +133,17 @@ static void check_sweep(fixture *f, const remat_profile *profile, const char *me
     size_t count = remat_sweep_count(sweep);
     assert_true(count > 0 && remat_sweep_knee(sweep) < count);
     for (size_t i = 1; i < count; i++) {
-        remat_sweep_point before = remat_sweep_get(sweep, i - 1), point = remat_sweep_get(sweep, i);
+        remat_sweep_point before = sweep_point(sweep, i - 1), point = sweep_point(sweep, i);
         if (point.peak_bytes <= before.peak_bytes || point.total_cost >= before.total_cost) {
             report(profile, point.peak_bytes);
             fail_msg("the curve is not monotone");
         }
     }
     size_t at = test_random_below(random, count);
-    remat_sweep_point point = remat_sweep_get(sweep, at);
+    remat_sweep_point point = sweep_point(sweep, at);
     uint64_t between = point.peak_bytes;
     if (at + 1 < count)
-        between += test_random_below(random, remat_sweep_get(sweep, at + 1).peak_bytes - point.peak_bytes);
+        between += test_random_below(random, sweep_point(sweep, at + 1).peak_bytes - point.peak_bytes);
     if (optimal_cost(f, profile, method, point.peak_bytes, 1) != point.total_cost ||
         optimal_cost(f, profile, method, between, 1) != point.total_cost) {
         report(profile, between);

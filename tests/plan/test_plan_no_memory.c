@@ -75,7 +75,7 @@ static remat_status plan_and_check(remat_context *context, const remat_profile *
     remat_plan *plan;
     remat_plan_options_init(&options);
     options.strategy = wanted->strategy;
-    options.count = wanted->count;
+    options.budget_counts = wanted->count;
     options.budget_bytes = wanted->has_budget ? 100000 : REMAT_NO_BUDGET;
     remat_status status = remat_plan_create(context, profile, &options, &plan);
     if (status != REMAT_OK)

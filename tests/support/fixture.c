@@ -139,7 +139,7 @@ remat_status make_plan(fixture *f, const remat_profile *profile, const char *str
     remat_plan_options_init(&options);
     options.strategy = strategy;
     options.budget_bytes = budget;
-    options.count = count;
+    options.budget_counts = count;
     return remat_plan_create(f->context, profile, &options, plan);
 }
 

@@ -3,19 +3,16 @@
 #include "base/options.h"
 #include "plan/chain/lower_bound.h"
 
-void remat_plan_options_init(remat_plan_options *options)
+void remat_plan_options_init_sized(remat_plan_options *options, size_t size)
 {
-    *options = (remat_plan_options){
-        .struct_size = sizeof *options,
-        .budget_bytes = REMAT_NO_BUDGET,
-        .count = REMAT_COUNT_PEAK,
-    };
+    const remat_plan_options defaults = {.budget_bytes = REMAT_NO_BUDGET, .budget_counts = REMAT_COUNT_PEAK};
+    remat_options_give(options, size, &defaults, sizeof defaults);
 }
 
 /* The budget that binds the peak, if any. */
 static uint64_t peak_budget(const remat_plan_options *options)
 {
-    return options->count == REMAT_COUNT_PEAK ? options->budget_bytes : REMAT_NO_BUDGET;
+    return options->budget_counts == REMAT_COUNT_PEAK ? options->budget_bytes : REMAT_NO_BUDGET;
 }
 
 static uint64_t max(uint64_t a, uint64_t b)
@@ -51,7 +48,7 @@ static remat_status fill(remat_plan *plan, const strategy_entry *chosen, const p
     uint64_t budget = peak_budget(options);
     figures->has_budget = options->budget_bytes != REMAT_NO_BUDGET;
     figures->budget_bytes = figures->has_budget ? options->budget_bytes : 0;
-    plan->count = options->count;
+    plan->count = options->budget_counts;
     REMAT_TRY(plan_object_replay_base(plan));
     /* what a refused plan states: true under any budget */
     REMAT_TRY(lower_bound_cost(plan->context, request->chain, REMAT_NO_BUDGET, UINT64_MAX, &figures->lower_bound_cost));
@@ -92,7 +89,7 @@ remat_status remat_plan_create(remat_context *context, const remat_profile *prof
     REMAT_TRY(remat_strategy_parse(&request, text, &chosen));
     if (options.method && chosen->plan != strategy_optimal)
         return remat_fail(context, REMAT_INVALID, NULL, "only the strategy 'optimal' has methods, not '%s'", text);
-    if (options.count == REMAT_COUNT_KEPT && chosen->plan != strategy_budget)
+    if (options.budget_counts == REMAT_COUNT_KEPT && chosen->plan != strategy_budget)
         return remat_fail(context, REMAT_INVALID, NULL, "only the strategy 'budget' can count the bytes kept");
     REMAT_TRY(plan_object_create(context, profile, text, plan));
     remat_status status = fill(*plan, chosen, &request);

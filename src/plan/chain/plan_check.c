@@ -2,8 +2,11 @@
 
 #include "base/alloc.h"
 #include "base/input.h"
+#include "base/options.h"
 #include "plan/chain/lower_bound.h"
 #include "plan/chain/optimal_method.h"
+
+#include <string.h>
 
 /* ---- what a file states against what its schedule comes to ---- */
 
@@ -166,14 +169,14 @@ static remat_status read_into(remat_plan *plan, FILE *stream, const char *name, 
     return status;
 }
 
-remat_status remat_plan_check(remat_context *context, FILE *stream, const char *name, const remat_profile *profile,
-                              remat_figures *figures)
+remat_status remat_plan_check_sized(remat_context *context, FILE *stream, const char *name,
+                                    const remat_profile *profile, remat_figures *figures, size_t figures_size)
 {
     remat_plan *plan;
-    *figures = (remat_figures){0};
+    memset(figures, 0, figures_size);
     REMAT_TRY(plan_object_create(context, profile, "", &plan));
     remat_status status = read_into(plan, stream, name, false);
-    *figures = plan->figures.schedule;
+    remat_struct_give(figures, figures_size, &plan->figures.schedule, sizeof plan->figures.schedule);
     remat_plan_destroy(plan);
     return status;
 }

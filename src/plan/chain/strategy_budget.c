@@ -62,7 +62,7 @@ remat_status strategy_budget(const plan_request *request, plan_draft *draft)
     uint32_t *order;
     REMAT_TRY(remat_order(request->context, n, frees_more, request->chain->layers, &order));
     remat_status status = REMAT_OK;
-    if (request->options->count == REMAT_COUNT_KEPT)
+    if (request->options->budget_counts == REMAT_COUNT_KEPT)
         shortest_by_kept(request, order, draft, &length);
     else
         status = shortest_by_peak(request, order, draft, &length);

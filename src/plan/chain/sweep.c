@@ -121,9 +121,19 @@ size_t remat_sweep_count(const remat_sweep *sweep)
     return sweep->count;
 }
 
-remat_sweep_point remat_sweep_get(const remat_sweep *sweep, size_t position)
+static remat_status no_point(const remat_sweep *sweep, size_t position)
 {
-    return position < sweep->count ? sweep->points[position] : (remat_sweep_point){0, 0};
+    return remat_fail(sweep->context, REMAT_INVALID, NULL, "the curve has %zu points; there is no point %zu",
+                      sweep->count, position);
+}
+
+remat_status remat_sweep_get_point_sized(const remat_sweep *sweep, size_t position, remat_sweep_point *point,
+                                         size_t point_size)
+{
+    if (position >= sweep->count)
+        return no_point(sweep, position);
+    remat_struct_give(point, point_size, &sweep->points[position], sizeof *sweep->points);
+    return REMAT_OK;
 }
 
 const char *remat_sweep_method(const remat_sweep *sweep)
@@ -133,7 +143,7 @@ const char *remat_sweep_method(const remat_sweep *sweep)
 
 static remat_sweep_point point_at(const void *sweep, size_t position)
 {
-    return remat_sweep_get(sweep, position);
+    return ((const remat_sweep *)sweep)->points[position];
 }
 
 size_t remat_sweep_knee(const remat_sweep *sweep)
@@ -145,8 +155,7 @@ remat_status remat_sweep_plan(const remat_sweep *sweep, size_t position, remat_p
 {
     *plan = NULL;
     if (position >= sweep->count)
-        return remat_fail(sweep->context, REMAT_INVALID, NULL, "the curve has %zu points; there is no point %zu",
-                          sweep->count, position);
+        return no_point(sweep, position);
     remat_plan_options options = sweep->options;
     options.budget_bytes = sweep->points[position].peak_bytes;
     return remat_plan_create(sweep->context, sweep->chain, &options, plan);
