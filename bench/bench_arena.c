@@ -2,6 +2,8 @@
  * training has them. */
 #include "measure.h"
 
+#include "arena/lifetimes_csv.h"
+
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,8 +54,7 @@ static void run_file(remat_context *context, const char *path, uint64_t capacity
         exit(1);
     measure_must(context, remat_lifetime_table_read(context, stream, path, &table));
     fclose(stream);
-    place(context, strrchr(path, '/') + 1, remat_lifetime_table_rows(table), remat_lifetime_table_count(table),
-          &options);
+    place(context, strrchr(path, '/') + 1, table->rows, table->count, &options);
     remat_lifetime_table_destroy(table);
 }
 

@@ -76,15 +76,13 @@ static void print_words(const remat_lifetime_table *table, const remat_arena_res
 /* REMAT_OK or REMAT_INFEASIBLE: the rows have offsets, and another algorithm than the one that found them agrees. */
 static remat_status place(const arena_command *command, remat_lifetime_table *table, remat_arena_result *result)
 {
-    remat_lifetime *rows = remat_lifetime_table_rows(table);
-    size_t count = remat_lifetime_table_count(table);
     const remat_arena_options *wanted = &command->options;
-    remat_status status = remat_arena_place(command->context, rows, count, wanted, result);
+    remat_status status = remat_lifetime_table_place(table, wanted, result);
     if (status != REMAT_OK && status != REMAT_INFEASIBLE) {
         command_fail(command->context, status);
         return status;
     }
-    remat_status checked = remat_arena_check(command->context, rows, count, wanted->alignment, result->height);
+    remat_status checked = remat_lifetime_table_check(table, wanted->alignment, result->height);
     if (checked != REMAT_OK) {
         command_fail(command->context, checked);
         return checked;

@@ -1,7 +1,7 @@
 /* Remat: a simple checkpointer for your own forward function.
  *
- * It runs a list of layers through a callback, keeps the activations (outputs) of some of them, and computes any other
- * again when it is asked for, from the nearest one kept before it:
+ * The checkpointer runs a list of layers by calling your function. It keeps the activations (outputs) of some layers, and
+ * recomputes any other one when you ask for it, from the nearest kept activation before it:
  *
  *     remat_checkpointer_options options;
  *     remat_checkpointer_options_init(&options);
@@ -12,10 +12,9 @@
  *     ...
  *     remat_checkpointer_recompute(cp, 4, layers, 6, my_layer, my_data, activation);
  *
- * For the whole backward pass, with a plan and a proven peak, see remat/tape.h. examples/multiply_add.c is complete.
+ * examples/multiply_add.c is a complete program. remat/tape.h drives the whole backward pass by a plan.
  *
- * Threads: a checkpointer belongs to one thread at a time, as its context does. Everything that can fail returns a
- * status, and the context says which layer it was (by the caller's number) and what would be right. */
+ * Threads: a checkpointer may be used by one thread at a time. Errors: the context has the number of the layer. */
 #ifndef REMAT_CHECKPOINTER_H
 #define REMAT_CHECKPOINTER_H
 
@@ -29,67 +28,72 @@ typedef struct remat_checkpointer_options {
     size_t struct_size;
     uint64_t keep_every_n;     /* keep the layers whose number is a multiple of this; 0: none. Default 4 */
     uint64_t max_kept;         /* how many activations may be kept at once. Default 64 */
-    remat_precision precision; /* in which they are kept. Default REMAT_FP32 */
+    remat_precision precision; /* how they are stored. Default REMAT_FP32 */
     remat_overflow overflow;   /* for fp16 and bf16. Default REMAT_OVERFLOW_ERROR */
 } remat_checkpointer_options;
-void remat_checkpointer_options_init(remat_checkpointer_options *options);
+void remat_checkpointer_options_init_sized(remat_checkpointer_options *options, size_t size);
+static inline void remat_checkpointer_options_init(remat_checkpointer_options *options)
+{
+    remat_checkpointer_options_init_sized(options, sizeof *options);
+}
 
 typedef struct remat_checkpointer remat_checkpointer;
 
-/* An empty checkpointer. `options` NULL: the defaults. REMAT_INVALID, REMAT_NO_MEMORY. The caller destroys it, before
- * the context; NULL is fine there. */
+/* Makes an empty checkpointer. `options` NULL: the defaults. REMAT_INVALID, REMAT_NO_MEMORY. */
 remat_status remat_checkpointer_create(remat_context *context, const remat_checkpointer_options *options,
                                        remat_checkpointer **checkpointer);
 void remat_checkpointer_destroy(remat_checkpointer *checkpointer);
 
 /* ---- running layers ---- */
 
-/* A layer: a number of the caller's own (any, but each only once in a list) and how many floats it puts out. */
+/* A layer. This struct never changes. */
 typedef struct remat_checkpointer_layer {
-    uint64_t number;
-    size_t count;
+    uint64_t number; /* the caller's own; no two layers of a list may have the same */
+    size_t count;    /* how many floats the layer puts out */
 } remat_checkpointer_layer;
 
-/* Computes one layer. The buffers are the library's, do not overlap, and are good during the call only. Given the same
- * input it must put out the same. It must not change the checkpointer. Anything but REMAT_OK ends the run and comes
- * back unchanged from it, also a number that is no remat_status. */
+/* Your function: computes one layer. The buffers belong to the library, do not overlap, and are valid during the call
+ * only. The same input must always give the same output. The function must not change the checkpointer. Any status but
+ * REMAT_OK ends the run, and the run returns it unchanged, even a number that is no remat_status. */
 typedef remat_status (*remat_checkpointer_fn)(void *user, uint64_t layer, const float *input, size_t input_count,
                                               float *output, size_t output_count);
 
-/* Drops what was kept before, runs the layers in the order of the list and keeps the input and the activations that the
- * rule selects while there is room for them (see remat_checkpointer_missed). `output` gets the last layer's floats;
- * with no layers, the input. Besides what is kept, two activations are in memory at most. The arrays remain the
- * caller's; `output` must not overlap `input`. After a failure nothing is kept. REMAT_INVALID where a layer stands
- * twice in the list, REMAT_CHECK_FAILED on overflow by that policy, REMAT_NO_MEMORY. */
+/* Runs the layers in the order of the list, after dropping everything that was kept before. It keeps the input, and the
+ * activations that keep_every_n selects as long as fewer than max_kept are kept. `output` receives the floats of the last
+ * layer, or the input if there are no layers. `output` must not overlap `input`; both remain the caller's. At most two
+ * activations are in memory besides the kept ones.
+ *   REMAT_INVALID       a number is twice in the list;
+ *   REMAT_CHECK_FAILED  a number is too large for 16 bits (REMAT_OVERFLOW_ERROR);
+ *   REMAT_NO_MEMORY, or what `forward` returned. After any failure nothing is kept. */
 remat_status remat_checkpointer_forward(remat_checkpointer *checkpointer, const remat_checkpointer_layer *layers,
                                         size_t layer_count, const float *input, size_t input_count,
                                         remat_checkpointer_fn forward, void *user, float *output);
 
-/* The activation of layer `number` of the same list. A kept one is handed out as it is. Otherwise the layers after the
- * nearest kept one before it in the list, or after the input, run again; what is kept does not change. With fp32 the
- * result is the same to the bit; with 16 bits it starts from rounded numbers. REMAT_INVALID where the layer is not in
- * the list, where there is nothing to start from, or where a kept activation does not have the length that the list
- * says. */
+/* Gives the activation of layer `number`. `layers` must be the list of the last forward. A kept activation is copied.
+ * Otherwise the layers after the nearest kept activation before it (or after the input) run again. What is kept does not
+ * change. With fp32 the result has the same bits as in the forward; with 16 bits it is computed from rounded numbers.
+ * REMAT_INVALID: the layer is not in the list, nothing is kept to start from, or a kept activation does not have the
+ * length that the list says. REMAT_NO_MEMORY, or what `forward` returned. */
 remat_status remat_checkpointer_recompute(const remat_checkpointer *checkpointer, uint64_t number,
                                           const remat_checkpointer_layer *layers, size_t layer_count,
                                           remat_checkpointer_fn forward, void *user, float *output);
 
 /* ---- single activations ---- */
 
-/* Keeps a copy of `activation`, whatever the rule says. A layer that is kept already is replaced. REMAT_INFEASIBLE
- * where max_kept others are kept, REMAT_CHECK_FAILED on overflow by that policy, REMAT_NO_MEMORY; on failure everything
- * is as it was, the count of overflows apart. */
+/* Keeps a copy of an activation, whatever keep_every_n says. It replaces the activation of the same number.
+ * REMAT_INFEASIBLE: max_kept others are kept already. REMAT_CHECK_FAILED: a number is too large for 16 bits
+ * (REMAT_OVERFLOW_ERROR). REMAT_NO_MEMORY. After a failure everything is as before, except the count of overflows. */
 remat_status remat_checkpointer_save(remat_checkpointer *checkpointer, uint64_t number, const float *activation,
                                      size_t count);
 
-/* Copies a kept activation to `activation`. REMAT_INVALID where the layer is not kept or has another length. */
+/* Copies a kept activation to `activation`. REMAT_INVALID: the layer is not kept, or has another length than `count`. */
 remat_status remat_checkpointer_get(const remat_checkpointer *checkpointer, uint64_t number, float *activation,
                                     size_t count);
 
-/* Whether it is kept right now; *count, where not NULL, gets its length. */
+/* Whether an activation is kept now. *count, if not NULL, receives its length. */
 bool remat_checkpointer_has(const remat_checkpointer *checkpointer, uint64_t number, size_t *count);
 
-/* Whether the rule selects this layer: a multiple of keep_every_n. */
+/* Whether keep_every_n selects this layer. */
 bool remat_checkpointer_keeps(const remat_checkpointer *checkpointer, uint64_t number);
 
 /* Drops everything, the input too, and sets all figures to 0. */
@@ -97,22 +101,30 @@ void remat_checkpointer_clear(remat_checkpointer *checkpointer);
 
 /* ---- figures ---- */
 
-/* Activations kept, without the input; their bytes as they are stored; and the bytes of the input. */
+/* How many activations are kept, without the input, and how many bytes they take as they are stored. */
 uint64_t remat_checkpointer_count(const remat_checkpointer *checkpointer);
 uint64_t remat_checkpointer_kept_bytes(const remat_checkpointer *checkpointer);
+
+/* How many bytes the kept input takes. */
 uint64_t remat_checkpointer_input_bytes(const remat_checkpointer *checkpointer);
 
-/* Bytes that were not kept: of the forward's other activations, and of each 16-bit one the half. After a forward,
- * kept_bytes + avoided_bytes is what keeping every activation as it is would have taken. */
+/* How many bytes were not kept: activations that were dropped, and half of each activation that is stored in 16 bits.
+ * After a forward, kept_bytes + avoided_bytes is what keeping every activation in fp32 would take. */
 uint64_t remat_checkpointer_avoided_bytes(const remat_checkpointer *checkpointer);
 
-/* How many activations the last forward should have kept but could not, because max_kept were kept. */
+/* How many activations the last forward did not keep, though keep_every_n selected them, because max_kept were kept. */
 uint64_t remat_checkpointer_missed(const remat_checkpointer *checkpointer);
 
-/* Overflows, and activations kept in full because of them, since the last clear. */
-void remat_checkpointer_count_overflows(const remat_checkpointer *checkpointer, remat_store_counters *counters);
+/* The numbers that were too large for 16 bits, and the activations kept in full because of them, since the last clear. */
+void remat_checkpointer_get_counters_sized(const remat_checkpointer *checkpointer, remat_store_counters *counters,
+                                           size_t counters_size);
+static inline void remat_checkpointer_get_counters(const remat_checkpointer *checkpointer,
+                                                   remat_store_counters *counters)
+{
+    remat_checkpointer_get_counters_sized(checkpointer, counters, sizeof *counters);
+}
 
-/* As given to create, with the defaults filled in. */
+/* The options in use. They belong to the checkpointer. */
 const remat_checkpointer_options *remat_checkpointer_get_options(const remat_checkpointer *checkpointer);
 
 #ifdef __cplusplus

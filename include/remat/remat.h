@@ -16,7 +16,8 @@
  * the library never reads or writes more of a struct than the program was compiled with:
  *
  * - Options (remat_plan_options and all others with a member struct_size): call the `_init` function first. It stores the
- *   size in struct_size and sets every member to its default. Then set the members that you need.
+ *   size in struct_size and sets every member to its default. Then set the members that you need. Where a call takes
+ *   options, NULL means the defaults.
  * - Other structs that a program fills in or that the library fills in (callbacks, figures, results): the call passes the
  *   size to the library. Members that an older library does not know are set to 0.
  * - Arrays of structs that belong to the program: the call passes the size of one element.

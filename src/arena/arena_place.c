@@ -2,8 +2,11 @@
  * what it needs to be. */
 #include "arena/arena_internal.h"
 
+#include "base/alloc.h"
 #include "base/error.h"
 #include "base/options.h"
+
+#include <string.h>
 
 typedef struct {
     remat_context *context;
@@ -149,27 +152,63 @@ remat_status arena_place(remat_context *context, remat_lifetime *lifetimes, size
 
 /* ---- the public face ---- */
 
-void remat_arena_options_init(remat_arena_options *options)
+void remat_arena_options_init_sized(remat_arena_options *options, size_t size)
 {
-    *options =
-        (remat_arena_options){.struct_size = sizeof *options, .alignment = 1, .effort = ARENA_DEFAULT_NODE_LIMIT};
+    const remat_arena_options defaults = {.alignment = 1, .effort = ARENA_DEFAULT_NODE_LIMIT};
+    remat_options_give(options, size, &defaults, sizeof defaults);
 }
 
-remat_status remat_arena_place(remat_context *context, remat_lifetime *lifetimes, size_t count,
-                               const remat_arena_options *given, remat_arena_result *result)
+/* The caller's tensors as an array of this library's: a copy where theirs have another size. */
+static remat_status take_lifetimes(remat_context *context, const remat_lifetime *from, size_t size, size_t count,
+                                   remat_lifetime **copy)
+{
+    *copy = NULL;
+    if (size == sizeof **copy)
+        return REMAT_OK;
+    *copy = remat_alloc_zeroed(context, count, sizeof **copy);
+    if (!*copy)
+        return REMAT_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        if (!remat_struct_take(&(*copy)[i], sizeof **copy, (const char *)from + i * size, size)) {
+            remat_release(context, *copy, count, sizeof **copy);
+            return remat_fail(context, REMAT_INVALID, NULL, "tensor %zu uses a member that this library does not know",
+                              i);
+        }
+    return REMAT_OK;
+}
+
+static void give_offsets(remat_lifetime *to, size_t size, const remat_lifetime *copy, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        memcpy((char *)to + i * size + offsetof(remat_lifetime, offset), &copy[i].offset, sizeof copy[i].offset);
+}
+
+remat_status remat_arena_place_sized(remat_context *context, remat_lifetime *lifetimes, size_t lifetime_size,
+                                     size_t count, const remat_arena_options *given, remat_arena_result *result,
+                                     size_t result_size)
 {
     remat_arena_options options;
-    arena_result found;
     remat_arena_options_init(&options);
     REMAT_TRY(remat_options_copy(context, &options, sizeof options, given, "remat_arena_options_init"));
-    arena_options inner = {options.alignment, options.capacity, options.effort};
-    remat_status status = arena_place(context, lifetimes, count, &inner, &found);
-    *result = (remat_arena_result){found.height, found.lower_bound};
+    remat_lifetime *copy;
+    REMAT_TRY(take_lifetimes(context, lifetimes, lifetime_size, count, &copy));
+    const arena_options inner = {options.alignment, options.capacity, options.effort};
+    arena_result found;
+    remat_status status = arena_place(context, copy ? copy : lifetimes, count, &inner, &found);
+    if (copy && (status == REMAT_OK || status == REMAT_INFEASIBLE))
+        give_offsets(lifetimes, lifetime_size, copy, count);
+    remat_release(context, copy, count, sizeof *copy);
+    const remat_arena_result shown = {found.height, found.lower_bound};
+    remat_struct_give(result, result_size, &shown, sizeof shown);
     return status;
 }
 
-remat_status remat_arena_check(remat_context *context, const remat_lifetime *lifetimes, size_t count,
-                               uint64_t alignment, uint64_t height)
+remat_status remat_arena_check_sized(remat_context *context, const remat_lifetime *lifetimes, size_t lifetime_size,
+                                     size_t count, uint64_t alignment, uint64_t height)
 {
-    return arena_check(context, lifetimes, count, alignment, height);
+    remat_lifetime *copy;
+    REMAT_TRY(take_lifetimes(context, lifetimes, lifetime_size, count, &copy));
+    remat_status status = arena_check(context, copy ? copy : lifetimes, count, alignment, height);
+    remat_release(context, copy, count, sizeof *copy);
+    return status;
 }

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/csv_reader.h"
+#include "base/options.h"
 #include "base/utf8.h"
 
 #include <string.h>
@@ -241,12 +242,29 @@ size_t remat_lifetime_table_count(const remat_lifetime_table *table)
     return table->count;
 }
 
-remat_lifetime *remat_lifetime_table_rows(remat_lifetime_table *table)
+remat_status remat_lifetime_table_get_sized(const remat_lifetime_table *table, size_t row, remat_lifetime *lifetime,
+                                            size_t lifetime_size)
 {
-    return table->rows;
+    if (row >= table->count)
+        return remat_fail(table->context, REMAT_INVALID, NULL, "there is no row %zu: the table has %zu", row,
+                          table->count);
+    remat_struct_give(lifetime, lifetime_size, &table->rows[row], sizeof *table->rows);
+    return REMAT_OK;
 }
 
 const char *remat_lifetime_table_id(const remat_lifetime_table *table, size_t row)
 {
-    return table->text + table->starts[row];
+    return row < table->count ? table->text + table->starts[row] : NULL;
+}
+
+remat_status remat_lifetime_table_place_sized(remat_lifetime_table *table, const remat_arena_options *options,
+                                              remat_arena_result *result, size_t result_size)
+{
+    return remat_arena_place_sized(table->context, table->rows, sizeof *table->rows, table->count, options, result,
+                                   result_size);
+}
+
+remat_status remat_lifetime_table_check(const remat_lifetime_table *table, uint64_t alignment, uint64_t height)
+{
+    return remat_arena_check(table->context, table->rows, table->count, alignment, height);
 }

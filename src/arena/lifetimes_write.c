@@ -1,6 +1,7 @@
 #include "arena/lifetimes_csv.h"
 
 #include "base/alloc.h"
+#include "base/options.h"
 #include "base/output.h"
 
 #include <string.h>
@@ -86,9 +87,18 @@ remat_status remat_lifetime_table_write(const remat_lifetime_table *table, FILE 
     return write_table(table, NULL, stream);
 }
 
-remat_status remat_lifetime_table_write_json(const remat_lifetime_table *table, const remat_arena_options *options,
-                                             const remat_arena_result *result, bool fits, FILE *stream)
+remat_status remat_lifetime_table_write_json_sized(const remat_lifetime_table *table,
+                                                   const remat_arena_options *given_options,
+                                                   const remat_arena_result *given_result, size_t result_size,
+                                                   bool fits, FILE *stream)
 {
-    arena_summary summary = {options, result, fits};
+    remat_arena_options options;
+    remat_arena_result result = {0};
+    remat_arena_options_init(&options);
+    REMAT_TRY(remat_options_copy(table->context, &options, sizeof options, given_options, "remat_arena_options_init"));
+    if (!remat_struct_take(&result, sizeof result, given_result, result_size))
+        return remat_fail(table->context, REMAT_INVALID, NULL,
+                          "the result of a placement has a member that this library does not know");
+    arena_summary summary = {&options, &result, fits};
     return write_table(table, &summary, stream);
 }

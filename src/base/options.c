@@ -38,6 +38,8 @@ void remat_options_give(void *options, size_t size, const void *defaults, size_t
 remat_status remat_options_copy(remat_context *context, void *options, size_t size, const void *from, const char *init)
 {
     size_t given;
+    if (!from)
+        return REMAT_OK;
     memcpy(&given, from, sizeof given);
     if (given < sizeof given || given > MOST_STRUCT_BYTES)
         return remat_fail(context, REMAT_INVALID, NULL,

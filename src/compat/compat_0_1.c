@@ -5,6 +5,8 @@
  * sizes, and they do what they did. tests/abi runs a program that calls all of them. */
 #include <remat/remat.h>
 
+#include "arena/lifetimes_csv.h"
+
 /* The name by which the linker knows a function, where C's name is taken by an inline function of today's headers. */
 #define LINKED_AS(name) __asm__(#name)
 
@@ -95,4 +97,92 @@ sweep_point_0_1 remat_sweep_get(const remat_sweep *sweep, size_t position)
     if (position < remat_sweep_count(sweep) && remat_sweep_get_point(sweep, position, &found) == REMAT_OK)
         point = (sweep_point_0_1){found.peak_bytes, found.total_cost};
     return point;
+}
+
+/* ---- remat/arena.h ---- */
+
+SIZE_0_1(ARENA_OPTIONS, remat_arena_options, effort, 32);
+SIZE_0_1(ARENA_RESULT, remat_arena_result, lower_bound, 16);
+SIZE_0_1(LIFETIME, remat_lifetime, offset, 32);
+INIT_0_1(remat_arena_options, ARENA_OPTIONS);
+
+remat_status arena_place_0_1(remat_context *context, remat_lifetime *lifetimes, size_t count,
+                             const remat_arena_options *options, remat_arena_result *result)
+    LINKED_AS(remat_arena_place);
+remat_status arena_place_0_1(remat_context *context, remat_lifetime *lifetimes, size_t count,
+                             const remat_arena_options *options, remat_arena_result *result)
+{
+    return remat_arena_place_sized(context, lifetimes, LIFETIME, count, options, result, ARENA_RESULT);
+}
+
+remat_status arena_check_0_1(remat_context *context, const remat_lifetime *lifetimes, size_t count, uint64_t alignment,
+                             uint64_t height) LINKED_AS(remat_arena_check);
+remat_status arena_check_0_1(remat_context *context, const remat_lifetime *lifetimes, size_t count, uint64_t alignment,
+                             uint64_t height)
+{
+    return remat_arena_check_sized(context, lifetimes, LIFETIME, count, alignment, height);
+}
+
+UNCHANGED_SINCE_0_1(remat_lifetime, LIFETIME);
+remat_lifetime *remat_lifetime_table_rows(remat_lifetime_table *table);
+remat_lifetime *remat_lifetime_table_rows(remat_lifetime_table *table)
+{
+    return table->rows;
+}
+
+remat_status lifetime_table_write_json_0_1(const remat_lifetime_table *table, const remat_arena_options *options,
+                                           const remat_arena_result *result, bool fits, FILE *stream)
+    LINKED_AS(remat_lifetime_table_write_json);
+remat_status lifetime_table_write_json_0_1(const remat_lifetime_table *table, const remat_arena_options *options,
+                                           const remat_arena_result *result, bool fits, FILE *stream)
+{
+    return remat_lifetime_table_write_json_sized(table, options, result, ARENA_RESULT, fits, stream);
+}
+
+/* ---- remat/checkpointer.h ---- */
+
+SIZE_0_1(STORE_COUNTERS, remat_store_counters, kept_up, 80);
+SIZE_0_1(CHECKPOINTER_OPTIONS, remat_checkpointer_options, overflow, 32);
+INIT_0_1(remat_checkpointer_options, CHECKPOINTER_OPTIONS);
+
+void remat_checkpointer_count_overflows(const remat_checkpointer *checkpointer, remat_store_counters *counters);
+void remat_checkpointer_count_overflows(const remat_checkpointer *checkpointer, remat_store_counters *counters)
+{
+    remat_checkpointer_get_counters_sized(checkpointer, counters, STORE_COUNTERS);
+}
+
+/* ---- remat/tape.h ---- */
+
+SIZE_0_1(TAPE_CALLBACKS, remat_tape_callbacks, user, 32);
+SIZE_0_1(TAPE_OPTIONS, remat_tape_options, progress_user, 120);
+INIT_0_1(remat_tape_options, TAPE_OPTIONS);
+
+remat_status tape_create_0_1(remat_context *context, const remat_profile *profile,
+                             const remat_tape_callbacks *callbacks, const remat_tape_options *options,
+                             remat_tape **tape) LINKED_AS(remat_tape_create);
+remat_status tape_create_0_1(remat_context *context, const remat_profile *profile,
+                             const remat_tape_callbacks *callbacks, const remat_tape_options *options,
+                             remat_tape **tape)
+{
+    return remat_tape_create_sized(context, profile, callbacks, TAPE_CALLBACKS, options, tape);
+}
+
+remat_status tape_create_online_0_1(remat_context *context, const remat_profile *layer, uint64_t slots,
+                                    const remat_tape_callbacks *callbacks, const remat_tape_options *options,
+                                    remat_tape **tape) LINKED_AS(remat_tape_create_online);
+remat_status tape_create_online_0_1(remat_context *context, const remat_profile *layer, uint64_t slots,
+                                    const remat_tape_callbacks *callbacks, const remat_tape_options *options,
+                                    remat_tape **tape)
+{
+    return remat_tape_create_online_sized(context, layer, slots, callbacks, TAPE_CALLBACKS, options, tape);
+}
+
+enum { TAPE_STATISTICS = offsetof(remat_tape_statistics, store) + STORE_COUNTERS };
+_Static_assert(sizeof(void *) != 8 || TAPE_STATISTICS == 224, "the layout of remat_tape_statistics in 0.1 is no more");
+
+void tape_get_statistics_0_1(const remat_tape *tape, remat_tape_statistics *statistics)
+    LINKED_AS(remat_tape_get_statistics);
+void tape_get_statistics_0_1(const remat_tape *tape, remat_tape_statistics *statistics)
+{
+    remat_tape_get_statistics_sized(tape, statistics, TAPE_STATISTICS);
 }

@@ -45,13 +45,11 @@ static void copy_floats(float *to, const float *from, size_t count)
 
 /* ---- making and unmaking ---- */
 
-void remat_checkpointer_options_init(remat_checkpointer_options *options)
+void remat_checkpointer_options_init_sized(remat_checkpointer_options *options, size_t size)
 {
-    *options = (remat_checkpointer_options){.struct_size = sizeof *options,
-                                            .keep_every_n = 4,
-                                            .max_kept = 64,
-                                            .precision = REMAT_FP32,
-                                            .overflow = REMAT_OVERFLOW_ERROR};
+    const remat_checkpointer_options defaults = {
+        .keep_every_n = 4, .max_kept = 64, .precision = REMAT_FP32, .overflow = REMAT_OVERFLOW_ERROR};
+    remat_options_give(options, size, &defaults, sizeof defaults);
 }
 
 static remat_status check_options(remat_context *context, const remat_checkpointer_options *options)
@@ -75,8 +73,7 @@ remat_status remat_checkpointer_create(remat_context *context, const remat_check
     *checkpointer = NULL;
     remat_checkpointer_options chosen;
     remat_checkpointer_options_init(&chosen);
-    if (options)
-        REMAT_TRY(remat_options_copy(context, &chosen, sizeof chosen, options, "remat_checkpointer_options_init"));
+    REMAT_TRY(remat_options_copy(context, &chosen, sizeof chosen, options, "remat_checkpointer_options_init"));
     REMAT_TRY(check_options(context, &chosen));
     remat_checkpointer *made = remat_alloc_zeroed(context, 1, sizeof *made);
     if (!made)
@@ -436,9 +433,11 @@ uint64_t remat_checkpointer_missed(const remat_checkpointer *cp)
     return cp->missed;
 }
 
-void remat_checkpointer_count_overflows(const remat_checkpointer *cp, remat_store_counters *counters)
+void remat_checkpointer_get_counters_sized(const remat_checkpointer *cp, remat_store_counters *counters,
+                                           size_t counters_size)
 {
-    *counters = (remat_store_counters){.overflows = cp->overflows, .kept_full = cp->kept_full, .kept_up = true};
+    const remat_store_counters found = {.overflows = cp->overflows, .kept_full = cp->kept_full, .kept_up = true};
+    remat_struct_give(counters, counters_size, &found, sizeof found);
 }
 
 const remat_checkpointer_options *remat_checkpointer_get_options(const remat_checkpointer *cp)

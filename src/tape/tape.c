@@ -1,10 +1,15 @@
 #include "tape/tape_object.h"
 
 #include "base/alloc.h"
+#include "base/options.h"
 
-static remat_status check_callbacks(remat_context *context, const remat_tape_callbacks *callbacks)
+static remat_status take_callbacks(remat_context *context, const remat_tape_callbacks *given, size_t size,
+                                   remat_tape_callbacks *callbacks)
 {
     remat_place place = REMAT_PLACE_NOWHERE;
+    *callbacks = (remat_tape_callbacks){0};
+    if (!remat_struct_take(callbacks, sizeof *callbacks, given, size))
+        return remat_fail(context, REMAT_INVALID, NULL, "there is a callback that this library does not know");
     place.field = !callbacks->forward ? "forward" : !callbacks->backward ? "backward" : "loss";
     if (callbacks->forward && callbacks->backward && callbacks->loss)
         return REMAT_OK;
@@ -12,19 +17,20 @@ static remat_status check_callbacks(remat_context *context, const remat_tape_cal
 }
 
 remat_status tape_object_create(remat_context *context, const remat_profile *profile,
-                                const remat_tape_callbacks *callbacks, const remat_tape_options *given,
-                                remat_tape **tape)
+                                const remat_tape_callbacks *given_callbacks, size_t callbacks_size,
+                                const remat_tape_options *given, remat_tape **tape)
 {
     remat_tape_options options;
+    remat_tape_callbacks callbacks;
     REMAT_TRY(tape_options_take(context, given, &options));
     REMAT_TRY(tape_options_check(context, profile, &options));
-    REMAT_TRY(check_callbacks(context, callbacks));
+    REMAT_TRY(take_callbacks(context, given_callbacks, callbacks_size, &callbacks));
     /* Aligned as the arena is: tensors of no bytes are inside. */
     remat_tape *made = *tape = remat_alloc_aligned(context, sizeof *made, _Alignof(remat_tape));
     if (!made)
         return REMAT_NO_MEMORY;
     *made = (remat_tape){
-        .context = context, .profile = profile, .chain = profile, .callbacks = *callbacks, .options = options};
+        .context = context, .profile = profile, .chain = profile, .callbacks = callbacks, .options = options};
     return REMAT_OK;
 }
 
@@ -75,13 +81,13 @@ static remat_status build(remat_tape *tape)
     return tape_verify_create(tape);
 }
 
-remat_status remat_tape_create(remat_context *context, const remat_profile *profile,
-                               const remat_tape_callbacks *callbacks, const remat_tape_options *options,
-                               remat_tape **tape)
+remat_status remat_tape_create_sized(remat_context *context, const remat_profile *profile,
+                                     const remat_tape_callbacks *callbacks, size_t callbacks_size,
+                                     const remat_tape_options *options, remat_tape **tape)
 {
     uint64_t before = remat_context_bytes(context);
     *tape = NULL;
-    REMAT_TRY(tape_object_create(context, profile, callbacks, options, tape));
+    REMAT_TRY(tape_object_create(context, profile, callbacks, callbacks_size, options, tape));
     remat_status status = build(*tape);
     if (status != REMAT_OK) {
         remat_tape_destroy(*tape);
@@ -115,9 +121,9 @@ const remat_plan *remat_tape_plan(const remat_tape *tape)
     return tape->plan;
 }
 
-void remat_tape_get_statistics(const remat_tape *tape, remat_tape_statistics *statistics)
+void remat_tape_get_statistics_sized(const remat_tape *tape, remat_tape_statistics *statistics, size_t statistics_size)
 {
-    *statistics = tape->statistics;
+    remat_struct_give(statistics, statistics_size, &tape->statistics, sizeof tape->statistics);
 }
 
 uint32_t remat_tape_forwards(const remat_tape *tape, size_t layer)

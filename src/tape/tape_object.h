@@ -114,7 +114,7 @@ void tape_run_hand_out(remat_tape *tape, void *input_gradient);
 remat_status tape_run_step(void *tape, remat_step step);
 /* A tape with its options and callbacks, and nothing planned. */
 remat_status tape_object_create(remat_context *context, const remat_profile *profile,
-                                const remat_tape_callbacks *callbacks, const remat_tape_options *options,
-                                remat_tape **tape);
+                                const remat_tape_callbacks *callbacks, size_t callbacks_size,
+                                const remat_tape_options *options, remat_tape **tape);
 
 #endif

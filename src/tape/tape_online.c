@@ -65,16 +65,16 @@ static remat_status build(remat_tape *tape)
     return tape_budget_check(tape);
 }
 
-remat_status remat_tape_create_online(remat_context *context, const remat_profile *layer, uint64_t slots,
-                                      const remat_tape_callbacks *callbacks, const remat_tape_options *options,
-                                      remat_tape **tape)
+remat_status remat_tape_create_online_sized(remat_context *context, const remat_profile *layer, uint64_t slots,
+                                            const remat_tape_callbacks *callbacks, size_t callbacks_size,
+                                            const remat_tape_options *options, remat_tape **tape)
 {
     uint64_t before = remat_context_bytes(context);
     *tape = NULL;
     if (slots == 0)
         return not_allowed(context, "slots", "there must be at least 1: the chain's input takes it");
     REMAT_TRY(check_layer(context, layer));
-    REMAT_TRY(tape_object_create(context, layer, callbacks, options, tape));
+    REMAT_TRY(tape_object_create(context, layer, callbacks, callbacks_size, options, tape));
     (*tape)->slots = slots;
     remat_status status = check_options(context, &(*tape)->options);
     if (status == REMAT_OK)

@@ -2,10 +2,9 @@
 
 #include "base/options.h"
 
-void remat_tape_options_init(remat_tape_options *options)
+void remat_tape_options_init_sized(remat_tape_options *options, size_t size)
 {
-    *options = (remat_tape_options){
-        .struct_size = sizeof *options,
+    const remat_tape_options defaults = {
         .budget_bytes = REMAT_NO_BUDGET,
         .element = REMAT_FLOATS,
         .overflow = REMAT_OVERFLOW_ERROR,
@@ -13,6 +12,7 @@ void remat_tape_options_init(remat_tape_options *options)
         .write_steps = 4,
         .read_steps = 4,
     };
+    remat_options_give(options, size, &defaults, sizeof defaults);
 }
 
 const char *remat_tape_phase_name(remat_tape_phase phase)
@@ -30,8 +30,7 @@ const char *tape_store_name(remat_tape_store kind)
 remat_status tape_options_take(remat_context *context, const remat_tape_options *given, remat_tape_options *options)
 {
     remat_tape_options_init(options);
-    if (given)
-        REMAT_TRY(remat_options_copy(context, options, sizeof *options, given, "remat_tape_options_init"));
+    REMAT_TRY(remat_options_copy(context, options, sizeof *options, given, "remat_tape_options_init"));
     if (options->least_bytes)
         *options->least_bytes = 0;
     return REMAT_OK;

@@ -1,4 +1,5 @@
 /* The published instances that lie beside the project, where they do: each has a placement within 1 MiB. */
+#include "arena/lifetimes_csv.h"
 #include "support/lifetime_rows.h"
 
 #include <glob.h>
@@ -15,8 +16,7 @@ static void solve(fixture *f, const char *path)
     fclose(stream);
     size_t count = remat_lifetime_table_count(table);
     assert_in_range(count, 1, 100000);
-    remat_status status =
-        rows_place(f, remat_lifetime_table_rows(table), count, (row_options){1, 1048576, 1000000}, &result);
+    remat_status status = rows_place(f, table->rows, count, (row_options){1, 1048576, 1000000}, &result);
     if (status != REMAT_OK)
         print_error("%s is not solved\n", path);
     expect_ok(f, status);

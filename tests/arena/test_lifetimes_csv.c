@@ -1,4 +1,5 @@
 /* Lifetimes from CSV, and back with their offsets. */
+#include "arena/lifetimes_csv.h"
 #include "support/fixture.h"
 
 #define HEADER "id,lower,upper,size\n"
@@ -35,7 +36,7 @@ static void becomes(fixture *f, const char *text, const char *wanted)
     capture out;
     expect_ok(f, read_text(f, text, &table));
     for (size_t i = 0; i < remat_lifetime_table_count(table); i++)
-        remat_lifetime_table_rows(table)[i].offset = 100 * i;
+        table->rows[i].offset = 100 * i;
     capture_begin(&out);
     expect_ok(f, remat_lifetime_table_write(table, out.stream));
     capture_end(&out);
@@ -51,7 +52,11 @@ static void rows_are_read_by_the_names_of_columns(void **state)
     expect_ok(f, read_text(f, "size,id,upper,lower\n10,first,3,0\n0,\"a, \"\"b\"\"\",9223372036854775807,2\n", &table));
     assert_int_equal(f->warnings, 0);
     assert_int_equal(remat_lifetime_table_count(table), 2);
-    const remat_lifetime *rows = remat_lifetime_table_rows(table);
+    remat_lifetime rows[2];
+    for (size_t i = 0; i < 2; i++)
+        expect_ok(f, remat_lifetime_table_get(table, i, &rows[i]));
+    expect_status(f, remat_lifetime_table_get(table, 2, &rows[0]), REMAT_INVALID);
+    assert_null(remat_lifetime_table_id(table, 2));
     assert_string_equal(remat_lifetime_table_id(table, 0), "first");
     assert_string_equal(remat_lifetime_table_id(table, 1), "a, \"b\"");
     assert_int_equal(rows[0].lower, 0);
@@ -108,7 +113,9 @@ static void figures_come_as_json(void **state)
     options.capacity = 20;
     options.alignment = 2;
     expect_ok(f, read_text(f, HEADER "\"a\"\"b\",0,3,10\nz,1,2,7\n", &table));
-    expect_ok(f, remat_arena_place(f->context, remat_lifetime_table_rows(table), 2, &options, &result));
+    expect_ok(f, remat_lifetime_table_place(table, &options, &result));
+    expect_ok(f, remat_lifetime_table_check(table, 2, result.height));
+    expect_status(f, remat_lifetime_table_check(table, 2, result.height - 2), REMAT_CHECK_FAILED);
     capture_begin(&out);
     expect_ok(f, remat_lifetime_table_write_json(table, &options, &result, true, out.stream));
     capture_end(&out);
