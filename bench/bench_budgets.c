@@ -45,7 +45,7 @@ static void open_points(remat_context *context, remat_model *model, const char *
     static const double shares[POINTS] = {0, 0.2, 0.25, 0.3, 0.4, 0.5, 0.65, 0.8, 0.9, 1};
     remat_train_options options;
     remat_trainer *questions;
-    const remat_train_point *curve;
+    remat_train_point first;
     size_t count;
     remat_train_options_init(&options);
     options.strategy = "none";
@@ -54,8 +54,9 @@ static void open_points(remat_context *context, remat_model *model, const char *
     measure_must(context, remat_trainer_create(model, &options, &questions));
     remat_trainer_figures all;
     remat_trainer_get_figures(questions, &all);
-    measure_must(context, remat_trainer_curve(questions, &curve, &count));
-    uint64_t smallest = curve[0].total_bytes, fixed = all.total_bytes - all.arena_bytes;
+    measure_must(context, remat_trainer_find_curve(questions, &count));
+    measure_must(context, remat_trainer_get_point(questions, 0, &first));
+    uint64_t smallest = first.total_bytes, fixed = all.total_bytes - all.arena_bytes;
     uint64_t gradients = all.peak_weight_gradient_bytes;
     remat_trainer_destroy(questions);
     options.plan_only = false;

@@ -74,8 +74,9 @@ static void print_row(const bench_row *row, double a_step, double total, const r
     printf(" %9.3f %5.1f %%", a_step * all.seconds, share(all.seconds, total));
     if (computing.seconds > 0)
         printf(" %8.1f %5.1f %% %7.1f %5.1f %%", 1e-9 * computing.flops / computing.seconds,
-               share(computing.flops / computing.seconds, limits->flops), 1e-9 * computing.bytes / computing.seconds,
-               share(computing.bytes / computing.seconds, limits->bytes));
+               share(computing.flops / computing.seconds, limits->flops_per_second),
+               1e-9 * computing.bytes / computing.seconds,
+               share(computing.bytes / computing.seconds, limits->bytes_per_second));
     putchar('\n');
 }
 
@@ -98,9 +99,9 @@ static void print_phase_rates(const bench_row *all, const remat_machine_limits *
     memcpy(by_phase, all->phases, sizeof all->phases);
     by_phase[BENCH_PHASES] = sum_of(all, BENCH_PHASES);
     print_rates("GFLOP/s", by_phase, false, 1e9);
-    print_rates("  % of the peak", by_phase, false, limits->flops / 100);
+    print_rates("  % of the peak", by_phase, false, limits->flops_per_second / 100);
     print_rates("GB/s", by_phase, true, 1e9);
-    print_rates("  % of the peak", by_phase, true, limits->bytes / 100);
+    print_rates("  % of the peak", by_phase, true, limits->bytes_per_second / 100);
 }
 
 /* What is computed again is work, but none that the model asks for: it takes no part in the rate. */
@@ -119,7 +120,8 @@ static void print_step(const bench_row *all, double steps, const bench_result *r
     if (again->flops > 0)
         printf(", and %.*f again for what is recomputed", places, again->flops / steps / work.size);
     double rate = products / result->step_seconds;
-    printf("\n%.1f GFLOP/s of matrix products: %.1f %% of the peak\n", 1e-9 * rate, share(rate, result->limits.flops));
+    printf("\n%.1f GFLOP/s of matrix products: %.1f %% of the peak\n", 1e-9 * rate,
+           share(rate, result->limits.flops_per_second));
 }
 
 void bench_print_table(const bench_result *result)
@@ -139,8 +141,8 @@ void bench_print_table(const bench_result *result)
     print_phase_rates(&all, limits);
     print_step(&all, steps, result);
     printf("limits with %u thread%s (%s): %.1f GFLOP/s in multiply-adds on registers, %.1f GB/s through memory\n",
-           limits->threads, limits->threads == 1 ? "" : "s", limits->kernels, 1e-9 * limits->flops,
-           1e-9 * limits->bytes);
+           limits->threads, limits->threads == 1 ? "" : "s", limits->kernels, 1e-9 * limits->flops_per_second,
+           1e-9 * limits->bytes_per_second);
     puts("These steps ran layer by layer, nothing fused, so that every time belongs to a layer. GB/s above the peak: "
          "data in the cache.");
 }
@@ -177,7 +179,8 @@ void bench_print_json(const bench_result *result)
            " \"peak_flops\": %.6g, \"peak_bytes\": %.6g, \"peak_threads\": %u, \"peak_kernels\": \"%s\",\n"
            " \"phases\": [",
            (unsigned long long)result->steps, result->step_seconds, result->data_seconds, result->figures.threads,
-           result->figures.kernels, limits->flops, limits->bytes, limits->threads, limits->kernels);
+           result->figures.kernels, limits->flops_per_second, limits->bytes_per_second, limits->threads,
+           limits->kernels);
     for (int p = 0; p < BENCH_PHASES; p++) {
         printf("%s\n  {\"name\": \"%s\"", p ? "," : "", bench_phases[p]);
         print_tally("", &all.phases[p], steps);

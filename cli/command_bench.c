@@ -52,9 +52,9 @@ static void observe(void *user, const remat_action *action)
     bench_result *result = user;
     bench_row *row = &result->rows[action->position];
     const bench_tally seen = {1e-9 * (double)(action->ended - action->began), (double)action->flops,
-                              (double)action->product_flops, (double)action->bytes};
+                              (double)action->gemm_flops, (double)action->bytes};
     for (int p = 0; p < BENCH_PHASES; p++)
-        if (strcmp(action->what, bench_phases[p]) == 0)
+        if (strcmp(action->phase, bench_phases[p]) == 0)
             bench_tally_add(&row->phases[p], &seen);
     row->name = action->layer;
 }
@@ -123,7 +123,7 @@ int command_bench(remat_context *context, int argc, char **argv)
     command_parse(&argp, argc, argv, &command);
     remat_train_options *train = &command.given.train;
     if (train->budget_bytes == REMAT_NO_BUDGET) {
-        train->budget_bytes = REMAT_ANY_BUDGET;
+        train->budget_bytes = REMAT_UNLIMITED;
         if (!train->strategy)
             train->strategy = "none";
     }

@@ -60,7 +60,7 @@ static remat_status find_ends(const fit_command *command, remat_model *model, co
     remat_trainer_figures figures;
     remat_status status = clip ? remat_model_set(model, REMAT_PROPERTIES(clip, accumulate)) : REMAT_OK;
     if (status == REMAT_OK)
-        status = plan_best(command, model, REMAT_ANY_BUDGET, &trainer);
+        status = plan_best(command, model, REMAT_UNLIMITED, &trainer);
     if (status != REMAT_OK)
         return status;
     remat_trainer_get_figures(trainer, &figures);

@@ -58,7 +58,7 @@ int command_profile(remat_context *context, int argc, char **argv)
     profile_command command = {.repeats = 5};
     model_options_init(context, &command.given);
     command.given.train.strategy = "none"; /* every layer runs once, whatever the model's own budget */
-    command.given.train.budget_bytes = REMAT_ANY_BUDGET;
+    command.given.train.budget_bytes = REMAT_UNLIMITED;
     command_parse(&argp, argc, argv, &command);
     return model_options_run(&command, measure);
 }

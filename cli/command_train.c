@@ -148,8 +148,8 @@ static void print_json(const remat_trainer_figures *figures, const remat_run_res
     printf(", \"threads\": %u,\n  \"steps\": %llu", figures->threads, (unsigned long long)result->steps);
     run_text_json_number(stdout, ", ", "last_loss", result->last_loss);
     run_text_json_number(stdout, ", ", "best_validation_loss", result->best_validation_loss);
-    run_text_json_number(stdout, ",\n  ", "step_seconds", result->mean_step_seconds);
-    run_text_json_number(stdout, ", ", "data_seconds", result->mean_data_seconds);
+    run_text_json_number(stdout, ",\n  ", "step_seconds", result->median_step_seconds);
+    run_text_json_number(stdout, ", ", "data_seconds", result->median_data_seconds);
     run_text_json_number(stdout, ", ", "predicted_step_seconds", timed ? 1e-9 * (double)figures->cost : NAN);
     printf(",\n  \"allocated_bytes\": %llu, \"peak_resident_bytes\": %llu, \"forwards_run\": %llu,\n  ",
            (unsigned long long)result->allocated_bytes, (unsigned long long)result->peak_resident_bytes,

@@ -55,6 +55,6 @@ remat_status model_file_plan(remat_model *model, const remat_train_options *opti
 remat_status model_file_plan_freely(remat_model *model, const remat_train_options *options, remat_trainer **trainer)
 {
     remat_train_options wanted = *options;
-    wanted.budget_bytes = REMAT_ANY_BUDGET;
+    wanted.budget_bytes = REMAT_UNLIMITED;
     return model_file_plan(model, &wanted, trainer);
 }

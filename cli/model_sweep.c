@@ -8,7 +8,7 @@
 enum { ROWS_SHOWN = 24 };
 
 typedef struct curve {
-    const remat_train_point *points;
+    remat_train_point *points;
     size_t count, knee;
     remat_trainer_figures figures; /* of the cheapest plan */
     uint64_t keep_all_bytes;       /* in all, with nothing recomputed */
@@ -105,6 +105,19 @@ static void draw(const curve *shown)
     free(points);
 }
 
+static remat_status find_points(remat_trainer *trainer, curve *found)
+{
+    remat_status status = remat_trainer_find_curve(trainer, &found->count);
+    if (status != REMAT_OK)
+        return status;
+    found->points = malloc(found->count * sizeof *found->points);
+    if (!found->points)
+        return REMAT_NO_MEMORY;
+    for (size_t i = 0; status == REMAT_OK && i < found->count; i++)
+        status = remat_trainer_get_point(trainer, i, &found->points[i]);
+    return status;
+}
+
 int model_sweep_show(remat_context *context, remat_model *model, const remat_train_options *options,
                      sweep_format format, sweep_extent extent)
 {
@@ -114,7 +127,7 @@ int model_sweep_show(remat_context *context, remat_model *model, const remat_tra
     curve shown = {.timed = options->profile_path != NULL, .all = extent.all};
     remat_status status = model_file_plan_freely(model, &wanted, &trainer);
     if (status == REMAT_OK)
-        status = remat_trainer_curve(trainer, &shown.points, &shown.count);
+        status = find_points(trainer, &shown);
     if (status == REMAT_OK) {
         remat_trainer_get_figures(trainer, &shown.figures);
         shown.knee = remat_trainer_knee(trainer);
@@ -131,6 +144,7 @@ int model_sweep_show(remat_context *context, remat_model *model, const remat_tra
     } else {
         command_fail(context, status);
     }
+    free(shown.points);
     remat_trainer_destroy(trainer);
     return (int)status;
 }

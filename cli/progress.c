@@ -88,7 +88,7 @@ void progress_step(progress_display *progress, const remat_step_result *result)
     } else if (result->step == progress->first + 1 || result->step % progress->every == 0 ||
                result->step == progress->total) {
         fprintf(stderr, "step %llu/%llu  loss %.6f  rate %.3g  %.1f samples/s\n", (unsigned long long)result->step,
-                (unsigned long long)progress->total, result->loss, result->rate, take_speed(progress));
+                (unsigned long long)progress->total, result->loss, result->learning_rate, take_speed(progress));
     }
 }
 

@@ -85,14 +85,14 @@ static void print_resident(FILE *to, const remat_run_result *result)
 static void print_time(FILE *to, const remat_trainer_figures *figures, const remat_run_result *result, bool timed)
 {
     char predicted[32] = "", measured[32] = "", remark[64] = "no profile: predicted times are relative";
-    if (result->mean_step_seconds > 0)
-        snprintf(measured, sizeof measured, "%.2f ms", 1e3 * result->mean_step_seconds);
+    if (result->median_step_seconds > 0)
+        snprintf(measured, sizeof measured, "%.2f ms", 1e3 * result->median_step_seconds);
     if (timed) {
         double seconds = 1e-9 * (double)figures->cost;
         snprintf(predicted, sizeof predicted, "%.2f ms", 1e3 * seconds);
         remark[0] = 0;
-        if (result->mean_step_seconds > 0)
-            snprintf(remark, sizeof remark, "%+.1f %%", 100 * (result->mean_step_seconds / seconds - 1));
+        if (result->median_step_seconds > 0)
+            snprintf(remark, sizeof remark, "%+.1f %%", 100 * (result->median_step_seconds / seconds - 1));
     }
     print_predicted(to, "step time", predicted, measured, remark);
 }

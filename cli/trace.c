@@ -33,16 +33,16 @@ static void note_action(void *user, const remat_action *action)
 {
     trace *made = user;
     FILE *to = made->stream;
-    bool again = strcmp(action->what, "recompute") == 0;
+    bool again = strcmp(action->phase, "recompute") == 0;
     if (!made->begun)
         made->start = action->began;
     made->begun = true;
     fprintf(to, ",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"name\": ", again ? ROW_AGAIN : ROW_STEP);
     run_text_json_quoted(to, action->layer);
-    fprintf(to, ", \"cat\": \"%s\"", action->what);
+    fprintf(to, ", \"cat\": \"%s\"", action->phase);
     put_time(to, "ts", action->began - made->start);
     put_time(to, "dur", action->ended - action->began);
-    fprintf(to, ", \"args\": {\"what\": \"%s\", \"flops\": %llu, \"bytes\": %llu}}", action->what,
+    fprintf(to, ", \"args\": {\"what\": \"%s\", \"flops\": %llu, \"bytes\": %llu}}", action->phase,
             (unsigned long long)action->flops, (unsigned long long)action->bytes);
     fprintf(to, ",\n{\"ph\": \"C\", \"pid\": 1, \"name\": \"arena\"");
     put_time(to, "ts", action->began - made->start);

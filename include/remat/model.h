@@ -1,7 +1,7 @@
 /* Remat: models.
  *
- * A model is a list of named layers with properties as text, built by calls or read from an INI file (docs/formats.md;
- * whatever the file can say, the calls can):
+ * A model is a list of named layers with properties as text. Build it by calls, or read it from an INI file
+ * (docs/formats.md). The calls can say whatever the file can say:
  *
  *     remat_model *model;
  *     remat_model_create(ctx, &model);
@@ -14,8 +14,9 @@
  *     remat_model_set_optimizer(model, "adam", REMAT_PROPERTIES("learning_rate=0.001"));
  *     remat_model_compile(model);
  *
- * A compiled model knows every shape, parameter and byte; it is trained by a trainer (train.h). Layers run in the order
- * in which they were added; a layer reads the one before it unless `input_layers=a,b` says otherwise. */
+ * Layers run in the order in which they were added. A layer reads the output of the layer before it, unless it has the
+ * property `input_layers=a,b`. A compiled model knows every shape, parameter and byte. A trainer (remat/train.h) trains
+ * it. */
 #ifndef REMAT_MODEL_H
 #define REMAT_MODEL_H
 
@@ -25,65 +26,92 @@
 #include <remat/context.h>
 
 #ifdef __cplusplus
+#include <initializer_list>
+/* A list of texts that ends with NULL. It is valid until the end of the statement. */
+#define REMAT_PROPERTIES(...) (std::initializer_list<const char *>{__VA_ARGS__, nullptr}.begin())
 extern "C" {
 #endif
 
 typedef struct remat_model remat_model;
 
+/* ---- making a model ---- */
+
 /* A list of texts that ends with NULL. */
+#ifndef REMAT_PROPERTIES
 #define REMAT_PROPERTIES(...) ((const char *const[]){__VA_ARGS__, NULL})
+#endif
 
-/* An empty model. The caller destroys it, after its trainers and before the context. NULL is fine. */
-remat_status remat_model_create(remat_context *context, remat_model **model);
-void remat_model_destroy(remat_model *model);
-
-/* A model from an INI file, compiled. Messages name the file and the line. REMAT_IO, REMAT_BAD_INPUT. */
+/* Reads a model from an INI file or an open stream, and compiles it. `name` stands for the stream in messages. REMAT_IO,
+ * REMAT_BAD_INPUT (the context has the file and the line), REMAT_NO_MEMORY. */
 remat_status remat_model_load(remat_context *context, const char *path, remat_model **model);
 remat_status remat_model_read(remat_context *context, FILE *stream, const char *name, remat_model **model);
 
-/* Appends a layer. Properties are "key=value"; `name` must be unique, and is made from the type where it is missing.
- * REMAT_INVALID names the layer and the property. Every call copies its texts. */
+/* Makes an empty model. REMAT_NO_MEMORY. Destroy the trainers of a model before the model. */
+remat_status remat_model_create(remat_context *context, remat_model **model);
+void remat_model_destroy(remat_model *model);
+
+/* Appends a layer. Each property is "key=value". The property `name` must be unique; without it the name is made from the
+ * type. This call and the following ones copy their texts. REMAT_INVALID names the layer and the property. */
 remat_status remat_model_add_layer(remat_model *model, const char *type, const char *const *properties);
 
-/* Declares a block: these layers are recomputed together in the backward pass; the first one's input and the last one's
- * output are kept. They must be consecutive in the order of execution and belong to no other block. REMAT_INVALID for an
- * unknown layer, for layers that are not consecutive or in two blocks, and once the model is compiled. */
+/* Declares a block: layers that are recomputed together in the backward pass. The input of the first layer and the output
+ * of the last one are kept. REMAT_INVALID: a layer is unknown or in another block, the layers are not consecutive, or the
+ * model is compiled. */
 remat_status remat_model_add_block(remat_model *model, const char *const *layers);
 
-/* The keys of the file's sections [Model], [Optimizer] and [Dataset]. */
+/* Sets what the sections [Model], [Optimizer] and [Dataset] of the file say. REMAT_INVALID names the property. */
 remat_status remat_model_set(remat_model *model, const char *const *properties);
 remat_status remat_model_set_optimizer(remat_model *model, const char *type, const char *const *properties);
 remat_status remat_model_set_dataset(remat_model *model, const char *type, const char *const *properties);
 
-/* Connects the layers and finds all shapes. No layers and blocks can be added afterwards. */
+/* Connects the layers and finds all shapes. After that no layers and blocks can be added. REMAT_INVALID,
+ * REMAT_NO_MEMORY. */
 remat_status remat_model_compile(remat_model *model);
 
-/* What a compiled model consists of: composite layers (attention) stand as their parts. */
+/* ---- looking at a compiled model ---- */
+
+uint64_t remat_model_batch(const remat_model *model);           /* the batch size */
+uint64_t remat_model_budget(const remat_model *model);          /* in bytes; REMAT_NO_BUDGET (remat/plan.h) if none */
+uint64_t remat_model_parameter_count(const remat_model *model); /* how many values are trained */
+
+/* A layer of a compiled model. A composite layer, such as attention, is listed as its parts. Texts belong to the model. */
 typedef struct remat_model_layer {
     const char *name, *type;
-    uint64_t output_shape[3]; /* channels, height, width of one sample */
-    uint64_t parameters;      /* values; those shared with another layer count there */
-    uint64_t output_bytes;    /* for the batch; 0 where the output is only a view of the input */
-    uint64_t saved_bytes;     /* what is kept for the backward besides inputs and output */
+    uint64_t output_shape[3]; /* channels, height and width of one sample */
+    uint64_t parameters;      /* values; those shared with another layer are counted there */
+    uint64_t output_bytes;    /* for the batch; 0 if the output is a view of the input */
+    uint64_t saved_bytes;     /* kept for the backward pass besides inputs and output */
     uint64_t workspace_bytes; /* the most that one of its steps needs */
-    const char *block;        /* "" where none */
-    /* The execution order of five; REMAT_NOWHERE where the layer has no such step. */
-    uint64_t forward, recompute, gradient, derivative, apply;
+    const char *block;        /* "" if none */
+    /* When each step of the layer runs in a training iteration: numbers that rise from step to step. REMAT_NOWHERE if
+     * the layer has no such step. */
+    uint64_t forward;
+    uint64_t recompute;
+    uint64_t weight_gradient; /* computes the gradient of the weights */
+    uint64_t input_gradient;  /* computes the gradient of the input */
+    uint64_t apply;           /* the optimizer updates the weights */
 } remat_model_layer;
+
+/* How many layers there are, and the layer at a position from 0. REMAT_INVALID past the end. */
 size_t remat_model_layer_count(const remat_model *model);
-remat_status remat_model_get_layer(const remat_model *model, size_t position, remat_model_layer *layer);
-uint64_t remat_model_batch(const remat_model *model);
-uint64_t remat_model_budget(const remat_model *model);          /* bytes; REMAT_NO_BUDGET (plan.h) where it has none */
-uint64_t remat_model_parameter_count(const remat_model *model); /* trained values */
+remat_status remat_model_get_layer_sized(const remat_model *model, size_t position, remat_model_layer *layer,
+                                         size_t layer_size);
+static inline remat_status remat_model_get_layer(const remat_model *model, size_t position, remat_model_layer *layer)
+{
+    return remat_model_get_layer_sized(model, position, layer, sizeof *layer);
+}
 
-/* The layer types there are with what they do, for people or as JSON (docs/formats.md). With a `type`, that one alone with
- * its inputs and properties, which JSON has always. REMAT_INVALID where there is no such type. */
-remat_status remat_layer_types_write(remat_context *context, const char *type, FILE *stream, bool json);
-
-/* For people, or as JSON: layers, shapes, parameters, bytes; and the five steps of every layer with the lives of all
- * tensors that follow from them. */
+/* Writes layers, shapes, parameters and bytes, for people or as JSON. REMAT_INVALID: the model is not compiled.
+ * REMAT_IO. */
 remat_status remat_model_write_summary(const remat_model *model, FILE *stream, bool json);
+
+/* Writes the five steps of every layer and the live ranges of all tensors that follow from them. The steps are called
+ * forward, recompute, gradient (of the weights), derivative (the gradient of the input) and apply. The same errors. */
 remat_status remat_model_write_order(const remat_model *model, FILE *stream, bool json);
+
+/* Writes the layer types that there are, for people or as JSON (docs/formats.md). With a `type`, only this one, with its
+ * inputs and properties; the JSON has these in any case. REMAT_INVALID: there is no such type. REMAT_IO. */
+remat_status remat_layer_types_write(remat_context *context, const char *type, FILE *stream, bool json);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 /* Remat: a page to look at.
  *
- * A report is one HTML page that opens offline: memory over the steps, the arena, the curve of cost over memory, the
- * layers. Two files in one report are set side by side.
+ * A report is one HTML page that needs no network: memory over the steps, the arena, the curve of cost over memory, the
+ * layers, the losses of a run. Files that are added to the same report are shown side by side.
  *
  *     remat_report *report;
  *     remat_report_create(ctx, &report);
@@ -9,7 +9,7 @@
  *     remat_report_save(report, "page.html");
  *     remat_report_destroy(report);
  *
- * The page is fed by one JSON document inside it (docs/formats.md, "Report"); remat_report_write_json prints that
+ * The data of the page is one JSON document inside it (docs/formats.md, "Report"). remat_report_write_json writes this
  * document alone. */
 #ifndef REMAT_REPORT_H
 #define REMAT_REPORT_H
@@ -22,66 +22,83 @@ extern "C" {
 
 typedef struct remat_report remat_report;
 
-/* An empty report. REMAT_NO_MEMORY. The caller destroys it, before the context; NULL is fine. */
+/* Makes an empty report. REMAT_NO_MEMORY. */
 remat_status remat_report_create(remat_context *context, remat_report **report);
 void remat_report_destroy(remat_report *report);
 
-/* What is worked out beyond what the files say. */
+/* What is computed for the page besides what the files say. */
 typedef struct remat_report_options {
     size_t struct_size;
-    bool curve;       /* the whole curve of cost over memory, as remat_sweep_create finds it (default: true) */
-    bool arena;       /* a place for every tensor in one piece of memory (default: true) */
-    bool allow_lossy; /* of the curve (default: false) */
-    unsigned threads; /* of the curve; 0 takes all cores */
+    bool curve;       /* the whole curve of cost over memory, as remat_sweep_create finds it. Default true */
+    bool arena;       /* an offset for every tensor in one arena. Default true */
+    bool allow_lossy; /* the curve may use lossy modes. Default false */
+    unsigned threads; /* for the curve; 0 (the default): all cores */
 } remat_report_options;
-void remat_report_options_init(remat_report_options *options);
+void remat_report_options_init_sized(remat_report_options *options, size_t size);
+static inline void remat_report_options_init(remat_report_options *options)
+{
+    remat_report_options_init_sized(options, sizeof *options);
+}
 
-/* Each adds one file, under the name that the page calls it by. Everything is copied: profile and plan may be destroyed
- * at once. `options` NULL: the defaults. A failed call leaves the report as it was.
- * A profile shows what keeping everything comes to, and its curve. */
+/* Each of the following calls adds one file; `label` is its name on the page. Everything is copied, so the objects may be
+ * destroyed afterwards. `options` NULL: the defaults. After a failure the report is as before. All of them may return
+ * REMAT_NO_MEMORY. */
+
+/* A profile: what keeping everything takes, and its curve. */
 remat_status remat_report_add_profile(remat_report *report, const char *label, const remat_profile *profile,
                                       const remat_report_options *options);
-/* A plan shows its schedule as well; an infeasible one has only its figures. */
+/* A plan: its schedule as well. A plan that is not feasible has only its figures. */
 remat_status remat_report_add_plan(remat_report *report, const char *label, const remat_plan *plan,
                                    const remat_report_options *options);
-/* A plan file whose profile is not at hand: its figures and decisions. REMAT_BAD_INPUT, REMAT_IO. */
+/* A plan file without its profile: its figures and decisions. REMAT_BAD_INPUT, REMAT_IO. */
 remat_status remat_report_add_plan_file(remat_report *report, const char *label, FILE *stream);
-
-/* A model as it is planned for training (options.plan_only is enough): its arena action by action, its layers, its curve. */
+/* A trainer: the arena action by action, the layers and the curve. The option plan_only is enough. */
 remat_status remat_report_add_trainer(remat_report *report, const char *label, remat_trainer *trainer,
                                       const remat_report_options *options);
-/* The log of a run, as `remat train --log` writes it: losses, and what was predicted beside what was measured. A run that
- * is not over, or was killed, is shown as far as it went. REMAT_BAD_INPUT, REMAT_IO. */
+/* The log of a run (log_path of remat_run_hooks): its losses, and predicted figures beside measured ones. The log of a run
+ * that did not end is shown as far as it goes. REMAT_BAD_INPUT, REMAT_IO. */
 remat_status remat_report_add_run(remat_report *report, const char *label, const char *path);
 
 /* How many files were added. */
 size_t remat_report_count(const remat_report *report);
 
-/* Writes the page, or the document alone. `save` leaves an old page in place unless all went well. */
+/* Writes the page, or its JSON document alone. `save` replaces the file only when everything was written. REMAT_IO. */
 remat_status remat_report_write(const remat_report *report, FILE *stream);
-remat_status remat_report_write_json(const remat_report *report, FILE *stream);
 remat_status remat_report_save(const remat_report *report, const char *path);
+remat_status remat_report_write_json(const remat_report *report, FILE *stream);
 
-/* The memory of a plan over time, in at most `count` columns: for each the fullest of its steps, and what is alive while
- * that runs. *used is how many columns there are: as many as steps, where those are fewer. REMAT_INFEASIBLE. */
+/* ---- parts of a report ---- */
+
+/* The memory of a plan over time, in at most `count` columns. Each column is the step of its part of the schedule that
+ * needs the most memory. *used is the number of columns; it is smaller than `count` if there are fewer steps.
+ * REMAT_INFEASIBLE: the plan has no schedule. REMAT_NO_MEMORY. */
 typedef struct remat_memory_column {
     uint64_t step;
-    uint64_t inputs, states, gradients, workspace; /* bytes of the tensors x, s and y, and scratch */
+    uint64_t inputs;    /* bytes of the tensors x: inputs and outputs of layers */
+    uint64_t states;    /* bytes of the tensors s: saved states */
+    uint64_t gradients; /* bytes of the tensors y: gradients of x */
+    uint64_t workspace;
 } remat_memory_column;
-remat_status remat_plan_memory(const remat_plan *plan, remat_memory_column *columns, size_t count, size_t *used);
+remat_status remat_plan_memory_sized(const remat_plan *plan, remat_memory_column *columns, size_t column_size,
+                                     size_t count, size_t *used);
+static inline remat_status remat_plan_memory(const remat_plan *plan, remat_memory_column *columns, size_t count,
+                                             size_t *used)
+{
+    return remat_plan_memory_sized(plan, columns, sizeof *columns, count, used);
+}
 
-/* What a file is, told by its content. */
+/* What a file is. */
 typedef enum remat_file_kind {
-    REMAT_FILE_PROFILE, /* JSON, or CSV that is not lifetimes */
+    REMAT_FILE_PROFILE, /* JSON, or CSV that has no lifetimes */
     REMAT_FILE_PLAN,
     REMAT_FILE_MODEL, /* INI */
-    REMAT_FILE_RUN,
+    REMAT_FILE_RUN,   /* the log of a training */
     REMAT_FILE_LIFETIMES,
     REMAT_FILE_OTHER, /* JSON of another format */
 } remat_file_kind;
 
-/* Reads as much of the stream as it needs, which is then somewhere in the file: the caller rewinds it. REMAT_BAD_INPUT
- * where JSON is broken before it says its format, REMAT_IO. */
+/* Finds out what a file is by reading the beginning of the stream. Rewind the stream afterwards. `name` stands for it in
+ * messages. REMAT_BAD_INPUT: JSON that is broken before it says its format. REMAT_IO. */
 remat_status remat_file_kind_tell(remat_context *context, FILE *stream, const char *name, remat_file_kind *kind);
 
 #ifdef __cplusplus

@@ -5,7 +5,10 @@
  * sizes, and they do what they did. tests/abi runs a program that calls all of them. */
 #include <remat/remat.h>
 
+#include <string.h>
+
 #include "arena/lifetimes_csv.h"
+#include "train/trainer_object.h"
 
 /* The name by which the linker knows a function, where C's name is taken by an inline function of today's headers. */
 #define LINKED_AS(name) __asm__(#name)
@@ -185,4 +188,141 @@ void tape_get_statistics_0_1(const remat_tape *tape, remat_tape_statistics *stat
 void tape_get_statistics_0_1(const remat_tape *tape, remat_tape_statistics *statistics)
 {
     remat_tape_get_statistics_sized(tape, statistics, TAPE_STATISTICS);
+}
+
+/* ---- remat/model.h ---- */
+
+SIZE_0_1(MODEL_LAYER, remat_model_layer, apply, 120);
+
+remat_status model_get_layer_0_1(const remat_model *model, size_t position, remat_model_layer *layer)
+    LINKED_AS(remat_model_get_layer);
+remat_status model_get_layer_0_1(const remat_model *model, size_t position, remat_model_layer *layer)
+{
+    return remat_model_get_layer_sized(model, position, layer, MODEL_LAYER);
+}
+
+/* ---- remat/train.h ---- */
+
+SIZE_0_1(TRAIN_OPTIONS, remat_train_options, plan_only, 120);
+SIZE_0_1(RUN_HOOKS, remat_run_hooks, save_weights_only, 64);
+SIZE_0_1(GENERATE_OPTIONS, remat_generate_options, seed, 40);
+INIT_0_1(remat_train_options, TRAIN_OPTIONS);
+INIT_0_1(remat_run_hooks, RUN_HOOKS);
+INIT_0_1(remat_generate_options, GENERATE_OPTIONS);
+
+SIZE_0_1(TRAINER_FIGURES, remat_trainer_figures, remark, 272);
+
+void trainer_get_figures_0_1(const remat_trainer *trainer, remat_trainer_figures *figures)
+    LINKED_AS(remat_trainer_get_figures);
+void trainer_get_figures_0_1(const remat_trainer *trainer, remat_trainer_figures *figures)
+{
+    remat_trainer_get_figures_sized(trainer, figures, TRAINER_FIGURES);
+}
+
+SIZE_0_1(TRAIN_POINT, remat_train_point, recomputed, 32);
+UNCHANGED_SINCE_0_1(remat_train_point, TRAIN_POINT);
+
+/* The points belong to the trainer until the next call. */
+remat_status remat_trainer_curve(remat_trainer *trainer, const remat_train_point **points, size_t *count);
+remat_status remat_trainer_curve(remat_trainer *trainer, const remat_train_point **points, size_t *count)
+{
+    remat_status status = remat_trainer_find_curve(trainer, count);
+    *points = trainer->points;
+    return status;
+}
+
+SIZE_0_1(STEP_RESULT, remat_step_result, data_seconds, 56);
+SIZE_0_1(VALIDATION_RESULT, remat_validation_result, samples, 24);
+SIZE_0_1(RUN_RESULT, remat_run_result, forwards, 72);
+
+remat_status trainer_step_0_1(remat_trainer *trainer, remat_step_result *result) LINKED_AS(remat_trainer_step);
+remat_status trainer_step_0_1(remat_trainer *trainer, remat_step_result *result)
+{
+    return remat_trainer_step_sized(trainer, result, STEP_RESULT);
+}
+
+remat_status trainer_validate_0_1(remat_trainer *trainer, remat_validation_result *result)
+    LINKED_AS(remat_trainer_validate);
+remat_status trainer_validate_0_1(remat_trainer *trainer, remat_validation_result *result)
+{
+    return remat_trainer_validate_sized(trainer, result, VALIDATION_RESULT);
+}
+
+remat_status trainer_run_0_1(remat_trainer *trainer, const remat_run_hooks *hooks, remat_run_result *result)
+    LINKED_AS(remat_trainer_run);
+remat_status trainer_run_0_1(remat_trainer *trainer, const remat_run_hooks *hooks, remat_run_result *result)
+{
+    return remat_trainer_run_sized(trainer, hooks, result, RUN_RESULT);
+}
+
+/* Parameters were read and written through pointers. */
+typedef struct parameter_0_1 {
+    const char *name;
+    uint32_t rank;
+    uint64_t dims[4];
+    uint64_t count;
+    float *values;
+    float *moments[2];
+    bool trained;
+} parameter_0_1;
+
+/* NULL where the host cannot use the device's addresses. */
+static float *pointer_into(const remat_trainer *trainer, const backend_memory *area, size_t position)
+{
+    return trainer->device->host_visible ? trainer_parameter(trainer, area, (uint32_t)position).at : NULL;
+}
+
+remat_status trainer_get_parameter_0_1(const remat_trainer *trainer, size_t position, parameter_0_1 *parameter)
+    LINKED_AS(remat_trainer_get_parameter);
+remat_status trainer_get_parameter_0_1(const remat_trainer *trainer, size_t position, parameter_0_1 *parameter)
+{
+    remat_parameter found;
+    remat_status status = remat_trainer_get_parameter_sized(trainer, position, &found, sizeof found);
+    if (status != REMAT_OK)
+        return status;
+    *parameter =
+        (parameter_0_1){.name = found.name, .rank = found.rank, .count = found.count, .trained = found.trained};
+    memcpy(parameter->dims, found.dims, sizeof parameter->dims);
+    parameter->values = pointer_into(trainer, &trainer->weights, position);
+    for (int m = 0; m < 2; m++)
+        parameter->moments[m] = pointer_into(trainer, &trainer->moments[m], position);
+    return REMAT_OK;
+}
+
+SIZE_0_1(MACHINE_LIMITS, remat_machine_limits, kernels, 32);
+
+remat_status measure_limits_0_1(remat_context *context, unsigned threads, remat_machine_limits *limits)
+    LINKED_AS(remat_measure_limits);
+remat_status measure_limits_0_1(remat_context *context, unsigned threads, remat_machine_limits *limits)
+{
+    return remat_measure_limits_sized(context, threads, limits, MACHINE_LIMITS);
+}
+
+SIZE_0_1(PREDICTION, remat_prediction, values, 48);
+
+remat_status predictor_run_0_1(remat_predictor *predictor, const void *const *inputs, remat_prediction *prediction)
+    LINKED_AS(remat_predictor_run);
+remat_status predictor_run_0_1(remat_predictor *predictor, const void *const *inputs, remat_prediction *prediction)
+{
+    return remat_predictor_run_sized(predictor, inputs, prediction, PREDICTION);
+}
+
+remat_status predictor_run_samples_0_1(remat_predictor *predictor, uint64_t first, remat_prediction *prediction)
+    LINKED_AS(remat_predictor_run_samples);
+remat_status predictor_run_samples_0_1(remat_predictor *predictor, uint64_t first, remat_prediction *prediction)
+{
+    return remat_predictor_run_samples_sized(predictor, first, prediction, PREDICTION);
+}
+
+/* ---- remat/report.h ---- */
+
+SIZE_0_1(REPORT_OPTIONS, remat_report_options, threads, 16);
+SIZE_0_1(MEMORY_COLUMN, remat_memory_column, workspace, 40);
+INIT_0_1(remat_report_options, REPORT_OPTIONS);
+
+remat_status plan_memory_0_1(const remat_plan *plan, remat_memory_column *columns, size_t count, size_t *used)
+    LINKED_AS(remat_plan_memory);
+remat_status plan_memory_0_1(const remat_plan *plan, remat_memory_column *columns, size_t count, size_t *used)
+{
+    return remat_plan_memory_sized(plan, columns, MEMORY_COLUMN, count, used);
 }

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/options.h"
 #include "base/output.h"
 
 #include <remat/units.h>
@@ -55,8 +56,8 @@ static void describe(const remat_network *network, size_t position, remat_model_
         .block = from->block == NETWORK_NONE ? "" : network->block_names[from->block],
         .forward = REMAT_NOWHERE,
         .recompute = REMAT_NOWHERE,
-        .gradient = REMAT_NOWHERE,
-        .derivative = REMAT_NOWHERE,
+        .weight_gradient = REMAT_NOWHERE,
+        .input_gradient = REMAT_NOWHERE,
         .apply = REMAT_NOWHERE,
     };
     if (!node->view && !node->loss)
@@ -88,19 +89,22 @@ static remat_status find_orders(const remat_model *model)
     return status;
 }
 
-remat_status remat_model_get_layer(const remat_model *model, size_t position, remat_model_layer *layer)
+remat_status remat_model_get_layer_sized(const remat_model *model, size_t position, remat_model_layer *layer,
+                                         size_t layer_size)
 {
     if (position >= remat_model_layer_count(model))
         return remat_fail(model->context, REMAT_INVALID, NULL, "there is no layer %zu; the compiled model has %zu",
                           position, remat_model_layer_count(model));
     REMAT_TRY(find_orders(model));
-    describe(model->network, position, layer);
+    remat_model_layer found;
+    describe(model->network, position, &found);
     const uint64_t *at = model->order->layers[position].at;
-    layer->forward = at[ORDER_FORWARD];
-    layer->recompute = at[ORDER_RECOMPUTE];
-    layer->gradient = at[ORDER_GRADIENT];
-    layer->derivative = at[ORDER_DERIVATIVE];
-    layer->apply = at[ORDER_APPLY];
+    found.forward = at[ORDER_FORWARD];
+    found.recompute = at[ORDER_RECOMPUTE];
+    found.weight_gradient = at[ORDER_GRADIENT];
+    found.input_gradient = at[ORDER_DERIVATIVE];
+    found.apply = at[ORDER_APPLY];
+    remat_struct_give(layer, layer_size, &found, sizeof found);
     return REMAT_OK;
 }
 

@@ -3,6 +3,7 @@
 #include <remat/report.h>
 
 #include "base/alloc.h"
+#include "base/options.h"
 #include "plan/chain/plan_object.h"
 #include "graph/chain.h"
 
@@ -225,7 +226,8 @@ void memory_walk_clear(memory_walk *walk)
     *walk = (memory_walk){.context = walk->context};
 }
 
-remat_status remat_plan_memory(const remat_plan *plan, remat_memory_column *columns, size_t count, size_t *used)
+remat_status remat_plan_memory_sized(const remat_plan *plan, remat_memory_column *columns, size_t column_size,
+                                     size_t count, size_t *used)
 {
     *used = 0;
     if (plan->figures.feasible && (plan->figures.schedule.steps == 0 || count == 0))
@@ -234,8 +236,9 @@ remat_status remat_plan_memory(const remat_plan *plan, remat_memory_column *colu
     REMAT_TRY(memory_walk_plan(plan, 0, count, &walk));
     for (size_t i = 0; i < walk.column_count; i++) {
         const uint64_t *bytes = walk.columns[i].bytes;
-        columns[i] =
-            (remat_memory_column){walk.columns[i].step, bytes[KIND_X], bytes[KIND_S], bytes[KIND_Y], bytes[KIND_W]};
+        const remat_memory_column column = {walk.columns[i].step, bytes[KIND_X], bytes[KIND_S], bytes[KIND_Y],
+                                            bytes[KIND_W]};
+        remat_struct_give((char *)columns + i * column_size, column_size, &column, sizeof column);
     }
     *used = walk.column_count;
     memory_walk_clear(&walk);

@@ -1,6 +1,7 @@
 #include "report/report_document.h"
 
 #include "base/alloc.h"
+#include "base/options.h"
 #include "base/output.h"
 #include "report/page_parts.h"
 
@@ -32,9 +33,10 @@ void remat_report_destroy(remat_report *report)
     remat_release(report->context, report, 1, sizeof *report);
 }
 
-void remat_report_options_init(remat_report_options *options)
+void remat_report_options_init_sized(remat_report_options *options, size_t size)
 {
-    *options = (remat_report_options){.struct_size = sizeof *options, .curve = true, .arena = true};
+    const remat_report_options defaults = {.curve = true, .arena = true};
+    remat_options_give(options, size, &defaults, sizeof defaults);
 }
 
 remat_context *report_context(const remat_report *report)

@@ -8,7 +8,7 @@
 static remat_status take_options(remat_context *context, const remat_report_options *from, remat_report_options *to)
 {
     remat_report_options_init(to);
-    return from ? remat_options_copy(context, to, sizeof *to, from, "remat_report_options_init") : REMAT_OK;
+    return remat_options_copy(context, to, sizeof *to, from, "remat_report_options_init");
 }
 
 /* The figures have the names that they have in a plan file. */

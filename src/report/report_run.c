@@ -16,8 +16,8 @@ static void write_figures(report_document *to, const run_record *record)
     document_number(to, "arena_bytes", header->arena_bytes);
     if (header->peak_bytes > 0)
         document_number(to, "peak_bytes", header->peak_bytes);
-    if (record->ended && isfinite(record->end.mean_step_seconds))
-        document_real(to, "step_ns", 1e9 * record->end.mean_step_seconds);
+    if (record->ended && isfinite(record->end.median_step_seconds))
+        document_real(to, "step_ns", 1e9 * record->end.median_step_seconds);
     document_number(to, "layers", header->layers);
     document_number(to, "recomputed_layers", header->recomputed_layers);
     document_number(to, "parameters", header->parameters);
@@ -69,7 +69,7 @@ static void write_measured(report_document *to, const run_record *record)
         write_measured_bytes(to, "bytes for tensors", header->total_bytes, record->end.allocated_bytes);
         write_measured_bytes(to, "most of the whole process, as the system counts it", 0,
                              record->end.peak_resident_bytes);
-        write_measured_row(to, "time of a step", "ns", header->predicted_step_seconds, record->end.mean_step_seconds,
+        write_measured_row(to, "time of a step", "ns", header->predicted_step_seconds, record->end.median_step_seconds,
                            1e9);
     }
     document_close(to, ']');

@@ -157,9 +157,8 @@ static remat_status write_layers(const model_view *view)
 
 static remat_status write_curve(report_document *to, remat_trainer *trainer)
 {
-    const remat_train_point *points;
     size_t count;
-    REMAT_TRY(remat_trainer_curve(trainer, &points, &count));
+    REMAT_TRY(remat_trainer_find_curve(trainer, &count));
     if (count == 0)
         return REMAT_OK;
     document_open(to, "curve", '{');
@@ -167,8 +166,8 @@ static remat_status write_curve(report_document *to, remat_trainer *trainer)
     document_open(to, "points", '[');
     for (size_t i = 0; i < count; i++) {
         document_open(to, NULL, '[');
-        document_number(to, NULL, points[i].total_bytes);
-        document_number(to, NULL, points[i].cost);
+        document_number(to, NULL, trainer->points[i].total_bytes);
+        document_number(to, NULL, trainer->points[i].cost);
         document_close(to, ']');
     }
     document_close(to, ']');
@@ -230,8 +229,7 @@ remat_status remat_report_add_trainer(remat_report *report, const char *label, r
     remat_context *context = report_context(report);
     remat_report_options wanted;
     remat_report_options_init(&wanted);
-    if (options)
-        REMAT_TRY(remat_options_copy(context, &wanted, sizeof wanted, options, "remat_report_options_init"));
+    REMAT_TRY(remat_options_copy(context, &wanted, sizeof wanted, options, "remat_report_options_init"));
     remat_trainer_figures figures;
     remat_trainer_get_figures(trainer, &figures);
     model_view view = {.trainer = trainer, .graph = trainer->program->graph, .plan = trainer->plan};

@@ -11,9 +11,10 @@
 #include "data/data_set.h"
 #include "train/predictor_object.h"
 
-void remat_generate_options_init(remat_generate_options *options)
+void remat_generate_options_init_sized(remat_generate_options *options, size_t size)
 {
-    *options = (remat_generate_options){.struct_size = sizeof *options, .count = 200, .temperature = 0.8};
+    const remat_generate_options defaults = {.count = 200, .temperature = 0.8};
+    remat_options_give(options, size, &defaults, sizeof defaults);
 }
 
 /* Draws from softmax(logits / temperature) by walking the cumulated weights. */
@@ -70,9 +71,7 @@ remat_status remat_predictor_generate(remat_predictor *predictor, const remat_ge
 {
     remat_generate_options wanted;
     remat_generate_options_init(&wanted);
-    if (options)
-        REMAT_TRY(
-            remat_options_copy(predictor->context, &wanted, sizeof wanted, options, "remat_generate_options_init"));
+    REMAT_TRY(remat_options_copy(predictor->context, &wanted, sizeof wanted, options, "remat_generate_options_init"));
     uint64_t steps = 0;
     REMAT_TRY(check_model(predictor, &steps));
     const char *prompt = wanted.prompt && wanted.prompt[0] ? wanted.prompt : "\n";

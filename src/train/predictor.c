@@ -34,9 +34,8 @@ static remat_status create(remat_predictor *predictor, const char *weights_path,
 {
     remat_context *context = predictor->context;
     remat_train_options_init(&predictor->options);
-    if (options)
-        REMAT_TRY(remat_options_copy(context, &predictor->options, sizeof predictor->options, options,
-                                     "remat_train_options_init"));
+    REMAT_TRY(remat_options_copy(context, &predictor->options, sizeof predictor->options, options,
+                                 "remat_train_options_init"));
     uint64_t batch = predictor->options.batch_size;
     if (batch == 0)
         batch = model_get_settings(predictor->model)->batch_size;
@@ -150,7 +149,8 @@ static remat_status check_tokens(const remat_predictor *predictor, const void *c
     return REMAT_OK;
 }
 
-remat_status remat_predictor_run(remat_predictor *predictor, const void *const *inputs, remat_prediction *prediction)
+remat_status remat_predictor_run_sized(remat_predictor *predictor, const void *const *inputs,
+                                       remat_prediction *prediction, size_t prediction_size)
 {
     size_t next = 0;
     REMAT_TRY(check_tokens(predictor, inputs));
@@ -162,7 +162,10 @@ remat_status remat_predictor_run(remat_predictor *predictor, const void *const *
                dtype_bytes(node->dtype, layer_values(node->output) * node->batch));
         next++;
     }
-    return run(predictor, prediction);
+    remat_prediction made;
+    REMAT_TRY(run(predictor, &made));
+    remat_struct_give(prediction, prediction_size, &made, sizeof made);
+    return REMAT_OK;
 }
 
 static remat_status open_data(remat_predictor *predictor)
@@ -190,7 +193,8 @@ uint64_t remat_predictor_samples(remat_predictor *predictor)
     return open_data(predictor) == REMAT_OK ? data_source_samples(predictor->data, DATA_TRAINING) : 0;
 }
 
-remat_status remat_predictor_run_samples(remat_predictor *predictor, uint64_t first, remat_prediction *prediction)
+remat_status remat_predictor_run_samples_sized(remat_predictor *predictor, uint64_t first, remat_prediction *prediction,
+                                               size_t prediction_size)
 {
     REMAT_TRY(open_data(predictor));
     uint64_t samples = data_source_samples(predictor->data, DATA_TRAINING), batch = predictor->network->batch;
@@ -211,8 +215,10 @@ remat_status remat_predictor_run_samples(remat_predictor *predictor, uint64_t fi
         uint64_t sample = i < samples - first ? first + i : samples - 1; /* the network runs whole batches only */
         REMAT_TRY(data_source_fill_list(predictor->data, DATA_TRAINING, &sample, 1, inputs, NULL));
     }
-    REMAT_TRY(run(predictor, prediction));
-    if (prediction->batch > samples - first)
-        prediction->batch = samples - first;
+    remat_prediction made;
+    REMAT_TRY(run(predictor, &made));
+    if (made.batch > samples - first)
+        made.batch = samples - first;
+    remat_struct_give(prediction, prediction_size, &made, sizeof made);
     return REMAT_OK;
 }

@@ -88,7 +88,7 @@ remat_status run_log_step(run_log *log, const remat_step_result *result)
     output_field(&log->out, "{", "step", result->step);
     output_field(&log->out, ", ", "epoch", result->epoch);
     put_real(&log->out, ", ", "loss", result->loss);
-    put_known_real(&log->out, "rate", result->rate);
+    put_known_real(&log->out, "rate", result->learning_rate);
     put_known_real(&log->out, "seconds", result->seconds);
     put_known_real(&log->out, "norm", result->gradient_norm);
     return end_line(log);
@@ -111,7 +111,7 @@ static remat_status put_end(run_log *log, const remat_run_result *result)
     output_text(out, result->stopped ? ", \"stopped\": true" : ", \"stopped\": false");
     output_text(out, result->stopped_early ? ", \"stopped_early\": true" : ", \"stopped_early\": false");
     put_known_real(out, "last_loss", result->last_loss);
-    put_known_real(out, "mean_step_seconds", result->mean_step_seconds);
+    put_known_real(out, "median_step_seconds", result->median_step_seconds);
     put_known_real(out, "best_validation_loss", result->best_validation_loss);
     output_field(out, ", ", "peak_resident_bytes", result->peak_resident_bytes);
     output_field(out, ", ", "allocated_bytes", result->allocated_bytes);

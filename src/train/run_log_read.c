@@ -70,9 +70,9 @@ static void line_init(line_values *line)
 {
     *line = (line_values){0};
     run_log_header_init(&line->header);
-    line->step.loss = line->step.rate = line->step.seconds = line->step.gradient_norm = NAN;
+    line->step.loss = line->step.learning_rate = line->step.seconds = line->step.gradient_norm = NAN;
     line->validation.loss = line->validation.accuracy = NAN;
-    line->end.last_loss = line->end.mean_step_seconds = line->end.best_validation_loss = NAN;
+    line->end.last_loss = line->end.median_step_seconds = line->end.best_validation_loss = NAN;
 }
 
 static void header_release(remat_context *context, run_log_header *header)
@@ -101,7 +101,7 @@ static remat_status read_field(json_reader *reader, const char *key, line_values
     FIELD("step", (line->has_step = true, read_count(reader, "step", &line->step.step)));
     FIELD("epoch", read_count(reader, "epoch", &line->step.epoch));
     FIELD("loss", read_real(reader, "loss", &line->step.loss));
-    FIELD("rate", read_real(reader, "rate", &line->step.rate));
+    FIELD("rate", read_real(reader, "rate", &line->step.learning_rate));
     FIELD("seconds", read_real(reader, "seconds", &line->step.seconds));
     FIELD("norm", read_real(reader, "norm", &line->step.gradient_norm));
     FIELD("validation_loss",
@@ -113,7 +113,8 @@ static remat_status read_field(json_reader *reader, const char *key, line_values
     FIELD("stopped", json_read_bool(reader, REMAT_NOWHERE, "stopped", &line->end.stopped));
     FIELD("stopped_early", json_read_bool(reader, REMAT_NOWHERE, "stopped_early", &line->end.stopped_early));
     FIELD("last_loss", read_real(reader, "last_loss", &line->end.last_loss));
-    FIELD("mean_step_seconds", read_real(reader, "mean_step_seconds", &line->end.mean_step_seconds));
+    FIELD("median_step_seconds", read_real(reader, "median_step_seconds", &line->end.median_step_seconds));
+    FIELD("mean_step_seconds", read_real(reader, key, &line->end.median_step_seconds)); /* its name in 0.1 */
     FIELD("best_validation_loss", read_real(reader, "best_validation_loss", &line->end.best_validation_loss));
     FIELD("peak_resident_bytes", read_count(reader, "peak_resident_bytes", &line->end.peak_resident_bytes));
     FIELD("allocated_bytes", read_count(reader, "allocated_bytes", &line->end.allocated_bytes));

@@ -10,9 +10,10 @@
 #include "train/run_log.h"
 #include "train/trainer_object.h"
 
-void remat_run_hooks_init(remat_run_hooks *hooks)
+void remat_run_hooks_init_sized(remat_run_hooks *hooks, size_t size)
 {
-    *hooks = (remat_run_hooks){.struct_size = sizeof *hooks};
+    const remat_run_hooks defaults = {0};
+    remat_options_give(hooks, size, &defaults, sizeof defaults);
 }
 
 /* The last few hundred step times: enough for a median, of a fixed size. */
@@ -127,7 +128,8 @@ static remat_status take_steps(training_run *run)
     return REMAT_OK;
 }
 
-remat_status remat_trainer_run(remat_trainer *trainer, const remat_run_hooks *hooks, remat_run_result *result)
+remat_status remat_trainer_run_sized(remat_trainer *trainer, const remat_run_hooks *hooks, remat_run_result *result,
+                                     size_t result_size)
 {
     training_run *run = remat_alloc_zeroed(trainer->context, 1, sizeof *run);
     if (!run)
@@ -135,15 +137,14 @@ remat_status remat_trainer_run(remat_trainer *trainer, const remat_run_hooks *ho
     remat_run_hooks_init(&run->hooks);
     run->trainer = trainer;
     run->result.last_loss = NAN;
-    remat_status status = REMAT_OK;
-    if (hooks)
-        status = remat_options_copy(trainer->context, &run->hooks, sizeof run->hooks, hooks, "remat_run_hooks_init");
+    remat_status status =
+        remat_options_copy(trainer->context, &run->hooks, sizeof run->hooks, hooks, "remat_run_hooks_init");
     if (status == REMAT_OK && run->hooks.log_path)
         status = run_log_open(trainer, run->hooks.log_path, trainer->resumed, &run->log);
     if (status == REMAT_OK)
         status = take_steps(run);
-    run->result.mean_step_seconds = median_time(run, run->times);
-    run->result.mean_data_seconds = median_time(run, run->data_times);
+    run->result.median_step_seconds = median_time(run, run->times);
+    run->result.median_data_seconds = median_time(run, run->data_times);
     run->result.best_validation_loss = isinf(trainer->best_validation) ? NAN : trainer->best_validation;
     run->result.peak_resident_bytes = peak_resident();
     run->result.allocated_bytes = trainer_allocated_bytes(trainer);
@@ -154,7 +155,7 @@ remat_status remat_trainer_run(remat_trainer *trainer, const remat_run_hooks *ho
             status = closed;
     }
     if (result)
-        *result = run->result;
+        remat_struct_give(result, result_size, &run->result, sizeof run->result);
     remat_release(trainer->context, run, 1, sizeof *run);
     return status;
 }

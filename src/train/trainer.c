@@ -12,10 +12,11 @@
 #include "train/optimizer.h"
 #include "train/trainer_object.h"
 
-void remat_train_options_init(remat_train_options *options)
+void remat_train_options_init_sized(remat_train_options *options, size_t size)
 {
-    *options = (remat_train_options){
-        .struct_size = sizeof *options, .budget_bytes = REMAT_NO_BUDGET, .seed = REMAT_DEFAULT, .steps = REMAT_DEFAULT};
+    const remat_train_options defaults = {
+        .budget_bytes = REMAT_NO_BUDGET, .seed = REMAT_DEFAULT, .steps = REMAT_DEFAULT};
+    remat_options_give(options, size, &defaults, sizeof defaults);
 }
 
 /* ---- settings ---- */
@@ -24,9 +25,8 @@ static remat_status take_settings(remat_trainer *trainer, const remat_train_opti
 {
     remat_context *context = trainer->context;
     remat_train_options_init(&trainer->options);
-    if (options)
-        REMAT_TRY(remat_options_copy(context, &trainer->options, sizeof trainer->options, options,
-                                     "remat_train_options_init"));
+    REMAT_TRY(
+        remat_options_copy(context, &trainer->options, sizeof trainer->options, options, "remat_train_options_init"));
     trainer->settings = *model_get_settings(trainer->model);
     trainer->optimizer = *model_get_optimizer(trainer->model);
     if (trainer->options.budget_bytes == REMAT_NO_BUDGET && trainer->settings.budget)
@@ -208,27 +208,4 @@ void remat_trainer_destroy(remat_trainer *trainer)
 uint64_t remat_trainer_steps_taken(const remat_trainer *trainer)
 {
     return trainer->step;
-}
-
-size_t remat_trainer_parameter_count(const remat_trainer *trainer)
-{
-    return trainer->network->parameter_count;
-}
-
-remat_status remat_trainer_get_parameter(const remat_trainer *trainer, size_t position, remat_parameter *parameter)
-{
-    if (position >= trainer->network->parameter_count)
-        return remat_fail(trainer->context, REMAT_INVALID, NULL, "there is no parameter %zu: the model has %zu",
-                          position, trainer->network->parameter_count);
-    const network_parameter *about = &trainer->network->parameters[position];
-    bool visible = trainer->device->host_visible;
-    *parameter = (remat_parameter){
-        .name = about->name, .rank = about->about.rank, .count = about->values, .trained = !about->about.statistic};
-    if (visible) {
-        parameter->values = trainer_parameter(trainer, &trainer->weights, (uint32_t)position).at;
-        for (int m = 0; m < 2; m++)
-            parameter->moments[m] = trainer_parameter(trainer, &trainer->moments[m], (uint32_t)position).at;
-    }
-    memcpy(parameter->dims, about->about.dims, sizeof parameter->dims);
-    return REMAT_OK;
 }

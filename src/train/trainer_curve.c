@@ -78,7 +78,7 @@ static remat_status take_points(remat_trainer *trainer, const graph_plan_curve *
     return REMAT_OK;
 }
 
-remat_status remat_trainer_curve(remat_trainer *trainer, const remat_train_point **points, size_t *count)
+remat_status remat_trainer_find_curve(remat_trainer *trainer, size_t *count)
 {
     graph_plan_options options;
     graph_plan_options_init(&options);
@@ -87,9 +87,18 @@ remat_status remat_trainer_curve(remat_trainer *trainer, const remat_train_point
     REMAT_TRY(graph_plan_curve_create(trainer->program->graph, &options, 0, &curve));
     remat_status status = take_points(trainer, &curve);
     graph_plan_curve_release(&curve);
-    *points = trainer->points;
     *count = trainer->point_count;
     return status;
+}
+
+remat_status remat_trainer_get_point_sized(const remat_trainer *trainer, size_t position, remat_train_point *point,
+                                           size_t point_size)
+{
+    if (position >= trainer->point_count)
+        return remat_fail(trainer->context, REMAT_INVALID, NULL, "the curve has %zu points; there is no point %zu",
+                          trainer->point_count, position);
+    remat_struct_give(point, point_size, &trainer->points[position], sizeof *trainer->points);
+    return REMAT_OK;
 }
 
 static remat_sweep_point point_at(const void *points, size_t position)

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/options.h"
 #include "train/optimizer.h"
 #include "train/trainer_object.h"
 
@@ -129,11 +130,11 @@ static uint64_t step_cost(const remat_trainer *trainer, uint64_t micro_batch)
     return remat_add_saturated(micro_batch * trainer->settings.accumulate, program_modelled_cost(0, moved));
 }
 
-void remat_trainer_get_figures(const remat_trainer *trainer, remat_trainer_figures *figures)
+void remat_trainer_get_figures_sized(const remat_trainer *trainer, remat_trainer_figures *figures, size_t figures_size)
 {
     const graph_plan *plan = trainer->plan;
     uint64_t fixed = trainer_fixed_bytes(trainer);
-    *figures = (remat_trainer_figures){
+    remat_trainer_figures found = {
         .weight_bytes = trainer->network->parameter_bytes,
         .optimizer_bytes = trainer->network->parameter_bytes * optimizer_moments(&trainer->optimizer),
         .gradient_bytes = trainer->settings.accumulate > 1 ? trainer->network->parameter_bytes : 0,
@@ -167,6 +168,7 @@ void remat_trainer_get_figures(const remat_trainer *trainer, remat_trainer_figur
     };
     for (size_t p = 0; p < trainer->network->parameter_count; p++)
         if (!trainer->network->parameters[p].about.statistic)
-            figures->parameters += trainer->network->parameters[p].values;
-    count_forwards(trainer, figures);
+            found.parameters += trainer->network->parameters[p].values;
+    count_forwards(trainer, &found);
+    remat_struct_give(figures, figures_size, &found, sizeof found);
 }

@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "base/options.h"
 #include "train/host_view.h"
 #include "train/optimizer.h"
 #include "train/trainer_object.h"
@@ -106,7 +107,7 @@ static remat_status run_step(remat_trainer *trainer, double rate, double *data_s
     return receive_block(trainer);
 }
 
-remat_status remat_trainer_step(remat_trainer *trainer, remat_step_result *result)
+remat_status remat_trainer_step_sized(remat_trainer *trainer, remat_step_result *result, size_t result_size)
 {
     double began = seconds_now(), data_seconds = 0;
     double rate = optimizer_rate(&trainer->optimizer, trainer->step, trainer->total_steps);
@@ -118,13 +119,14 @@ remat_status remat_trainer_step(remat_trainer *trainer, remat_step_result *resul
     const step_block *block = &trainer->host_block;
     uint64_t epoch = trainer->step / trainer->steps_per_epoch;
     trainer->step++;
-    *result = (remat_step_result){.step = trainer->step,
-                                  .epoch = epoch,
-                                  .loss = block->loss / (double)trainer->settings.accumulate,
-                                  .rate = rate,
-                                  .gradient_norm = trainer->settings.clip_norm > 0 ? sqrt(block->squares) : NAN,
-                                  .seconds = seconds_now() - began,
-                                  .data_seconds = data_seconds};
+    const remat_step_result taken = {.step = trainer->step,
+                                     .epoch = epoch,
+                                     .loss = block->loss / (double)trainer->settings.accumulate,
+                                     .learning_rate = rate,
+                                     .gradient_norm = trainer->settings.clip_norm > 0 ? sqrt(block->squares) : NAN,
+                                     .seconds = seconds_now() - began,
+                                     .data_seconds = data_seconds};
+    remat_struct_give(result, result_size, &taken, sizeof taken);
     return REMAT_OK;
 }
 
@@ -152,7 +154,7 @@ static remat_status evaluate(remat_trainer *trainer, uint64_t batches)
     return receive_block(trainer);
 }
 
-remat_status remat_trainer_validate(remat_trainer *trainer, remat_validation_result *result)
+remat_status remat_trainer_validate_sized(remat_trainer *trainer, remat_validation_result *result, size_t result_size)
 {
     uint64_t batch = trainer->network->batch, samples = data_source_samples(trainer->data, DATA_VALIDATION);
     uint64_t batches = samples / batch;
@@ -164,7 +166,8 @@ remat_status remat_trainer_validate(remat_trainer *trainer, remat_validation_res
     const step_block *block = &trainer->host_block;
     double rows = (double)(batches * batch * layer_values(trainer->network->labels));
     bool classes = trainer->network->labels_dtype == REMAT_INT32;
-    *result = (remat_validation_result){block->loss / (double)batches, classes ? (double)block->correct / rows : NAN,
-                                        batches * batch};
+    const remat_validation_result found = {block->loss / (double)batches, classes ? (double)block->correct / rows : NAN,
+                                           batches * batch};
+    remat_struct_give(result, result_size, &found, sizeof found);
     return REMAT_OK;
 }

@@ -72,7 +72,7 @@ static void report(const remat_trainer *trainer, remat_action seen, layer_work w
 {
     seen.flops = work.flops;
     seen.bytes = work.bytes;
-    seen.product_flops = work.product_flops;
+    seen.gemm_flops = work.product_flops;
     trainer->on_action(trainer->on_action_user, &seen);
 }
 
@@ -83,7 +83,7 @@ void trainer_observe(void *user, size_t position, bool is_recompute, uint64_t be
     uint32_t number = trainer->plan->sequence.actions[position];
     const graph_action *action = &trainer->program->graph->actions[number];
     const remat_action seen = {.layer = trainer->network->layers[action->layer].node.name,
-                               .what = is_recompute ? "recompute" : names[action->kind],
+                               .phase = is_recompute ? "recompute" : names[action->kind],
                                .position = action->layer,
                                .began = began,
                                .ended = ended,
@@ -96,7 +96,7 @@ void trainer_note_apply(const remat_trainer *trainer, uint32_t parameter, uint64
 {
     uint32_t layer = trainer->program->applied[parameter];
     const remat_action seen = {.layer = trainer->network->layers[layer].node.name,
-                               .what = "apply",
+                               .phase = "apply",
                                .position = layer,
                                .began = began,
                                .ended = ended};
@@ -106,7 +106,7 @@ void trainer_note_apply(const remat_trainer *trainer, uint32_t parameter, uint64
 static remat_action all_gradients(const remat_trainer *trainer, const char *what, uint64_t began, uint64_t ended)
 {
     return (remat_action){.layer = "(all gradients)",
-                          .what = what,
+                          .phase = what,
                           .position = trainer->network->layer_count,
                           .began = began,
                           .ended = ended};

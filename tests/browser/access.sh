@@ -11,7 +11,7 @@ cat >"$work/run.log" <<'END'
 {"format": "remat-run", "version": 1, "model": "gpt", "layers": 10, "recomputed_layers": 4, "total_bytes": 5000, "weight_bytes": 3000, "arena_bytes": 2000, "keep_all_arena_bytes": 4000}
 {"step": 1, "epoch": 0, "loss": 4.5}
 {"step": 2, "epoch": 0, "loss": 4.25}
-{"end": true, "steps": 2, "mean_step_seconds": 0.5, "peak_resident_bytes": 9000, "allocated_bytes": 5000}
+{"end": true, "steps": 2, "median_step_seconds": 0.5, "peak_resident_bytes": 9000, "allocated_bytes": 5000}
 END
 expect 0 report "$work/run.log" -o "$work/run.html"
 expect 0 report examples/models/gpt.ini --budget 32MiB "$work/run.log" -o "$work/model.html"

@@ -150,7 +150,7 @@ for run in 1 2; do
     printf "{\"format\": \"remat-run\", \"version\": 1, \"model\": \"gpt\", \"layers\": 10, \"recomputed_layers\": 4, \"total_bytes\": 5000, \"weight_bytes\": 3000, \"arena_bytes\": 2000, \"keep_all_arena_bytes\": 4000}\n"
     for (i = 1; i <= 300; i++) printf "{\"step\": %d, \"epoch\": 0, \"loss\": %f}\n", i, run + 3 / i
     print "{\"step\": 300, \"validation_loss\": 1.5, \"samples\": 8}"
-    print "{\"end\": true, \"steps\": 300, \"mean_step_seconds\": 0.5, \"peak_resident_bytes\": 9000, \"allocated_bytes\": 5000}" }' >"$work/run$run.log"
+    print "{\"end\": true, \"steps\": 300, \"median_step_seconds\": 0.5, \"peak_resident_bytes\": 9000, \"allocated_bytes\": 5000}" }' >"$work/run$run.log"
 done
 expect 0 report "$work/run1.log" "$work/run2.log" -o "$work/runs.html"
 open_page "$work/runs.html"
@@ -168,7 +168,7 @@ awk 'BEGIN {
   print "{\"format\": \"remat-run\", \"version\": 1, \"model\": \"perceptron\", \"layers\": 8, \"total_bytes\": 5000, \"arena_bytes\": 2048, \"peak_bytes\": 1024}"
   for (i = 1; i <= 400; i++) printf "{\"step\": %d, \"epoch\": 0, \"loss\": %f}\n", i, 2 + rand()
   for (i = 100; i <= 400; i += 100) printf "{\"step\": %d, \"validation_loss\": 2.5, \"accuracy\": 0.75, \"samples\": 8}\n", i
-  print "{\"end\": true, \"steps\": 400, \"mean_step_seconds\": 0.5, \"peak_resident_bytes\": 9000, \"allocated_bytes\": 5000}" }' >"$work/noisy.log"
+  print "{\"end\": true, \"steps\": 400, \"median_step_seconds\": 0.5, \"peak_resident_bytes\": 9000, \"allocated_bytes\": 5000}" }' >"$work/noisy.log"
 expect 0 report examples/models/mlp.ini "$work/noisy.log" -o "$work/mixed.html"
 open_page "$work/mixed.html"
 same "true " "$errors"

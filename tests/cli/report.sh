@@ -62,7 +62,7 @@ cat >"$work/run.log" <<'END'
 {"step": 2, "epoch": 0, "loss": null, "rate": 0.0002, "seconds": 0.171}
 {"step": 2, "validation_loss": 4.25, "accuracy": 0.5, "samples": 64}
 {"step": 3, "epoch": 0, "loss": 4, "rate": 0.0002, "seconds": 0.171}
-{"end": true, "steps": 3, "stopped": false, "stopped_early": false, "last_loss": 4, "mean_step_seconds": 0.25, "peak_resident_bytes": 90000, "allocated_bytes": 5000}
+{"end": true, "steps": 3, "stopped": false, "stopped_early": false, "last_loss": 4, "median_step_seconds": 0.25, "peak_resident_bytes": 90000, "allocated_bytes": 5000}
 END
 expect 0 report "$work/run.log" --json
 out '"value":[4.5,null,4]'

@@ -38,11 +38,11 @@ static total total_of(const record *seen, const char *layer, const char *what)
     total sum = {0};
     for (size_t i = 0; i < seen->count; i++) {
         const remat_action *action = &seen->actions[i];
-        if ((layer && strcmp(action->layer, layer) != 0) || (what && strcmp(action->what, what) != 0))
+        if ((layer && strcmp(action->layer, layer) != 0) || (what && strcmp(action->phase, what) != 0))
             continue;
         sum.count++;
         sum.flops += action->flops;
-        sum.product_flops += action->product_flops;
+        sum.product_flops += action->gemm_flops;
         sum.bytes += action->bytes;
         sum.nanoseconds += action->ended - action->began;
     }
@@ -77,7 +77,7 @@ static void watch_step(fixture *f, remat_model *model, const char *strategy, rec
     for (size_t i = 0; i < seen->count; i++) {
         assert_true(seen->actions[i].began <= seen->actions[i].ended);
         assert_true(i == 0 || seen->actions[i - 1].ended <= seen->actions[i].began);
-        assert_true(seen->actions[i].product_flops <= seen->actions[i].flops);
+        assert_true(seen->actions[i].gemm_flops <= seen->actions[i].flops);
     }
     assert_true(1e-9 * (double)total_of(seen, NULL, NULL).nanoseconds + result.data_seconds <= result.seconds);
     remat_trainer_destroy(trainer);
@@ -208,7 +208,7 @@ static void accumulated(void **state)
     /* Clearing is no layer's; it comes first. */
     const remat_action *first = &seen.actions[0];
     assert_string_equal(first->layer, "(all gradients)");
-    assert_string_equal(first->what, "weight_gradient");
+    assert_string_equal(first->phase, "weight_gradient");
     assert_int_equal(first->position, remat_model_layer_count(model));
     assert_int_equal(first->flops, 0);
     /* The weights' area: every parameter here is a multiple of 64 bytes. */
@@ -235,7 +235,7 @@ static void clipped(void **state)
         assert_int_equal(all.flops, 2 * values + 17 * values);
         assert_int_equal(all.bytes, values * F + 7 * values * F);
         size_t at = 0;
-        while (strcmp(seen.actions[at].what, "apply") != 0)
+        while (strcmp(seen.actions[at].phase, "apply") != 0)
             at++;
         assert_string_equal(seen.actions[at].layer, "(all gradients)");
         assert_int_equal(total_of(&seen, "(all gradients)", "apply").count, 1);
@@ -331,7 +331,7 @@ static void limits_count_threads_that_run(void **state)
     status = remat_measure_limits(f->context, 3, &limits);
     expect_ok(f, status);
     assert_int_equal(limits.threads, 1);
-    assert_true(limits.flops > 0 && limits.bytes > 0);
+    assert_true(limits.flops_per_second > 0 && limits.bytes_per_second > 0);
     assert_string_equal(limits.kernels, kernels_fast()->name);
 }
 

@@ -1,6 +1,7 @@
 /* Losses, gradients, weights, moments and running statistics are the same bits whatever is recomputed, within any budget,
  * and with any number of threads. Every model is trained with everything kept, and then in many other ways. */
 #include "support/fixture.h"
+#include "support/parameter_copies.h"
 #include "support/random_model.h"
 #include "support/small_models.h"
 
@@ -40,12 +41,15 @@ static void record_state(fixture *f, const remat_trainer *trainer, record *to)
 {
     for (size_t i = 0; i < remat_trainer_parameter_count(trainer); i++) {
         remat_parameter parameter;
-        expect_ok(f, remat_trainer_get_parameter(trainer, i, &parameter));
+        float *values = parameter_copy(f, trainer, i, &parameter);
         uint64_t *into = parameter.trained ? &to->weights : &to->statistics;
-        *into = hash_floats(*into + 1, parameter.values, parameter.count);
-        for (int m = 0; m < 2 && parameter.trained; m++)
-            if (parameter.moments[m])
-                to->moments = hash_floats(to->moments + 1, parameter.moments[m], parameter.count);
+        *into = hash_floats(*into + 1, values, parameter.count);
+        free(values);
+        for (size_t m = 0; m < parameter.moment_count; m++) {
+            float *moment = moment_copy(f, trainer, i, m);
+            to->moments = hash_floats(to->moments + 1, moment, parameter.count);
+            free(moment);
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "support/fixture.h"
+#include "support/parameter_copies.h"
 #include "support/scratch_files.h"
 #include "support/small_models.h"
 
@@ -36,9 +37,7 @@ static void train_and_save(fixture *f, remat_model *model, const char *path, flo
     }
     for (size_t p = 0; parameters && p < remat_trainer_parameter_count(trainer); p++) {
         remat_parameter parameter;
-        expect_ok(f, remat_trainer_get_parameter(trainer, p, &parameter));
-        parameters[p] = malloc(parameter.count * sizeof(float));
-        memcpy(parameters[p], parameter.values, parameter.count * sizeof(float));
+        parameters[p] = parameter_copy(f, trainer, p, &parameter);
     }
     expect_ok(f, remat_trainer_save(trainer, path, false));
     remat_trainer_destroy(trainer);

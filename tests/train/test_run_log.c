@@ -59,7 +59,7 @@ static void expect_steps(const run_record *record, size_t count)
         assert_int_equal(record->steps[i].step, steps[i].step);
         assert_int_equal(record->steps[i].epoch, steps[i].epoch);
         assert_true(same(record->steps[i].loss, steps[i].loss));
-        assert_true(same(record->steps[i].rate, steps[i].rate));
+        assert_true(same(record->steps[i].learning_rate, steps[i].learning_rate));
         assert_true(same(record->steps[i].gradient_norm, steps[i].gradient_norm));
         assert_true(same(record->steps[i].seconds, steps[i].seconds));
     }

@@ -1,4 +1,5 @@
 /* The trainer's memory, and that it learns: optimizers, clipping, accumulation, measuring. */
+#include "support/parameter_copies.h"
 #include "support/random_model.h"
 #include "support/small_models.h"
 #include "train/trainer_toy.h"
@@ -175,10 +176,11 @@ static double *copy_weights(fixture *f, const remat_trainer *trainer, size_t *co
     *count = 0;
     for (size_t p = 0; p < remat_trainer_parameter_count(trainer); p++) {
         remat_parameter parameter;
-        expect_ok(f, remat_trainer_get_parameter(trainer, p, &parameter));
+        float *values = parameter_copy(f, trainer, p, &parameter);
         all = realloc(all, (*count + parameter.count) * sizeof *all);
         for (uint64_t i = 0; i < parameter.count; i++)
-            all[(*count)++] = parameter.values[i];
+            all[(*count)++] = (double)values[i];
+        free(values);
     }
     return all;
 }

@@ -50,10 +50,14 @@ static void test_curve(void **state)
         options.plan_only = true;
         remat_trainer *trainer, *planned;
         expect_ok(f, remat_trainer_create(model, &options, &trainer));
-        const remat_train_point *points;
+        remat_train_point *points;
         size_t count;
-        expect_ok(f, remat_trainer_curve(trainer, &points, &count));
+        expect_ok(f, remat_trainer_find_curve(trainer, &count));
         assert_true(count > 0 && remat_trainer_knee(trainer) < count);
+        points = malloc(count * sizeof *points);
+        for (size_t p = 0; p < count; p++)
+            expect_ok(f, remat_trainer_get_point(trainer, p, &points[p]));
+        expect_status(f, remat_trainer_get_point(trainer, count, &points[0]), REMAT_INVALID);
         assert_int_equal(points[0].total_bytes, figures_of(trainer).min_budget_bytes);
         for (size_t p = 1; p < count; p++) {
             assert_true(points[p].total_bytes > points[p - 1].total_bytes);
@@ -68,11 +72,13 @@ static void test_curve(void **state)
         }
         options.budget_bytes = points[0].total_bytes - 1;
         assert_int_equal(remat_trainer_create(model, &options, &planned), REMAT_INFEASIBLE);
+        expect_budget_error(f, points[0].total_bytes - 1, points[0].total_bytes);
         options.plan_only = false;
         for (size_t p = 0; p < count; p += 1 + count / LESS_WHEN_SANITIZED(4, 2)) {
             options.budget_bytes = points[p].total_bytes;
             check_figures(f, model, &options);
         }
+        free(points);
         remat_trainer_destroy(trainer);
         remat_model_destroy(model);
     }

@@ -1,0 +1,116 @@
+/* Parameters and their moments, by copies: where they lie is the trainer's business. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/options.h"
+#include "train/optimizer.h"
+#include "train/trainer_object.h"
+
+size_t remat_trainer_parameter_count(const remat_trainer *trainer)
+{
+    return trainer->network->parameter_count;
+}
+
+static remat_status check_position(const remat_trainer *trainer, size_t position)
+{
+    if (position < trainer->network->parameter_count)
+        return REMAT_OK;
+    return remat_fail(trainer->context, REMAT_INVALID, NULL, "there is no parameter %zu: the model has %zu", position,
+                      trainer->network->parameter_count);
+}
+
+/* Statistics are not trained, so that no optimizer uses what lies beside them. */
+static uint32_t moment_count(const remat_trainer *trainer, const network_parameter *parameter)
+{
+    return parameter->about.statistic ? 0 : optimizer_moments(&trainer->optimizer);
+}
+
+remat_status remat_trainer_get_parameter_sized(const remat_trainer *trainer, size_t position,
+                                               remat_parameter *parameter, size_t parameter_size)
+{
+    REMAT_TRY(check_position(trainer, position));
+    const network_parameter *about = &trainer->network->parameters[position];
+    remat_parameter found = {.name = about->name,
+                             .rank = about->about.rank,
+                             .count = about->values,
+                             .dtype = about->about.dtype,
+                             .trained = !about->about.statistic,
+                             .moment_count = moment_count(trainer, about)};
+    memcpy(found.dims, about->about.dims, sizeof found.dims);
+    remat_struct_give(parameter, parameter_size, &found, sizeof found);
+    return REMAT_OK;
+}
+
+static remat_status check_copy(const remat_trainer *trainer, const network_parameter *parameter, uint64_t count)
+{
+    if (!trainer->queue)
+        return remat_fail(trainer->context, REMAT_INVALID, NULL, "this trainer only plans: it has no weights");
+    if (count != parameter->values)
+        return remat_fail(trainer->context, REMAT_INVALID, NULL, "parameter '%s' has %llu values, not %llu",
+                          parameter->name, (unsigned long long)parameter->values, (unsigned long long)count);
+    return REMAT_OK;
+}
+
+static remat_status find_values(const remat_trainer *trainer, size_t position, uint64_t count, tensor_ref *values)
+{
+    REMAT_TRY(check_position(trainer, position));
+    REMAT_TRY(check_copy(trainer, &trainer->network->parameters[position], count));
+    *values = trainer_parameter(trainer, &trainer->weights, (uint32_t)position);
+    return REMAT_OK;
+}
+
+static remat_status find_moment(const remat_trainer *trainer, size_t position, size_t moment, uint64_t count,
+                                tensor_ref *values)
+{
+    REMAT_TRY(check_position(trainer, position));
+    const network_parameter *parameter = &trainer->network->parameters[position];
+    if (moment >= moment_count(trainer, parameter))
+        return remat_fail(trainer->context, REMAT_INVALID, NULL,
+                          "parameter '%s' has %u moments; there is no moment %zu", parameter->name,
+                          moment_count(trainer, parameter), moment);
+    REMAT_TRY(check_copy(trainer, parameter, count));
+    *values = trainer_parameter(trainer, &trainer->moments[moment], (uint32_t)position);
+    return REMAT_OK;
+}
+
+static remat_status read_values(const remat_trainer *trainer, tensor_ref from, float *to, uint64_t count)
+{
+    REMAT_TRY(backend_copy_out(trainer->queue, to, from.at, dtype_bytes(from.type, count)));
+    return backend_wait(trainer->queue);
+}
+
+static remat_status write_values(const remat_trainer *trainer, tensor_ref to, const float *from, uint64_t count)
+{
+    REMAT_TRY(backend_copy_in(trainer->queue, to.at, from, dtype_bytes(to.type, count)));
+    return backend_wait(trainer->queue);
+}
+
+remat_status remat_trainer_read_parameter(const remat_trainer *trainer, size_t position, float *values, uint64_t count)
+{
+    tensor_ref from;
+    REMAT_TRY(find_values(trainer, position, count, &from));
+    return read_values(trainer, from, values, count);
+}
+
+remat_status remat_trainer_write_parameter(remat_trainer *trainer, size_t position, const float *values, uint64_t count)
+{
+    tensor_ref to;
+    REMAT_TRY(find_values(trainer, position, count, &to));
+    return write_values(trainer, to, values, count);
+}
+
+remat_status remat_trainer_read_moment(const remat_trainer *trainer, size_t position, size_t moment, float *values,
+                                       uint64_t count)
+{
+    tensor_ref from;
+    REMAT_TRY(find_moment(trainer, position, moment, count, &from));
+    return read_values(trainer, from, values, count);
+}
+
+remat_status remat_trainer_write_moment(remat_trainer *trainer, size_t position, size_t moment, const float *values,
+                                        uint64_t count)
+{
+    tensor_ref to;
+    REMAT_TRY(find_moment(trainer, position, moment, count, &to));
+    return write_values(trainer, to, values, count);
+}
