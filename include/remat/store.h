@@ -42,7 +42,7 @@ typedef struct remat_store_counters {
     uint64_t io_ns;      /* the time that the background thread spent writing and reading */
     uint64_t wait_ns;    /* the time that the caller waited for the background thread */
     uint64_t elapsed_ns; /* from the first use of the disk to the last */
-    bool kept_up; /* the disk was fast enough: waiting made the run at most a tenth longer. True without a disk */
+    bool kept_up;        /* with a disk: it was fast enough, and waiting made the run at most a tenth longer */
 } remat_store_counters;
 
 #ifdef __cplusplus

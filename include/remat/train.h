@@ -36,8 +36,8 @@ typedef struct remat_trainer remat_trainer;
 /* ---- making a trainer ---- */
 
 /* Your own data: writes sample number `sample`. `inputs` has one pointer for each input layer: int32_t if an embedding
- * reads it, else float. `labels` is float for mse and int32_t for cross_entropy. The same number must always give the same
- * sample. Any status but REMAT_OK ends the training, which returns it. */
+ * reads it, else float. `labels` is float for mse and int32_t for cross_entropy; NULL for a predictor, which needs none.
+ * The same number must always give the same sample. Any status but REMAT_OK ends the training, which returns it. */
 typedef remat_status (*remat_sample_fn)(void *user, uint64_t sample, void *const *inputs, void *labels);
 
 /* A budget without a limit: it overrides the budget that a model has of its own. */
