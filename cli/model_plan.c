@@ -99,20 +99,20 @@ static void print_figures(const remat_trainer *trainer, bool timed)
     printf("}\n");
 }
 
-static void print_infeasible(remat_model *model, const model_plan_request *request)
+static void print_infeasible(remat_model *model, const model_plan_request *request, uint64_t needed)
 {
-    remat_trainer *trainer;
+    remat_trainer *trainer; /* one without a budget, for the name of the strategy */
     if (model_file_plan_freely(model, &request->options, &trainer) != REMAT_OK)
         return;
     remat_trainer_figures figures;
     remat_trainer_get_figures(trainer, &figures);
     if (request->json) {
         run_text_json_text(stdout, "{\"format\": \"remat-plan\", \"version\": 1, ", "strategy", figures.strategy);
-        printf(", \"feasible\": false, \"min_budget_bytes\": %llu}\n", (unsigned long long)figures.min_budget_bytes);
+        printf(", \"feasible\": false, \"min_budget_bytes\": %llu}\n", (unsigned long long)needed);
     } else {
         char exact[REMAT_COUNT_TEXT], size[REMAT_SIZE_TEXT];
-        printf("feasible  false\nneeded    %s bytes (%s)\n", remat_count_print(figures.min_budget_bytes, exact),
-               remat_size_print(figures.min_budget_bytes, size));
+        printf("feasible  false\nneeded    %s bytes (%s)\n", remat_count_print(needed, exact),
+               remat_size_print_up(needed, size));
     }
     remat_trainer_destroy(trainer);
 }
@@ -142,7 +142,7 @@ int model_plan_show(remat_context *context, remat_model *model, const model_plan
     remat_status status = model_file_plan(model, &request->options, &trainer);
     if (status == REMAT_INFEASIBLE) {
         command_fail(context, status);
-        print_infeasible(model, request);
+        print_infeasible(model, request, remat_context_error(context)->needed_bytes);
         return (int)status;
     }
     if (status == REMAT_OK && request->profile_output && !remat_trainer_chain(trainer)) {

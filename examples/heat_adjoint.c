@@ -1,9 +1,10 @@
 /* The adjoint of a heat equation in two dimensions over 1,000 time steps.
  *
  * How well does a plate conduct heat, at each point, if all we have is its temperature at the end? The misfit is half
- * the sum of squares of what differs; its gradient with respect to the conductivity needs the temperature at each step,
- * in reverse order. The tape keeps them, holds 30 of them and makes the others again, packs them into 16 bits, or puts
- * them on disk. Taylor's test checks each gradient: what it fails to predict must fall with the square of the distance.
+ * the sum of squares of what differs; its gradient with respect to the conductivity needs the temperature at each
+ * step, in reverse order. Four tapes provide them: one keeps all, one keeps 30 and recomputes the others, one stores
+ * them in 16 bits, and one stores them on disk. Taylor's test checks each gradient: its error must fall with the
+ * square of the distance.
  *     ./heat_adjoint [directory [steps]] */
 #include <remat/remat.h>
 #include <remat/tape.h>

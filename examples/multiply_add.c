@@ -1,5 +1,5 @@
-/* The first example: a chain of layers, each "multiply by 1.1 and add a little". The forward keeps the activation of
- * every third layer; any other is computed again when it is wanted.
+/* The checkpointer on a chain of layers that each multiply by 1.1 and add a little. The forward pass keeps the
+ * activation of every third layer. The backward pass recomputes the others.
  *
  *     cc multiply_add.c -lremat -o multiply_add && ./multiply_add */
 #include <stdio.h>
@@ -21,8 +21,8 @@ static remat_status multiply_add(void *user, uint64_t layer, const float *input,
     return REMAT_OK;
 }
 
-/* The activation of every layer, from the last to the first, as a backward pass wants them; compared with a forward
- * that keeps everything. */
+/* Gets the activation of every layer, from the last to the first, as a backward pass needs them, and compares each with
+ * that of a forward pass that kept everything. */
 static remat_status go_backward(const remat_checkpointer *cp, const remat_checkpointer_layer *layers,
                                 const float all[LAYERS][FLOATS])
 {

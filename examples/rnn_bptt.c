@@ -1,8 +1,9 @@
 /* A recurrent network trained by backpropagation through time on 10,000 steps, in 100 times less memory.
  *
- * It learns to repeat what it heard two steps ago. All steps are alike: a profile of one layer is enough, and the tape
- * need not know how many there will be. It holds some states and computes the others again on the way back. The last
- * gradient is compared with that of a tape that keeps everything.   ./rnn_bptt [epochs [steps]] */
+ * The network learns to repeat what it heard two steps ago. All steps are alike, so a profile of one layer is enough,
+ * and the tape need not know how many steps there will be. It keeps some states and recomputes the others in the
+ * backward pass. The last gradient is compared with that of a tape that keeps everything. ./rnn_bptt [epochs
+ * [steps]] */
 #include <remat/remat.h>
 #include <remat/tape.h>
 

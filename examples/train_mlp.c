@@ -1,11 +1,13 @@
-/* A perceptron with a block, built by calls, trained on samples that a function makes: it learns whether a point lies inside
- * a ring. Build: cc -O2 examples/train_mlp.c -Iinclude build/libremat.a -fopenmp -lm -o train_mlp */
+/* Trains a multi-layer perceptron to tell whether a point lies inside a ring. The model, with a block of two layers,
+ * is built by calls, and a function makes the samples.
+ *
+ *     cc -O2 examples/train_mlp.c -Iinclude build/libremat.a -fopenmp -lm -o train_mlp && ./train_mlp */
 #include <math.h>
 #include <stdio.h>
 
 #include <remat/remat.h>
 
-/* Sample number n: a point in the plane, and 1 where its distance from the middle is between 0.5 and 1. */
+/* Writes sample number n: a point in the plane. Its label is 1 if its distance from the origin is between 0.5 and 1. */
 static remat_status sample(void *user, uint64_t n, void *const *inputs, void *labels)
 {
     const remat_random *stream = user;

@@ -38,8 +38,9 @@ function words(text,    lines, count, i, line, in_code, out, paragraph) {
     }
     if (in_code && line == "") { out = out "\n"; continue }
     if (in_code) { sub(/\n+$/, "\n", out); out = out "</code></pre>\n"; in_code = 0 }
+    if (line ~ /^---- .* ----$/) { gsub(/^---- | ----$/, "", line); out = out "<h2>" prose(line) "</h2>\n"; continue }
     if (line == "") { if (paragraph != "") out = out "<p>" paragraph "</p>\n"; paragraph = "" }
-    else if (line ~ /^ *- /) { if (paragraph != "") out = out "<p>" paragraph "</p>\n"; sub(/^ *- /, "", line); paragraph = "• " prose(line) }
+    else if (line ~ /^ *- / || line ~ /^  REMAT_[A-Z_]+ /) { if (paragraph != "") out = out "<p>" paragraph "</p>\n"; sub(/^ *- /, "", line); paragraph = "• " prose(line) }
     else paragraph = paragraph (paragraph == "" ? "" : " ") prose(line)
   }
   if (in_code) { sub(/\n+$/, "\n", out); out = out "</code></pre>\n" }
@@ -80,7 +81,11 @@ function flush_block(    list, count, i, names) {
 /^#ifndef REMAT_.*_H$/ || /^#define REMAT_.*_H$/ || /^#define REMAT_H$/ || /^#ifndef REMAT_H$/ { flush_block(); next }
 /^#ifdef __cplusplus/ { skipping = 1 }
 skipping { if (/^#endif/) skipping = 0; next }
-/^#endif$/ { next }
+/^#endif$/ || /^#ifndef __cplusplus/ { next }
+# Inline functions are shown as what they are for a caller: declarations.
+/^static inline / { sub(/^static inline /, ""); is_inline = 1 }
+is_inline && /^\{/ { sub(/\n$/, ";\n", code); in_body = 1; next }
+in_body { if (/^\}/) is_inline = in_body = 0; next }
 /^#include/ && FILENAME !~ /\/remat\.h$/ { next }
 /^$/ { if (in_comment) comment = comment "\n"; else flush_block(); next }
 !in_comment && code == "" && /^\/\*/ { in_comment = 1 }

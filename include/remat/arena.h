@@ -43,8 +43,8 @@ typedef struct remat_arena_result {
     uint64_t lower_bound; /* no placement needs less; if it equals height, the placement is optimal */
 } remat_arena_result;
 
-/* Places the tensors and sets their offsets. The same input gives the same offsets on every machine. `options` NULL: the
- * defaults.
+/* Places the tensors and sets their offsets. The same input gives the same offsets on every machine. `options` NULL:
+ * the defaults.
  *   REMAT_INFEASIBLE  no placement within the capacity was found. The best one is set all the same.
  *   REMAT_INVALID     a tensor has upper <= lower (the message has its position), the sizes sum to 2^63 or more, or
  *                     the alignment is 0. REMAT_NO_MEMORY. */
@@ -57,8 +57,8 @@ static inline remat_status remat_arena_place(remat_context *context, remat_lifet
     return remat_arena_place_sized(context, lifetimes, sizeof *lifetimes, count, options, result, sizeof *result);
 }
 
-/* Checks a placement, whoever made it. REMAT_CHECK_FAILED: two tensors that are live at the same time share bytes, or an
- * offset is not aligned, or a tensor ends above `height`. The message has their positions. REMAT_NO_MEMORY. */
+/* Checks a placement, whoever made it. REMAT_CHECK_FAILED: two tensors that are live at the same time share bytes, or
+ * an offset is not aligned, or a tensor ends above `height`. The message has their positions. REMAT_NO_MEMORY. */
 remat_status remat_arena_check_sized(remat_context *context, const remat_lifetime *lifetimes, size_t lifetime_size,
                                      size_t count, uint64_t alignment, uint64_t height);
 static inline remat_status remat_arena_check(remat_context *context, const remat_lifetime *lifetimes, size_t count,
@@ -69,8 +69,8 @@ static inline remat_status remat_arena_check(remat_context *context, const remat
 
 /* ---- tensors from a CSV file ---- */
 
-/* The tensors of a CSV file whose first line names the columns id, lower, upper and size (docs/formats.md). Other columns
- * are kept, so that the file can be written again with a column `offset`. */
+/* The tensors of a CSV file whose first line names the columns id, lower, upper and size (docs/formats.md). Other
+ * columns are kept, so that the file can be written again with a column `offset`. */
 typedef struct remat_lifetime_table remat_lifetime_table;
 
 /* Reads a stream to its end. `name` stands for it in messages. REMAT_BAD_INPUT: the context has the file, the line and
@@ -92,8 +92,8 @@ static inline remat_status remat_lifetime_table_place(remat_lifetime_table *tabl
 }
 remat_status remat_lifetime_table_check(const remat_lifetime_table *table, uint64_t alignment, uint64_t height);
 
-/* A row, by its position from 0: the tensor, and its id. The id belongs to the table. REMAT_INVALID past the end; the id
- * is NULL there. */
+/* A row, by its position from 0: the tensor, and its id. The id belongs to the table. REMAT_INVALID past the end; the
+ * id is NULL there. */
 remat_status remat_lifetime_table_get_sized(const remat_lifetime_table *table, size_t row, remat_lifetime *lifetime,
                                             size_t lifetime_size);
 static inline remat_status remat_lifetime_table_get(const remat_lifetime_table *table, size_t row,
@@ -106,8 +106,8 @@ const char *remat_lifetime_table_id(const remat_lifetime_table *table, size_t ro
 /* Writes the rows as they were read, with a last column `offset`. REMAT_IO. */
 remat_status remat_lifetime_table_write(const remat_lifetime_table *table, FILE *stream);
 
-/* Writes the rows and the figures of the placement as one JSON object. `options` and `result` are those of the placement;
- * `fits` says whether it fits the capacity. REMAT_IO. */
+/* Writes the rows and the figures of the placement as one JSON object. `options` and `result` are those of the
+ * placement; `fits` says whether it fits the capacity. REMAT_IO. */
 remat_status remat_lifetime_table_write_json_sized(const remat_lifetime_table *table,
                                                    const remat_arena_options *options, const remat_arena_result *result,
                                                    size_t result_size, bool fits, FILE *stream);

@@ -1,7 +1,7 @@
 /* Remat: a simple checkpointer for your own forward function.
  *
- * The checkpointer runs a list of layers by calling your function. It keeps the activations (outputs) of some layers, and
- * recomputes any other one when you ask for it, from the nearest kept activation before it:
+ * The checkpointer runs a list of layers by calling your function. It keeps the activations (outputs) of some layers,
+ * and recomputes any other one when you ask for it, from the nearest kept activation before it:
  *
  *     remat_checkpointer_options options;
  *     remat_checkpointer_options_init(&options);
@@ -12,7 +12,7 @@
  *     ...
  *     remat_checkpointer_recompute(cp, 4, layers, 6, my_layer, my_data, activation);
  *
- * examples/multiply_add.c is a complete program. remat/tape.h drives the whole backward pass by a plan.
+ * examples/multiply_add.c is a complete program. For a whole backward pass that follows a plan, see remat/tape.h.
  *
  * Threads: a checkpointer may be used by one thread at a time. Errors: the context has the number of the layer. */
 #ifndef REMAT_CHECKPOINTER_H
@@ -58,10 +58,10 @@ typedef struct remat_checkpointer_layer {
 typedef remat_status (*remat_checkpointer_fn)(void *user, uint64_t layer, const float *input, size_t input_count,
                                               float *output, size_t output_count);
 
-/* Runs the layers in the order of the list, after dropping everything that was kept before. It keeps the input, and the
- * activations that keep_every_n selects as long as fewer than max_kept are kept. `output` receives the floats of the last
- * layer, or the input if there are no layers. `output` must not overlap `input`; both remain the caller's. At most two
- * activations are in memory besides the kept ones.
+/* Runs the layers in the order of the list, after dropping everything that was kept before. It keeps the input, and
+ * the activations that keep_every_n selects as long as fewer than max_kept are kept. `output` receives the floats of
+ * the last layer, or the input if there are no layers. `output` must not overlap `input`; both remain the caller's. At
+ * most two activations are in memory besides the kept ones.
  *   REMAT_INVALID       a number is twice in the list;
  *   REMAT_CHECK_FAILED  a number is too large for 16 bits (REMAT_OVERFLOW_ERROR);
  *   REMAT_NO_MEMORY, or what `forward` returned. After any failure nothing is kept. */
@@ -70,10 +70,10 @@ remat_status remat_checkpointer_forward(remat_checkpointer *checkpointer, const 
                                         remat_checkpointer_fn forward, void *user, float *output);
 
 /* Gives the activation of layer `number`. `layers` must be the list of the last forward. A kept activation is copied.
- * Otherwise the layers after the nearest kept activation before it (or after the input) run again. What is kept does not
- * change. With fp32 the result has the same bits as in the forward; with 16 bits it is computed from rounded numbers.
- * REMAT_INVALID: the layer is not in the list, nothing is kept to start from, or a kept activation does not have the
- * length that the list says. REMAT_NO_MEMORY, or what `forward` returned. */
+ * Otherwise the layers after the nearest kept activation before it (or after the input) run again. What is kept does
+ * not change. With fp32 the result has the same bits as in the forward; with 16 bits it is computed from rounded
+ * numbers. REMAT_INVALID: the layer is not in the list, nothing is kept to start from, or a kept activation does not
+ * have the length that the list says. REMAT_NO_MEMORY, or what `forward` returned. */
 remat_status remat_checkpointer_recompute(const remat_checkpointer *checkpointer, uint64_t number,
                                           const remat_checkpointer_layer *layers, size_t layer_count,
                                           remat_checkpointer_fn forward, void *user, float *output);
@@ -86,7 +86,8 @@ remat_status remat_checkpointer_recompute(const remat_checkpointer *checkpointer
 remat_status remat_checkpointer_save(remat_checkpointer *checkpointer, uint64_t number, const float *activation,
                                      size_t count);
 
-/* Copies a kept activation to `activation`. REMAT_INVALID: the layer is not kept, or has another length than `count`. */
+/* Copies a kept activation to `activation`. REMAT_INVALID: the layer is not kept, or has another length than
+ * `count`. */
 remat_status remat_checkpointer_get(const remat_checkpointer *checkpointer, uint64_t number, float *activation,
                                     size_t count);
 
@@ -115,7 +116,8 @@ uint64_t remat_checkpointer_avoided_bytes(const remat_checkpointer *checkpointer
 /* How many activations the last forward did not keep, though keep_every_n selected them, because max_kept were kept. */
 uint64_t remat_checkpointer_missed(const remat_checkpointer *checkpointer);
 
-/* The numbers that were too large for 16 bits, and the activations kept in full because of them, since the last clear. */
+/* The numbers that were too large for 16 bits, and the activations kept in full because of them, since the last
+ * clear. */
 void remat_checkpointer_get_counters_sized(const remat_checkpointer *checkpointer, remat_store_counters *counters,
                                            size_t counters_size);
 static inline void remat_checkpointer_get_counters(const remat_checkpointer *checkpointer,

@@ -27,10 +27,9 @@ extern "C" {
 
 typedef struct remat_context remat_context;
 
-/* Functions that allocate and release memory.
- * `allocate` returns at least `bytes` bytes, aligned to `alignment`, or NULL. `bytes` is never 0; `alignment` is a power
- * of two. `release` gets the pointer and the same `bytes`. It is never called with NULL.
- * The library calls them from one thread at a time, also where it computes with several. */
+/* Functions that allocate and release memory. `allocate` returns at least `bytes` bytes, aligned to `alignment`, or
+ * NULL. `bytes` is never 0; `alignment` is a power of two. `release` gets the pointer and the same `bytes`. It is
+ * never called with NULL. The library calls them from one thread at a time, also where it computes with several. */
 typedef struct remat_allocator {
     void *(*allocate)(void *user, size_t bytes, size_t alignment);
     void (*release)(void *user, void *memory, size_t bytes);
@@ -71,8 +70,8 @@ typedef struct remat_error {
 } remat_error;
 const remat_error *remat_context_error(const remat_context *context);
 
-/* Sets the function that receives warnings: sentences about things that are odd but not wrong, such as an unknown key in
- * a file. NULL (the default): warnings are dropped. */
+/* Sets the function that receives warnings: sentences about things that are odd but not wrong, such as an unknown key
+ * in a file. NULL (the default): warnings are dropped. */
 typedef void (*remat_warning_fn)(void *user, const char *message);
 void remat_context_on_warning(remat_context *context, remat_warning_fn warn, void *user);
 

@@ -27,7 +27,6 @@
 
 #ifdef __cplusplus
 #include <initializer_list>
-/* A list of texts that ends with NULL. It is valid until the end of the statement. */
 #define REMAT_PROPERTIES(...) (std::initializer_list<const char *>{__VA_ARGS__, nullptr}.begin())
 extern "C" {
 #endif
@@ -36,13 +35,13 @@ typedef struct remat_model remat_model;
 
 /* ---- making a model ---- */
 
-/* A list of texts that ends with NULL. */
-#ifndef REMAT_PROPERTIES
+/* A list of texts that ends with NULL. It is valid in the block that it stands in; in C++, in its statement only. */
+#ifndef __cplusplus
 #define REMAT_PROPERTIES(...) ((const char *const[]){__VA_ARGS__, NULL})
 #endif
 
-/* Reads a model from an INI file or an open stream, and compiles it. `name` stands for the stream in messages. REMAT_IO,
- * REMAT_BAD_INPUT (the context has the file and the line), REMAT_NO_MEMORY. */
+/* Reads a model from an INI file or an open stream, and compiles it. `name` stands for the stream in messages.
+ * REMAT_IO, REMAT_BAD_INPUT (the context has the file and the line), REMAT_NO_MEMORY. */
 remat_status remat_model_load(remat_context *context, const char *path, remat_model **model);
 remat_status remat_model_read(remat_context *context, FILE *stream, const char *name, remat_model **model);
 
@@ -50,13 +49,13 @@ remat_status remat_model_read(remat_context *context, FILE *stream, const char *
 remat_status remat_model_create(remat_context *context, remat_model **model);
 void remat_model_destroy(remat_model *model);
 
-/* Appends a layer. Each property is "key=value". The property `name` must be unique; without it the name is made from the
- * type. This call and the following ones copy their texts. REMAT_INVALID names the layer and the property. */
+/* Appends a layer. Each property is "key=value". The property `name` must be unique; without it the name is made from
+ * the type. This call and the following ones copy their texts. REMAT_INVALID names the layer and the property. */
 remat_status remat_model_add_layer(remat_model *model, const char *type, const char *const *properties);
 
-/* Declares a block: layers that are recomputed together in the backward pass. The input of the first layer and the output
- * of the last one are kept. REMAT_INVALID: a layer is unknown or in another block, the layers are not consecutive, or the
- * model is compiled. */
+/* Declares a block: layers that are recomputed together in the backward pass. The input of the first layer and the
+ * output of the last one are kept. REMAT_INVALID: a layer is unknown or in another block, the layers are not
+ * consecutive, or the model is compiled. */
 remat_status remat_model_add_block(remat_model *model, const char *const *layers);
 
 /* Sets what the sections [Model], [Optimizer] and [Dataset] of the file say. REMAT_INVALID names the property. */
@@ -74,7 +73,8 @@ uint64_t remat_model_batch(const remat_model *model);           /* the batch siz
 uint64_t remat_model_budget(const remat_model *model);          /* in bytes; REMAT_NO_BUDGET (remat/plan.h) if none */
 uint64_t remat_model_parameter_count(const remat_model *model); /* how many values are trained */
 
-/* A layer of a compiled model. A composite layer, such as attention, is listed as its parts. Texts belong to the model. */
+/* A layer of a compiled model. A composite layer, such as attention, is listed as its parts. Texts belong to the
+ * model. */
 typedef struct remat_model_layer {
     const char *name, *type;
     uint64_t output_shape[3]; /* channels, height and width of one sample */
@@ -109,8 +109,8 @@ remat_status remat_model_write_summary(const remat_model *model, FILE *stream, b
  * forward, recompute, gradient (of the weights), derivative (the gradient of the input) and apply. The same errors. */
 remat_status remat_model_write_order(const remat_model *model, FILE *stream, bool json);
 
-/* Writes the layer types that there are, for people or as JSON (docs/formats.md). With a `type`, only this one, with its
- * inputs and properties; the JSON has these in any case. REMAT_INVALID: there is no such type. REMAT_IO. */
+/* Writes the layer types that there are, for people or as JSON (docs/formats.md). With a `type`, only this one, with
+ * its inputs and properties; the JSON has these in any case. REMAT_INVALID: there is no such type. REMAT_IO. */
 remat_status remat_layer_types_write(remat_context *context, const char *type, FILE *stream, bool json);
 
 #ifdef __cplusplus

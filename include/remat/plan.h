@@ -88,8 +88,8 @@ uint32_t remat_plan_forwards(const remat_plan *plan, size_t layer);
  * schedule. Otherwise REMAT_NO_MEMORY or the status that `visit` returned. */
 remat_status remat_plan_walk(const remat_plan *plan, remat_step_fn visit, void *user);
 
-/* Calls `visit` for each tensor that is live when the peak step begins. The output and the workspace of that step come on
- * top. REMAT_INFEASIBLE: the plan has no schedule. */
+/* Calls `visit` for each tensor that is live when the peak step begins. The output and the workspace of that step come
+ * on top. REMAT_INFEASIBLE: the plan has no schedule. */
 remat_status remat_plan_peak_live(const remat_plan *plan, remat_live_fn visit, void *user);
 
 /* Statistics of a plan, by layers and by bytes. */
@@ -114,8 +114,8 @@ static inline void remat_plan_get_statistics(const remat_plan *plan, remat_plan_
 remat_status remat_plan_write(const remat_plan *plan, FILE *stream, bool with_schedule);
 remat_status remat_plan_save(const remat_plan *plan, const char *path);
 
-/* Reads a plan for `profile` and checks it as remat_plan_check does. The whole schedule is held in memory. `name` stands
- * for the stream in messages. The caller destroys the plan; the profile must outlive it. */
+/* Reads a plan for `profile` and checks it as remat_plan_check does. The whole schedule is held in memory. `name`
+ * stands for the stream in messages. The caller destroys the plan; the profile must outlive it. */
 remat_status remat_plan_load(remat_context *context, const char *path, const remat_profile *profile, remat_plan **plan);
 remat_status remat_plan_read(remat_context *context, FILE *stream, const char *name, const remat_profile *profile,
                              remat_plan **plan);

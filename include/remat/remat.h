@@ -4,30 +4,33 @@
  *
  * - Errors. A call that can fail returns a remat_status. The details of the last failure are on the context
  *   (remat/context.h). The library never prints, exits or aborts.
- * - Ownership. Objects such as remat_plan are opaque. Who creates one destroys it, before the objects that it was made
- *   from. Destroying NULL does nothing. A pointer that the library hands out belongs to the object that it came from,
- *   unless the call says otherwise.
+ * - Ownership. Objects such as remat_plan are opaque. Whoever creates one destroys it, before the objects that it was
+ *   made from. Destroying NULL does nothing. A pointer that the library hands out belongs to the object that it came
+ *   from, unless the call says otherwise.
  * - Threads. A context, and every object made from it, may be used by one thread at a time. Different contexts may be
  *   used by different threads at the same time.
  * - Releases. A program that was compiled with the header of one release works with the shared library of every later
  *   release. It also works with an older library, as long as it uses nothing that the older library does not know.
  *
- * Structs and releases. A later release may add members to a struct, always at its end. A program keeps working because
- * the library never reads or writes more of a struct than the program was compiled with:
+ * Structs and releases. A later release may add members to a struct, always at its end. A program keeps working
+ * because the library never reads or writes more of a struct than the program was compiled with:
  *
- * - Options (remat_plan_options and all others with a member struct_size): call the `_init` function first. It stores the
- *   size in struct_size and sets every member to its default. Then set the members that you need. Where a call takes
- *   options, NULL means the defaults.
- * - Other structs that a program fills in or that the library fills in (callbacks, figures, results): the call passes the
- *   size to the library. Members that an older library does not know are set to 0.
+ * - Options (remat_plan_options and all others with a member struct_size): call the `_init` function first. It stores
+ *   the size in struct_size and sets every member to its default. Then set the members that you need. Where a call
+ *   takes options, NULL means the defaults.
+ * - Other structs that a program fills in or that the library fills in (callbacks, figures, results): the call passes
+ *   the size to the library.
  * - Arrays of structs that belong to the program: the call passes the size of one element.
  * - Structs that belong to the library (remat_error, remat_layer, remat_plan_figures, and all that callbacks receive):
  *   read them through the pointer that you got. They may be larger than your header says.
  * - Small structs that never change: remat_step, remat_random, remat_live_tensor and remat_checkpointer_layer.
  *
- * Wherever a size is passed there are two functions. remat_plan_options_init(options) is inline, and is what a C or C++
- * program calls. It calls remat_plan_options_init_sized(options, sizeof *options), which is in the library. Bindings for
- * other languages call the second one.
+ * An older library may not know the last members of a struct. It sets them to 0 where it fills in the struct. It
+ * returns REMAT_INVALID where the program has set one of them.
+ *
+ * Wherever a size is passed there are two functions. remat_plan_options_init(options) is inline, and is what a C or
+ * C++ program calls. It calls remat_plan_options_init_sized(options, sizeof *options), which is in the library.
+ * Bindings for other languages call the `_sized` function.
  *
  * Enumerations may get new values at their end, so a program should expect values that it does not know. */
 #ifndef REMAT_H
@@ -57,10 +60,10 @@ extern "C" {
 #endif
 
 #define REMAT_VERSION_MAJOR 0
-#define REMAT_VERSION_MINOR 1
+#define REMAT_VERSION_MINOR 2
 #define REMAT_VERSION_PATCH 0
 
-/* The version of the library in use, such as "0.1.0". It may differ from the version of the header. */
+/* The version of the library in use, such as "0.2.0". It may differ from the version of the header. */
 const char *remat_version(void);
 
 #ifdef __cplusplus

@@ -40,9 +40,9 @@ static inline void remat_report_options_init(remat_report_options *options)
     remat_report_options_init_sized(options, sizeof *options);
 }
 
-/* Each of the following calls adds one file; `label` is its name on the page. Everything is copied, so the objects may be
- * destroyed afterwards. `options` NULL: the defaults. After a failure the report is as before. All of them may return
- * REMAT_NO_MEMORY. */
+/* Each of the following calls adds one file; `label` is its name on the page. Everything is copied, so the objects may
+ * be destroyed afterwards. `options` NULL: the defaults. After a failure the report is as before. All of them may
+ * return REMAT_NO_MEMORY. */
 
 /* A profile: what keeping everything takes, and its curve. */
 remat_status remat_report_add_profile(remat_report *report, const char *label, const remat_profile *profile,
@@ -55,8 +55,8 @@ remat_status remat_report_add_plan_file(remat_report *report, const char *label,
 /* A trainer: the arena action by action, the layers and the curve. The option plan_only is enough. */
 remat_status remat_report_add_trainer(remat_report *report, const char *label, remat_trainer *trainer,
                                       const remat_report_options *options);
-/* The log of a run (log_path of remat_run_hooks): its losses, and predicted figures beside measured ones. The log of a run
- * that did not end is shown as far as it goes. REMAT_BAD_INPUT, REMAT_IO. */
+/* The log of a run (log_path of remat_run_hooks): its losses, and predicted figures beside measured ones. The log of a
+ * run that did not end is shown as far as it goes. REMAT_BAD_INPUT, REMAT_IO. */
 remat_status remat_report_add_run(remat_report *report, const char *label, const char *path);
 
 /* How many files were added. */
@@ -97,8 +97,8 @@ typedef enum remat_file_kind {
     REMAT_FILE_OTHER, /* JSON of another format */
 } remat_file_kind;
 
-/* Finds out what a file is by reading the beginning of the stream. Rewind the stream afterwards. `name` stands for it in
- * messages. REMAT_BAD_INPUT: JSON that is broken before it says its format. REMAT_IO. */
+/* Finds out what a file is by reading the beginning of the stream. Rewind the stream afterwards. `name` stands for it
+ * in messages. REMAT_BAD_INPUT: JSON that is broken before it says its format. REMAT_IO. */
 remat_status remat_file_kind_tell(remat_context *context, FILE *stream, const char *name, remat_file_kind *kind);
 
 #ifdef __cplusplus

@@ -29,9 +29,9 @@ remat_status remat_revolve_walk(remat_context *context, uint32_t layers, uint64_
  *         remat_online_advance(online, visit, user);   // a forward, and perhaps a drop
  *     remat_online_reverse(online, visit, user);       // the loss and the whole backward pass
  *
- * Which states are kept follows Wang, Moin and Iaccarino (2009): no step is repeated more often than the number of steps
- * so far requires. The backward pass is the cheapest one for the states that are held. REMAT_INVALID: slots is 0, or the
- * chain was reversed already. REMAT_NO_MEMORY, or the status that `visit` returned. */
+ * Which states are kept follows Wang, Moin and Iaccarino (2009): no step is repeated more often than the number of
+ * steps so far requires. The backward pass is the cheapest one for the states that are held. REMAT_INVALID: slots is
+ * 0, or the chain was reversed already. REMAT_NO_MEMORY, or the status that `visit` returned. */
 typedef struct remat_online remat_online;
 remat_status remat_online_create(remat_context *context, uint64_t slots, remat_online **online);
 void remat_online_destroy(remat_online *online);

@@ -1,7 +1,7 @@
 /* Remat: how a kept activation is stored.
  *
- * In memory as it is, in memory in 16 bits (half the bytes), or on disk. This header has the types that the checkpointer
- * (remat/checkpointer.h) and the tape (remat/tape.h) share. */
+ * In memory as it is, in memory in 16 bits (half the bytes), or on disk. This header has the types that the
+ * checkpointer (remat/checkpointer.h) and the tape (remat/tape.h) share. */
 #ifndef REMAT_STORE_H
 #define REMAT_STORE_H
 
@@ -21,8 +21,8 @@ typedef enum remat_element {
 } remat_element;
 
 /* The element type in which floats are stored: REMAT_FP32 (unchanged), REMAT_FP16 or REMAT_BF16. Converting to 16 bits
- * rounds to nearest, ties to even; converting back is exact. NaN stays NaN (signalling NaNs become quiet), infinity stays
- * infinity, and small numbers become subnormal. The bits are the same on every machine. */
+ * rounds to nearest, ties to even; converting back is exact. NaN stays NaN (signalling NaNs become quiet), infinity
+ * stays infinity, and small numbers become subnormal. The bits are the same on every machine. */
 typedef remat_dtype remat_precision;
 const char *remat_precision_name(remat_precision precision);
 

@@ -1,9 +1,9 @@
 /* Remat: your own forward and backward functions in a memory budget.
  *
- * The tape is for code that has its own mathematics: the time steps of a simulation, a recurrent network, a hand-written
- * model, an adjoint solver. You describe the bytes and costs of each layer (a profile) and give three functions. The tape
- * makes a plan, places all buffers in one arena, calls your functions in the right order with the right buffers, and
- * gives you the gradient of the input:
+ * The tape is for code that has its own mathematics: the time steps of a simulation, a recurrent network, a
+ * hand-written model, an adjoint solver. You describe the bytes and costs of each layer (a profile) and give three
+ * functions. The tape makes a plan, places all buffers in one arena, calls your functions in the right order with the
+ * right buffers, and gives you the gradient of the input:
  *
  *     remat_tape_callbacks callbacks = {my_forward, my_backward, my_loss, my_data};
  *     remat_tape_options options;
@@ -14,14 +14,15 @@
  *     remat_tape_run(tape, input, input_gradient);
  *     remat_tape_destroy(tape);
  *
- * Whatever the plan recomputes or stores on disk, the results have the same bits as if everything were kept. Only storing
- * in 16 bits changes them.
+ * Whatever the plan recomputes or stores on disk, the results have the same bits as if everything were kept. Only
+ * storing in 16 bits changes them.
  *
  * Memory: all data of a run is in one allocation of remat_tape_arena_bytes() bytes, aligned to 64. The first run makes
  * it; remat_tape_destroy releases it. A run allocates nothing else, with one exception: activations that
- * REMAT_OVERFLOW_KEEP_FULL stores in full. Besides the arena a tape has its bookkeeping (bookkeeping_bytes): the plan's
- * figures (8 bytes a layer), a table of live tensors (about 80 bytes each), offsets (8 bytes for each live range; none if
- * all layers are equal), a copy of the profile if sizes had to be rounded, and the notes of the verify mode.
+ * REMAT_OVERFLOW_KEEP_FULL stores in full. Besides the arena a tape has its bookkeeping (bookkeeping_bytes): the
+ * plan's figures (8 bytes a layer), a table of live tensors (about 80 bytes each), offsets (8 bytes for each live
+ * range; none if all layers are equal), a copy of the profile if sizes had to be rounded, and the notes of the verify
+ * mode.
  *
  * Threads: a tape may be used by one thread at a time. Your functions run on the thread that called the tape. */
 #ifndef REMAT_TAPE_H
@@ -46,8 +47,8 @@ typedef enum remat_tape_phase {
 const char *remat_tape_phase_name(remat_tape_phase phase); /* "forward", "recompute", "loss", "backward" */
 
 /* What your functions receive. All buffers belong to the tape, are aligned to 64 bytes, do not overlap, and are valid
- * during the call only. A buffer that does not apply is NULL. Sizes are those of the profile. A buffer of 0 bytes is not
- * NULL but must not be read or written.
+ * during the call only. A buffer that does not apply is NULL. Sizes are those of the profile. A buffer of 0 bytes is
+ * not NULL but must not be read or written.
  *
  *                input         saved                  output    output_gradient   input_gradient
  *     forward    read          write (NULL: no save)  write     -                 -
@@ -56,8 +57,8 @@ const char *remat_tape_phase_name(remat_tape_phase phase); /* "forward", "recomp
  *
  * A forward with `saved` writes its whole state there. The first output_bytes of the state are the layer's output, and
  * `output` points to them. In a mode that does not hold the output, `output` is a buffer of its own. A backward may
- * overwrite `saved`: it is dropped afterwards. Gradients are written, not added to. A forward must give the same output
- * and state for the same input every time: draw random numbers from `random`. */
+ * overwrite `saved`: it is dropped afterwards. Gradients are written, not added to. A forward must give the same
+ * output and state for the same input every time: draw random numbers from `random`. */
 typedef struct remat_tape_call {
     uint32_t layer; /* position from 0; for the loss, the number of layers */
     uint16_t mode;  /* in which the state is saved: REMAT_KEEP, another mode of the profile, or REMAT_NO_SAVE */
@@ -71,8 +72,8 @@ typedef struct remat_tape_call {
     remat_random random; /* of this layer in this run: the same for every forward and for the backward */
 } remat_tape_call;
 
-/* Any result but 0 ends the run. remat_tape_run returns it unchanged, and the context has the layer and the phase. The tape
- * can be run again. A function must not call its own tape: that is REMAT_INVALID. */
+/* Any result but 0 ends the run. remat_tape_run returns it unchanged, and the context has the layer and the phase. The
+ * tape can be run again. A function must not call its own tape: that is REMAT_INVALID. */
 typedef int (*remat_tape_fn)(void *user, const remat_tape_call *call);
 
 typedef struct remat_tape_callbacks {
@@ -80,8 +81,8 @@ typedef struct remat_tape_callbacks {
     void *user;                            /* passed to all three */
 } remat_tape_callbacks;
 
-/* Called after each of your functions: `done` of `total` calls; `total` is 0 if it is not known. Any result but 0 ends the
- * run in the same way. */
+/* Called after each of your functions: `done` of `total` calls; `total` is 0 if it is not known. Any result but 0 ends
+ * the run in the same way. */
 typedef int (*remat_tape_progress_fn)(void *user, uint64_t done, uint64_t total, remat_tape_phase phase,
                                       uint32_t layer);
 
@@ -105,26 +106,26 @@ typedef enum remat_tape_verify {
 typedef struct remat_tape_options {
     size_t struct_size;
 
-    /* The plan: either `plan` or `plan_path`, or a strategy, a budget or both. */
+    /* The plan. Give `plan` or `plan_path`. Without them the tape makes a plan with `strategy` and `budget_bytes`. */
     const char *strategy;   /* as in remat_plan_options */
-    uint64_t budget_bytes;  /* limits arena_bytes, whatever the plan. REMAT_NO_BUDGET (the default): no limit */
+    uint64_t budget_bytes;  /* a limit for arena_bytes, with any plan. REMAT_NO_BUDGET (the default): no limit */
     uint64_t *least_bytes;  /* if not NULL, receives needed_bytes of remat_error when the budget is too small */
-    bool allow_lossy;       /* the planner may use lossy modes of the profile; storing in 16 bits implies it */
-    const remat_plan *plan; /* a plan for this profile, or for that of remat_tape_profile; must outlive the tape */
-    const char *plan_path;  /* a plan file for the same; with store_planned, for that of remat_tape_profile */
+    bool allow_lossy;       /* the planner may use lossy modes of the profile. A 16-bit store implies it */
+    const remat_plan *plan; /* a plan for the profile. It must outlive the tape */
+    const char *plan_path;  /* a plan file for the profile. With store_planned, for that of remat_tape_profile */
 
-    /* The store. Without store_planned, every activation that is not needed for at least `wait_steps` calls is stored
-     * there in between, whatever the plan. With store_planned, every layer has one more mode, named fp16, bf16 or disk,
-     * and the plan says which layers use it. In this mode the forward runs as if kept, its state is stored, and its
-     * output stays in the arena. The input of the chain is never rounded. */
+    /* The store. Without store_planned it takes every activation that will not be needed for at least `wait_steps`
+     * calls, and gives it back in time. With store_planned every layer has one more mode, named fp16, bf16 or disk, and
+     * the plan decides which layers use it. In this mode a forward runs as if kept; then its state goes to the store,
+     * and its output stays in the arena. The input of the chain is never rounded. */
     remat_tape_store store;
     bool store_planned;
-    remat_element element;   /* of input, states and outputs. Default REMAT_FLOATS. REMAT_BYTES: no 16 bits */
-    remat_overflow overflow; /* of 16 bits. REMAT_OVERFLOW_KEEP_FULL allocates what overflows outside the arena */
+    remat_element element;   /* of input, states and outputs. Default REMAT_FLOATS. REMAT_BYTES excludes 16 bits */
+    remat_overflow overflow; /* in 16 bits. REMAT_OVERFLOW_KEEP_FULL allocates memory outside the arena */
     const char *directory;   /* of the disk store; it must exist. Default "." */
-    uint32_t write_steps; /* calls that may pass before a state is on disk; until then it is in the arena. Default 4 */
-    uint32_t read_steps;  /* how many calls before its use a state is read. Default 4 */
-    uint32_t wait_steps;  /* default 0: 1 in 16 bits, write_steps + read_steps + 2 on disk, which is the least there */
+    uint32_t write_steps; /* how many calls writing a state to disk may take. It is in the arena meanwhile. Default 4 */
+    uint32_t read_steps;  /* how many calls before its use a state is read from disk. Default 4 */
+    uint32_t wait_steps;  /* 0 (the default): 1 in 16 bits, write_steps + read_steps + 2 on disk, the smallest value */
 
     remat_tape_verify verify; /* not with a 16-bit store, where recomputing gives other bits */
     uint64_t seed;            /* of the random numbers */
@@ -141,9 +142,9 @@ static inline void remat_tape_options_init(remat_tape_options *options)
 
 typedef struct remat_tape remat_tape;
 
-/* Plans, and places all buffers. Sizes of the profile are rounded up to 64 bytes. The profile must outlive the tape and
- * must not change; callbacks and options are copied. `options` NULL: the defaults, which keep everything. On failure *tape
- * is NULL:
+/* Makes a tape: chooses a plan and places all buffers. Sizes of the profile are rounded up to 64 bytes. The profile
+ * must outlive the tape and must not change; callbacks and options are copied. `options` NULL: the defaults, which
+ * keep everything. On failure *tape is NULL:
  *   REMAT_INFEASIBLE  the budget is too small; remat_error on the context has the bytes that would be enough;
  *   REMAT_INVALID     an option, or a profile that does not go with the options; the context has the field;
  *   REMAT_BAD_INPUT, REMAT_CHECK_FAILED  the plan file is wrong, or the plan is not legal for this profile;
@@ -159,16 +160,17 @@ static inline remat_status remat_tape_create(remat_context *context, const remat
 }
 void remat_tape_destroy(remat_tape *tape);
 
-/* Runs forward and backward once. `input` has input_bytes bytes and is copied; NULL if there are none. `input_gradient`
- * receives input_gradient_bytes bytes; NULL if it is not wanted. Without layers nothing is called and nothing is written.
- * After any failure the tape is as before the run. The status is what one of your functions returned, or
+/* Runs forward and backward once. `input` has input_bytes bytes and is copied; NULL if there are none.
+ * `input_gradient` receives input_gradient_bytes bytes; NULL if it is not wanted. Without layers nothing is called and
+ * nothing is written. After any failure the tape is as before the run. The status is what one of your functions
+ * returned, or
  *   REMAT_CHECK_FAILED  the verify mode found a difference, or a number was too large for 16 bits;
  *   REMAT_IO            the disk failed, or returned other bytes than were written;
  *   REMAT_NO_MEMORY     the arena could not be allocated. */
 remat_status remat_tape_run(remat_tape *tape, const void *input, void *input_gradient);
 
-/* The number of the training step. It is part of the key of the random numbers. It is 0 at first, and each successful run
- * adds one. */
+/* The number of the training step. It is part of the key of the random numbers. It is 0 at first, and each successful
+ * run adds one. */
 void remat_tape_set_step(remat_tape *tape, uint32_t step);
 uint32_t remat_tape_step(const remat_tape *tape);
 
@@ -179,8 +181,8 @@ uint64_t remat_tape_arena_bytes(const remat_tape *tape);
  * every activation in full: with a store the arena may be smaller. */
 const remat_plan *remat_tape_plan(const remat_tape *tape);
 
-/* The profile that the tape plans with: sizes rounded up, and the mode of the store added if store_planned is set. Other
- * programs can make plans for it. The caller destroys it. */
+/* The profile that the tape plans with: sizes rounded up, and the mode of the store added if store_planned is set.
+ * Other programs can make plans for it. The caller destroys it. */
 remat_status remat_tape_profile(remat_context *context, const remat_profile *profile, const remat_tape_options *options,
                                 remat_profile **chain);
 

@@ -14,9 +14,9 @@
  *
  * Losses, gradients and weights have the same bits whatever is recomputed, and with any number of threads.
  *
- * Threads: a trainer may be used by one thread at a time. It computes with threads of OpenMP, which spin while they wait.
- * If other programs need the processor as well, start the program with GOMP_SPINCOUNT=1000, or with KMP_BLOCKTIME=0 if
- * the library was built with clang. */
+ * Threads: a trainer may be used by one thread at a time. It computes with threads of OpenMP, which spin while they
+ * wait. If other programs need the processor as well, start the program with GOMP_SPINCOUNT=1000, or with
+ * KMP_BLOCKTIME=0 if the library was built with clang. */
 #ifndef REMAT_TRAIN_H
 #define REMAT_TRAIN_H
 
@@ -36,8 +36,9 @@ typedef struct remat_trainer remat_trainer;
 /* ---- making a trainer ---- */
 
 /* Your own data: writes sample number `sample`. `inputs` has one pointer for each input layer: int32_t if an embedding
- * reads it, else float. `labels` is float for mse and int32_t for cross_entropy; NULL for a predictor, which needs none.
- * The same number must always give the same sample. Any status but REMAT_OK ends the training, which returns it. */
+ * reads it, else float. `labels` is float for mse and int32_t for cross_entropy; NULL for a predictor, which needs
+ * none. The same number must always give the same sample. Any status but REMAT_OK ends the training, which returns
+ * it. */
 typedef remat_status (*remat_sample_fn)(void *user, uint64_t sample, void *const *inputs, void *labels);
 
 /* A budget without a limit: it overrides the budget that a model has of its own. */
@@ -46,9 +47,10 @@ typedef remat_status (*remat_sample_fn)(void *user, uint64_t sample, void *const
 
 typedef struct remat_train_options {
     size_t struct_size;
-    /* The budget for all memory that is allocated for tensors: weights, optimizer, gradients, scratch, and the arena with
-     * activations, workspaces and the batch. It does not cover samples that a dataset holds in memory (CSV, and files up
-     * to 1 MiB). REMAT_NO_BUDGET (the default): the budget of the model, if it has one. REMAT_UNLIMITED: no limit. */
+    /* The budget for all memory that is allocated for tensors: weights, optimizer, gradients, scratch, and the arena
+     * with activations, workspaces and the batch. It does not cover samples that a dataset holds in memory (CSV, and
+     * files up to 1 MiB). REMAT_NO_BUDGET (the default): the budget of the model, if it has one. REMAT_UNLIMITED: no
+     * limit. */
     uint64_t budget_bytes;
     const char *strategy;     /* such as "every-nth:2". NULL: the model's strategy, its blocks, or the best plan */
     const char *plan_path;    /* a plan file to use, made for this model. NULL: make a plan */
@@ -56,14 +58,14 @@ typedef struct remat_train_options {
     /* NULL or "fast": the best instruction set of this processor. Others: "avx512", "avx2", "portable", and "reference"
      * (plain loops). REMAT_INVALID for a set that this processor does not have; the message lists those it has. */
     const char *kernels;
-    unsigned threads;    /* 0: all cores */
-    uint64_t batch_size; /* 0: the model's */
-    uint64_t seed;       /* REMAT_DEFAULT: the model's */
-    uint64_t steps;      /* in all, for the end of the run and the learning rate. REMAT_DEFAULT: the model's epochs */
-    remat_sample_fn sample;      /* your own data. NULL: the dataset of the model */
-    void *sample_user;           /* passed to `sample` */
-    uint64_t samples;            /* with `sample`: training samples are 0 to samples - 1, and */
-    uint64_t validation_samples; /* validation samples follow them */
+    unsigned threads;       /* 0: all cores */
+    uint64_t batch_size;    /* 0: the model's */
+    uint64_t seed;          /* REMAT_DEFAULT: the model's */
+    uint64_t steps;         /* of the whole training; the learning rate follows it. REMAT_DEFAULT: the model's epochs */
+    remat_sample_fn sample; /* your own data. NULL: the dataset of the model */
+    void *sample_user;      /* passed to `sample` */
+    uint64_t samples;       /* with `sample`: how many training samples there are. Their numbers begin at 0 */
+    uint64_t validation_samples; /* with `sample`: how many validation samples follow them */
     /* Only plan: no data is opened and no memory for tensors is allocated. The trainer answers questions about figures,
      * chain, plan and curve; it cannot train. */
     bool plan_only;
@@ -77,8 +79,8 @@ static inline void remat_train_options_init(remat_train_options *options)
     remat_train_options_init_sized(options, sizeof *options);
 }
 
-/* Makes a trainer with initial weights. The model must outlive it; the texts of the options need not. `options` NULL: the
- * defaults. On failure *trainer is NULL:
+/* Makes a trainer with initial weights. The model must outlive it; the texts of the options need not. `options` NULL:
+ * the defaults. On failure *trainer is NULL:
  *   REMAT_INFEASIBLE  the budget is too small. remat_error on the context has the bytes that would be enough, and the
  *                     layer that needs them;
  *   REMAT_INVALID     an option or the model; REMAT_BAD_INPUT, REMAT_IO: a file; REMAT_NO_MEMORY. */
@@ -104,7 +106,7 @@ typedef struct remat_validation_result {
     uint64_t samples;
 } remat_validation_result;
 
-/* What happens besides training. */
+/* Callbacks, log and saving during a run. */
 typedef struct remat_run_hooks {
     size_t struct_size;
     bool (*on_step)(void *user, const remat_step_result *result); /* false: the run ends after this step */
@@ -134,8 +136,9 @@ typedef struct remat_run_result {
     uint64_t forwards; /* how many layers ran forward in the last micro-batch; equals `forwards` of the figures */
 } remat_run_result;
 
-/* Trains to the last step, with validation and early stopping as the model says. `hooks` NULL: none. `result` may be NULL.
- * REMAT_INVALID: the loss is no longer finite. REMAT_IO, REMAT_NO_MEMORY, or what the sample function returned. */
+/* Trains to the last step, with validation and early stopping as the model says. `hooks` NULL: none. `result` may be
+ * NULL. REMAT_INVALID: the loss is no longer finite. REMAT_IO, REMAT_NO_MEMORY, or what the sample function
+ * returned. */
 remat_status remat_trainer_run_sized(remat_trainer *trainer, const remat_run_hooks *hooks, remat_run_result *result,
                                      size_t result_size);
 static inline remat_status remat_trainer_run(remat_trainer *trainer, const remat_run_hooks *hooks,
@@ -146,23 +149,24 @@ static inline remat_status remat_trainer_run(remat_trainer *trainer, const remat
 
 /* ---- saving and resuming ---- */
 
-/* Writes the weights as safetensors. `with_state` adds the state of the optimizer and of the training, so that a resumed
- * training goes on with the same bits. An existing file is replaced only when everything was written. REMAT_IO. */
+/* Writes the weights as safetensors. `with_state` adds the state of the optimizer and of the training, so that a
+ * resumed training goes on with the same bits. An existing file is replaced only when everything was written.
+ * REMAT_IO. */
 remat_status remat_trainer_save(const remat_trainer *trainer, const char *path, bool with_state);
 
 /* Reads weights. Every parameter must be in the file with its shape. REMAT_BAD_INPUT, REMAT_IO. */
 remat_status remat_trainer_load(remat_trainer *trainer, const char *path);
 
-/* Reads weights and state, and continues where the saved training was. REMAT_BAD_INPUT: the file has no state, or that of
- * another optimizer. REMAT_IO. */
+/* Reads weights and state, and continues where the saved training was. REMAT_BAD_INPUT: the file has no state, or that
+ * of another optimizer. REMAT_IO. */
 remat_status remat_trainer_resume(remat_trainer *trainer, const char *path);
 
 /* ---- running a trained model ---- */
 
 typedef struct remat_predictor remat_predictor;
 
-/* Makes a predictor with the weights of a file. Of the options it uses kernels, threads, batch_size, seed and those about
- * samples. The model must outlive it. REMAT_INVALID, REMAT_BAD_INPUT, REMAT_IO, REMAT_NO_MEMORY. */
+/* Makes a predictor with the weights of a file. Of the options it uses kernels, threads, batch_size, seed and those
+ * about samples. The model must outlive it. REMAT_INVALID, REMAT_BAD_INPUT, REMAT_IO, REMAT_NO_MEMORY. */
 remat_status remat_predictor_create(remat_model *model, const char *weights_path, const remat_train_options *options,
                                     remat_predictor **predictor);
 void remat_predictor_destroy(remat_predictor *predictor);
@@ -199,9 +203,9 @@ static inline remat_status remat_predictor_run_samples(remat_predictor *predicto
     return remat_predictor_run_samples_sized(predictor, first, prediction, sizeof *prediction);
 }
 
-/* Continues a text with a model of bytes: one whose input is a sequence read by an embedding of at least 256 entries. Each
- * byte is drawn from the softmax of the logits divided by `temperature` and passed to `emit`. `options` NULL: the defaults.
- * REMAT_INVALID: the model is not a model of bytes. REMAT_NO_MEMORY. */
+/* Continues a text with a model of bytes: one whose input is a sequence read by an embedding of at least 256 entries.
+ * Each byte is drawn from the softmax of the logits divided by `temperature` and passed to `emit`. `options` NULL: the
+ * defaults. REMAT_INVALID: the model is not a model of bytes. REMAT_NO_MEMORY. */
 typedef struct remat_generate_options {
     size_t struct_size;
     const char *prompt; /* NULL or "": a newline */
@@ -223,10 +227,10 @@ remat_status remat_predictor_generate(remat_predictor *predictor, const remat_ge
 typedef struct remat_trainer_figures {
     uint64_t weight_bytes;    /* parameters and running statistics */
     uint64_t optimizer_bytes; /* moments */
-    uint64_t gradient_bytes;  /* gradients of weights that add up over micro-batches; otherwise they are in the arena */
+    uint64_t gradient_bytes;  /* gradients of weights, if several micro-batches are summed; otherwise in the arena */
     uint64_t scratch_bytes;   /* of the kernels, for all threads */
     uint64_t arena_bytes;     /* activations, all gradients, workspaces, data */
-    uint64_t total_bytes;     /* the sum of these five */
+    uint64_t total_bytes;     /* the sum of the five above */
     uint64_t peak_bytes;      /* the most that is live in the arena at once */
     uint64_t keep_all_arena_bytes; /* the arena if everything were kept */
     uint64_t min_budget_bytes;     /* the smallest budget for this model and strategy */
@@ -245,10 +249,10 @@ typedef struct remat_trainer_figures {
     uint64_t forwards; /* how many layers run forward in one micro-batch, recomputing included */
     unsigned threads;
     const char *model;      /* its name; "" if it has none */
-    const char *strategy;   /* what decided what is kept */
+    const char *strategy;   /* the strategy in use, or "blocks" or "plan file" */
     const char *peak_layer; /* the layer whose step makes the peak; NULL if nothing runs */
     const char *kernels;
-    const char *remark; /* why the budget or strategy changed nothing; "" if it did */
+    const char *remark; /* why the budget or the strategy saves no memory; "" otherwise */
 } remat_trainer_figures;
 void remat_trainer_get_figures_sized(const remat_trainer *trainer, remat_trainer_figures *figures, size_t figures_size);
 static inline void remat_trainer_get_figures(const remat_trainer *trainer, remat_trainer_figures *figures)
@@ -291,8 +295,9 @@ static inline remat_status remat_trainer_get_point(const remat_trainer *trainer,
 /* The point of that curve where it bends most, as remat_sweep_knee finds it. 0 before the curve was found. */
 size_t remat_trainer_knee(const remat_trainer *trainer);
 
-/* Finds the largest batch size that fits into `options->budget_bytes`. Without plan_only it is not larger than the data.
- * REMAT_INFEASIBLE: not even one sample fits. REMAT_INVALID: there is no budget. */
+/* Finds the largest batch size that fits into `options->budget_bytes`. Without plan_only it is not larger than the
+ * data. REMAT_INFEASIBLE: not even one sample fits; remat_error on the context has the bytes that it needs.
+ * REMAT_INVALID: there is no budget. */
 remat_status remat_train_largest_batch(remat_model *model, const remat_train_options *options, uint64_t *batch);
 
 /* ---- training step by step ---- */
@@ -308,7 +313,8 @@ static inline remat_status remat_trainer_step(remat_trainer *trainer, remat_step
 /* How many steps were taken, those before a resume included. */
 uint64_t remat_trainer_steps_taken(const remat_trainer *trainer);
 
-/* Runs the validation samples. REMAT_INVALID: there are fewer than one batch of them. Otherwise as remat_trainer_step. */
+/* Runs the validation samples. REMAT_INVALID: there are fewer than one batch of them. Otherwise as
+ * remat_trainer_step. */
 remat_status remat_trainer_validate_sized(remat_trainer *trainer, remat_validation_result *result, size_t result_size);
 static inline remat_status remat_trainer_validate(remat_trainer *trainer, remat_validation_result *result)
 {
@@ -339,8 +345,8 @@ static inline remat_status remat_trainer_get_parameter(const remat_trainer *trai
 }
 
 /* Copies the values of a parameter, or of one of its moments, to or from `values`, converting between float and the
- * stored type. Call them between steps. REMAT_INVALID: there is no such parameter or moment, `count` is not the count of
- * the parameter, or the trainer only plans. */
+ * stored type. Call them between steps. REMAT_INVALID: there is no such parameter or moment, `count` is not the count
+ * of the parameter, or the trainer only plans. */
 remat_status remat_trainer_read_parameter(const remat_trainer *trainer, size_t position, float *values, uint64_t count);
 remat_status remat_trainer_write_parameter(remat_trainer *trainer, size_t position, const float *values,
                                            uint64_t count);
@@ -374,8 +380,8 @@ typedef struct remat_action {
 typedef void (*remat_action_fn)(void *user, const remat_action *action);
 remat_status remat_trainer_on_action(remat_trainer *trainer, remat_action_fn visit, void *user);
 
-/* Measures the time of every layer, forward and backward, as medians over `repeats` steps (0: 5), and makes a profile with
- * the names of the layers and costs in nanoseconds. The weights are as before. The caller destroys the profile.
+/* Measures the time of every layer, forward and backward, as medians over `repeats` steps (0: 5), and makes a profile
+ * with the names of the layers and costs in nanoseconds. The weights are as before. The caller destroys the profile.
  * REMAT_NO_MEMORY, or an error of the data. */
 remat_status remat_trainer_measure(remat_trainer *trainer, unsigned repeats, remat_profile **profile);
 

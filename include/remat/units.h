@@ -1,5 +1,5 @@
-/* Remat: sizes and counts as people write them. Every call here may be used from several threads at once, with different
- * contexts. */
+/* Remat: sizes and counts as people write them. Every call here may be used from several threads at once, with
+ * different contexts. */
 #ifndef REMAT_UNITS_H
 #define REMAT_UNITS_H
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The public headers compile as C++ and as strict C11, each of them alone, and a C++ program runs with the shared library.
+# The public headers compile as C++ and as strict C11, each of them alone. A C++ program runs with the shared library.
 set -eu
 
 cxx=${CXX:-c++}
@@ -19,4 +19,4 @@ done
 [ "$REMAT_SANITIZE" != ON ] || { echo "not run: a plain program cannot use a sanitized library"; exit 0; }
 # shellcheck disable=SC2086
 "$cxx" -std=c++11 $warnings -Iinclude tests/abi/program_cxx.cc -o "$work/program" "$REMAT_SHARED"
-[ "$(LD_LIBRARY_PATH=$(dirname "$REMAT_SHARED") "$work/program")" = done ]
+[ "$(LD_LIBRARY_PATH=$(dirname "$REMAT_SHARED") "$work/program")" = "done" ]

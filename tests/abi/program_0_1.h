@@ -1,6 +1,6 @@
-/* A program as it was written for release 0.1, in parts. It includes the headers of that release and calls every function
- * of them; what it prints does not depend on time or machine. Behind every struct that the library fills in lie guard
- * bytes: a library that writes past the end of 0.1's struct is caught. */
+/* A program as it was written for release 0.1, in parts. It includes the headers of that release and calls every
+ * function of them; what it prints does not depend on time or machine. Behind every struct that the library fills in
+ * lie guard bytes: a library that writes past the end of 0.1's struct is caught. */
 #ifndef REMAT_TESTS_ABI_PROGRAM_0_1_H
 #define REMAT_TESTS_ABI_PROGRAM_0_1_H
 
@@ -18,8 +18,8 @@ void status_at(const remat_context *context, remat_status got, remat_status want
 #define OK(context, call)            status_at(context, call, REMAT_OK, __FILE__, __LINE__)
 #define FAILS(context, call, wanted) status_at(context, call, wanted, __FILE__, __LINE__)
 
-/* A variable `name` of a type with guard bytes behind it, all of them other than 0; and a look at whether they are still
- * there. */
+/* A variable `name` of a type with guard bytes behind it, all of them other than 0; and a look at whether they are
+ * still there. */
 enum { GUARD_BYTES = 256 };
 #define GUARDED(type, name)                               \
     struct {                                              \

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A program that was built against the headers of release 0.1 runs with today's shared library, and says what it said with
-# that of 0.1 (program_0_1.txt). It checks by itself that nothing is written past the end of its structs.
+# A program that was built against the headers of release 0.1 runs with today's shared library, and prints what it
+# printed with that of 0.1 (program_0_1.txt). It checks by itself that nothing is written past the end of its structs.
 set -eu
 
 out=$(mktemp)

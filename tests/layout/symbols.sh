@@ -15,7 +15,8 @@ declared() {
     skipping { if (/^#endif/) skipping = 0; next }
     { text = text $0 "\n" }
     END {
-      while (match(text, /\/\*([^*]|\*+[^*\/])*\*+\//)) text = substr(text, 1, RSTART - 1) " " substr(text, RSTART + RLENGTH)
+      while (match(text, /\/\*([^*]|\*+[^*\/])*\*+\//))
+        text = substr(text, 1, RSTART - 1) " " substr(text, RSTART + RLENGTH)
       gsub(/\\\n/, " ", text)
       gsub(/(^|\n)#[^\n]*/, "\n", text)
       gsub(/\n/, " ", text)
