@@ -21,9 +21,9 @@ typedef struct plate {
 } plate;
 
 /* Each pair of neighbours; nothing flows out at the edges. */
-#define FOR_NEIGHBOURS(a, b)                                                   \
-    for (int direction = 0; direction < 2; direction++)                        \
-        for (int a = 0, b; a < POINTS; a++)                                    \
+#define FOR_NEIGHBOURS(a, b)                            \
+    for (int direction = 0; direction < 2; direction++) \
+        for (int a = 0, b; a < POINTS; a++)             \
             if (b = direction ? a + SIDE : a + 1, direction ? b < POINTS : b % SIDE != 0)
 
 /* u' = u + dt div(k grad u): heat flows between neighbours. The same map takes gradients back: it is symmetric. */
@@ -102,9 +102,13 @@ static double taylor(const plate *p, const float *start)
 
 int main(int count, char **arguments)
 {
-    static const struct { const char *name, *strategy; remat_tape_store store; } ways[] = {
-        {"everything kept", "none", REMAT_TAPE_MEMORY}, {"30 states held", "revolve:30", REMAT_TAPE_MEMORY},
-        {"kept in 16 bits", "none", REMAT_TAPE_FP16},   {"kept on disk", "none", REMAT_TAPE_DISK}};
+    static const struct {
+        const char *name, *strategy;
+        remat_tape_store store;
+    } ways[] = {{"everything kept", "none", REMAT_TAPE_MEMORY},
+                {"30 states held", "revolve:30", REMAT_TAPE_MEMORY},
+                {"kept in 16 bits", "none", REMAT_TAPE_FP16},
+                {"kept on disk", "none", REMAT_TAPE_DISK}};
     static plate p;
     static float start[POINTS];
     p.steps = count > 2 ? (uint32_t)atoi(arguments[2]) : 1000;
@@ -138,8 +142,8 @@ int main(int count, char **arguments)
         double slope = status == REMAT_OK ? taylor(&p, start) : 0;
         good = good && slope >= 1.95;
         if (status == REMAT_OK)
-            printf("%-16s %10llu bytes, slope %.4f\n", ways[i].name,
-                   (unsigned long long)remat_tape_arena_bytes(tape), slope);
+            printf("%-16s %10llu bytes, slope %.4f\n", ways[i].name, (unsigned long long)remat_tape_arena_bytes(tape),
+                   slope);
         remat_tape_destroy(tape);
     }
     if (status != REMAT_OK)

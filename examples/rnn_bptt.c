@@ -13,9 +13,14 @@
 
 enum { BATCH = 16, HIDDEN = 32, STATE = BATCH * HIDDEN, DELAY = 2, SLOTS = 82 };
 
-typedef struct weights { float recurrent[HIDDEN][HIDDEN], input[HIDDEN], output[HIDDEN]; } weights;
+typedef struct weights {
+    float recurrent[HIDDEN][HIDDEN], input[HIDDEN], output[HIDDEN];
+} weights;
 enum { WEIGHTS = sizeof(weights) / sizeof(float) };
-typedef struct network { weights w, gradient; double loss, steps; } network;
+typedef struct network {
+    weights w, gradient;
+    double loss, steps;
+} network;
 
 /* What sample `s` hears at time t: +1 or -1. (Before the start: anything.) */
 static float heard(uint32_t t, uint32_t s)
