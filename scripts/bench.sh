@@ -28,7 +28,7 @@ cmake -S . -B build-check -DREMAT_TESTS=ON -DREMAT_STRICT=ON >/dev/null
 cmake --build build-check -j "$jobs" -- --no-print-directory -s >/dev/null
 export GOMP_SPINCOUNT="${GOMP_SPINCOUNT:-1000}" # as the program sets it for itself
 for program in build-check/bench/bench_*; do
-  [ -x "$program" ] && [ -f "$program" ] || continue
+  if [ ! -x "$program" ] || [ ! -f "$program" ]; then continue; fi
   name=${program##*/bench_}
   wanted "$name" || continue
   printf '\n== %s\n' "$name"

@@ -4,7 +4,8 @@ set -eu
 remat=$1 folder=$2
 mkdir -p "$folder"
 export ARGP_HELP_FMT=rmargin=250 LC_ALL=C.UTF-8
-commands=$("$remat" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+commands=$("$remat" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' | tr '\n' ' ')
+commands=${commands% }
 summary_of() { "$remat" --help | sed -n "s/^  $1  *//p"; }
 
 # The options of a command, one a line: LONG|SHORT|VALUE|TEXT, where SHORT and VALUE may be empty.
@@ -23,7 +24,7 @@ options_of() {
 # What an option's value can be: words to choose from, or "file". The strategies are those that the help lists.
 choices_of() { # option, value
   case $command:$1 in
-    *:--strategy) "$remat" plan --help | sed -n '/^Strategies:/,/^$/s/^  \([a-z-]*\).*/\1/p' | tr '\n' ' ' ;;
+    *:--strategy) "$remat" plan --help | sed -n '/^Strategies:/,/^$/s/^  \([a-z-]*\).*/\1/p' | tr '\n' ' ' | sed 's/ $//' ;;
     *:--method) echo "auto exhaustive intervals" ;;
     plan:--count) echo "peak kept" ;;
     *:--kernels) echo "fast avx512 avx2 portable reference" ;;
@@ -41,7 +42,7 @@ _remat() {
   COMPREPLY=()
   if [[ $COMP_CWORD -eq 1 ]]; then
 END
-  printf '    COMPREPLY=($(compgen -W "%s --help --version" -- "$word"))\n    return\n  fi\n' "$(echo $commands)"
+  printf '    COMPREPLY=($(compgen -W "%s --help --version" -- "$word"))\n    return\n  fi\n' "$commands"
   echo '  case $command:$before in'
   for command in $commands; do
     options_of "$command" | while IFS='|' read -r long short value _; do
@@ -49,7 +50,7 @@ END
       choices=$(choices_of "$long" "$value")
       case $choices in
         file) act='COMPREPLY=($(compgen -f -- "$word")); compopt -o filenames 2>/dev/null' ;;
-        *) act="COMPREPLY=(\$(compgen -W \"$(echo $choices)\" -- \"\$word\"))" ;;
+        *) act="COMPREPLY=(\$(compgen -W \"$choices\" -- \"\$word\"))" ;;
       esac
       printf '    %s:%s%s) %s; return ;;\n' "$command" "$long" "${short:+ | $command:$short}" "$act"
     done
@@ -98,7 +99,7 @@ zsh_completion() {
         case $choices in
           file) action=":$(zsh_text "$value"):_files" ;;
           "") action=":$(zsh_text "$value"):" ;;
-          *) action=":$(zsh_text "$value"):($(echo $choices))" ;;
+          *) action=":$(zsh_text "$value"):($choices)" ;;
         esac
       fi
       printf " \\\\\n      '%s[%s]%s'" "$long${value:+=}" "$text" "$action"

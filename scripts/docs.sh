@@ -18,10 +18,10 @@ for file in "$here"/docs/*.md; do
   page=$(basename "$file" .md)
   case " $pages " in *" $page "*) ;; *) pages="$pages $page" ;; esac
 done
-headers=$(sed -n 's/^#include <remat\/\([a-z]*\)\.h>.*/\1/p' "$here/include/remat/remat.h")
+headers=$(sed -n 's/^#include <remat\/\([a-z]*\)\.h>.*/\1/p' "$here/include/remat/remat.h" | tr '\n' ' ')
 for file in "$here"/include/remat/*.h; do
   header=$(basename "$file" .h)
-  case " remat $(echo $headers) " in *" $header "*) ;; *) headers="$headers $header" ;; esac
+  case " remat $headers " in *" $header "*) ;; *) headers="$headers $header" ;; esac
 done
 
 title_of() { sed -n 's/^# //p' "$1" | head -1; }
@@ -78,7 +78,8 @@ done
 # Every link leads to a page that is there, and every part of a page that is linked to exists.
 broken=0
 for file in "$site"/*.html; do
-  for link in $(grep -o '\(href\|src\)="[^"]*"' "$file" | sed 's/^[a-z]*="//; s/"$//' | sort -u); do
+  links=$(grep -o '\(href\|src\)="[^"]*"' "$file" | sed 's/^[a-z]*="//; s/"$//' | sort -u)
+  for link in $links; do
     case $link in http://* | https://* | mailto:*) continue ;; esac
     target=${link%%#*} part=""
     case $link in *'#'*) part=${link#*#} ;; esac
@@ -98,4 +99,4 @@ for file in "$site"/*.html; do
   done
 done
 [ "$broken" = 0 ] || exit 1
-echo "$(ls "$site"/*.html | wc -l) pages in $site"
+echo "$(find "$site" -maxdepth 1 -name '*.html' | wc -l) pages in $site"

@@ -94,7 +94,7 @@ done
 
 # The published instances, where they lie beside the project: every one within its capacity.
 for instance in ../shared/data/minimalloc/*.csv; do
-  [ -f "$instance" ] || { echo "skipped: there is no ../shared/data/minimalloc"; continue; }
+  [ -f "$instance" ] || { part_skipped "there is no ../shared/data/minimalloc"; continue; }
   expect 0 arena "$instance" --capacity 1048576
   cut -d, -f1-4 "$work/out" | cmp - "$instance" || complain "$instance comes out changed"
 done

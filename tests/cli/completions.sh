@@ -27,8 +27,12 @@ if command -v bash >/dev/null 2>&1; then
   complete_words remat plan --strategy = opt | grep -qx optimal || complain "bash does not complete --strategy=opt"
   [ "$(complete_words remat train --kernels avx | tr '\n' ' ')" = "avx512 avx2 " ] || complain "bash does not offer the kernels"
   complete_words remat check --profile examples/tr | grep -qx examples/transformer.json || complain "bash does not complete files"
+else
+  part_skipped "bash is not installed"
 fi
 if command -v zsh >/dev/null 2>&1; then
   zsh -n "$work/completions/_remat" || complain "zsh cannot read its completion"
+else
+  part_skipped "zsh is not installed"
 fi
 finish

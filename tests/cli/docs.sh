@@ -12,7 +12,8 @@ for name in $(grep -ho '\bremat_[a-z0-9_]*(' include/remat/*.h | tr -d '(' | sor
 done
 # Links of the Markdown itself, as they are read on the web and in a checkout.
 for file in *.md docs/*.md; do
-  for link in $(grep -o '](\([^)]*\))' "$file" | sed 's/^](//; s/)$//; s/#.*//'); do
+  links=$(grep -o '](\([^)]*\))' "$file" | sed 's/^](//; s/)$//; s/#.*//')
+  for link in $links; do
     case $link in http*) continue ;; esac
     [ -e "$(dirname "$file")/$link" ] || complain "$file links to $link, which is not there"
   done

@@ -15,6 +15,7 @@ err "too much"
 
 # A limit that is set is found, with what it means. Sanitizers need more address space than this leaves.
 if [ "$REMAT_SANITIZE" != ON ]; then
+  # shellcheck disable=SC3045 # dash and bash have -v
   (ulimit -v 4000000 && "$REMAT" doctor >"$work/out" 2>"$work/err") || complain "it fails under a limit"
   out "4,096,000,000 bytes"
   out "RLIMIT_AS"

@@ -35,7 +35,7 @@ out "blocks:"
 # Both ends are true: the least fits and less does not; at the other nothing is recomputed, just below something is.
 expect 0 fit $model --json
 least=$(number min_budget_bytes) all=$(number keep_all_bytes)
-if command -v python3 >/dev/null 2>&1; then
+if has_python; then
   python3 -c 'import json, sys
 answer = json.load(open(sys.argv[1]))
 plan = answer["plan"]

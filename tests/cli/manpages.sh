@@ -24,5 +24,7 @@ done
 if command -v mandoc >/dev/null 2>&1; then
   mandoc -T lint -W warning "$work"/man/*.1 >"$work/lint" || true
   [ ! -s "$work/lint" ] || complain "mandoc: $(head -5 "$work/lint")"
+else
+  part_skipped "mandoc is not installed"
 fi
 finish

@@ -7,8 +7,7 @@ python=${PYTHON:-/usr/bin/python3}
 
 if ! "$python" -c 'import numpy, torch' 2>/dev/null; then
   echo "skipped: PyTorch is not installed (apt install python3-torch)"
-  finish
-  exit
+  exit 77
 fi
 agree() { # model, options of torch_losses.py ...
   OMP_NUM_THREADS=1 "$python" tests/reference/torch_losses.py "$@" --remat "$REMAT" --threads 1 --compare \

@@ -18,7 +18,7 @@ awk -F, 'NR > 2 && ($1 <= bytes || $3 >= cost) { exit 1 } { bytes = $1; cost = $
 tail -1 "$work/curve.csv" | grep -q ',0.0000,0,0$' || complain "the last point does not keep all"
 
 # Each point's budget gives its plan, and one byte less gives another.
-tail -n +2 "$work/curve.csv" | awk 'NR % 5 == 1' | while IFS=, read -r total arena cost _; do
+tail -n +2 "$work/curve.csv" | awk 'NR % 5 == 1' | while IFS=, read -r total arena _; do
   "$REMAT" plan $model --budget "$total" --json --no-schedule >"$work/point" || exit 1
   grep -q "\"arena_bytes\": $arena, \"total_bytes\": $total," "$work/point" ||
     { echo "FAILED: the plan at $total has another arena" >&2; exit 1; }
@@ -31,7 +31,7 @@ out "\"allocated_bytes\": $least"
 expect 0 sweep $model --json
 out '"format": "remat-sweep"'
 out '"cost_measured": false'
-if command -v python3 >/dev/null 2>&1; then
+if has_python; then
   python3 -c 'import json, sys; curve = json.load(open(sys.argv[1])); assert 0 <= curve["knee"] < len(curve["points"])' \
     "$work/out" || complain "the JSON is wrong"
 fi

@@ -5,7 +5,7 @@
 expect 0 train examples/models/gpt.ini --steps 2 --strategy full --trace "$work/trace.json" --quiet --json
 peak=$(grep -o '"peak_bytes": [0-9]*' "$work/out" | head -1 | grep -o '[0-9]*')
 trace=$work/trace.json
-[ "$(head -c 1 "$trace")" = "{" ] && [ "$(tail -1 "$trace")" = "]}" ] || complain "the trace is not whole"
+if [ "$(head -c 1 "$trace")" != "{" ] || [ "$(tail -1 "$trace")" != "]}" ]; then complain "the trace is not whole"; fi
 for what in forward recompute weight_gradient input_gradient apply; do
   grep -q "\"ph\": \"X\".*\"cat\": \"$what\"" "$trace" || complain "no slice of $what"
 done

@@ -16,7 +16,7 @@ for budget in 7700000 8MiB 9MiB 10MB 20MiB; do
   [ "$(number allocated_bytes)" = "$(number total_bytes)" ] || complain "not as predicted at $budget"
   [ "$(number forwards_run)" = "$(number forwards)" ] || complain "forwards are not as predicted at $budget"
 done
-if command -v python3 >/dev/null 2>&1; then
+if has_python; then
   python3 -m json.tool "$work/out" >/dev/null || complain "the JSON is wrong"
 fi
 expect 4 train $model --budget 5MiB
@@ -48,7 +48,7 @@ grep -q '^step time .* ms .* ms  [+-]' "$work/err" || complain "no predicted ste
 # About twenty lines of progress however long it is.
 expect 0 train examples/models/mlp.ini --steps 90 --batch 1 --threads 1
 lines=$(grep -c '^step [0-9]*/90' "$work/err")
-[ "$lines" -ge 15 ] && [ "$lines" -le 22 ] || complain "$lines lines of progress"
+if [ "$lines" -lt 15 ] || [ "$lines" -gt 22 ]; then complain "$lines lines of progress"; fi
 
 # The largest batch for a budget; no larger than the data.
 expect 0 train $model --budget 9MiB --batch auto --steps 1 --json --quiet
@@ -96,7 +96,9 @@ INI
   expect 5 train "$work/data.ini" --steps 1 --threads 1 --quiet --memory-limit hard
   err "out of memory"
   # Under a limit of the system in which keeping all fails, a budget trains.
+  # shellcheck disable=SC3045 # dash and bash have -d
   limited() { (ulimit -d 60000 && exec "$REMAT" train examples/models/gpt.ini --steps 1 --threads 1 --quiet "$@") 2>"$work/err"; }
+  # shellcheck disable=SC3045
   if (ulimit -d 60000) 2>/dev/null; then
     code=0; limited --strategy none || code=$?
     [ $code = 5 ] || complain "keeping all under 60 MB: exit code $code"

@@ -22,6 +22,9 @@ allowed() {
   esac
 }
 
+# included_by FILE...: what the files include in quotes.
+included_by() { grep -ho '^#include "[^"]*"' "$@" | sed 's/.*"\(.*\)".*/\1/' | sort -u; }
+
 failed=0
 complain() {
   echo "$1" >&2
@@ -32,7 +35,7 @@ for folder in $(find src -mindepth 2 -name '*.[ch]' -exec dirname {} + | sort -u
   folder=${folder#src/}
   may=$(allowed "$folder")
   [ "$may" != unknown ] || { complain "src/$folder is not in the table of tests/layout/includes.sh"; continue; }
-  for used in $(grep -ho '^#include "[^"]*"' "src/$folder"/*.[ch] | sed 's/.*"\(.*\)".*/\1/' | sort -u); do
+  for used in $(included_by "src/$folder"/*.[ch]); do
     target=${used%/*}
     [ -f "src/$used" ] || complain "src/$folder includes \"$used\", which is not a file under src/"
     case " $folder $may " in
@@ -43,7 +46,7 @@ for folder in $(find src -mindepth 2 -name '*.[ch]' -exec dirname {} + | sort -u
 done
 
 # The command line uses the public headers and its own files.
-for used in $(grep -ho '^#include "[^"]*"' cli/*.[ch] | sed 's/.*"\(.*\)".*/\1/' | sort -u); do
+for used in $(included_by cli/*.[ch]); do
   [ -f "cli/$used" ] || complain "cli/ includes \"$used\"; it may use only <remat/...> and its own headers"
 done
 

@@ -1,3 +1,5 @@
+# shellcheck shell=sh
+# shellcheck disable=SC2154 # failures and work come from expect.sh
 # A headless Chromium for tests of pages, driven over WebDriver's plain HTTP. Sourced after expect.sh.
 # Exits with 77, which CTest counts as skipped, where there is no browser.
 for program in chromium chromedriver curl; do

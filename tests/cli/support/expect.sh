@@ -1,5 +1,9 @@
+# shellcheck shell=sh
 # Small words for tests of the command line. Sourced; needs REMAT, the program.
 # A test script ends with `finish`, which fails if anything before it did.
+# The environment is the test's own: no terminal, no colours, no width, unless a test says so.
+unset NO_COLOR COLUMNS LINES ARGP_HELP_FMT
+export TERM=dumb LC_ALL=C.UTF-8
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failures=0
@@ -26,6 +30,12 @@ complain() {
   echo "FAILED: $*" >&2
   failures=$((failures + 1))
 }
+
+# part_skipped WHY: something that only a part of the test needs is missing. `make check` lists these lines.
+part_skipped() { echo "[  SKIPPED ] part of $(basename "$0" .sh): $*"; }
+
+# has_python: whether python3 is there to read what was written.
+has_python() { command -v python3 >/dev/null 2>&1 || { part_skipped "python3 is not installed"; return 1; }; }
 
 # out TEXT / err TEXT: what the last run printed must contain TEXT.
 out() { grep -qF -- "$1" "$work/out" || complain "stdout has no '$1': $(head -c 600 "$work/out")"; }

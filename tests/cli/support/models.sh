@@ -1,3 +1,5 @@
+# shellcheck shell=sh
+# shellcheck disable=SC2154 # work comes from expect.sh
 # Two small models for tests of training. Sourced after expect.sh.
 
 # A classifier of two spirals, with dropout and shuffling, so that going on after a pause is not trivial.
@@ -37,7 +39,7 @@ END
 
 # A model of bytes that only has to learn "abcabc".
 byte_model() {
-  for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do printf 'abcabcabcabcabcabcabcabcabcabc'; done >"$work/abc.txt"
+  for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do printf 'abcabcabcabcabcabcabcabcabcabc'; done >"$work/abc.txt"
   file bytes.ini <<'END'
 [Model]
 batch_size = 4
@@ -64,7 +66,7 @@ END
 
 # json_object FILE: all of it is one value of JSON.
 json_object() {
-  if command -v python3 >"$work/python"; then
+  if has_python; then
     python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$1" || complain "$1 is no JSON"
   fi
 }
@@ -72,7 +74,7 @@ json_object() {
 # json_lines FILE: every line is an object of JSON.
 json_lines() {
   ! grep -qv '^{.*}$' "$1" || complain "$1 has a line that is no object: $(grep -v '^{.*}$' "$1" | head -n 1)"
-  if command -v python3 >"$work/python"; then
+  if has_python; then
     python3 -c 'import json, sys; [json.loads(line) for line in open(sys.argv[1])]' "$1" || complain "$1 is no JSON"
   fi
 }
