@@ -16,6 +16,9 @@ write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/remat-config-versio
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/remat-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/remat-config-version.cmake
         DESTINATION ${REMAT_CMAKE_FOLDER})
 
+# The prefix follows from where the file is, so that `cmake --install --prefix` and moved trees are right.
+file(RELATIVE_PATH REMAT_PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+string(REGEX REPLACE "/$" "" REMAT_PC_TO_PREFIX "${REMAT_PC_TO_PREFIX}")
 configure_file(cmake/remat.pc.in ${CMAKE_CURRENT_BINARY_DIR}/remat.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/remat.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 

@@ -31,10 +31,14 @@ if grep -q "$(printf '\033')" "$work/out"; then complain "colours without a term
 
 # On a terminal there are colours, unless NO_COLOR is set.
 if command -v script >/dev/null 2>&1; then
-  LC_ALL=C.UTF-8 script -qec "$REMAT plan $profile --budget 6KiB --plot" /dev/null >"$work/out" </dev/null
+  export REMAT profile
+  command='"$REMAT" plan "$profile" --budget 6KiB --plot'
+  TERM=xterm script -qec "$command" /dev/null >"$work/out" </dev/null
   grep -q "$(printf '\033')\[33m" "$work/out" || complain "no colours on a terminal"
-  NO_COLOR=1 LC_ALL=C.UTF-8 script -qec "$REMAT plan $profile --budget 6KiB --plot" /dev/null >"$work/out" </dev/null
+  NO_COLOR=1 TERM=xterm script -qec "$command" /dev/null >"$work/out" </dev/null
   if grep -q "$(printf '\033')\[33m" "$work/out"; then complain "colours in spite of NO_COLOR"; fi
+else
+  part_skipped "script is not installed: no terminal"
 fi
 
 expect 2 plan $profile --plot --json
