@@ -27,10 +27,7 @@ static void published_instances_fit(void **state)
 {
     fixture *f = *state;
     glob_t found;
-    if (glob(pattern, 0, NULL, &found) != 0) {
-        print_message("skipped: there is no %s\n", pattern);
-        skip();
-    }
+    assert_int_equal(glob(pattern, 0, NULL, &found), 0);
     for (size_t i = 0; i < found.gl_pathc; i++)
         solve(f, found.gl_pathv[i]);
     globfree(&found);
@@ -38,6 +35,12 @@ static void published_instances_fit(void **state)
 
 int main(void)
 {
+    glob_t found;
+    if (glob(pattern, 0, NULL, &found) != 0) {
+        print_message("skipped: there is no %s\n", pattern);
+        return TEST_SKIPPED;
+    }
+    globfree(&found);
     const struct CMUnitTest tests[] = {FIXTURE_TEST(published_instances_fit)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,8 +85,7 @@ quiet "the demo"
 open_page "$work/gpt.html"
 same "true " "$errors"
 same "4 of 4" "$drawn"
-# Within a second on a machine that has nothing else to do: make check-browser says so.
-same true "return performance.getEntriesByType('paint').every((paint) => paint.startTime < ${PAINT_MS:-3000})"
+echo "the GPT's plan: first painted after $(js "return Math.ceil(performance.getEntriesByType('paint')[0].startTime)") ms"
 picture gpt
 quiet "the GPT"
 
@@ -101,14 +100,12 @@ same 2 'return document.querySelector(".readout").querySelectorAll("li").length'
 picture two
 quiet "two plans"
 
-# ---- ten thousand layers stay fluid: milliseconds for pointing and for zooming ----
+# ---- ten thousand layers: how long pointing and zooming take is printed, not judged ----
 open_page "$work/long.html"
 same "true " "$errors"
 pointing=$(js 'const v = rematReport.views[0], t = performance.now(); for (let i = 0; i < 20; i++) v.point(i * 1999); return Math.ceil((performance.now() - t) / 20)')
 zooming=$(js 'const v = rematReport.views[0], t = performance.now(); for (let i = 0; i < 10; i++) { v.zoom(0.8); } v.all(); return Math.ceil((performance.now() - t) / 11)')
 echo "10,000 layers: $pointing ms to point, $zooming ms to zoom"
-[ "$pointing" -lt 50 ] || complain "pointing takes $pointing ms"
-[ "$zooming" -lt 250 ] || complain "zooming takes $zooming ms"
 same "10000" 'return rematReport.memories[0].file.layers.name.length'
 quiet "ten thousand layers"
 

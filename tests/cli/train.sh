@@ -66,11 +66,7 @@ expect 2 train "$model" --save "$work/x.st" --save-every 0
 mkdir "$work/gone"
 "$REMAT" train "$model" --steps 100000000 --save "$work/gone/w.st" --save-every 1 -q -j 1 2>"$work/err" &
 pid=$!
-tries=0
-until [ -e "$work/gone/w.st" ] || [ $tries -gt 200 ]; do
-  sleep 0.05
-  tries=$((tries + 1))
-done
+until [ -e "$work/gone/w.st" ] || ! kill -0 $pid 2>"$work/none"; do sleep 0.05; done
 [ -e "$work/gone/w.st" ] || complain "nothing is saved while it trains"
 mv "$work/gone" "$work/elsewhere"
 code=0
@@ -85,11 +81,8 @@ for stop in "INT 130" "TERM 143"; do
   "$REMAT" train "$model" --steps 100000000 --save "$work/stopped.st" --log "$work/stopped.jsonl" -j 1 --json \
     >"$work/out" 2>"$work/err" &
   pid=$!
-  tries=0
-  until [ "$(grep -c '^{"step"' "$work/stopped.jsonl" 2>"$work/none")" -gt 3 ] 2>"$work/none" || [ $tries -gt 200 ]; do
-    sleep 0.05
-    tries=$((tries + 1))
-  done
+  until [ "$(grep -c '^{"step"' "$work/stopped.jsonl" 2>"$work/none")" -gt 3 ] 2>"$work/none" ||
+    ! kill -0 $pid 2>"$work/none"; do sleep 0.05; done
   kill -"${stop% *}" $pid
   code=0
   wait $pid || code=$?

@@ -36,22 +36,21 @@ static void without_memory_the_set_stays_as_it_was(void **state)
     index_set_destroy(set);
 }
 
-/* Indexes in steps of a power of two are what a packed number (layer << 32 | part) looks like. */
-static void regular_steps_stay_fast(void **state)
+/* Indexes in steps of a power of two are what a packed number (layer << 32 | part) looks like. If they fell into the same
+ * places, every one would be compared with all before it, and this would not end before CTest stops it. */
+static void regular_steps_are_spread(void **state)
 {
     fixture *f = *state;
-    double begin = cpu_seconds();
-    for (unsigned shift = 0; shift <= 46; shift++) {
+    for (unsigned shift = 0; shift <= 44; shift++) {
         index_set *set;
         expect_ok(f, index_set_create(f->context, &set));
-        for (uint64_t i = 0; i < 20000; i++) {
+        for (uint64_t i = 0; i < LESS_WHEN_SANITIZED(400000, 100000); i++) {
             bool known;
             expect_ok(f, index_set_add(set, i << shift, &known));
             assert_false(known);
         }
         index_set_destroy(set);
     }
-    assert_true(cpu_seconds() - begin < 5.0);
 }
 
 int main(void)
@@ -59,7 +58,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(an_index_is_known_from_the_second_time_on),
         FIXTURE_TEST(without_memory_the_set_stays_as_it_was),
-        FIXTURE_TEST(regular_steps_stay_fast),
+        FIXTURE_TEST(regular_steps_are_spread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,13 @@
-/* A million layers are read and written in seconds. */
+/* A million layers are read and written. If the time were not linear, this would not end before CTest stops it. */
 #include "support/fixture.h"
 
 enum { LAYERS = LESS_WHEN_SANITIZED(1000000, 100000) };
-static const double most_seconds = 5.0;
 
-static void read_in_time(fixture *f, const capture *text, remat_profile **profile)
+static void read_all(fixture *f, const capture *text, remat_profile **profile)
 {
-    double begin = cpu_seconds();
     expect_ok(f, read_profile_bytes(f, text->text, text->length, profile));
-    double took = cpu_seconds() - begin;
     assert_int_equal(remat_profile_layer_count(*profile), LAYERS);
     assert_int_equal(remat_profile_layer(*profile, LAYERS - 1)->modes[0].activation_bytes, LAYERS);
-    if (took > most_seconds)
-        fail_msg("reading took %.1f s", took);
 }
 
 static void a_million_layers_in_json(void **state)
@@ -29,11 +24,9 @@ static void a_million_layers_in_json(void **state)
     fputs("]}", text.stream);
     capture_end(&text);
     remat_profile *profile;
-    read_in_time(f, &text, &profile);
+    read_all(f, &text, &profile);
     free(text.text);
-    double begin = cpu_seconds();
     expect_ok(f, remat_profile_save(profile, "/dev/null"));
-    assert_true(cpu_seconds() - begin < most_seconds);
     remat_profile_destroy(profile);
 }
 
@@ -47,7 +40,7 @@ static void a_million_layers_in_csv(void **state)
         fprintf(text.stream, "%llu,norm,%d,1000\n", (unsigned long long)i << 32, i + 1);
     capture_end(&text);
     remat_profile *profile;
-    read_in_time(f, &text, &profile);
+    read_all(f, &text, &profile);
     remat_profile_destroy(profile);
     free(text.text);
 }

@@ -61,6 +61,9 @@ remat_status make_plan(fixture *f, const remat_profile *profile, const char *str
 /* Seconds of work so far: other programs on the machine do not count. */
 double cpu_seconds(void);
 
+/* The exit code of a test program that cannot run here. CTest then says "skipped". */
+enum { TEST_SKIPPED = 77 };
+
 /* How much work a test may do: sanitized builds are several times slower. */
 #if defined(__SANITIZE_ADDRESS__)
 #define TESTS_SANITIZED

@@ -167,13 +167,22 @@ static int train_in_child(const trial *of)
     return WIFEXITED(status) ? WEXITSTATUS(status) : KILLED;
 }
 
+/* Containers may forbid filters. */
+static bool may_filter_calls(void)
+{
+    pid_t child = fork();
+    if (child == 0)
+        _exit(allow_only_waiting(false) ? QUIET : UNABLE);
+    int status;
+    return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == QUIET;
+}
+
 static void expect_outcome(const trial *of, int wanted)
 {
     int became = train_in_child(of);
-    if (became == UNABLE)
-        skip();
     if (became != wanted)
-        fail_msg("%s, %s, %s: %d instead of %d (0: quiet, 3: an error, 4: allocations, -1: killed for a system call)",
+        fail_msg("%s, %s, %s: %d instead of %d (0: quiet, 3: an error, 4: allocations, 77: no filter, -1: killed for a "
+                 "system call)",
                  of->path ? of->path : "tower", of->settings ? of->settings : "", of->data ? of->data : "", became,
                  wanted);
 }
@@ -281,7 +290,9 @@ static void disturbances_are_noticed(void **state)
 int main(void)
 {
     if (LESS_WHEN_SANITIZED(false, true))
-        return 0; /* a sanitizer makes calls of its own */
+        return TEST_SKIPPED; /* a sanitizer makes calls of its own */
+    if (!may_filter_calls())
+        return TEST_SKIPPED;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(examples_are_quiet),       cmocka_unit_test(accumulation_is_quiet),
         cmocka_unit_test(a_new_epoch_is_quiet),     cmocka_unit_test(files_are_quiet),
