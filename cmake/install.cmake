@@ -22,14 +22,35 @@ string(REGEX REPLACE "/$" "" REMAT_PC_TO_PREFIX "${REMAT_PC_TO_PREFIX}")
 configure_file(cmake/remat.pc.in ${CMAKE_CURRENT_BINARY_DIR}/remat.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/remat.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-# Manual pages and completions are written by the program that was just built: they cannot disagree with it.
+# Manual pages and completions are written by the program that was just built: they cannot disagree with it. When cross
+# compiling, that takes an emulator (CMAKE_CROSSCOMPILING_EMULATOR), or the same program built for this computer.
+set(REMAT_TELLER $<TARGET_FILE:remat_cli>)
+set(REMAT_TELLER_NEEDS remat_cli)
+if(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
+  set(REMAT_HOST_PROGRAM "" CACHE FILEPATH "remat of this version for this computer; empty: one is built")
+  if(REMAT_HOST_PROGRAM)
+    set(REMAT_TELLER ${REMAT_HOST_PROGRAM})
+    set(REMAT_TELLER_NEEDS ${REMAT_HOST_PROGRAM})
+  else()
+    include(ExternalProject)
+    set(REMAT_TELLER ${CMAKE_CURRENT_BINARY_DIR}/host/remat)
+    set(REMAT_TELLER_NEEDS remat_host)
+    ExternalProject_Add(remat_host SOURCE_DIR ${CMAKE_CURRENT_SOURCE_DIR} BINARY_DIR ${CMAKE_CURRENT_BINARY_DIR}/host
+      CONFIGURE_COMMAND ${CMAKE_COMMAND} -E env --unset=CC --unset=CFLAGS --unset=LDFLAGS
+        ${CMAKE_COMMAND} -S <SOURCE_DIR> -B <BINARY_DIR> -DREMAT_CHART_JS=${REMAT_CHART_JS}
+      BUILD_COMMAND ${CMAKE_COMMAND} --build <BINARY_DIR> --target remat_cli
+      BUILD_ALWAYS ON INSTALL_COMMAND "" PREFIX ${CMAKE_CURRENT_BINARY_DIR}/host-build)
+  endif()
+endif()
 set(REMAT_GENERATED ${CMAKE_CURRENT_BINARY_DIR}/generated)
 file(GLOB REMAT_MANUAL CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/man/*)
 add_custom_command(OUTPUT ${REMAT_GENERATED}/man/remat.1 ${REMAT_GENERATED}/completions/_remat
   COMMAND ${CMAKE_COMMAND} -E rm -rf ${REMAT_GENERATED}
-  COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/scripts/manual.sh $<TARGET_FILE:remat_cli> ${REMAT_GENERATED}/man
-  COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/scripts/completions.sh $<TARGET_FILE:remat_cli> ${REMAT_GENERATED}/completions
-  DEPENDS remat_cli scripts/manual.sh scripts/manual.awk scripts/completions.sh ${REMAT_MANUAL})
+  COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/scripts/manual.sh ${REMAT_TELLER} ${REMAT_GENERATED}/man
+          ${CMAKE_CROSSCOMPILING_EMULATOR}
+  COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/scripts/completions.sh ${REMAT_TELLER} ${REMAT_GENERATED}/completions
+          ${CMAKE_CROSSCOMPILING_EMULATOR}
+  DEPENDS ${REMAT_TELLER_NEEDS} scripts/manual.sh scripts/manual.awk scripts/completions.sh ${REMAT_MANUAL})
 if(NOT REMAT_SANITIZE)
   add_custom_target(remat_manual ALL DEPENDS ${REMAT_GENERATED}/man/remat.1 ${REMAT_GENERATED}/completions/_remat)
 endif()

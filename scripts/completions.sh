@@ -1,16 +1,20 @@
 #!/bin/sh
-# Writes the completions of bash and zsh from what the program says of itself: completions.sh PROGRAM FOLDER
+# Writes the completions of bash and zsh from what the program says of itself: completions.sh PROGRAM FOLDER [EMULATOR]
 set -eu
-remat=$1 folder=$2
+program=$1 folder=$2
+shift 2
+emulator=$* # what runs the program where it is for another processor
+# shellcheck disable=SC2086 # a command and its options
+remat() { $emulator "$program" "$@"; }
 mkdir -p "$folder"
 export ARGP_HELP_FMT=rmargin=250 LC_ALL=C.UTF-8
-commands=$("$remat" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' | tr '\n' ' ')
+commands=$(remat --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' | tr '\n' ' ')
 commands=${commands% }
-summary_of() { "$remat" --help | sed -n "s/^  $1  *//p"; }
+summary_of() { remat --help | sed -n "s/^  $1  *//p"; }
 
 # The options of a command, one a line: LONG|SHORT|VALUE|TEXT, where SHORT and VALUE may be empty.
 options_of() {
-  "$remat" "$1" --help | awk '/^ +-/ {
+  remat "$1" --help | awk '/^ +-/ {
     text = $0; sub(/^ +/, "", text)
     at = match(text, /  +[^ -]/); names = at ? substr(text, 1, at - 1) : text; words = at ? substr(text, at) : ""
     sub(/^ +/, "", words); sub(/ +$/, "", names)
@@ -24,7 +28,7 @@ options_of() {
 # What an option's value can be: words to choose from, or "file". The strategies are those that the help lists.
 choices_of() { # option, value
   case $command:$1 in
-    *:--strategy) "$remat" plan --help | sed -n '/^Strategies:/,/^$/s/^  \([a-z-]*\).*/\1/p' | tr '\n' ' ' | sed 's/ $//' ;;
+    *:--strategy) remat plan --help | sed -n '/^Strategies:/,/^$/s/^  \([a-z-]*\).*/\1/p' | tr '\n' ' ' | sed 's/ $//' ;;
     *:--method) echo "auto exhaustive intervals" ;;
     plan:--count) echo "peak kept" ;;
     *:--kernels) echo "fast avx512 avx2 portable reference" ;;
