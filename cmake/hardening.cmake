@@ -1,0 +1,16 @@
+# What compiler and linker can do against a mistake that is exploited. Sanitized builds do more than that by themselves.
+if(NOT REMAT_SANITIZE AND NOT REMAT_SANITIZE_THREADS)
+  include(CheckCCompilerFlag)
+  include(CheckPIESupported)
+  check_pie_supported()
+  add_compile_options(-fstack-protector-strong)
+  check_c_compiler_flag(-fstack-clash-protection REMAT_HAS_STACK_CLASH)
+  if(REMAT_HAS_STACK_CLASH)
+    add_compile_options(-fstack-clash-protection)
+  endif()
+  # Checked calls of the C library need an optimizing compiler. A level that comes with CFLAGS stands.
+  if(NOT CMAKE_BUILD_TYPE STREQUAL Debug AND NOT CMAKE_C_FLAGS MATCHES _FORTIFY_SOURCE)
+    add_compile_options(-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+  endif()
+  add_link_options(-Wl,-z,relro -Wl,-z,now)
+endif()
