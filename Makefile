@@ -1,55 +1,71 @@
-# The few commands people type; CMake does the work. JOBS=8 make ... for more cores.
+# The few commands people type; CMake does the work. make -j8 or JOBS=8 make for more cores, V=1 for every command.
+# `make` alone installs no packages; the others install what they need and say what.
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
+jobs = $(or $(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))),$(JOBS))
 
-.PHONY: all demo check check-long check-browser check-access docs bench install clean packages packages-check
+.NOTPARALLEL:
+.PHONY: all demo check check-long check-arm check-browser check-access docs bench install uninstall clean
 
-all: packages
-	@cmake -S . -B build -DCMAKE_INSTALL_PREFIX=$(PREFIX) > build.log 2>&1 || { cat build.log; exit 1; }
-	@rm -f build.log
-	@cmake --build build -j $(JOBS) -- --no-print-directory
+all:
+	@scripts/packages.sh --ask build
+	@scripts/build.sh "$(jobs)"
 
-demo: all
+demo:
+	@scripts/packages.sh build
+	@scripts/build.sh "$(jobs)"
 	@scripts/demo.sh build/remat
 
-check: packages-check
-	@scripts/check.sh $(JOBS)
+check:
+	@scripts/packages.sh build check
+	@scripts/check.sh "$(jobs)"
 
 # What takes too long for every change: all examples and random models under every strategy for 200 steps each.
-check-long: packages-check
-	@cmake -S . -B build-check -DREMAT_TESTS=ON -DREMAT_STRICT=ON > /dev/null
-	@cmake --build build-check -j $(JOBS) --target test_bits -- --no-print-directory -s
+check-long:
+	@scripts/packages.sh build check
+	@scripts/configure.sh build-check -DREMAT_TESTS=ON -DREMAT_STRICT=ON
+	@env -u MAKEFLAGS cmake --build build-check -j "$(jobs)" --target test_bits -- --no-print-directory -s
 	REMAT_STEPS=200 build-check/tests/test_bits
 
+# A build for 64-bit ARM, run by qemu: the same plans and, with portable kernels, the same weights as here. `make check`
+# runs a short one where the packages are installed.
+check-arm:
+	@scripts/packages.sh build arm
+	@scripts/build.sh "$(jobs)"
+	@scripts/check_arm.sh "$(jobs)" long
+
 # The report's pages in a real browser. `make check` runs these too where Chromium is installed; this installs it.
-check-browser: all
-	@scripts/packages.sh browser
-	@REMAT=build/remat PAINT_MS=1000 sh tests/browser/report_page.sh
+check-browser:
+	@scripts/packages.sh build browser
+	@scripts/build.sh "$(jobs)"
+	@REMAT=build/remat sh tests/browser/report_page.sh
 
 # The same pages before axe-core, which npm fetches.
-check-access: all
-	@scripts/packages.sh browser
+check-access:
+	@scripts/packages.sh build browser
 	@command -v npm >/dev/null || scripts/packages.sh access
+	@scripts/build.sh "$(jobs)"
 	@npm install --silent --no-audit --no-fund --prefix build/npm axe-core@4
 	@REMAT=build/remat AXE=build/npm/node_modules/axe-core/axe.min.js sh tests/browser/access.sh
 
 # The manual as a small web site in build/site.
-docs: all
-	@scripts/packages.sh docs
+docs:
+	@scripts/packages.sh build docs
+	@scripts/build.sh "$(jobs)"
 	@scripts/docs.sh build/site
 
-bench: packages-check
-	@scripts/bench.sh $(JOBS)
+bench:
+	@scripts/packages.sh build check
+	@scripts/bench.sh "$(jobs)"
 
-install: all
-	cmake --install build
+# `sudo make install` builds as the owner of the tree, so that nothing of root's is left in it.
+install:
+	@scripts/as_owner.sh scripts/packages.sh --ask build
+	@scripts/as_owner.sh scripts/build.sh "$(jobs)"
+	@scripts/install.sh "$(PREFIX)"
+
+uninstall:
+	@scripts/install.sh --remove "$(PREFIX)"
 
 clean:
-	rm -rf build build-check build-sanitize build-threads build.log
-
-# Both install what is missing, by name, and do nothing where nothing is.
-packages:
-	@scripts/packages.sh build
-
-packages-check:
-	@scripts/packages.sh build check
+	rm -rf build build-check build-sanitize build-threads build-arm demo.html first_plan multiply_add rnn_bptt heat_adjoint

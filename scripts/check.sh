@@ -1,43 +1,57 @@
 #!/bin/sh
-# Builds plain and with sanitizers, warnings as errors, and runs all tests in both; those that use threads once more with
-# ThreadSanitizer.
+# Looks at the form of all sources, builds plain and with sanitizers, warnings as errors, and runs all tests in both; those
+# that use threads once more with ThreadSanitizer; and compares with a build for ARM. check.sh JOBS
 set -eu
 jobs=$1
+unset MAKEFLAGS MFLAGS MAKELEVEL
 # As the program sets it for itself: tests share the cores.
 export GOMP_SPINCOUNT="${GOMP_SPINCOUNT:-1000}" KMP_BLOCKTIME="${KMP_BLOCKTIME:-0}"
+# Whatever happens, the last line is the one with which the tests close.
+closing="the tests did not run"
+trap 'echo "$closing"' EXIT
 
 build_and_test() { # folder, CMake options ...
-  folder=$1
+  closing="$1: the tests did not run"
+  scripts/configure.sh "$@" -DREMAT_TESTS=ON -DREMAT_STRICT=ON
+  cmake --build "$1" -j "$jobs" -- --no-print-directory -s
+  run_tests "$1"
+}
+
+run_tests() { # folder, CTest options ...
+  folder=$1 code=0
   shift
-  cmake -S . -B "$folder" -DREMAT_TESTS=ON -DREMAT_STRICT=ON "$@" >"$folder.log" 2>&1 ||
-    { cat "$folder.log"; rm -f "$folder.log"; exit 1; }
-  rm -f "$folder.log"
-  cmake --build "$folder" -j "$jobs" -- --no-print-directory -s
-  ctest --test-dir "$folder" -j "$jobs" --output-on-failure --no-tests=error
+  # shellcheck disable=SC2086 # a command and its options, or nothing
+  ${runner:-} ctest --test-dir "$folder" -j "$jobs" --output-on-failure --no-tests=error --output-log "$folder/tests.log" \
+    "$@" || code=$?
+  closing=$(grep "tests passed" "$folder/tests.log") || closing="$folder: no test ran"
+  return $code
 }
 
 # Data races: the tests that use threads, with clang and an OpenMP library that tells the sanitizer who waits for whom.
 check_threads() {
-  folder=build-threads
+  closing="build-threads: the tests did not run"
   tests="test_kernel_activations test_kernel_elementwise test_kernel_embedding test_kernel_losses test_kernel_normalize
     test_kernel_optimizers test_kernel_softmax test_kernel_sums test_product test_attention test_batch_norm test_window
     test_layer_bits test_trainer test_resume test_bits test_disk_store test_tape_disk test_graph_plan"
-  CC=clang cmake -S . -B "$folder" -DREMAT_TESTS=ON -DREMAT_SANITIZE_THREADS=ON -DCMAKE_BUILD_TYPE=Debug \
-    -DCMAKE_C_FLAGS_DEBUG=-O1 >"$folder.log" 2>&1 || { cat "$folder.log"; rm -f "$folder.log"; exit 1; }
-  rm -f "$folder.log"
+  (CC=clang && export CC && unset CFLAGS LDFLAGS && scripts/configure.sh build-threads -DREMAT_TESTS=ON \
+    -DREMAT_SANITIZE_THREADS=ON -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1)
   # shellcheck disable=SC2086 # a list of names
-  cmake --build "$folder" -j "$jobs" --target $tests -- --no-print-directory -s
+  cmake --build build-threads -j "$jobs" --target $tests -- --no-print-directory -s
   archer=$(find /usr/lib/llvm-*/lib -name libarcher.so 2>/dev/null | sort | tail -1)
   [ -n "$archer" ] || { echo "check: libarcher.so of LLVM's OpenMP is missing (package libomp-dev)" >&2; exit 1; }
+  runner="env OMP_TOOL_LIBRARIES=$archer TSAN_OPTIONS=ignore_noninstrumented_modules=1:halt_on_error=1"
   # Some kernels scatter addresses more widely than the sanitizer can follow.
-  fixed=""
-  if setarch "$(uname -m)" -R true 2>/dev/null; then fixed="setarch $(uname -m) -R"; fi
+  if setarch "$(uname -m)" -R true 2>/dev/null; then runner="$runner setarch $(uname -m) -R"; fi
   # shellcheck disable=SC2086
-  OMP_TOOL_LIBRARIES=$archer TSAN_OPTIONS="ignore_noninstrumented_modules=1 halt_on_error=1" $fixed ctest --test-dir "$folder" \
-    -j "$jobs" --output-on-failure --no-tests=error -R "^($(echo $tests | tr ' ' '|'))\$"
+  run_tests build-threads -R "^($(echo $tests | tr ' ' '|'))\$"
+  runner=""
 }
 
-cmake -S . -B build >/dev/null && cmake --build build -j "$jobs" -- --no-print-directory -s # what users build
+scripts/lint.sh
+scripts/build.sh "$jobs" # what users build
 build_and_test build-sanitize -DREMAT_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1
 check_threads
+scripts/check_arm.sh "$jobs" short || [ $? = 77 ]
 build_and_test build-check
+parts=$(grep -ho '\[  SKIPPED \] .*' build-check/Testing/Temporary/LastTest.log | sort -u || true)
+[ -z "$parts" ] || printf 'Parts of tests that were skipped:\n%s\n' "$parts"

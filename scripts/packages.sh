@@ -1,13 +1,25 @@
 #!/bin/sh
-# Installs the Debian packages that a job needs and that are not there yet, and says which.
-# Usage: packages.sh build|check|browser|access|docs ...
+# Sees to the Debian packages that a job needs: packages.sh [--ask] JOB...
+# Installs what is missing and says what; with --ask installs nothing, and says what to type.
 set -eu
 
+ask=""
+if [ "${1:-}" = --ask ]; then
+  ask=1
+  shift
+fi
+compiler=${CC:-cc}
+case $compiler in
+  *clang*) compiler_packages="clang libomp-dev" ;;
+  *) compiler_packages="gcc" ;;
+esac
 needed=""
 for job in "$@"; do
   case $job in
-    build) needed="$needed gcc libc6-dev make cmake libxxhash-dev libjs-chart.js" ;;
-    check) needed="$needed pkg-config libcmocka-dev libjansson-dev cmark-gfm clang libomp-dev libclang-rt-14-dev" ;;
+    build) needed="$needed $compiler_packages libc6-dev make cmake libxxhash-dev libjs-chart.js" ;;
+    check) needed="$needed gcc pkg-config libcmocka-dev libjansson-dev cmark-gfm clang libomp-dev libclang-rt-14-dev
+      clang-format-14 shellcheck" ;;
+    arm) needed="$needed gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user" ;;
     browser) needed="$needed chromium chromium-driver curl" ;;
     access) needed="$needed npm" ;;
     docs) needed="$needed cmark-gfm" ;;
@@ -15,32 +27,63 @@ for job in "$@"; do
   esac
 done
 
-command -v dpkg-query >/dev/null 2>&1 || exit 0 # not Debian: the build itself will say what it misses
+compiles() { printf '#include <%s>\n' "$1" | $compiler -E - >/dev/null 2>&1; }
+# there PACKAGE: it is installed, or what it is needed for is there without it.
+there() {
+  case $1 in
+    "${compiler_packages%% *}") command -v "${compiler%% *}" >/dev/null 2>&1 && return 0 || return 1 ;;
+    libc6-dev) compiles stdio.h && return 0 ;;
+    libxxhash-dev) compiles xxhash.h && return 0 ;;
+    libjs-chart.js) for file in /usr/share/javascript/chart.js/[cC]hart.min.js; do [ ! -f "$file" ] || return 0; done ;;
+    make | cmake | gcc | clang | pkg-config | cmark-gfm | shellcheck | curl | npm) command -v "$1" >/dev/null 2>&1 && return 0 ;;
+  esac
+  case $(dpkg-query -W -f '${Status}' "$1" 2>/dev/null || true) in
+    "install ok installed") return 0 ;;
+  esac
+  return 1
+}
 
+# Elsewhere than on Debian CMake says what it misses.
+if ! command -v dpkg-query >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>&1; then
+  command -v cmake >/dev/null 2>&1 || { echo "CMake is missing." >&2; exit 1; }
+  exit 0
+fi
 missing=""
 for package in $needed; do
-  case $(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true) in
-    "install ok installed") ;;
-    *) missing="$missing $package" ;;
-  esac
+  case " $missing " in *" $package "*) continue ;; esac
+  there "$package" || missing="$missing $package"
 done
 [ -n "$missing" ] || exit 0
 
 as_root=""
-if [ "$(id -u)" != 0 ]; then
-  as_root="sudo"
-  command -v sudo >/dev/null 2>&1 || {
-    echo "These packages are missing, and neither root nor sudo is at hand to install them:$missing" >&2
-    exit 1
-  }
+[ "$(id -u)" = 0 ] || as_root="sudo "
+command="${as_root}apt-get install -y --no-install-recommends$missing"
+if [ -n "$ask" ]; then
+  printf 'Missing:%s\nThis installs what is missing:\n\n    %s\n\n' "$missing" "$command" >&2
+  exit 1
+fi
+if [ -n "$as_root" ] && ! command -v sudo >/dev/null 2>&1; then
+  printf 'Missing:%s\nThere is no sudo here. As root, type:\n\n    %s\n\n' "$missing" "${command#sudo }" >&2
+  exit 1
 fi
 echo "Installing:$missing"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 export DEBIAN_FRONTEND=noninteractive
+# shellcheck disable=SC2086 # sudo or nothing
+apt() { ${as_root}apt-get -o Acquire::Retries=1 -o Acquire::http::Timeout=20 "$@" >>"$log" 2>&1; }
 install_missing() {
   # shellcheck disable=SC2086 # a list of names
-  $as_root apt-get install -y --no-install-recommends $missing >"$log" 2>&1
+  apt install -y --no-install-recommends $missing
 }
 # The package lists may be missing or old on a fresh machine: fetch them only if the first try fails.
-install_missing || { $as_root apt-get update >"$log" 2>&1 && install_missing; } || { cat "$log" >&2; exit 1; }
+install_missing || { apt update && install_missing; } || {
+  if grep -qE 'Could not resolve|Temporary failure resolving|Could not connect|Cannot initiate the connection|Unable to connect|Connection (timed out|failed|refused)|Network is unreachable' "$log"; then
+    grep -m 1 -E '^(E|W|Err)' "$log" >&2 || true
+    printf 'No package mirror can be reached, so nothing was installed. With a network, type:\n\n    %s\n\n' "$command" >&2
+  else
+    cat "$log" >&2
+    printf 'The packages could not be installed:%s\n' "$missing" >&2
+  fi
+  exit 1
+}

@@ -1,0 +1,13 @@
+# Cross compiling for 64-bit ARM with Debian's packages: cmake -DCMAKE_TOOLCHAIN_FILE=cmake/aarch64.toolchain.cmake
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_FIND_ROOT_PATH /usr/aarch64-linux-gnu)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+find_program(REMAT_QEMU NAMES qemu-aarch64 qemu-aarch64-static)
+if(REMAT_QEMU)
+  set(CMAKE_CROSSCOMPILING_EMULATOR ${REMAT_QEMU} -L /usr/aarch64-linux-gnu)
+endif()
