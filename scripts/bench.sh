@@ -24,7 +24,8 @@ record() {
 
 wanted() { case " ${ONLY:-$1} " in *" $1 "*) ;; *) return 1 ;; esac; }
 
-cmake -S . -B build-check -DREMAT_TESTS=ON -DREMAT_STRICT=ON >/dev/null
+unset MAKEFLAGS MFLAGS MAKELEVEL
+scripts/configure.sh build-check -DREMAT_TESTS=ON -DREMAT_STRICT=ON
 cmake --build build-check -j "$jobs" -- --no-print-directory -s >/dev/null
 export GOMP_SPINCOUNT="${GOMP_SPINCOUNT:-1000}" # as the program sets it for itself
 for program in build-check/bench/bench_*; do
