@@ -20,7 +20,7 @@ for file in *.md docs/*.md; do
 done
 # A link that leads nowhere is noticed.
 mkdir "$work/copy"
-cp -r README.md CONTRIBUTING.md docs include scripts web "$work/copy/"
+cp -r ./*.md LICENSE docs include scripts web "$work/copy/"
 echo '[nowhere](nowhere.md)' >>"$work/copy/docs/tape.md"
 if "$work/copy/scripts/docs.sh" "$work/copy/site" >"$work/out" 2>&1; then complain "a broken link is not noticed"; fi
 finish
