@@ -122,7 +122,7 @@ picture model
 quiet "a model"
 
 # ---- a model within a budget: modelled times are shares only, layers are counted once, labels do not cover each other ----
-expect 0 report examples/models/gpt.ini --budget 32MiB -o "$work/budget.html"
+expect 0 report examples/models/gpt.ini --budget 16MiB -o "$work/budget.html"
 open_page "$work/budget.html"
 same "true " "$errors"
 js 'return document.querySelector(".cards").innerText + document.querySelector(".lead").innerText' >"$work/words"

@@ -97,12 +97,12 @@ INI
   err "out of memory"
   # Under a limit of the system in which keeping all fails, a budget trains.
   # shellcheck disable=SC3045 # dash and bash have -d
-  limited() { (ulimit -d 60000 && exec "$REMAT" train examples/models/gpt.ini --steps 1 --threads 1 --quiet "$@") 2>"$work/err"; }
+  limited() { (ulimit -d 25000 && exec "$REMAT" train examples/models/gpt.ini --steps 1 --threads 1 --quiet "$@") 2>"$work/err"; }
   # shellcheck disable=SC3045
-  if (ulimit -d 60000) 2>/dev/null; then
+  if (ulimit -d 25000) 2>/dev/null; then
     code=0; limited --strategy none || code=$?
-    [ $code = 5 ] || complain "keeping all under 60 MB: exit code $code"
-    limited --budget 30MiB || complain "30 MiB under 60 MB: exit code $?"
+    [ $code = 5 ] || complain "keeping all under 25 MB: exit code $code"
+    limited --budget 12MiB || complain "12 MiB under 25 MB: exit code $?"
   fi
 fi
 finish

@@ -339,7 +339,7 @@ static void the_examples_are_what_they_say(void **state)
     expect_example(f, "mlp", 784 * 512 + 512 + 512 * 256 + 256 + 256 * 128 + 128 + 128 * 10 + 10, 9);
     expect_example(f, "mlp_bench", 784 * 1024 + 1024 + 7 * (1024 * 1024 + 1024) + 1024 * 10 + 10, 19);
     expect_example(f, "transformer", 6 * (4 * 512 * 512 + 4 * 512 + 2 * 512 * 2048 + 2048 + 512 + 4 * 512), 2 + 6 * 8);
-    expect_example(f, "gpt", gpt_parameters(4, 128, 128, 256), 5 + 4 * 10);
+    expect_example(f, "gpt", gpt_parameters(4, 64, 210, 256), 5 + 4 * 10);
     expect_example(f, "gpt_bench", gpt_parameters(6, 384, 1024, 8192), 5 + 6 * 10);
     expect_example(f, "gpt24", gpt_parameters(24, 1024, 1024, 50257), 5 + 24 * 10);
     expect_example(f, "convnet", 16 * 9 + 16 + 32 * 16 * 9 + 32 + 32 * 49 * 64 + 64 + 640 + 10, 11);

@@ -190,7 +190,7 @@ static void expect_outcome(const trial *of, int wanted)
 static void examples_are_quiet(void **state)
 {
     (void)state;
-    expect_outcome(&(trial){.path = "examples/models/gpt.ini", .budget_mib = 40}, QUIET);
+    expect_outcome(&(trial){.path = "examples/models/gpt.ini", .budget_mib = 16}, QUIET);
     expect_outcome(&(trial){.path = "examples/models/resnet.ini"}, QUIET);
     expect_outcome(&(trial){.path = "examples/models/mlp.ini"}, QUIET);
 }
