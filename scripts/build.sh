@@ -13,6 +13,7 @@ if [ -n "${V:-}" ]; then
 fi
 log=$(mktemp) complaints=$(mktemp) failed=$(mktemp)
 trap 'rm -f "$log" "$complaints" "$failed"' EXIT
+trap 'exit 130' INT TERM
 terminal=0
 if [ -t 1 ]; then terminal=1; fi
 # A pipe hides the exit code of what stands before it.

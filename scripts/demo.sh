@@ -7,6 +7,7 @@ model=examples/models/gpt.ini
 unseen=examples/data/clock_unseen.txt
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+trap 'exit 130' INT TERM
 
 show() {
   printf '\n$ remat %s\n' "$*"
