@@ -71,7 +71,7 @@ static void fill_random(remat_layer_options *layer, const char *kind, dice *from
         layer->output_bytes = layer->activation_bytes;
 }
 
-/* Norm, projections, attention, residual, norm, two products with an activation between: what each saves and costs. */
+/* Norm, projections, attention, residual, norm, two GEMMs with an activation between: what each saves and costs. */
 static void fill_transformer(remat_layer_options *layer, size_t position, uint64_t scale)
 {
     static const struct {

@@ -13,7 +13,7 @@ void bench_tally_add(bench_tally *sum, const bench_tally *more)
 {
     sum->seconds += more->seconds;
     sum->flops += more->flops;
-    sum->product_flops += more->product_flops;
+    sum->gemm_flops += more->gemm_flops;
     sum->bytes += more->bytes;
 }
 
@@ -107,8 +107,8 @@ static void print_phase_rates(const bench_row *all, const remat_machine_limits *
 /* What is computed again is work, but none that the model asks for: it takes no part in the rate. */
 static void print_step(const bench_row *all, double steps, const bench_result *result)
 {
-    const bench_tally sum = sum_of(all, BENCH_PHASES), *again = &all->phases[BENCH_RECOMPUTE];
-    double flops = (sum.flops - again->flops) / steps, products = (sum.product_flops - again->product_flops) / steps;
+    const bench_tally sum = sum_of(all, BENCH_PHASES), *recompute = &all->phases[BENCH_RECOMPUTE];
+    double flops = (sum.flops - recompute->flops) / steps, products = (sum.gemm_flops - recompute->gemm_flops) / steps;
     const unit time = time_unit(result->step_seconds), work = flop_unit(flops);
     int places = decimals(result->step_seconds / time.size);
     printf("\n%.*f %s a step (median), %.*f of them for the samples, with %u thread%s (%s)\n", places,
@@ -117,8 +117,8 @@ static void print_step(const bench_row *all, double steps, const bench_result *r
     places = decimals(flops / work.size);
     printf("%.*f %s a step, %.*f of them in matrix products", places, flops / work.size, work.name, places,
            products / work.size);
-    if (again->flops > 0)
-        printf(", and %.*f again for what is recomputed", places, again->flops / steps / work.size);
+    if (recompute->flops > 0)
+        printf(", and %.*f again for what is recomputed", places, recompute->flops / steps / work.size);
     double rate = products / result->step_seconds;
     printf("\n%.1f GFLOP/s of matrix products: %.1f %% of the peak\n", 1e-9 * rate,
            share(rate, result->limits.flops_per_second));
@@ -151,9 +151,8 @@ void bench_print_table(const bench_result *result)
 
 static void print_tally(const char *prefix, const bench_tally *of, double steps)
 {
-    printf(", \"%sseconds\": %.9g, \"%sflops\": %.0f, \"%sproduct_flops\": %.0f, \"%sbytes\": %.0f", prefix,
-           of->seconds / steps, prefix, of->flops / steps, prefix, of->product_flops / steps, prefix,
-           of->bytes / steps);
+    printf(", \"%sseconds\": %.9g, \"%sflops\": %.0f, \"%sgemm_flops\": %.0f, \"%sbytes\": %.0f", prefix,
+           of->seconds / steps, prefix, of->flops / steps, prefix, of->gemm_flops / steps, prefix, of->bytes / steps);
 }
 
 static void print_json_row(const bench_row *row, const char *before, double steps)

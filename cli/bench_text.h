@@ -9,7 +9,7 @@ extern const char *const bench_phases[BENCH_PHASES];
 
 /* Over all steps. */
 typedef struct bench_tally {
-    double seconds, flops, product_flops, bytes;
+    double seconds, flops, gemm_flops, bytes;
 } bench_tally;
 void bench_tally_add(bench_tally *sum, const bench_tally *more);
 

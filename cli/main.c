@@ -73,7 +73,7 @@ static int run(const struct command *command, int argc, char **argv)
 /* Waiting threads of the OpenMP library spin for long by default: on a machine that others use as well that makes a step
  * many times slower. A short spin is as fast on an idle machine. GNU's library counts rounds, clang's milliseconds. Both
  * read this before main runs, so the program starts itself once more; who has set one of these variables keeps it. */
-static void wait_politely(char **argv)
+static void shorten_openmp_spinning(char **argv)
 {
     if (getenv("OMP_WAIT_POLICY") || (getenv("GOMP_SPINCOUNT") && getenv("KMP_BLOCKTIME")))
         return;
@@ -154,7 +154,7 @@ int main(int argc, char **argv)
         printf("remat %s\n", remat_version());
         return 0;
     }
-    wait_politely(argv);
+    shorten_openmp_spinning(argv);
     if (argc > 2 && strcmp(argv[2], "-h") == 0)
         argv[2] = help;
     return run_named(argc - 1, argv + 1);

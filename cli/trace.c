@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Rows of the picture. */
-enum { ROW_STEP = 1, ROW_AGAIN = 2 };
+enum { ROW_STEP = 1, ROW_RECOMPUTE = 2 };
 
 struct trace {
     remat_trainer *trainer;
@@ -33,11 +33,11 @@ static void note_action(void *user, const remat_action *action)
 {
     trace *made = user;
     FILE *to = made->stream;
-    bool again = strcmp(action->phase, "recompute") == 0;
+    bool is_recompute = strcmp(action->phase, "recompute") == 0;
     if (!made->begun)
         made->start = action->began;
     made->begun = true;
-    fprintf(to, ",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"name\": ", again ? ROW_AGAIN : ROW_STEP);
+    fprintf(to, ",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"name\": ", is_recompute ? ROW_RECOMPUTE : ROW_STEP);
     run_text_json_quoted(to, action->layer);
     fprintf(to, ", \"cat\": \"%s\"", action->phase);
     put_time(to, "ts", action->began - made->start);
@@ -74,7 +74,7 @@ remat_status trace_start(remat_context *context, remat_trainer *trainer, const c
     fputs(",\n", to);
     put_row(to, "thread_name", ROW_STEP, "training");
     fputs(",\n", to);
-    put_row(to, "thread_name", ROW_AGAIN, "recomputed");
+    put_row(to, "thread_name", ROW_RECOMPUTE, "recomputed");
     remat_status status = remat_trainer_on_action(trainer, note_action, made);
     if (status == REMAT_OK) {
         *started = made;

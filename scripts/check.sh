@@ -31,8 +31,9 @@ run_tests() { # folder, CTest options ...
 check_threads() {
   closing="build-threads: the tests did not run"
   tests="test_kernel_activations test_kernel_elementwise test_kernel_embedding test_kernel_losses test_kernel_normalize
-    test_kernel_optimizers test_kernel_softmax test_kernel_sums test_product test_attention test_batch_norm test_window
-    test_layer_bits test_trainer test_resume test_bits test_disk_store test_tape_disk test_graph_plan"
+    test_kernel_optimizers test_kernel_softmax test_kernel_sums test_gemm test_attention test_batch_norm test_window
+    test_layer_bits test_backends test_fenced test_trainer test_resume test_bits test_disk_store test_tape_disk
+    test_graph_plan"
   (CC=clang && export CC && unset CFLAGS LDFLAGS && scripts/configure.sh build-threads -DREMAT_TESTS=ON \
     -DREMAT_SANITIZE_THREADS=ON -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1)
   # shellcheck disable=SC2086 # a list of names

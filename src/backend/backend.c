@@ -6,10 +6,10 @@ void backend_close(backend *owner)
         owner->type->close(owner);
 }
 
-remat_status backend_allocate(backend *owner, uint64_t bytes, bool zeroed, backend_memory *memory)
+remat_status backend_allocate(backend *owner, memory_kind kind, uint64_t bytes, bool zeroed, backend_memory *memory)
 {
-    *memory = (backend_memory){0};
-    return bytes ? owner->type->allocate(owner, bytes, zeroed, memory) : REMAT_OK;
+    *memory = (backend_memory){.kind = kind};
+    return bytes ? owner->type->allocate(owner, kind, bytes, zeroed, memory) : REMAT_OK;
 }
 
 void backend_release(backend *owner, backend_memory *memory)

@@ -5,7 +5,7 @@
  *     backend *device;
  *     backend_open(context, &(backend_options){.device = "cpu"}, &device);
  *     backend_memory weights;
- *     backend_allocate(device, bytes, true, &weights);
+ *     backend_allocate(device, MEMORY_DEVICE, bytes, true, &weights);
  *     backend_queue *queue;
  *     backend_queue_create(device, &queue);
  *     backend_copy_in(queue, weights.at, host, bytes);
@@ -42,9 +42,13 @@ typedef struct backend {
     bool host_visible;      /* the host may use an address of the backend's memory as its own, while no queue runs */
 } backend;
 
+/* DEVICE: kernels read and write it. STAGING: memory of the host that copies to and from the device are fast with. */
+typedef enum memory_kind { MEMORY_DEVICE, MEMORY_STAGING } memory_kind;
+
 typedef struct backend_memory {
     char *at; /* aligned to 64 bytes; NULL where bytes is 0 */
     uint64_t bytes;
+    memory_kind kind;
 } backend_memory;
 
 typedef struct backend_queue {
@@ -69,7 +73,7 @@ struct backend_type {
     const char *name;
     remat_status (*open)(remat_context *context, const backend_options *options, backend **made);
     void (*close)(backend *owner);
-    remat_status (*allocate)(backend *owner, uint64_t bytes, bool zeroed, backend_memory *memory);
+    remat_status (*allocate)(backend *owner, memory_kind kind, uint64_t bytes, bool zeroed, backend_memory *memory);
     void (*release)(backend *owner, backend_memory *memory);
     backend_kernel (*find_kernel)(const backend *owner, operation op, const char *types);
     uint64_t (*workspace)(const backend *owner, operation op, const void *args);
@@ -95,7 +99,7 @@ void backend_close(backend *owner); /* NULL is fine. Memory, queues and events a
 /* ---- memory ---- */
 
 /* 0 bytes are no memory and no failure. `zeroed`: every byte is 0. REMAT_NO_MEMORY. */
-remat_status backend_allocate(backend *owner, uint64_t bytes, bool zeroed, backend_memory *memory);
+remat_status backend_allocate(backend *owner, memory_kind kind, uint64_t bytes, bool zeroed, backend_memory *memory);
 void backend_release(backend *owner, backend_memory *memory);
 
 /* ---- kernels ---- */

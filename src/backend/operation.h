@@ -40,7 +40,7 @@ typedef struct step_block {
     uint64_t correct; /* rows whose largest logit is the label's */
 } step_block;
 
-/* ---- matrix product ---- */
+/* ---- GEMM ---- */
 
 typedef enum activation_kind {
     ACTIVATION_NONE,
@@ -64,16 +64,16 @@ static inline bool activation_reads_output(activation_kind kind)
  * `bias` (n values or none) is added to every row of C. Where `activated` is there, it gets activation(C) or, where
  * `derivative_at` is there too, C * activation'(derivative_at): of the input or the output, as activation_reads_output
  * says. Both have rows of ldc values; `activated` may be C itself.
- * The sum over k is taken in the same order for every m and n: a product cut into several by rows of C, or by columns,
+ * The sum over k is taken in the same order for every m and n: a GEMM cut into several by rows of C, or by columns,
  * has the same bits. Cut along k at multiples of OPERATION_K_BLOCK, the parts added with `accumulate`, it has the same
  * bits as well. */
 #define OPERATION_K_BLOCK 384
-typedef struct op_product {
+typedef struct op_gemm {
     tensor_ref a, b, c, bias, activated, derivative_at;
     size_t m, n, k, lda, ldb, ldc;
     bool transpose_a, transpose_b, accumulate;
     activation_kind activation;
-} op_product;
+} op_gemm;
 
 /* ---- value by value ---- */
 
@@ -372,7 +372,7 @@ typedef struct op_adam {
 
 /* Every operation with the number of tensors that its struct begins with. */
 #define OPERATION_LIST(X)          \
-    X(product, 6)                  \
+    X(gemm, 6)                     \
     X(activate, 2)                 \
     X(activate_backward, 4)        \
     X(add, 3)                      \

@@ -30,7 +30,7 @@ void recording_end(recording *calls);
 /* Appends a call. REMAT_INVALID where the backend has no kernel for the types of its tensors, REMAT_NO_MEMORY. */
 remat_status recording_add(recording *calls, operation op, const void *args);
 
-/* The same for each operation by its name, with the right type of arguments: record_product(calls, &product). */
+/* The same for each operation by its name, with the right type of arguments: record_gemm(calls, &args). */
 #define X(name, tensors)                                                              \
     static inline remat_status record_##name(recording *calls, const op_##name *args) \
     {                                                                                 \

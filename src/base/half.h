@@ -22,12 +22,6 @@ const half_kernels *half_kernels_choose(void);
 /* All that it runs, for tests: the plain ones at 0; NULL past the end. */
 const half_kernels *half_kernels_list(size_t position);
 
-/* Bytes of `count` floats kept in `precision` (REMAT_FP32 too). */
-static inline uint64_t half_bytes(remat_precision precision, uint64_t count)
-{
-    return count * (precision == REMAT_FP32 ? 4 : 2);
-}
-
 /* fp32 to REMAT_FP16 or REMAT_BF16. Returns how many finite numbers were too large: with `saturate` the largest finite
  * number stands for each, otherwise infinity does, and the caller must not use `to` (error, or keep `from` in full). */
 uint64_t half_pack(const half_kernels *kernels, remat_precision precision, bool saturate, const float *from,

@@ -8,7 +8,7 @@
 
 struct data_source {
     remat_context *context;
-    data_wants wants;
+    data_needs needs;
     bool shuffle;
     uint64_t seed;
     data_set *sets[2];  /* of training, and of validation where it has its own files */
@@ -39,7 +39,7 @@ static remat_status check_settings(remat_context *context, const data_options *o
 {
     const dataset_settings *settings = options->settings;
     remat_place place = REMAT_PLACE_NOWHERE;
-    if (options->wants.input_count > LAYER_MAX_INPUTS)
+    if (options->needs.input_count > LAYER_MAX_INPUTS)
         return remat_fail(context, REMAT_INVALID, NULL, "a network has at most %d inputs", LAYER_MAX_INPUTS);
     place.field = "validation_split";
     if (!(settings->validation_split >= 0 && settings->validation_split < 1))
@@ -61,7 +61,7 @@ static remat_status open_sets(data_source *source, const data_options *options)
     const dataset_settings *settings = options->settings;
     data_request request = {
         .context = source->context,
-        .wants = &source->wants,
+        .needs = &source->needs,
         .folder = settings->folder,
         .inputs = settings->inputs,
         .labels = settings->labels,
@@ -115,7 +115,7 @@ remat_status data_source_open(remat_context *context, const data_options *option
     if (!made)
         return REMAT_NO_MEMORY;
     made->context = context;
-    made->wants = options->wants;
+    made->needs = options->needs;
     made->shuffle = options->settings->shuffle;
     made->seed = options->seed;
     made->threads = options->threads;
@@ -152,15 +152,15 @@ uint64_t data_source_samples(const data_source *source, data_part part)
 static remat_status fill_slot(data_source *source, data_part part, uint64_t sample, uint64_t slot, void *const *inputs,
                               void *labels)
 {
-    const data_wants *wants = &source->wants;
+    const data_needs *needs = &source->needs;
     if (sample >= source->counts[part])
         return remat_fail(source->context, REMAT_INVALID, NULL, "sample %llu of %llu", (unsigned long long)sample,
                           (unsigned long long)source->counts[part]);
     void *to[LAYER_MAX_INPUTS], *labels_to = NULL;
-    for (size_t i = 0; i < wants->input_count; i++)
-        to[i] = (char *)inputs[i] + slot * wants->inputs[i].values * data_value_bytes(&wants->inputs[i]);
+    for (size_t i = 0; i < needs->input_count; i++)
+        to[i] = (char *)inputs[i] + slot * needs->inputs[i].values * data_value_bytes(&needs->inputs[i]);
     if (labels)
-        labels_to = (char *)labels + slot * wants->labels.values * data_value_bytes(&wants->labels);
+        labels_to = (char *)labels + slot * needs->labels.values * data_value_bytes(&needs->labels);
     data_set *set = source->sets[DATA_TRAINING];
     if (part == DATA_VALIDATION && source->sets[DATA_VALIDATION])
         set = source->sets[DATA_VALIDATION];

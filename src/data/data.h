@@ -22,11 +22,11 @@ typedef struct data_field {
     bool skips;        /* negative numbers are fine as well: labels that count nothing */
 } data_field;
 
-typedef struct data_wants {
+typedef struct data_needs {
     size_t input_count; /* at most LAYER_MAX_INPUTS */
     data_field inputs[LAYER_MAX_INPUTS];
     data_field labels;
-} data_wants;
+} data_needs;
 
 /* A function of the caller that writes one sample: inputs[i] and labels point to room for it. The same number must
  * give the same sample. A failure ends the training with its status. */
@@ -40,7 +40,7 @@ typedef struct data_generator {
 typedef struct data_options {
     const dataset_settings *settings;
     const data_generator *generator; /* not NULL: instead of the settings' files; copied */
-    data_wants wants;
+    data_needs needs;
     uint64_t batch; /* there must be a whole one of training, and of validation where there is any; 0: do not ask */
     uint64_t seed;
     int threads; /* that may make samples side by side, where these are made at all; 0: one */

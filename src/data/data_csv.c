@@ -50,10 +50,10 @@ static remat_status read_csv(data_set *set, uint64_t sample, void *const *inputs
 {
     csv_set *csv = (csv_set *)set;
     const csv_value *from = csv->values + sample * csv->kept;
-    for (size_t i = 0; i < set->wants->input_count; i++)
-        from = copy_field(&set->wants->inputs[i], from, inputs[i]);
+    for (size_t i = 0; i < set->needs->input_count; i++)
+        from = copy_field(&set->needs->inputs[i], from, inputs[i]);
     if (labels)
-        copy_field(&set->wants->labels, from, labels);
+        copy_field(&set->needs->labels, from, labels);
     return REMAT_OK;
 }
 
@@ -120,14 +120,14 @@ static remat_status put_value(csv_reader *reader, const data_field *field, uint6
 }
 
 /* The field of the network that reads this column; NULL where none does. */
-static const data_field *field_of(const data_wants *wants, uint64_t column)
+static const data_field *field_of(const data_needs *needs, uint64_t column)
 {
-    for (size_t i = 0; i < wants->input_count; i++) {
-        if (column < wants->inputs[i].values)
-            return &wants->inputs[i];
-        column -= wants->inputs[i].values;
+    for (size_t i = 0; i < needs->input_count; i++) {
+        if (column < needs->inputs[i].values)
+            return &needs->inputs[i];
+        column -= needs->inputs[i].values;
     }
-    return column < wants->labels.values ? &wants->labels : NULL;
+    return column < needs->labels.values ? &needs->labels : NULL;
 }
 
 static remat_status read_row(const csv_set *csv, csv_reader *reader, csv_value *to)
@@ -139,7 +139,7 @@ static remat_status read_row(const csv_set *csv, csv_reader *reader, csv_value *
         double number;
         if (!take_number(&at, &number))
             return fail_cell(reader, column, cell);
-        const data_field *field = field_of(csv->set.wants, column);
+        const data_field *field = field_of(csv->set.needs, column);
         if (field && column < csv->columns)
             REMAT_TRY(put_value(reader, field, column, number, &to[column]));
     }
@@ -223,7 +223,7 @@ static remat_status read_label_columns(csv_set *csv, const data_request *request
     if (end == text || *end || *text == '-' || count > CSV_LONGEST_LINE)
         return remat_fail(request->context, REMAT_INVALID, &place,
                           "'%.40s' is not allowed; of csv it is the number of label columns, the last ones", text);
-    uint64_t wanted = request->wants->labels.values;
+    uint64_t wanted = request->needs->labels.values;
     if (wanted && wanted != count)
         return remat_fail(request->context, REMAT_INVALID, &place,
                           "%llu label columns; the loss takes %llu values a sample, so it must be labels = %llu", count,
@@ -235,10 +235,10 @@ static remat_status read_label_columns(csv_set *csv, const data_request *request
 static remat_status check_columns(csv_set *csv, const data_request *request)
 {
     uint64_t inputs = 0;
-    for (size_t i = 0; i < request->wants->input_count; i++)
-        if (!remat_add(&inputs, request->wants->inputs[i].values))
+    for (size_t i = 0; i < request->needs->input_count; i++)
+        if (!remat_add(&inputs, request->needs->inputs[i].values))
             return remat_fail(request->context, REMAT_INVALID, NULL, "the inputs have 2^63 values or more");
-    csv->kept = inputs + request->wants->labels.values;
+    csv->kept = inputs + request->needs->labels.values;
     /* Where nobody asks for labels, as in a prediction, the file may be without them. */
     if (csv->columns == inputs + csv->label_columns || (csv->columns == inputs && csv->kept == inputs))
         return REMAT_OK;
@@ -277,7 +277,7 @@ remat_status data_csv_open(const data_request *request, data_set **set)
     csv_set *csv = remat_alloc_zeroed(request->context, 1, sizeof *csv);
     if (!csv)
         return REMAT_NO_MEMORY;
-    csv->set = (data_set){request->context, request->wants, 0, read_csv, close_csv, false};
+    csv->set = (data_set){request->context, request->needs, 0, read_csv, close_csv, false};
     remat_status status = open_csv(csv, request);
     if (status == REMAT_OK)
         *set = &csv->set;

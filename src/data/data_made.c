@@ -27,7 +27,7 @@ static remat_status open_made(const data_request *request, uint64_t samples, mad
     *made = remat_alloc_zeroed(request->context, 1, sizeof **made);
     if (!*made)
         return REMAT_NO_MEMORY;
-    (*made)->set = (data_set){request->context, request->wants, samples, NULL, close_made, false};
+    (*made)->set = (data_set){request->context, request->needs, samples, NULL, close_made, false};
     return REMAT_OK;
 }
 
@@ -67,11 +67,11 @@ static void make_field(const made_set *made, const data_field *field, uint32_t n
 static remat_status read_random(data_set *set, uint64_t sample, void *const *inputs, void *labels)
 {
     const made_set *made = (made_set *)set;
-    size_t count = set->wants->input_count;
+    size_t count = set->needs->input_count;
     for (size_t i = 0; i < count; i++)
-        make_field(made, &set->wants->inputs[i], (uint32_t)i, sample, inputs[i]);
+        make_field(made, &set->needs->inputs[i], (uint32_t)i, sample, inputs[i]);
     if (labels)
-        make_field(made, &set->wants->labels, (uint32_t)count, sample, labels);
+        make_field(made, &set->needs->labels, (uint32_t)count, sample, labels);
     return REMAT_OK;
 }
 
@@ -103,12 +103,12 @@ static remat_status read_generator(data_set *set, uint64_t sample, void *const *
 {
     const made_set *made = (made_set *)set;
     REMAT_TRY(made->generator.fill(made->generator.user, sample, inputs, labels));
-    for (size_t i = 0; i < set->wants->input_count; i++) {
+    for (size_t i = 0; i < set->needs->input_count; i++) {
         char name[32];
         snprintf(name, sizeof name, "input %zu", i);
-        REMAT_TRY(check_ids(set, &set->wants->inputs[i], name, sample, inputs[i]));
+        REMAT_TRY(check_ids(set, &set->needs->inputs[i], name, sample, inputs[i]));
     }
-    return labels ? check_ids(set, &set->wants->labels, "the labels", sample, labels) : REMAT_OK;
+    return labels ? check_ids(set, &set->needs->labels, "the labels", sample, labels) : REMAT_OK;
 }
 
 remat_status data_generator_open(const data_request *request, data_set **set)

@@ -22,18 +22,18 @@ static uint64_t class_count(const remat_network *network)
     return loss->parameter_count ? loss->parameters[0].dims[0] : loss->inputs[0].w;
 }
 
-data_wants network_data_wants(const remat_network *network)
+data_needs network_data_needs(const remat_network *network)
 {
-    data_wants wants = {0};
+    data_needs needs = {0};
     for (uint32_t n = 0; n < network->layer_count; n++) {
         const layer_node *node = &network->layers[n].node;
-        if (node->input_count != 0 || wants.input_count == LAYER_MAX_INPUTS)
+        if (node->input_count != 0 || needs.input_count == LAYER_MAX_INPUTS)
             continue;
         uint64_t bound = token_bound(network, n);
-        wants.inputs[wants.input_count++] = (data_field){layer_values(node->output), node->dtype, bound, false};
+        needs.inputs[needs.input_count++] = (data_field){layer_values(node->output), node->dtype, bound, false};
     }
     if (network->has_labels)
-        wants.labels = (data_field){layer_values(network->labels), network->labels_dtype,
+        needs.labels = (data_field){layer_values(network->labels), network->labels_dtype,
                                     network->labels_dtype == REMAT_INT32 ? class_count(network) : 0, true};
-    return wants;
+    return needs;
 }

@@ -5,6 +5,6 @@
 #include "data/data.h"
 
 /* Input layers in their order, and the labels. */
-data_wants network_data_wants(const remat_network *network);
+data_needs network_data_needs(const remat_network *network);
 
 #endif

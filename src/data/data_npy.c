@@ -80,10 +80,10 @@ static remat_status read_array(npy_set *npy, const npy_array *array, uint64_t sa
 static remat_status read_npy(data_set *set, uint64_t sample, void *const *inputs, void *labels)
 {
     npy_set *npy = (npy_set *)set;
-    for (size_t i = 0; i < set->wants->input_count; i++)
+    for (size_t i = 0; i < set->needs->input_count; i++)
         REMAT_TRY(read_array(npy, &npy->arrays[i], sample, inputs[i]));
-    if (labels && npy->array_count > set->wants->input_count)
-        return read_array(npy, &npy->arrays[set->wants->input_count], sample, labels);
+    if (labels && npy->array_count > set->needs->input_count)
+        return read_array(npy, &npy->arrays[set->needs->input_count], sample, labels);
     return REMAT_OK;
 }
 
@@ -150,24 +150,24 @@ static remat_status open_array(npy_set *npy, const data_request *request, const 
 
 static remat_status open_arrays(npy_set *npy, const data_request *request)
 {
-    const data_wants *wants = request->wants;
+    const data_needs *needs = request->needs;
     remat_place place = REMAT_PLACE_NOWHERE;
     place.field = "inputs";
     size_t files = request->inputs ? data_path_count(request->inputs) : 0;
-    if (files != wants->input_count)
+    if (files != needs->input_count)
         return remat_fail(request->context, REMAT_INVALID, &place,
                           "%zu files for %zu inputs of the model; give one .npy file an input, with commas between",
-                          files, wants->input_count);
+                          files, needs->input_count);
     place.field = "labels";
-    if (wants->labels.values && !request->labels)
+    if (needs->labels.values && !request->labels)
         return remat_fail(request->context, REMAT_INVALID, &place, "the loss needs labels; name their .npy file");
     for (size_t i = 0; i < files; i++) {
         char what[32];
         snprintf(what, sizeof what, "input %zu", i);
-        REMAT_TRY(open_array(npy, request, request->inputs, i, &wants->inputs[i], what));
+        REMAT_TRY(open_array(npy, request, request->inputs, i, &needs->inputs[i], what));
     }
-    if (wants->labels.values)
-        REMAT_TRY(open_array(npy, request, request->labels, 0, &wants->labels, "the loss"));
+    if (needs->labels.values)
+        REMAT_TRY(open_array(npy, request, request->labels, 0, &needs->labels, "the loss"));
     npy->set.samples = npy->array_count ? npy->arrays[0].header.dims[0] : 0;
     return REMAT_OK;
 }
@@ -177,7 +177,7 @@ remat_status data_npy_open(const data_request *request, data_set **set)
     npy_set *npy = remat_alloc_zeroed(request->context, 1, sizeof *npy);
     if (!npy)
         return REMAT_NO_MEMORY;
-    npy->set = (data_set){request->context, request->wants, 0, read_npy, close_npy, false};
+    npy->set = (data_set){request->context, request->needs, 0, read_npy, close_npy, false};
     remat_status status = open_arrays(npy, request);
     if (status == REMAT_OK)
         *set = &npy->set;

@@ -11,7 +11,7 @@ enum { DATA_HELD_BYTES = 1 << 20 }; /* files up to this size are held in memory 
 typedef struct data_set data_set;
 struct data_set {
     remat_context *context;
-    const data_wants *wants; /* of the source */
+    const data_needs *needs; /* of the source */
     uint64_t samples;
     remat_status (*read)(data_set *set, uint64_t sample, void *const *inputs, void *labels);
     void (*close)(data_set *set);
@@ -21,7 +21,7 @@ struct data_set {
 /* What a set is opened from. */
 typedef struct data_request {
     remat_context *context;
-    const data_wants *wants;
+    const data_needs *needs;
     const char *folder, *inputs, *labels;
     uint64_t seed, samples;
     const data_generator *generator;

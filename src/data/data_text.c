@@ -48,7 +48,7 @@ static size_t file_of(const text_set *text, uint64_t at)
 static remat_status check_tokens(const text_set *text, const data_file *file, uint64_t first,
                                  const unsigned char *tokens, size_t count)
 {
-    const data_field *fields[] = {&text->set.wants->inputs[0], &text->set.wants->labels};
+    const data_field *fields[] = {&text->set.needs->inputs[0], &text->set.needs->labels};
     for (size_t f = 0; f < 2; f++) {
         if (fields[f]->values == 0 || fields[f]->bound == 0 || fields[f]->bound >= TOKENS)
             continue;
@@ -89,7 +89,7 @@ static remat_status read_text(data_set *set, uint64_t sample, void *const *input
 {
     text_set *text = (text_set *)set;
     REMAT_TRY(read_tokens(text, sample * text->window, text->window, inputs[0]));
-    if (!labels || set->wants->labels.values == 0)
+    if (!labels || set->needs->labels.values == 0)
         return REMAT_OK;
     /* All but the last label are inputs already. */
     memcpy(labels, (const int32_t *)inputs[0] + 1, (size_t)(text->window - 1) * sizeof(int32_t));
@@ -100,18 +100,18 @@ static remat_status read_text(data_set *set, uint64_t sample, void *const *input
 
 static remat_status check_wants(const data_request *request)
 {
-    const data_wants *wants = request->wants;
-    if (wants->input_count != 1 || !data_field_is_integer(&wants->inputs[0]) || wants->inputs[0].values == 0)
+    const data_needs *needs = request->needs;
+    if (needs->input_count != 1 || !data_field_is_integer(&needs->inputs[0]) || needs->inputs[0].values == 0)
         return remat_fail(request->context, REMAT_INVALID, NULL,
                           "text feeds a model with one input of tokens, which an embedding reads");
-    if (wants->labels.values &&
-        (!data_field_is_integer(&wants->labels) || wants->labels.values != wants->inputs[0].values))
+    if (needs->labels.values &&
+        (!data_field_is_integer(&needs->labels) || needs->labels.values != needs->inputs[0].values))
         return remat_fail(
             request->context, REMAT_INVALID, NULL,
             "text gives the next token of each of the %llu tokens as labels; the loss takes %llu%s values, "
             "it must be a cross entropy at every token",
-            (unsigned long long)wants->inputs[0].values, (unsigned long long)wants->labels.values,
-            data_field_is_integer(&wants->labels) ? "" : " real");
+            (unsigned long long)needs->inputs[0].values, (unsigned long long)needs->labels.values,
+            data_field_is_integer(&needs->labels) ? "" : " real");
     if (request->inputs)
         return REMAT_OK;
     remat_place place = REMAT_PLACE_NOWHERE;
@@ -145,7 +145,7 @@ static remat_status open_text(text_set *text, const data_request *request)
 {
     REMAT_TRY(check_wants(request));
     REMAT_TRY(open_files(text, request));
-    text->window = request->wants->inputs[0].values;
+    text->window = request->needs->inputs[0].values;
     /* The last token of the whole is only a label. */
     text->set.samples = text->bytes ? (text->bytes - 1) / text->window : 0;
     remat_place place = data_file_place(&text->files[0]);
@@ -161,7 +161,7 @@ remat_status data_text_open(const data_request *request, data_set **set)
     text_set *text = remat_alloc_zeroed(request->context, 1, sizeof *text);
     if (!text)
         return REMAT_NO_MEMORY;
-    text->set = (data_set){request->context, request->wants, 0, read_text, close_text, false};
+    text->set = (data_set){request->context, request->needs, 0, read_text, close_text, false};
     remat_status status = open_text(text, request);
     if (status == REMAT_OK)
         *set = &text->set;

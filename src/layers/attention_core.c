@@ -74,7 +74,7 @@ static remat_status resolve(remat_context *context, layer_node *layer)
     REMAT_TRY(layer_add_saved(context, layer, "sums", layer->batch * heads * in.h, layer_statistics_dtype(layer)));
     set_workspaces(layer);
     layer->needs[LAYER_INPUT_GRADIENT] = LAYER_NEEDS_INPUT(0) | LAYER_NEEDS_OUTPUT | LAYER_NEEDS_SAVED;
-    /* Two products of steps x steps x width forward, five backward; half of each where causal. */
+    /* Two GEMMs of steps x steps x width forward, five backward; half of each where causal. */
     uint64_t pairs = layer_flops(layer->batch * in.h, in.h, width);
     layer->flops[LAYER_FORWARD] = layer_flops(pairs, options->causal ? 2 : 4, 1);
     layer->flops[LAYER_INPUT_GRADIENT] = layer_flops(pairs, options->causal ? 5 : 10, 1);

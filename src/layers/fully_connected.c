@@ -63,34 +63,34 @@ static remat_status resolve(remat_context *context, layer_node *layer)
 remat_status fully_connected_forward(const layer_call *call, size_t rows, size_t in, size_t units, tensor_ref x,
                                      tensor_ref y)
 {
-    return record_product(call->calls, &(op_product){.a = x,
-                                                     .b = call->parameters[0],
-                                                     .c = y,
-                                                     .bias = call->parameters[1],
-                                                     .m = rows,
-                                                     .n = units,
-                                                     .k = in,
-                                                     .lda = in,
-                                                     .ldb = in,
-                                                     .ldc = units,
-                                                     .transpose_b = true});
+    return record_gemm(call->calls, &(op_gemm){.a = x,
+                                               .b = call->parameters[0],
+                                               .c = y,
+                                               .bias = call->parameters[1],
+                                               .m = rows,
+                                               .n = units,
+                                               .k = in,
+                                               .lda = in,
+                                               .ldb = in,
+                                               .ldc = units,
+                                               .transpose_b = true});
 }
 
 remat_status fully_connected_weight_gradient(const layer_call *call, size_t rows, size_t in, size_t units, tensor_ref x,
                                              tensor_ref dy, bool more)
 {
     if (call->gradients[0].at)
-        REMAT_TRY(record_product(call->calls, &(op_product){.a = dy,
-                                                            .b = x,
-                                                            .c = call->gradients[0],
-                                                            .m = units,
-                                                            .n = in,
-                                                            .k = rows,
-                                                            .lda = units,
-                                                            .ldb = in,
-                                                            .ldc = in,
-                                                            .transpose_a = true,
-                                                            .accumulate = more || call->accumulate_gradients[0]}));
+        REMAT_TRY(record_gemm(call->calls, &(op_gemm){.a = dy,
+                                                      .b = x,
+                                                      .c = call->gradients[0],
+                                                      .m = units,
+                                                      .n = in,
+                                                      .k = rows,
+                                                      .lda = units,
+                                                      .ldb = in,
+                                                      .ldc = in,
+                                                      .transpose_a = true,
+                                                      .accumulate = more || call->accumulate_gradients[0]}));
     if (!call->gradients[1].at)
         return REMAT_OK;
     return record_column_sums(call->calls, &(op_column_sums){.x = dy,
@@ -103,16 +103,16 @@ remat_status fully_connected_weight_gradient(const layer_call *call, size_t rows
 remat_status fully_connected_input_gradient(const layer_call *call, size_t rows, size_t in, size_t units, tensor_ref dy,
                                             tensor_ref dx)
 {
-    return record_product(call->calls, &(op_product){.a = dy,
-                                                     .b = call->parameters[0],
-                                                     .c = dx,
-                                                     .m = rows,
-                                                     .n = in,
-                                                     .k = units,
-                                                     .lda = units,
-                                                     .ldb = in,
-                                                     .ldc = in,
-                                                     .accumulate = call->accumulate_inputs[0]});
+    return record_gemm(call->calls, &(op_gemm){.a = dy,
+                                               .b = call->parameters[0],
+                                               .c = dx,
+                                               .m = rows,
+                                               .n = in,
+                                               .k = units,
+                                               .lda = units,
+                                               .ldb = in,
+                                               .ldc = in,
+                                               .accumulate = call->accumulate_inputs[0]});
 }
 
 static remat_status forward(const layer_node *layer, const layer_call *call)

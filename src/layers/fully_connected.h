@@ -19,7 +19,7 @@ extern const property fully_connected_properties[];
 /* The units that the options and the input ask for; appends weight [units, width] and bias. */
 remat_status fully_connected_resolve_units(remat_context *context, layer_node *layer, uint64_t *units);
 
-/* The three products, over `rows` rows. `more`: these are not the first rows; the gradient is added to that of the first. */
+/* The three GEMMs, over `rows` rows. `more`: these are not the first rows; the gradient is added to that of the first. */
 remat_status fully_connected_forward(const layer_call *call, size_t rows, size_t in, size_t units, tensor_ref x,
                                      tensor_ref y);
 remat_status fully_connected_weight_gradient(const layer_call *call, size_t rows, size_t in, size_t units, tensor_ref x,

@@ -106,9 +106,9 @@ typedef struct layer_call {
     double loss_share;   /* 1 / micro-batches: multiplies loss gradients, not the loss */
 } layer_call;
 
-/* What one call does: arithmetic, how much of it is in matrix products, and bytes of tensors and parameters moved. */
+/* What one call does: arithmetic, how much of it is in GEMMs, and bytes of tensors and parameters moved. */
 typedef struct layer_work {
-    uint64_t flops, product_flops, bytes;
+    uint64_t flops, gemm_flops, bytes;
 } layer_work;
 
 /* For composite types: stand-ins made of other layers. The output of the last one added is the whole's: who reads NAME
@@ -142,7 +142,7 @@ struct layer_type {
     bool reads_tokens; /* input 0 holds int32 numbers, such as tokens, which only the data can */
     /* Forward gets no tensor for an output that nobody reads: often it runs again for what it saves alone. */
     bool may_skip_output;
-    bool multiplies; /* its flops are those of matrix products */
+    bool multiplies; /* its flops are those of GEMMs */
     /* Composite types have only expand(): it adds the parts. It may also say with REMAT_OK and no part that the type
      * stands for itself, as fully_connected does without an activation. */
     remat_status (*expand)(remat_context *context, const layer_node *layer, layer_parts *parts);

@@ -63,7 +63,7 @@ static remat_status input_gradient(const layer_node *layer, const layer_call *ca
 }
 
 /* Of the input gradient, which does everything. The weight and its gradient are passed once for each piece of rows. The
- * logits are written by the product, read and replaced by their gradient, and read by the products behind it. */
+ * logits are written by the GEMM, read and replaced by their gradient, and read by the GEMMs behind it. */
 static void correct_work(const layer_node *layer, layer_pass pass, const layer_call *call, layer_work *work)
 {
     if (pass == LAYER_FORWARD)
@@ -75,8 +75,8 @@ static void correct_work(const layer_node *layer, layer_pass pass, const layer_c
     uint64_t bias = layer->parameter_count > 1 ? dtype_bytes(layer->dtype, units) : 0;
     uint64_t gradient_passes = 2 * pieces - (call->accumulate_gradients[0] ? 0 : 1); /* the first may be a write only */
     bool derived = call->d_inputs[0].at != NULL;
-    work->product_flops = layer_flops(layer_flops(2 * rows, units, in), derived ? 3 : 2, 1);
-    work->flops = work->product_flops + layer_flops(rows, units, 18);
+    work->gemm_flops = layer_flops(layer_flops(2 * rows, units, in), derived ? 3 : 2, 1);
+    work->flops = work->gemm_flops + layer_flops(rows, units, 18);
     work->bytes = 2 * x + dtype_bytes(REMAT_INT32, rows) + (pieces + gradient_passes) * (weight + bias) + 4 * logits;
     if (derived)
         work->bytes += logits + pieces * weight + (call->accumulate_inputs[0] ? 2 : 1) * x;

@@ -98,10 +98,10 @@ remat_status model_add_block(remat_model *model, const char *name, const char *c
         REMAT_TRY(find_layer(model, called, layers[i], line, &position));
         if (position == first + i)
             continue;
-        bool again = position >= first && position < first + i;
+        bool is_repeated = position >= first && position < first + i;
         return block_fail(model, line,
                           "the layers of a block must be consecutive in the order of execution: '%s' %s '%s'",
-                          layers[i], again ? "stands again behind" : "does not directly follow", layers[i - 1]);
+                          layers[i], is_repeated ? "stands again behind" : "does not directly follow", layers[i - 1]);
     }
     return add_run(model, name, first, (uint32_t)(first + count - 1), line);
 }

@@ -186,8 +186,8 @@ remat_status model_set_optimizer(remat_model *model, const char *type, const ini
     REMAT_TRY(model_blame(model, NULL, line, find_choice(model, "[Optimizer]", type, optimizer_types, &settings.type)));
     REMAT_TRY(properties_init(context, optimizer_properties, &settings));
     REMAT_TRY(fill(model, &optimizer_section, &settings, entries, count, optimizer_rules, settings.type));
-    optimizer_settings again = settings; /* now the schedule is known, which may stand behind its own keys */
-    REMAT_TRY(fill(model, &optimizer_section, &again, entries, count, schedule_rules, settings.schedule));
+    optimizer_settings scheduled = settings; /* now the schedule is known, which may stand behind its own keys */
+    REMAT_TRY(fill(model, &optimizer_section, &scheduled, entries, count, schedule_rules, settings.schedule));
     if (settings.nesterov && settings.momentum == 0)
         return model_blame(model, NULL, line_of(entries, count, "nesterov"),
                            remat_fail(context, REMAT_INVALID, NULL, "nesterov: it needs a momentum above 0"));

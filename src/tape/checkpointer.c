@@ -1,6 +1,7 @@
 #include <remat/checkpointer.h>
 
 #include "base/alloc.h"
+#include "base/dtype_traits.h"
 #include "base/options.h"
 #include "graph/index_set.h"
 #include "base/half.h"
@@ -87,14 +88,14 @@ remat_status remat_checkpointer_create(remat_context *context, const remat_check
 
 static uint64_t stored_bytes(const kept_activation *kept)
 {
-    return half_bytes(kept->precision, kept->count);
+    return dtype_bytes(kept->precision, kept->count);
 }
 
 static void release_activation(remat_checkpointer *cp, kept_activation *kept)
 {
     cp->kept_bytes -= stored_bytes(kept);
-    cp->halved_bytes -= half_bytes(REMAT_FP32, kept->count) - stored_bytes(kept);
-    remat_release(cp->context, kept->data, kept->count, half_bytes(kept->precision, 1));
+    cp->halved_bytes -= dtype_bytes(REMAT_FP32, kept->count) - stored_bytes(kept);
+    remat_release(cp->context, kept->data, kept->count, dtype_bytes(kept->precision, 1));
 }
 
 void remat_checkpointer_clear(remat_checkpointer *cp)
@@ -156,7 +157,7 @@ static remat_status copy_activation(const remat_checkpointer *cp, const float *a
                                     uint64_t *overflows)
 {
     *overflows = 0;
-    kept->data = remat_alloc(cp->context, kept->count, half_bytes(kept->precision, 1));
+    kept->data = remat_alloc(cp->context, kept->count, dtype_bytes(kept->precision, 1));
     if (!kept->data)
         return REMAT_NO_MEMORY;
     if (kept->precision == REMAT_FP32)
@@ -175,7 +176,7 @@ static remat_status store_activation(remat_checkpointer *cp, const float *activa
     cp->overflows += overflows;
     if (overflows == 0 || cp->options.overflow == REMAT_OVERFLOW_SATURATE)
         return REMAT_OK;
-    remat_release(cp->context, kept->data, kept->count, half_bytes(kept->precision, 1));
+    remat_release(cp->context, kept->data, kept->count, dtype_bytes(kept->precision, 1));
     if (cp->options.overflow == REMAT_OVERFLOW_ERROR)
         return fail_overflow(cp, kept, activation, overflows);
     kept->precision = REMAT_FP32;
@@ -207,7 +208,7 @@ remat_status remat_checkpointer_save(remat_checkpointer *cp, uint64_t number, co
     }
     *place_for_it = kept;
     cp->kept_bytes += stored_bytes(&kept);
-    cp->halved_bytes += half_bytes(REMAT_FP32, count) - stored_bytes(&kept);
+    cp->halved_bytes += dtype_bytes(REMAT_FP32, count) - stored_bytes(&kept);
     return REMAT_OK;
 }
 
@@ -274,7 +275,7 @@ static remat_status keep_by_rule(remat_checkpointer *cp, const remat_checkpointe
     if (selected && cp->kept_count < cp->options.max_kept)
         return remat_checkpointer_save(cp, layer->number, activation, layer->count);
     cp->missed += selected;
-    cp->passed_bytes += half_bytes(REMAT_FP32, layer->count);
+    cp->passed_bytes += dtype_bytes(REMAT_FP32, layer->count);
     return REMAT_OK;
 }
 
@@ -365,18 +366,18 @@ remat_status remat_checkpointer_forward(remat_checkpointer *cp, const remat_chec
 /* Runs layers first..target of the list again, from the activation before them. */
 static remat_status run_again(const layer_run *run, const kept_activation *from)
 {
-    layer_run again = *run;
+    layer_run rerun = *run;
     const remat_checkpointer *cp = run->cp;
-    again.start = from ? from->data : cp->input;
-    again.start_count = from ? from->count : cp->input_count;
+    rerun.start = from ? from->data : cp->input;
+    rerun.start_count = from ? from->count : cp->input_count;
     if (!from || from->precision == REMAT_FP32)
-        return run_layers(&again);
+        return run_layers(&rerun);
     float *start = remat_alloc(cp->context, from->count, sizeof *start);
     if (!start)
         return REMAT_NO_MEMORY;
     read_activation(cp, from, start);
-    again.start = start;
-    remat_status status = run_layers(&again);
+    rerun.start = start;
+    remat_status status = run_layers(&rerun);
     remat_release(cp->context, start, from->count, sizeof *start);
     return status;
 }
@@ -420,7 +421,7 @@ uint64_t remat_checkpointer_kept_bytes(const remat_checkpointer *cp)
 
 uint64_t remat_checkpointer_input_bytes(const remat_checkpointer *cp)
 {
-    return half_bytes(REMAT_FP32, cp->input_count);
+    return dtype_bytes(REMAT_FP32, cp->input_count);
 }
 
 uint64_t remat_checkpointer_avoided_bytes(const remat_checkpointer *cp)

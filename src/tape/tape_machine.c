@@ -114,14 +114,14 @@ static remat_status add_results(tape_machine *machine, remat_step step, machine_
 
 static remat_status play_forward(tape_machine *machine, remat_step step)
 {
-    bool again = step.layer < machine->frontier;
-    machine_call call = new_call(again ? REMAT_PHASE_RECOMPUTE : REMAT_PHASE_FORWARD, step.layer);
+    bool is_recompute = step.layer < machine->frontier;
+    machine_call call = new_call(is_recompute ? REMAT_PHASE_RECOMPUTE : REMAT_PHASE_FORWARD, step.layer);
     call.input = find_x(machine, step.layer);
     REMAT_TRY(moves_use(machine, call.input));
     REMAT_TRY(moves_note(machine, call.input, false));
     REMAT_TRY(add_results(machine, step, &call));
     REMAT_TRY(run(machine, &call));
-    machine->frontier = again ? machine->frontier : step.layer + 1;
+    machine->frontier = is_recompute ? machine->frontier : step.layer + 1;
     REMAT_TRY(moves_after(machine, call.input));
     REMAT_TRY(moves_after(machine, call.saved));
     return moves_after(machine, call.output);

@@ -68,7 +68,7 @@ static size_t position_before(const remat_executor *executor, size_t position)
 /* ---- making them one ---- */
 
 /* What the product would be with the activation in it; false where the two do not belong together. */
-static bool join(const op_product *product, recorded_call *call, op_product *joined)
+static bool join(const op_gemm *product, recorded_call *call, op_gemm *joined)
 {
     *joined = *product;
     if (product->activated.at || product->ldc != product->n)
@@ -90,11 +90,11 @@ static bool join(const op_product *product, recorded_call *call, op_product *joi
 }
 
 /* The kernel may be another one now that there is more to do. */
-static backend_kernel kernel_of(const remat_executor *executor, const op_product *product)
+static backend_kernel kernel_of(const remat_executor *executor, const op_gemm *product)
 {
     char types[OPERATION_MAX_TENSORS + 1];
-    operation_types(OP_product, product, types);
-    return backend_find_kernel(executor->options.device, OP_product, types);
+    operation_types(OP_gemm, product, types);
+    return backend_find_kernel(executor->options.device, OP_gemm, types);
 }
 
 static bool fuse(remat_executor *executor, recorded_run *run, size_t position, living *all)
@@ -105,8 +105,8 @@ static bool fuse(remat_executor *executor, recorded_run *run, size_t position, l
         executor_action(executor, before)->kind != executor_action(executor, position)->kind)
         return false;
     recorded_call *call = last_call(run, before);
-    op_product joined;
-    if (!call || call->op != OP_product || !join(recorded_args(call), activation, &joined))
+    op_gemm joined;
+    if (!call || call->op != OP_gemm || !join(recorded_args(call), activation, &joined))
         return false;
     uint64_t offset = (uint64_t)((char *)joined.activated.at - executor->options.memory.arena);
     uint64_t bytes = dtype_bytes(joined.activated.type, joined.m * joined.n);
@@ -116,7 +116,7 @@ static bool fuse(remat_executor *executor, recorded_run *run, size_t position, l
     if (!kernel)
         return false;
     call->kernel = kernel;
-    *(op_product *)recorded_args(call) = joined;
+    *(op_gemm *)recorded_args(call) = joined;
     activation->kernel = NULL;
     executor->until[before] = position;
     return true;

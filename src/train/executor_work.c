@@ -47,7 +47,7 @@ layer_work executor_find_work(const remat_executor *executor, uint32_t number, c
                        .bytes = tensor_bytes(program->graph, action) + parameter_bytes(program, number)};
     if (pass == LAYER_FORWARD && output != GRAPH_NONE && !call->output.at)
         work.bytes -= program->graph->tensors[output].bytes; /* nobody reads it, so it is not made */
-    work.product_flops = node->type->multiplies ? work.flops : 0;
+    work.gemm_flops = node->type->multiplies ? work.flops : 0;
     if (node->type->correct_work)
         node->type->correct_work(node, pass, call, &work);
     return work;

@@ -42,11 +42,11 @@ static unsigned char draw(const float *logits, size_t count, double temperature,
 /* T tokens in, of which a byte can be any, and a row of logits for each of them out of the layer that is read. */
 static remat_status check_model(const remat_predictor *predictor, uint64_t *steps)
 {
-    const data_wants wants = network_data_wants(predictor->network);
-    const data_field *input = &wants.inputs[0];
-    if (wants.input_count != 1)
+    const data_needs needs = network_data_needs(predictor->network);
+    const data_field *input = &needs.inputs[0];
+    if (needs.input_count != 1)
         return remat_fail(predictor->context, REMAT_INVALID, NULL,
-                          "this is not a model of bytes: it needs one input, not %zu", wants.input_count);
+                          "this is not a model of bytes: it needs one input, not %zu", needs.input_count);
     if (!data_field_is_integer(input) || input->bound < 256)
         return remat_fail(
             predictor->context, REMAT_INVALID, NULL,

@@ -15,9 +15,9 @@ static remat_status allocate(remat_predictor *predictor)
 {
     backend *device = predictor->device;
     REMAT_TRY(backend_queue_create(device, &predictor->queue));
-    REMAT_TRY(backend_allocate(device, predictor->network->parameter_bytes, false, &predictor->weights));
-    REMAT_TRY(backend_allocate(device, predictor->plan.arena_bytes, false, &predictor->arena));
-    REMAT_TRY(backend_allocate(device, sizeof(step_block), true, &predictor->block));
+    REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, predictor->network->parameter_bytes, false, &predictor->weights));
+    REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, predictor->plan.arena_bytes, false, &predictor->arena));
+    REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, sizeof(step_block), true, &predictor->block));
     return staging_create(predictor->network, device, &predictor->staged);
 }
 
@@ -107,7 +107,7 @@ void remat_predictor_destroy(remat_predictor *predictor)
         backend_release(predictor->device, &predictor->arena);
         backend_release(predictor->device, &predictor->block);
     }
-    staging_release(&predictor->staged);
+    staging_release(&predictor->staged, predictor->device);
     network_destroy(predictor->network);
     backend_close(predictor->device);
     remat_release(context, predictor, 1, sizeof *predictor);
@@ -136,9 +136,9 @@ static remat_status run(remat_predictor *predictor, remat_prediction *prediction
 /* Numbers of tokens come from outside: one that is too large would be read from behind the table. */
 static remat_status check_tokens(const remat_predictor *predictor, const void *const *inputs)
 {
-    data_wants wants = network_data_wants(predictor->network);
-    for (size_t i = 0; i < wants.input_count; i++) {
-        const data_field *field = &wants.inputs[i];
+    data_needs needs = network_data_needs(predictor->network);
+    for (size_t i = 0; i < needs.input_count; i++) {
+        const data_field *field = &needs.inputs[i];
         size_t count = (size_t)(field->values * predictor->network->batch);
         size_t bad = data_field_is_integer(field) ? data_first_bad_id(field, inputs[i], count) : count;
         char what[64];
@@ -181,7 +181,7 @@ static remat_status open_data(remat_predictor *predictor)
     dataset.validation_inputs = dataset.validation_labels = NULL;
     const data_options open = {&dataset,
                                options->sample ? &generator : NULL,
-                               network_data_wants(predictor->network),
+                               network_data_needs(predictor->network),
                                0, /* the last batch need not be a whole one */
                                options->seed == REMAT_DEFAULT ? settings->seed : options->seed,
                                0};

@@ -1,6 +1,5 @@
 #include "train/staging.h"
 
-#include "base/alloc.h"
 #include "base/error.h"
 
 static uint64_t rounded(uint64_t bytes)
@@ -27,19 +26,15 @@ uint64_t staging_bytes(const remat_network *network, const backend *device)
     return device->host_visible ? 0 : bytes;
 }
 
-remat_status staging_create(const remat_network *network, const backend *device, staging *made)
+remat_status staging_create(const remat_network *network, backend *device, staging *made)
 {
-    *made = (staging){.network = network, .bytes = staging_bytes(network, device)};
-    if (made->bytes == 0)
-        return REMAT_OK;
-    made->memory = remat_alloc_aligned(network->context, made->bytes, 64);
-    return made->memory ? REMAT_OK : REMAT_NO_MEMORY;
+    *made = (staging){.network = network};
+    return backend_allocate(device, MEMORY_STAGING, staging_bytes(network, device), false, &made->memory);
 }
 
-void staging_release(staging *made)
+void staging_release(staging *made, backend *device)
 {
-    if (made->memory)
-        remat_release(made->network->context, made->memory, made->bytes, 1);
+    backend_release(device, &made->memory);
     *made = (staging){0};
 }
 
@@ -51,16 +46,16 @@ void staging_aim(staging *at, const remat_executor *executor)
         const layer_node *node = &at->network->layers[n].node;
         if (node->input_count != 0)
             continue;
-        at->inputs[at->input_count++] = at->memory ? at->memory + offset : executor_input(executor, n).at;
+        at->inputs[at->input_count++] = at->memory.at ? at->memory.at + offset : executor_input(executor, n).at;
         offset += rounded(input_bytes(node));
     }
-    at->labels = at->memory && at->network->has_labels ? at->memory + offset : executor_labels(executor).at;
+    at->labels = at->memory.at && at->network->has_labels ? at->memory.at + offset : executor_labels(executor).at;
 }
 
 remat_status staging_send(const staging *from, const remat_executor *executor, backend_queue *queue)
 {
     size_t next = 0;
-    if (!from->memory)
+    if (!from->memory.at)
         return REMAT_OK;
     for (uint32_t n = 0; n < from->network->layer_count; n++) {
         const layer_node *node = &from->network->layers[n].node;

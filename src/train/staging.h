@@ -7,8 +7,7 @@
 
 typedef struct staging {
     const remat_network *network;
-    char *memory; /* NULL where the tensors themselves are written to */
-    uint64_t bytes;
+    backend_memory memory; /* none where the tensors themselves are written to */
     /* Of the executor that was aimed at: where each input layer's data, and the labels, are written. */
     void *inputs[LAYER_MAX_INPUTS];
     size_t input_count;
@@ -18,8 +17,8 @@ typedef struct staging {
 /* What it will take. */
 uint64_t staging_bytes(const remat_network *network, const backend *device);
 
-remat_status staging_create(const remat_network *network, const backend *device, staging *made);
-void staging_release(staging *made);
+remat_status staging_create(const remat_network *network, backend *device, staging *made);
+void staging_release(staging *made, backend *device);
 
 /* Sets `inputs` and `labels` for a run of this executor. The run before must have ended. */
 void staging_aim(staging *at, const remat_executor *executor);

@@ -88,7 +88,7 @@ remat_status trainer_open_data(const remat_trainer *trainer, uint64_t seed, data
         dataset.validation_split =
             generator.samples ? (double)options->validation_samples / (double)generator.samples : 0;
     const data_options open = {
-        &dataset, options->sample ? &generator : NULL, network_data_wants(trainer->network), trainer->network->batch,
+        &dataset, options->sample ? &generator : NULL, network_data_needs(trainer->network), trainer->network->batch,
         seed,     (int)trainer->device->threads};
     return data_source_open(trainer->context, &open, data);
 }

@@ -27,20 +27,20 @@ remat_status trainer_allocate(remat_trainer *trainer)
     backend *device = trainer->device;
     uint64_t weights = trainer->network->parameter_bytes;
     REMAT_TRY(backend_queue_create(device, &trainer->queue));
-    REMAT_TRY(backend_allocate(device, weights, false, &trainer->weights));
+    REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, weights, false, &trainer->weights));
     for (unsigned m = 0; m < optimizer_moments(&trainer->optimizer); m++)
-        REMAT_TRY(backend_allocate(device, weights, true, &trainer->moments[m]));
+        REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, weights, true, &trainer->moments[m]));
     if (trainer->settings.accumulate > 1)
-        REMAT_TRY(backend_allocate(device, weights, true, &trainer->gradients));
-    REMAT_TRY(backend_allocate(device, block_bytes(), true, &trainer->block));
+        REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, weights, true, &trainer->gradients));
+    REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, block_bytes(), true, &trainer->block));
     REMAT_TRY(staging_create(trainer->network, device, &trainer->staged));
-    return backend_allocate(device, trainer_arena_bytes(trainer), false, &trainer->arena);
+    return backend_allocate(device, MEMORY_DEVICE, trainer_arena_bytes(trainer), false, &trainer->arena);
 }
 
 uint64_t trainer_allocated_bytes(const remat_trainer *trainer)
 {
     return trainer->weights.bytes + trainer->moments[0].bytes + trainer->moments[1].bytes + trainer->gradients.bytes +
-           trainer->block.bytes + trainer->staged.bytes + trainer->arena.bytes +
+           trainer->block.bytes + trainer->staged.memory.bytes + trainer->arena.bytes +
            (trainer->queue ? trainer->device->scratch_bytes : 0);
 }
 
@@ -54,7 +54,7 @@ void trainer_release(remat_trainer *trainer)
                                      &trainer->gradients, &trainer->block,      &trainer->arena};
     for (size_t i = 0; i < sizeof areas / sizeof areas[0]; i++)
         backend_release(device, areas[i]);
-    staging_release(&trainer->staged);
+    staging_release(&trainer->staged, device);
 }
 
 tensor_ref trainer_parameter(const remat_trainer *trainer, const backend_memory *area, uint32_t parameter)

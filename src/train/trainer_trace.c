@@ -72,7 +72,7 @@ static void report(const remat_trainer *trainer, remat_action seen, layer_work w
 {
     seen.flops = work.flops;
     seen.bytes = work.bytes;
-    seen.gemm_flops = work.product_flops;
+    seen.gemm_flops = work.gemm_flops;
     trainer->on_action(trainer->on_action_user, &seen);
 }
 

@@ -48,7 +48,7 @@ static void memory_comes_zeroed_where_asked(void **state)
             backend_memory memory;
             char *host = malloc(sizes[s]);
             memset(host, 1, sizes[s]);
-            expect_ok(f, backend_allocate(rig.device, sizes[s], true, &memory));
+            expect_ok(f, backend_allocate(rig.device, MEMORY_DEVICE, sizes[s], true, &memory));
             assert_int_equal((uintptr_t)memory.at % 64, 0);
             assert_int_equal(memory.bytes, sizes[s]);
             expect_ok(f, backend_copy_out(rig.queue, host, memory.at, sizes[s]));
@@ -60,7 +60,7 @@ static void memory_comes_zeroed_where_asked(void **state)
             free(host);
         }
         backend_memory none;
-        expect_ok(f, backend_allocate(rig.device, 0, true, &none));
+        expect_ok(f, backend_allocate(rig.device, MEMORY_DEVICE, 0, true, &none));
         assert_null(none.at);
         backend_release(rig.device, &none);
         close_rig(&rig);
@@ -79,7 +79,7 @@ static void work_is_done_in_order(void **state)
         float host[COUNT], got[5][COUNT];
         for (int i = 0; i < COUNT; i++)
             host[i] = (float)i;
-        expect_ok(f, backend_allocate(rig.device, sizeof host, false, &memory));
+        expect_ok(f, backend_allocate(rig.device, MEMORY_DEVICE, sizeof host, false, &memory));
         const tensor_ref x = floats_at(&memory);
         expect_ok(f, record_add(&rig.calls, &(op_add){.a = x, .b = x, .y = x, .count = COUNT}));
         expect_ok(f, backend_copy_in(rig.queue, memory.at, host, sizeof host));
@@ -105,7 +105,7 @@ static void parts_of_a_recording_run_alone(void **state)
         backend_memory memory;
         float value = 1;
         size_t at[4];
-        expect_ok(f, backend_allocate(rig.device, 64, true, &memory));
+        expect_ok(f, backend_allocate(rig.device, MEMORY_DEVICE, 64, true, &memory));
         for (int i = 0; i < 3; i++) {
             at[i] = rig.calls.used;
             expect_ok(f, record_fill(&rig.calls, &(op_fill){.y = floats_at(&memory), .count = 1, .value = 10 + i}));
@@ -135,7 +135,7 @@ static void queues_take_any_number_of_tasks(void **state)
         device_rig rig = open_rig(f, devices[d]);
         backend_memory memory;
         float value = 0;
-        expect_ok(f, backend_allocate(rig.device, 64, true, &memory));
+        expect_ok(f, backend_allocate(rig.device, MEMORY_DEVICE, 64, true, &memory));
         const tensor_ref x = floats_at(&memory);
         expect_ok(f, record_fill(&rig.calls, &(op_fill){.y = {memory.at + 4, REMAT_FP32}, .count = 1, .value = 1}));
         expect_ok(
@@ -161,7 +161,7 @@ static void events_tell_when_work_was_done(void **state)
         backend_memory memory;
         backend_event *events[3];
         uint64_t times[3], again;
-        expect_ok(f, backend_allocate(rig.device, (uint64_t)4 << 20, true, &memory));
+        expect_ok(f, backend_allocate(rig.device, MEMORY_DEVICE, (uint64_t)4 << 20, true, &memory));
         expect_ok(f, record_fill(&rig.calls, &(op_fill){.y = floats_at(&memory), .count = 1 << 20, .value = 2}));
         for (int i = 0; i < 3; i++)
             expect_ok(f, backend_event_create(rig.device, &events[i]));
@@ -221,7 +221,7 @@ static void the_fence_keeps_the_host_out(void **state)
     fixture *f = *state;
     device_rig rig = open_rig(f, "fenced");
     backend_memory memory;
-    expect_ok(f, backend_allocate(rig.device, 4096, true, &memory));
+    expect_ok(f, backend_allocate(rig.device, MEMORY_DEVICE, 4096, true, &memory));
     for (int writes = 0; writes < 2; writes++) {
         pid_t child = fork();
         if (child == 0) {

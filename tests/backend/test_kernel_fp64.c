@@ -69,14 +69,14 @@ static any_args arguments(operation op, memory *m)
     tensor_ref step = raw(&m->step), none = TENSOR_NONE;
     any_args a = {.tensors = {{NULL}}};
     switch (op) {
-    case OP_product:
-        a.product = (op_product){.a = values(m, 12), .b = values(m, 20), .c = values(m, N), .bias = values(m, 5)};
-        a.product.activated = values(m, N);
-        a.product.m = a.product.lda = 3;
-        a.product.n = a.product.ldb = a.product.ldc = 5;
-        a.product.k = 4;
-        a.product.transpose_a = a.product.accumulate = true;
-        a.product.activation = ACTIVATION_GELU_ERF;
+    case OP_gemm:
+        a.gemm = (op_gemm){.a = values(m, 12), .b = values(m, 20), .c = values(m, N), .bias = values(m, 5)};
+        a.gemm.activated = values(m, N);
+        a.gemm.m = a.gemm.lda = 3;
+        a.gemm.n = a.gemm.ldb = a.gemm.ldc = 5;
+        a.gemm.k = 4;
+        a.gemm.transpose_a = a.gemm.accumulate = true;
+        a.gemm.activation = ACTIVATION_GELU_ERF;
         break;
     case OP_activate: a.activate = (op_activate){values(m, N), values(m, N), N, ACTIVATION_TANH}; break;
     case OP_activate_backward:
@@ -286,8 +286,8 @@ static void fp64_has_its_digits(void **state)
     tensor_ref ta = {(void *)a, REMAT_FP64}, tb = {(void *)b, REMAT_FP64}, ty = {y, REMAT_FP64}, tc = {&c, REMAT_FP64};
     perform(kernels_reference(), &alone, OP_add, &(op_add){ta, tb, ty, 2});
     assert_true(y[0] == 1 + 0x1p-40 && y[1] == 3 + 0x1p-45);
-    perform(kernels_reference(), &alone, OP_product,
-            &(op_product){.a = ty, .b = ty, .c = tc, .m = 1, .n = 1, .k = 2, .lda = 2, .ldb = 1, .ldc = 1});
+    perform(kernels_reference(), &alone, OP_gemm,
+            &(op_gemm){.a = ty, .b = ty, .c = tc, .m = 1, .n = 1, .k = 2, .lda = 2, .ldb = 1, .ldc = 1});
     assert_true(c == y[0] * y[0] + y[1] * y[1]);
 }
 

@@ -102,7 +102,7 @@ static void workspaces_follow_from_sizes_and_types(void **state)
     attention.accumulate = true;
     assert_int_equal(kernel_workspace(OP_attention_backward, &attention), 5 * 24 * 8);
     assert_int_equal(kernel_workspace(OP_add, &(op_add){.count = 100}), 0);
-    assert_int_equal(kernel_workspace(OP_product, &(op_product){.m = 100, .n = 100, .k = 100}), 0);
+    assert_int_equal(kernel_workspace(OP_gemm, &(op_gemm){.m = 100, .n = 100, .k = 100}), 0);
 }
 
 int main(void)

@@ -17,7 +17,7 @@ static const layer layers[] = {
     {33, 5, 4, 4, 6, 3, 3, 1, 1, 1, 1},        /* smaller than a vector */
     {40, 3, 1, 1, 5, 1, 1, 1, 1, 0, 0},        /* a pixel an image */
     {2, 16, 32, 32, 24, 3, 3, 1, 1, 1, 1},     /* worth several threads */
-    {3, 4, 16, 16, 7, 1, 1, 1, 1, 0, 0},       /* a plain product */
+    {3, 4, 16, 16, 7, 1, 1, 1, 1, 0, 0},       /* a plain GEMM */
     {3, 4, 15, 16, 7, 1, 1, 2, 2, 0, 0},       /* strides past the kernel */
     {3, 4, 16, 17, 7, 1, 2, 3, 3, 0, 0},       /* past it by more */
     {5, 3, 16, 16, 8, 3, 3, 2, 2, 1, 1},       /* the usual stride */

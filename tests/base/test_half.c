@@ -1,5 +1,6 @@
 #include "support/fixture.h"
 
+#include "base/dtype_traits.h"
 #include "base/half.h"
 
 #include <math.h>
@@ -245,8 +246,8 @@ static void names_and_sizes(void **state)
     assert_string_equal(remat_precision_name(REMAT_FP32), "fp32");
     assert_string_equal(remat_precision_name(REMAT_FP16), "fp16");
     assert_string_equal(remat_precision_name(REMAT_BF16), "bf16");
-    assert_int_equal(half_bytes(REMAT_FP32, 3), 12);
-    assert_int_equal(half_bytes(REMAT_BF16, 3), 6);
+    assert_int_equal(dtype_bytes(REMAT_FP32, 3), 12);
+    assert_int_equal(dtype_bytes(REMAT_BF16, 3), 6);
     assert_string_equal(half_kernels_list(0)->name, "plain");
     assert_non_null(half_kernels_choose());
 }

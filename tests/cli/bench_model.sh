@@ -19,14 +19,14 @@ out "with 1 thread ("
 out "limits with 1 thread ("
 out "layer by layer"
 grep -q '^  % of the peak ' "$work/out" || complain "no rates of the phases"
-grep -q '83.08 of them in matrix products$' "$work/out" || complain "the products of the MLP: $(cat "$work/out")"
+grep -q '83.08 of them in matrix products$' "$work/out" || complain "the matrix products of the MLP: $(cat "$work/out")"
 # The second fully_connected: 2 x 32 x 512 x 256 in each of three phases, and bytes that the shapes give.
 expect 0 bench examples/models/mlp.ini --steps 2 -j 1 --json
 json_object "$work/out"
 out '"format": "remat-bench", "version": 1,'
 grep '"name": "fc2"' "$work/out" >"$work/fc2"
 for phase in forward weight_gradient input_gradient; do
-  grep -q "\"${phase}_flops\": 8388608, \"${phase}_product_flops\": 8388608," "$work/fc2" || complain "fc2 $phase: $(cat "$work/fc2")"
+  grep -q "\"${phase}_flops\": 8388608, \"${phase}_gemm_flops\": 8388608," "$work/fc2" || complain "fc2 $phase: $(cat "$work/fc2")"
 done
 grep -q '"name": "fc2", "flops": 25165824, "bytes": 1869824,' "$work/fc2" || complain "fc2: $(cat "$work/fc2")"
 grep -q '"forward_bytes": 623616,.*"weight_gradient_bytes": 623616,.*"input_gradient_bytes": 622592,.*"apply_bytes": 3677184}' "$work/fc2" ||
@@ -40,7 +40,7 @@ holds "$seconds" ">" 0 "the phases take no time"
 holds "$seconds" "<=" "$(awk -v a="$(numbers step_seconds)" -v b="$(numbers data_seconds)" 'BEGIN { printf "%.9f", a - b + 1e-8 }')" \
   "the phases take longer than the step"
 for name in forward recompute weight_gradient input_gradient apply; do
-  for key in flops product_flops bytes; do
+  for key in flops gemm_flops bytes; do
     holds "$(phase $name $key)" "==" "$(sum ${name}_$key)" "$name $key is not the sum of the layers"
   done
   awk -v a="$(phase $name seconds)" -v b="$(sum ${name}_seconds)" 'BEGIN { exit !(a - b < 1e-6 && b - a < 1e-6) }' ||
@@ -54,13 +54,13 @@ holds "$(sum flops)" ">=" "$(phase forward flops)" "flops of layers"
 sed 's/^batch_size.*/&\naccumulate = 4\nclip_norm = 1/' examples/models/mlp.ini >"$work/accumulate.ini"
 expect 0 bench "$work/accumulate.ini" --steps 2 -j 1 --json
 holds "$(phase apply seconds)" ">" 0 "no time of the optimizer"
-grep -q '"name": "fc1".*"apply_flops": 6832640, "apply_product_flops": 0, "apply_bytes": 11253760}' "$work/out" ||
+grep -q '"name": "fc1".*"apply_flops": 6832640, "apply_gemm_flops": 0, "apply_bytes": 11253760}' "$work/out" ||
   complain "the optimizer on fc1: $(grep '"fc1"' "$work/out")"
 out '"name": "(all gradients)"'
 expect 0 bench "$work/accumulate.ini" --steps 2 -j 1
 out "(all gradients)"
 
-# What is recomputed is said apart; the products of the model stay the same.
+# What is recomputed is said apart; the matrix products of the model stay the same.
 expect 0 bench examples/models/mlp.ini --steps 1 -j 1 --strategy full
 grep -q '83.08 of them in matrix products, and 36.20 again for what is recomputed$' "$work/out" ||
   complain "recomputed work: $(grep products "$work/out")"

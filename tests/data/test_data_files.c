@@ -15,8 +15,8 @@ static void csv_rows_become_inputs_and_labels(void **state)
     for (size_t i = 0; i < 3; i++) {
         scratch_write_text("a.csv", texts[i]);
         data_options options = options_of(&settings, reals(1), ids(1, 3), 3);
-        options.wants.input_count = 2;
-        options.wants.inputs[1] = reals(1);
+        options.needs.input_count = 2;
+        options.needs.inputs[1] = reals(1);
         data_source *source;
         expect_ok(f, data_source_open(f->context, &options, &source));
         float x[3], y[3];
@@ -33,7 +33,7 @@ static void csv_rows_become_inputs_and_labels(void **state)
     data_source *source;
     expect_ok(f, data_source_open(f->context, &options, &source));
     data_source_close(source);
-    options.wants.inputs[0].values = 3;
+    options.needs.inputs[0].values = 3;
     expect_ok(f, data_source_open(f->context, &options, &source));
     float all[9];
     expect_ok(f, data_source_fill(source, DATA_TRAINING, 0, 0, 3, (void *[]){all}, NULL));
@@ -132,13 +132,13 @@ static void text_is_cut_into_windows(void **state)
     }
     data_source_close(source);
     expect_survives_no_memory(f, &options);
-    options.wants.inputs[0] = options.wants.labels = ids(16, 256);
+    options.needs.inputs[0] = options.needs.labels = ids(16, 256);
     expect_refused(f, &options, REMAT_BAD_INPUT, "16 bytes of text; a sample needs 16 and the one that follows");
-    options.wants.inputs[0] = options.wants.labels = ids(5, 'm');
+    options.needs.inputs[0] = options.needs.labels = ids(5, 'm');
     expect_refused(f, &options, REMAT_BAD_INPUT, "b.txt: byte 5 holds the number 109; it must be from 0 to 108");
-    options.wants.labels = ids(4, 256);
+    options.needs.labels = ids(4, 256);
     expect_refused(f, &options, REMAT_INVALID, "the next token of each of the 5 tokens");
-    options.wants.inputs[0] = reals(5);
+    options.needs.inputs[0] = reals(5);
     expect_refused(f, &options, REMAT_INVALID, "one input of tokens");
 }
 

@@ -26,7 +26,7 @@ static inline data_options options_of(const dataset_settings *settings, data_fie
                                       uint64_t batch)
 {
     return (data_options){
-        .settings = settings, .wants = {.input_count = 1, .inputs = {input}, .labels = labels}, .batch = batch};
+        .settings = settings, .needs = {.input_count = 1, .inputs = {input}, .labels = labels}, .batch = batch};
 }
 
 static inline void expect_refused(fixture *f, const data_options *options, remat_status status, const char *message)

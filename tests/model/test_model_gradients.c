@@ -41,10 +41,10 @@ static void fill_field(const data_field *field, uint64_t batch, void *to, test_r
 static double run(program_rig *rig, uint64_t data_seed)
 {
     test_random random = {data_seed};
-    data_wants wants = network_data_wants(rig->network);
-    for (size_t i = 0; i < wants.input_count; i++)
-        fill_field(&wants.inputs[i], rig->network->batch, rig->staged.inputs[i], &random);
-    fill_field(&wants.labels, rig->network->batch, rig->staged.labels, &random);
+    data_needs needs = network_data_needs(rig->network);
+    for (size_t i = 0; i < needs.input_count; i++)
+        fill_field(&needs.inputs[i], rig->network->batch, rig->staged.inputs[i], &random);
+    fill_field(&needs.labels, rig->network->batch, rig->staged.labels, &random);
     return program_rig_run(rig, data_seed, NULL);
 }
 

@@ -70,7 +70,7 @@ void program_rig_make_executor(program_rig *rig)
 void program_rig_close(program_rig *rig)
 {
     executor_destroy(rig->executor);
-    staging_release(&rig->staged);
+    staging_release(&rig->staged, rig->device);
     free(rig->parameters);
     free(rig->gradients);
     free(rig->arena);

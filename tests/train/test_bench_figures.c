@@ -29,7 +29,7 @@ static void note(void *user, const remat_action *action)
 /* The actions of a layer and phase in one step: how many, and their sums. */
 typedef struct total {
     unsigned count;
-    uint64_t flops, product_flops, bytes, nanoseconds;
+    uint64_t flops, gemm_flops, bytes, nanoseconds;
 } total;
 
 /* NULL stands for every layer, or every phase. */
@@ -42,7 +42,7 @@ static total total_of(const record *seen, const char *layer, const char *what)
             continue;
         sum.count++;
         sum.flops += action->flops;
-        sum.product_flops += action->gemm_flops;
+        sum.gemm_flops += action->gemm_flops;
         sum.bytes += action->bytes;
         sum.nanoseconds += action->ended - action->began;
     }
@@ -53,9 +53,9 @@ static void expect_work(const record *seen, const char *layer, const char *what,
                         uint64_t bytes)
 {
     total sum = total_of(seen, layer, what);
-    if (sum.count == 0 || sum.flops != flops || sum.product_flops != products || sum.bytes != bytes)
+    if (sum.count == 0 || sum.flops != flops || sum.gemm_flops != products || sum.bytes != bytes)
         fail_msg("%s %s: %u actions, %llu flops, %llu of them in products, %llu bytes; wanted %llu, %llu, %llu", layer,
-                 what, sum.count, (unsigned long long)sum.flops, (unsigned long long)sum.product_flops,
+                 what, sum.count, (unsigned long long)sum.flops, (unsigned long long)sum.gemm_flops,
                  (unsigned long long)sum.bytes, (unsigned long long)flops, (unsigned long long)products,
                  (unsigned long long)bytes);
 }
@@ -108,8 +108,7 @@ static remat_model *transformer(fixture *f, const char *tokens, const char *cons
 }
 
 /* Of a fully connected layer of ROWS rows. `added`: its gradients go to sums that live longer. */
-static void expect_product(const record *seen, const char *layer, uint64_t in, uint64_t units, uint64_t times,
-                           bool added)
+static void expect_gemm(const record *seen, const char *layer, uint64_t in, uint64_t units, uint64_t times, bool added)
 {
     const uint64_t flops = times * 2 * ROWS * in * units, x = ROWS * in * F, y = ROWS * units * F;
     const uint64_t weight = units * in * F, bias = units * F;
@@ -126,8 +125,8 @@ static void expect_attention(const record *seen, uint64_t times, bool added)
     const op_attention_backward backward = {
         .q = {NULL, REMAT_FP32}, .batch = BATCH, .heads = HEADS, .steps = STEPS, .size = WIDTH / HEADS};
     const uint64_t workspace = (kernel_workspace(OP_attention_backward, &backward) + 63) / 64 * 64;
-    expect_product(seen, "attention.qkv", WIDTH, 3 * WIDTH, times, added);
-    expect_product(seen, "attention.out", WIDTH, WIDTH, times, added);
+    expect_gemm(seen, "attention.qkv", WIDTH, 3 * WIDTH, times, added);
+    expect_gemm(seen, "attention.out", WIDTH, WIDTH, times, added);
     /* Half of two products forward, half of five backward. q, k and v are three rows side by side. */
     expect_work(seen, "attention.core", "forward", times * 2 * pairs, times * 2 * pairs, times * (4 * row + sums));
     expect_work(seen, "attention.core", "input_gradient", times * 5 * pairs, times * 5 * pairs,
@@ -274,8 +273,8 @@ static void convolution(void **state)
         watch_step(f, model, "none", &seen);
         total forward = total_of(&seen, "conv", "forward"), norm = total_of(&seen, "norm", "forward");
         assert_int_equal(forward.flops, 2 * 4 * 16 * 8 * 8 * (2 * 3 * 3));
-        assert_int_equal(forward.product_flops, forward.flops);
-        assert_true(norm.flops > 0 && norm.product_flops == 0);
+        assert_int_equal(forward.gemm_flops, forward.flops);
+        assert_true(norm.flops > 0 && norm.gemm_flops == 0);
         expect_work(&seen, "norm", "apply", rules[i].flops * 32, 0, rules[i].passes * 32 * F);
         expect_work(&seen, "conv", "apply", rules[i].flops * 16 * 18, 0, rules[i].passes * 16 * 18 * F);
         remat_model_destroy(model);
@@ -295,13 +294,13 @@ static void recomputed(void **state)
     for (int p = 0; p < 4; p++) {
         total a = total_of(&plain, NULL, phases[p]), b = total_of(&again, NULL, phases[p]);
         assert_int_equal(a.flops, b.flops);
-        assert_int_equal(a.product_flops, b.product_flops);
+        assert_int_equal(a.gemm_flops, b.gemm_flops);
         assert_int_equal(a.bytes, b.bytes);
     }
     assert_int_equal(total_of(&plain, NULL, "recompute").count, 0);
     total core = total_of(&again, "attention.core", "recompute");
     assert_int_equal(core.flops, core.count * total_of(&again, "attention.core", "forward").flops);
-    assert_true(total_of(&again, NULL, "recompute").product_flops > 0);
+    assert_true(total_of(&again, NULL, "recompute").gemm_flops > 0);
     remat_model_destroy(model);
 }
 

@@ -49,10 +49,10 @@ static void look_away(void *user, size_t position, bool is_recompute, uint64_t b
 static float *run_once(program_rig *rig, bool observed, double *loss, size_t *bytes)
 {
     test_random random = {11};
-    data_wants wants = network_data_wants(rig->network);
+    data_needs needs = network_data_needs(rig->network);
     const executor_hooks hooks = {.observe = look_away};
     float *data[2] = {rig->staged.inputs[0], rig->staged.labels};
-    uint64_t counts[2] = {wants.inputs[0].values * BATCH, wants.labels.values * BATCH};
+    uint64_t counts[2] = {needs.inputs[0].values * BATCH, needs.labels.values * BATCH};
     memset(rig->arena, 0xff, rig->arena_bytes);
     memset(rig->gradients, 0, rig->network->parameter_bytes);
     for (int d = 0; d < 2 && data[d]; d++)
@@ -81,7 +81,7 @@ static void expect_fused(program_rig *rig, uint64_t fused, unsigned activate, un
     assert_int_equal(count_calls(calls, OP_activate_backward), activate_backward);
     assert_int_equal(count_calls(plain, OP_activate) + count_calls(plain, OP_activate_backward),
                      activate + activate_backward + fused);
-    assert_int_equal(count_calls(plain, OP_product), count_calls(calls, OP_product));
+    assert_int_equal(count_calls(plain, OP_gemm), count_calls(calls, OP_gemm));
     for (int i = 0; i < 2; i++) {
         float *made = run_once(rig, false, &loss, &bytes);
         assert_memory_equal(&loss, &wanted_loss, sizeof loss);
@@ -178,15 +178,15 @@ static void sums_of_gradients(void **state)
         {"addition", "input_layers=fc,x,y", "input_layers=act,fc,y"},
     };
     for (int b = 0; b < 3; b++)
-        for (int product_adds = 0; product_adds < 2; product_adds++) {
+        for (int gemm_adds = 0; gemm_adds < 2; gemm_adds++) {
             remat_model *model = begin_model(f, "input_shape=1:2:17");
             add(f, model, "fully_connected", REMAT_PROPERTIES("name=y", "unit=40"));
             add(f, model, "fully_connected", REMAT_PROPERTIES("name=x", "unit=40"));
             add(f, model, "activation", REMAT_PROPERTIES("name=act", "activation=tanh"));
             add(f, model, "fully_connected", REMAT_PROPERTIES("name=fc", "unit=40"));
-            add(f, model, behind[b][0], REMAT_PROPERTIES("name=all", behind[b][1 + product_adds]));
+            add(f, model, behind[b][0], REMAT_PROPERTIES("name=all", behind[b][1 + gemm_adds]));
             add(f, model, "mse", REMAT_PROPERTIES("name=loss"));
-            if (product_adds)
+            if (gemm_adds)
                 expect_fused_in(f, model, 2, 0, 0);
             else
                 expect_fused_in(f, model, 1, 0, 1);

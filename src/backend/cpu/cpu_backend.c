@@ -88,8 +88,9 @@ static void wish_for_large_pages(char *memory, uint64_t bytes)
         madvise((void *)first, end - first, MADV_HUGEPAGE);
 }
 
-static remat_status allocate(backend *owner, uint64_t bytes, bool zeroed, backend_memory *memory)
+remat_status cpu_backend_allocate(backend *owner, memory_kind kind, uint64_t bytes, bool zeroed, backend_memory *memory)
 {
+    (void)kind; /* the host's memory is the device's */
     memory->at = remat_alloc_aligned(owner->context, bytes, 64);
     if (!memory->at)
         return REMAT_NO_MEMORY;
@@ -100,7 +101,7 @@ static remat_status allocate(backend *owner, uint64_t bytes, bool zeroed, backen
     return REMAT_OK;
 }
 
-static void release(backend *owner, backend_memory *memory)
+void cpu_backend_release(backend *owner, backend_memory *memory)
 {
     remat_release(owner->context, memory->at, memory->bytes, 1);
 }
@@ -214,8 +215,8 @@ const backend_type backend_cpu = {
     .name = "cpu",
     .open = open,
     .close = close,
-    .allocate = allocate,
-    .release = release,
+    .allocate = cpu_backend_allocate,
+    .release = cpu_backend_release,
     .find_kernel = cpu_backend_find_kernel,
     .workspace = cpu_backend_workspace,
     .measure_limits = cpu_backend_measure_limits,

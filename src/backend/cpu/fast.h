@@ -1,5 +1,5 @@
 /* The fast kernels. Every fast_*.c is compiled once for each instruction set with FAST_ISA naming it (CMakeLists.txt has
- * the list); FAST(product) is then product_avx512, product_avx2 or product_portable. Vectors are those of the compiler
+ * the list); FAST(gemm) is then gemm_avx512, gemm_avx2 or gemm_portable. Vectors are those of the compiler
  * (`vector_size`), FAST_LANES floats each, so that one text serves all sets. */
 #ifndef REMAT_BACKEND_CPU_FAST_H
 #define REMAT_BACKEND_CPU_FAST_H
@@ -24,7 +24,7 @@
 typedef float fast_vector __attribute__((vector_size(FAST_LANES * 4)));
 typedef int32_t fast_integers __attribute__((vector_size(FAST_LANES * 4)));
 
-/* Scratch for each thread, shared by all kernels that need some: product (1.2 MiB), attention, convolutions and sums. */
+/* Scratch for each thread, shared by all kernels that need some: GEMM (1.2 MiB), attention, convolutions and sums. */
 #define FAST_SCRATCH_BYTES ((size_t)5 << 18)
 static inline float *fast_scratch(const kernel_run *run, int thread)
 {

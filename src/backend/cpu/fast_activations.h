@@ -1,5 +1,5 @@
 /* Activations of a matrix whose rows are `stride` values apart, on the calling thread: what `activate` and
- * `activate_backward` do for a block of values, and the product for a tile. */
+ * `activate_backward` do for a block of values, and the GEMM for a tile. */
 #ifndef REMAT_BACKEND_CPU_FAST_ACTIVATIONS_H
 #define REMAT_BACKEND_CPU_FAST_ACTIVATIONS_H
 

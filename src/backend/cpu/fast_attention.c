@@ -131,7 +131,7 @@ static void panel_attend(const head_view *h, const query_panel *panel, size_t fi
 {
     for (size_t at = 0; at < keys; at += MOST_KEYS) {
         pairing of = {h->of->causal, first_key + at, smaller(keys - at, MOST_KEYS), panel->first, panel->count};
-        product_rows out = {panel->out, h->of->out_row, h->of->size, of.key ? QUERIES : 0};
+        gemm_rows out = {panel->out, h->of->out_row, h->of->size, of.key ? QUERIES : 0};
         multiply_scores(&of, h->of->size, memory->keys + at * h->padded, panel->queries, memory->scores, QUERIES,
                         prefetch);
         panel_weigh(h, panel, &of, memory->scores);

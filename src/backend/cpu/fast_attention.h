@@ -12,7 +12,7 @@
 #ifndef REMAT_BACKEND_CPU_FAST_ATTENTION_H
 #define REMAT_BACKEND_CPU_FAST_ATTENTION_H
 
-#include "backend/cpu/fast_product_kernel.h"
+#include "backend/cpu/fast_gemm_kernel.h"
 
 /* The queries of a tile of scores. */
 #define STRIP_VECTORS (FAST_LANES == 16 ? 2 : 3)
@@ -146,7 +146,7 @@ static inline void pack_strip(const float *rows, size_t row, size_t count, size_
     }
 }
 
-/* ---- products ---- */
+/* ---- GEMMs ---- */
 
 /* The list that prefetches `count` rows, and then what `then` says. */
 #define PREFETCH_LINES 4
@@ -179,15 +179,15 @@ static inline void multiply_scores(const pairing *of, size_t size, const float *
     }
 }
 
-/* Where a product is written. */
-typedef struct product_rows {
+/* Where a GEMM is written. */
+typedef struct gemm_rows {
     float *first;
     size_t row, size;
     size_t old; /* so many rows are added to, the others are written for the first time */
-} product_rows;
+} gemm_rows;
 
 /* A tile of rows from `row` on, one panel of columns after the other. */
-FAST_INLINE void multiply_rows(tile_operands *operands, size_t row, size_t rows, const product_rows *to)
+FAST_INLINE void multiply_rows(tile_operands *operands, size_t row, size_t rows, const gemm_rows *to)
 {
     size_t all = round_up(to->size, FAST_LANES) / FAST_LANES;
     for (size_t first = 0, vectors; first < all; first += vectors) {
@@ -201,7 +201,7 @@ FAST_INLINE void multiply_rows(tile_operands *operands, size_t row, size_t rows,
 
 /* For every query, the sum of scores * values over the keys. */
 static inline void sum_over_keys(const pairing *of, const float *scores, size_t scores_row, const float *values,
-                                 const product_rows *to, prefetch_list *prefetch)
+                                 const gemm_rows *to, prefetch_list *prefetch)
 {
     size_t padded = round_up(to->size, FAST_LANES);
     for (size_t i = 0; i < of->queries; i += TILE_ROWS) {
@@ -219,7 +219,7 @@ static inline void sum_over_keys(const pairing *of, const float *scores, size_t 
 
 /* For every key, the sum of scores * values over the queries. */
 static inline void sum_over_queries(const pairing *of, const float *scores, size_t scores_row, const float *values,
-                                    const product_rows *to, prefetch_list *prefetch)
+                                    const gemm_rows *to, prefetch_list *prefetch)
 {
     size_t padded = round_up(to->size, FAST_LANES);
     for (size_t i = 0; i < of->keys; i += TILE_ROWS) {

@@ -103,9 +103,9 @@ static void panel_backward(const head_view *h, size_t query, size_t queries, siz
         }
         differentiate(h, &of, memory);
         size_t old_here = old - smaller(old, at);
-        product_rows dq = {h->dq + query * row, row, size, of.key ? queries : 0};
-        product_rows dk = {h->dk + of.key * row, row, size, old_here};
-        product_rows dv = {h->dv + of.key * row, row, size, old_here};
+        gemm_rows dq = {h->dq + query * row, row, size, of.key ? queries : 0};
+        gemm_rows dk = {h->dk + of.key * row, row, size, old_here};
+        gemm_rows dv = {h->dv + of.key * row, row, size, old_here};
         sum_over_keys(&of, memory->dscores, MOST_QUERIES, k, &dq, prefetch);
         sum_over_queries(&of, memory->weights, MOST_QUERIES, memory->dout_rows, &dv, prefetch);
         sum_over_queries(&of, memory->dscores, MOST_QUERIES, memory->query_rows, &dk, prefetch);

@@ -1,4 +1,4 @@
-/* Convolution and its gradient of the input: one or several matrix products over flat images. */
+/* Convolution and its gradient of the input: one or several GEMMs over flat images. */
 #include "backend/cpu/fast_convolve_flat.h"
 #include "backend/cpu/fast_math.h"
 #include "backend/cpu/reference.h"
@@ -92,19 +92,18 @@ static fill_function *fill_for(size_t left, size_t *rows)
     return *rows = 1, fill_1;
 }
 
-/* A convolution as the product of the weights, outputs x (channels, taps), and the source. The weights are packed in
+/* A convolution as the GEMM of the weights, outputs x (channels, taps), and the source. The weights are packed in
  * panels of panel_rows() outputs each; a panel has the weights of all its outputs for the first tap, then for the second,
  * and so on. */
-typedef struct flat_product {
+typedef struct flat_gemm {
     flat_shape shape;
     const float *source, *weight, *bias;
     size_t outputs;
     flat_target target; /* of output channel 0 */
     size_t channel;     /* from one output channel to the next */
-} flat_product;
+} flat_gemm;
 
-static void places_piece(const flat_product *product, const flat_cut *cut, const flat_piece *piece,
-                         flat_scratch scratch)
+static void places_piece(const flat_gemm *gemm, const flat_cut *cut, const flat_piece *piece, flat_scratch scratch)
 {
     const flat_shape *shape = &piece->shape;
     size_t taps = shape->high.taps * shape->wide.taps, weight_row = shape->channels * taps;
@@ -112,11 +111,11 @@ static void places_piece(const flat_product *product, const flat_cut *cut, const
     FAST(flat_places)(shape, scratch.places);
     for (size_t c = 0; c < shape->channels; c += cut->channels) {
         size_t count = smaller(shape->channels - c, cut->channels), rows;
-        FAST(flat_load)(piece, product->source, c, count, scratch.planes);
-        for (size_t m = 0; m < product->outputs; m += rows) {
-            fill_function *fill = fill_for(product->outputs - m, &rows);
-            place_factors factors = {.weight = product->weight + m * weight_row + c * taps * rows,
-                                     .bias = product->bias && c == 0 ? product->bias + m : NULL,
+        FAST(flat_load)(piece, gemm->source, c, count, scratch.planes);
+        for (size_t m = 0; m < gemm->outputs; m += rows) {
+            fill_function *fill = fill_for(gemm->outputs - m, &rows);
+            place_factors factors = {.weight = gemm->weight + m * weight_row + c * taps * rows,
+                                     .bias = gemm->bias && c == 0 ? gemm->bias + m : NULL,
                                      .count = count * taps,
                                      .offsets = scratch.offsets,
                                      .planes = scratch.planes,
@@ -125,8 +124,8 @@ static void places_piece(const flat_product *product, const flat_cut *cut, const
                                      .length = shape->length};
             fill(&factors, scratch.rows);
             for (size_t r = 0; r < rows; r++) {
-                flat_target target = product->target;
-                target.to += (m + r) * product->channel;
+                flat_target target = gemm->target;
+                target.to += (m + r) * gemm->channel;
                 target.add |= c > 0;
                 FAST(flat_store)(piece, scratch.rows + r * shape->length, &target);
             }
@@ -139,21 +138,20 @@ static void places_piece(const flat_product *product, const flat_cut *cut, const
 /* Whether vectors hold output channels. Between narrow rows and small images there are many places whose results would be
  * thrown away. Vectors of channels waste no lanes there; but channels must fill them, and results must be transposed,
  * which pays where taps are many. The last condition: a piece of 64 outputs fits the scratch. */
-static bool by_channel(const flat_product *product)
+static bool by_channel(const flat_gemm *gemm)
 {
-    const flat_shape *shape = &product->shape;
-    return shape->wide.outputs < 16 && product->outputs % FAST_LANES == 0 &&
+    const flat_shape *shape = &gemm->shape;
+    return shape->wide.outputs < 16 && gemm->outputs % FAST_LANES == 0 &&
            shape->channels * shape->high.taps * shape->wide.taps >= 128 &&
-           (product->outputs + FAST_LANES) * 64 <= FLAT_ROWS;
+           (gemm->outputs + FAST_LANES) * 64 <= FLAT_ROWS;
 }
 
-static void channels_piece(const flat_product *product, const flat_cut *cut, const flat_piece *piece,
-                           flat_scratch scratch)
+static void channels_piece(const flat_gemm *gemm, const flat_cut *cut, const flat_piece *piece, flat_scratch scratch)
 {
     const flat_shape *shape = &piece->shape;
     size_t taps = shape->high.taps * shape->wide.taps, weight_row = shape->channels * taps;
-    size_t outputs = shape->images * shape->high.outputs * shape->wide.outputs, all = product->outputs / FAST_LANES;
-    float *transposed = scratch.rows + product->outputs * outputs; /* FAST_LANES rows */
+    size_t outputs = shape->images * shape->high.outputs * shape->wide.outputs, all = gemm->outputs / FAST_LANES;
+    float *transposed = scratch.rows + gemm->outputs * outputs; /* FAST_LANES rows */
     flat_piece dense = *piece;
     dense.shape.high.pitch = shape->high.outputs;
     dense.shape.wide.pitch = shape->wide.outputs;
@@ -161,27 +159,27 @@ static void channels_piece(const flat_product *product, const flat_cut *cut, con
     FAST(flat_outputs)(shape, scratch.places);
     for (size_t c = 0, count; c < shape->channels; c += count) {
         count = smaller(shape->channels - c, cut->channels);
-        FAST(flat_load)(piece, product->source, c, count, scratch.planes);
+        FAST(flat_load)(piece, gemm->source, c, count, scratch.planes);
         for (size_t v = 0, vectors; v < all; v += vectors) {
             vectors = panel_vectors(all - v);
             size_t m = v * FAST_LANES, width = vectors * FAST_LANES;
             float *rows = scratch.rows + m * outputs;
             for (size_t i = 0; i < outputs * vectors && c == 0; i++)
                 fast_store(rows + i * FAST_LANES,
-                           product->bias ? fast_load(product->bias + m + i % vectors * FAST_LANES) : (fast_vector){0});
+                           gemm->bias ? fast_load(gemm->bias + m + i % vectors * FAST_LANES) : (fast_vector){0});
             flat_factors factors = {.planes = scratch.planes,
                                     .rows = outputs,
                                     .depth = count * taps,
                                     .columns = width,
                                     .places = scratch.places,
                                     .steps = scratch.offsets,
-                                    .panel = product->weight + m * weight_row + c * taps * width,
+                                    .panel = gemm->weight + m * weight_row + c * taps * width,
                                     .to = rows,
                                     .to_row = width};
             FAST(flat_multiply)(&factors);
             for (size_t i = 0; i < width && c + count == shape->channels; i++) {
-                flat_target target = product->target;
-                target.to += (m + i) * product->channel;
+                flat_target target = gemm->target;
+                target.to += (m + i) * gemm->channel;
                 if (i % FAST_LANES == 0)
                     pack_panel(&(pack_source){rows + i, width, FAST_LANES, outputs, true}, transposed);
                 FAST(flat_store)(&dense, transposed + i % FAST_LANES * round_up(outputs, FAST_LANES), &target);
@@ -193,10 +191,10 @@ static void channels_piece(const flat_product *product, const flat_cut *cut, con
 /* ---- both ---- */
 
 /* Outputs of the panel that begins with output m. */
-static size_t panel_rows(const flat_product *product, size_t m)
+static size_t panel_rows(const flat_gemm *gemm, size_t m)
 {
-    size_t left = product->outputs - m, rows;
-    if (by_channel(product))
+    size_t left = gemm->outputs - m, rows;
+    if (by_channel(gemm))
         return FAST_LANES * panel_vectors(left / FAST_LANES);
     fill_for(left, &rows);
     return rows;
@@ -208,15 +206,15 @@ typedef struct weight_steps {
     ptrdiff_t output, channel, high, wide;
 } weight_steps;
 
-static void pack_weights(const kernel_run *run, const flat_product *product, weight_steps from, float *packed)
+static void pack_weights(const kernel_run *run, const flat_gemm *gemm, weight_steps from, float *packed)
 {
-    const flat_shape *shape = &product->shape;
+    const flat_shape *shape = &gemm->shape;
     size_t taps = shape->high.taps * shape->wide.taps, row = shape->channels * taps;
-    int threads = fast_threads(run, product->outputs * row);
+    int threads = fast_threads(run, gemm->outputs * row);
 #pragma omp parallel for num_threads(threads)
     for (size_t c = 0; c < shape->channels; c++)
-        for (size_t m = 0, rows; m < product->outputs; m += rows) {
-            rows = panel_rows(product, m);
+        for (size_t m = 0, rows; m < gemm->outputs; m += rows) {
+            rows = panel_rows(gemm, m);
             float *to = packed + m * row + c * taps * rows;
             const float *panel = from.first + (ptrdiff_t)m * from.output + (ptrdiff_t)c * from.channel;
             for (size_t y = 0; y < shape->high.taps; y++)
@@ -226,34 +224,34 @@ static void pack_weights(const kernel_run *run, const flat_product *product, wei
         }
 }
 
-static size_t piece_length(const flat_product *product)
+static size_t piece_length(const flat_gemm *gemm)
 {
-    if (!by_channel(product))
+    if (!by_channel(gemm))
         return PLACES_LENGTH;
-    return smaller(CHANNELS_LENGTH, FLAT_ROWS / (product->outputs + FAST_LANES) / FAST_LANES * FAST_LANES);
+    return smaller(CHANNELS_LENGTH, FLAT_ROWS / (gemm->outputs + FAST_LANES) / FAST_LANES * FAST_LANES);
 }
 
-static bool product_fits(const flat_product *product, size_t batch)
+static bool gemm_fits(const flat_gemm *gemm, size_t batch)
 {
     flat_cut cut;
-    return FAST(flat_cut_make)(&product->shape, batch, 1, piece_length(product), &cut);
+    return FAST(flat_cut_make)(&gemm->shape, batch, 1, piece_length(gemm), &cut);
 }
 
-static void product_run(const kernel_run *run, const flat_product *product, size_t batch)
+static void gemm_run(const kernel_run *run, const flat_gemm *gemm, size_t batch)
 {
-    const flat_shape *shape = &product->shape;
+    const flat_shape *shape = &gemm->shape;
     size_t taps = shape->channels * shape->high.taps * shape->wide.taps;
-    size_t values = batch * product->outputs * shape->high.outputs * shape->wide.outputs;
+    size_t values = batch * gemm->outputs * shape->high.outputs * shape->wide.outputs;
     int threads = fast_threads(run, values * taps / 16); /* 16 taps take about as long as a value of other kernels */
     size_t images = batch / (4 * (size_t)threads);       /* of a piece, if they are small: there must be work for all */
-    bool channels = by_channel(product);
+    bool channels = by_channel(gemm);
     flat_cut cut;
-    FAST(flat_cut_make)(shape, batch, images, piece_length(product), &cut);
+    FAST(flat_cut_make)(shape, batch, images, piece_length(gemm), &cut);
     size_t pieces = FAST(flat_cut_count)(shape, batch, &cut);
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
     for (size_t i = 0; i < pieces; i++) {
         flat_piece piece = FAST(flat_cut_piece)(shape, batch, &cut, i);
-        (channels ? channels_piece : places_piece)(product, &cut, &piece, flat_scratch_of(run, omp_get_thread_num()));
+        (channels ? channels_piece : places_piece)(gemm, &cut, &piece, flat_scratch_of(run, omp_get_thread_num()));
     }
 }
 
@@ -265,7 +263,7 @@ void FAST(convolve)(const kernel_run *run, const void *args)
     size_t area = w->out_h * w->out_w;
     if (w->batch == 0 || w->out_channels == 0 || area == 0)
         return;
-    flat_product product = {
+    flat_gemm gemm = {
         .shape = {.high = {w->in_h, -(ptrdiff_t)w->pad_h, w->stride_h, w->kernel_h, w->out_h, 0},
                   .wide = {w->in_w, -(ptrdiff_t)w->pad_w, w->stride_w, w->kernel_w, w->out_w, 0},
                   .channels = w->in_channels},
@@ -276,14 +274,14 @@ void FAST(convolve)(const kernel_run *run, const void *args)
         .target = {p->y.at, w->out_channels * area, w->out_w, 1, false},
         .channel = area,
     };
-    if (window_weights(w) == 0 || !product_fits(&product, w->batch)) {
+    if (window_weights(w) == 0 || !gemm_fits(&gemm, w->batch)) {
         reference_convolve_fp32(run, p);
         return;
     }
     ptrdiff_t kernel = (ptrdiff_t)(w->kernel_h * w->kernel_w);
     weight_steps from = {p->weight.at, (ptrdiff_t)w->in_channels * kernel, kernel, (ptrdiff_t)w->kernel_w, 1};
-    pack_weights(run, &product, from, workspace);
-    product_run(run, &product, w->batch);
+    pack_weights(run, &gemm, from, workspace);
+    gemm_run(run, &gemm, w->batch);
 }
 
 /* One phase of the input along one axis: the places phase, phase + stride, ... of the padded input. They are read by the
@@ -318,7 +316,7 @@ void FAST(convolve_backward_input)(const kernel_run *run, const void *args)
     if (values == 0)
         return;
     /* A phase is no larger than the whole kernel at stride 1: if that fits, all do. */
-    flat_product product = {
+    flat_gemm gemm = {
         .shape = {.high = {w->out_h, 0, 1, w->kernel_h, w->in_h, 0},
                   .wide = {w->out_w, 0, 1, w->kernel_w, w->in_w, 0},
                   .channels = w->out_channels},
@@ -327,7 +325,7 @@ void FAST(convolve_backward_input)(const kernel_run *run, const void *args)
         .outputs = w->in_channels,
         .channel = area,
     };
-    if (window_weights(w) == 0 || !product_fits(&product, w->batch)) {
+    if (window_weights(w) == 0 || !gemm_fits(&gemm, w->batch)) {
         reference_convolve_backward_input_fp32(run, p);
         return;
     }
@@ -336,15 +334,15 @@ void FAST(convolve_backward_input)(const kernel_run *run, const void *args)
     for (size_t phase_h = 0; phase_h < w->stride_h && phase_h < w->kernel_h; phase_h++)
         for (size_t phase_w = 0; phase_w < w->stride_w && phase_w < w->kernel_w; phase_w++) {
             size_t top, left;
-            flat_axis *high = &product.shape.high, *wide = &product.shape.wide;
+            flat_axis *high = &gemm.shape.high, *wide = &gemm.shape.wide;
             *high = phase_axis(phase_h, w->in_h, w->out_h, w->kernel_h, w->stride_h, w->pad_h, &top);
             *wide = phase_axis(phase_w, w->in_w, w->out_w, w->kernel_w, w->stride_w, w->pad_w, &left);
             if (high->outputs == 0 || wide->outputs == 0)
                 continue;
-            pack_weights(run, &product, phase_weights(w, p->weight.at, phase_h, phase_w, high->taps, wide->taps),
+            pack_weights(run, &gemm, phase_weights(w, p->weight.at, phase_h, phase_w, high->taps, wide->taps),
                          workspace);
-            product.target = (flat_target){dx + top * w->in_w + left, w->in_channels * area, w->stride_h * w->in_w,
-                                           w->stride_w, p->accumulate};
-            product_run(run, &product, w->batch);
+            gemm.target = (flat_target){dx + top * w->in_w + left, w->in_channels * area, w->stride_h * w->in_w,
+                                        w->stride_w, p->accumulate};
+            gemm_run(run, &gemm, w->batch);
         }
 }

@@ -275,7 +275,7 @@ void FAST(flat_outputs)(const flat_shape *shape, int32_t *places)
                 *places++ = (int32_t)((i * shape->high.pitch + y) * shape->wide.pitch + x);
 }
 
-/* Some rows of the product, from the first on. */
+/* Some rows of the GEMM, from the first on. */
 FAST_INLINE void multiply(size_t rows, size_t vectors, const flat_factors *f)
 {
     tile_sums sum = {0};

@@ -7,7 +7,7 @@
  *              '---------' pitch
  *
  * The output at place p of such a row is a sum over taps of weight[tap] * plane[p + offset[tap]], whatever the size of
- * the kernel. This is a matrix product whose right-hand side has shifted copies of one plane as its rows, so that none of
+ * the kernel. This is a GEMM whose right-hand side has shifted copies of one plane as its rows, so that none of
  * them has to be stored. Vectors run along p without regard to rows and images. What they compute between the rows is
  * thrown away. That is little, unless rows are narrow, because the zeros behind a row serve as those before the next row,
  * and those below an image as those above the next image. Where it would be much, and in the gradient of the weights,
@@ -20,7 +20,7 @@
 #ifndef REMAT_BACKEND_CPU_FAST_CONVOLVE_FLAT_H
 #define REMAT_BACKEND_CPU_FAST_CONVOLVE_FLAT_H
 
-#include "backend/cpu/fast_product_kernel.h"
+#include "backend/cpu/fast_gemm_kernel.h"
 
 /* One axis, height or width. */
 typedef struct flat_axis {
@@ -100,7 +100,7 @@ void FAST(flat_outputs)(const flat_shape *shape, int32_t *places);
 /* Writes one row of outputs to the target. */
 void FAST(flat_store)(const flat_piece *piece, const float *row, const flat_target *target);
 
-/* A matrix product. Value (r, k) of the left-hand side is in the planes, at places[r] + steps[k]; one of r and k counts
+/* A GEMM. Value (r, k) of the left-hand side is in the planes, at places[r] + steps[k]; one of r and k counts
  * taps, the other outputs. The right-hand side is a packed panel: a row of up to TILE_VECTORS vectors for each k. */
 typedef struct flat_factors {
     const float *planes;

@@ -6,7 +6,7 @@
 
 /* ROW(operation, types) for every operation on one element type, T: "f" or "d". */
 #define KERNEL_ROWS(ROW, T)                        \
-    ROW(product, T T T T T T)                      \
+    ROW(gemm, T T T T T T)                         \
     ROW(activate, T T)                             \
     ROW(activate_backward, T T T T)                \
     ROW(add, T T T)                                \

@@ -1,6 +1,6 @@
 /* The reference kernels: one plain function for each operation, compiled once for each element type. REFERENCE_TYPE names
- * the type (CMakeLists.txt has the list): `real` is then float or double, and REFERENCE(product) is
- * reference_product_fp32 or reference_product_fp64. */
+ * the type (CMakeLists.txt has the list): `real` is then float or double, and REFERENCE(gemm) is
+ * reference_gemm_fp32 or reference_gemm_fp64. */
 #ifndef REMAT_BACKEND_CPU_REFERENCE_H
 #define REMAT_BACKEND_CPU_REFERENCE_H
 

@@ -90,9 +90,10 @@ static void unmap(const mapping *map)
 }
 
 /* The pages of a new file are zero. */
-static remat_status allocate(backend *owner, uint64_t bytes, bool zeroed, backend_memory *memory)
+static remat_status allocate(backend *owner, memory_kind kind, uint64_t bytes, bool zeroed, backend_memory *memory)
 {
-    (void)zeroed;
+    if (kind == MEMORY_STAGING)
+        return cpu_backend_allocate(owner, kind, bytes, zeroed, memory);
     fenced_backend *fenced = (fenced_backend *)owner;
     mapping *map = remat_alloc_zeroed(owner->context, 1, sizeof *map);
     if (!map)
@@ -107,12 +108,16 @@ static remat_status allocate(backend *owner, uint64_t bytes, bool zeroed, backen
     map->next = fenced->mappings;
     fenced->mappings = map;
     pthread_mutex_unlock(&fenced->lock);
-    *memory = (backend_memory){map->closed, bytes};
+    *memory = (backend_memory){map->closed, bytes, kind};
     return REMAT_OK;
 }
 
 static void release(backend *owner, backend_memory *memory)
 {
+    if (memory->kind == MEMORY_STAGING) {
+        cpu_backend_release(owner, memory);
+        return;
+    }
     fenced_backend *fenced = (fenced_backend *)owner;
     pthread_mutex_lock(&fenced->lock);
     mapping **link = &fenced->mappings;

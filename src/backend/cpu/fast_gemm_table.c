@@ -1,12 +1,12 @@
-/* The sizes were measured with `bench_product blocks`. It tries blocks of many sizes on the shapes of training, with
+/* The sizes were measured with `bench_gemm blocks`. It tries blocks of many sizes on the shapes of training, with
  * operands that are in no near cache, and prints how far this table is from the best of them. For another processor or
  * other shapes: run it, and add a row where one is missing.
  *
  * On a Zen 4 and a Sapphire Rapids, 64 to 96 rows are within 1 % of the best for all but the smallest shapes, and 384 to
  * 768 columns make no difference. Nothing is measured when a program runs, and the bits do not depend on the blocks. */
-#include "backend/cpu/fast_product_table.h"
+#include "backend/cpu/fast_gemm_table.h"
 
-/* A product takes the first row that it fits into. Blocks of few rows pay where n is narrow and reading A is most of the
+/* A GEMM takes the first row that it fits into. Blocks of few rows pay where n is narrow and reading A is most of the
  * work, because A is prefetched while the block before is computed; and where k is short and writing C is most of the
  * work, because C is then written in the order of its addresses. */
 typedef struct table_row {
@@ -41,11 +41,11 @@ static bool processor_is_amd(void)
 #endif
 }
 
-product_blocks FAST(product_blocks_for)(const op_product *p)
+gemm_blocks FAST(gemm_blocks_for)(const op_gemm *p)
 {
     bool amd = processor_is_amd();
     const table_row *row = table;
     while (p->n > row->most_n || p->k > row->most_k)
         row++;
-    return (product_blocks){amd ? row->rows_amd : row->rows, COLUMNS, !amd && p->lda % FAR_APART == 0};
+    return (gemm_blocks){amd ? row->rows_amd : row->rows, COLUMNS, !amd && p->lda % FAR_APART == 0};
 }

@@ -1,12 +1,12 @@
-/* The blocks of products: every row of the table, and sizes around blocks' and tiles' limits in blocks of every kind. */
+/* The blocks of GEMMs: every row of the table, and sizes around blocks' and tiles' limits in blocks of every kind. */
 #include <string.h>
 
-#include "product_case.h"
-#include "backend/cpu/fast_product_table.h"
+#include "gemm_case.h"
+#include "backend/cpu/fast_gemm_table.h"
 
-static const product_isa isas[] = {PRODUCT_ISAS(PRODUCT_ISA_ROW)};
+static const gemm_isa isas[] = {GEMM_ISAS(GEMM_ISA_ROW)};
 
-static const product_isa *isa_of(const kernel_table *table)
+static const gemm_isa *isa_of(const kernel_table *table)
 {
     for (size_t i = 0; i < sizeof isas / sizeof *isas; i++)
         if (strcmp(isas[i].name, table->name) == 0)
@@ -25,15 +25,15 @@ static void blocks_are_whole_tiles_and_fit(void **state)
         for (size_t n = 0; n < 15; n++)
             for (size_t k = 0; k < 15; k++)
                 for (unsigned transposed = 0; transposed < 4; transposed++) {
-                    op_product p = {.transpose_a = transposed & 1, .transpose_b = transposed & 2, .m = 100};
+                    op_gemm p = {.transpose_a = transposed & 1, .transpose_b = transposed & 2, .m = 100};
                     p.n = p.ldc = sizes[n];
                     p.k = sizes[k];
                     p.lda = p.transpose_a ? p.m : p.k;
                     p.ldb = p.transpose_b ? p.k : p.n;
-                    product_blocks blocks = isas[i].blocks_for(&p), again = isas[i].blocks_for(&p);
+                    gemm_blocks blocks = isas[i].blocks_for(&p), again = isas[i].blocks_for(&p);
                     assert_true(blocks.rows > 0 && blocks.rows % 16 == 0);
                     assert_true(blocks.columns > 0 && blocks.columns % 48 == 0);
-                    assert_true(product_blocks_fit(&blocks));
+                    assert_true(gemm_blocks_fit(&blocks));
                     assert_true(blocks.rows == again.rows && blocks.columns == again.columns);
                     assert_true(blocks.pack_a == again.pack_a);
                 }
@@ -70,12 +70,12 @@ static void wide_and_far_ones_agree(void **state)
 /* ---- other blocks than the table's ---- */
 
 /* The bits that the table's blocks give with one thread, in these blocks with `threads`. */
-static void judge_blocks(const kernel_table *table, product_case *of, product_blocks blocks, int threads)
+static void judge_blocks(const kernel_table *table, gemm_case *of, gemm_blocks blocks, int threads)
 {
     kernel_run one = kernel_run_open(table, 1), run = kernel_run_open(table, threads);
     float *start = values_copy(of->c, of->c_count);
-    assert_true(product_blocks_fit(&blocks));
-    perform(table, &one, OP_product, &of->p);
+    assert_true(gemm_blocks_fit(&blocks));
+    perform(table, &one, OP_gemm, &of->p);
     float *wanted = values_copy(of->c, of->c_count), *activated = values_copy(of->activated, of->c_count);
     memcpy(of->c, start, of->c_count * sizeof(float));
     isa_of(table)->in_blocks(&run, &of->p, &blocks);
@@ -91,17 +91,17 @@ static void judge_blocks(const kernel_table *table, product_case *of, product_bl
 static void blocks_keep_the_bits(void **state)
 {
     (void)state;
-    static const product_blocks kinds[] = {{16, 48, false}, {16, 48, true},   {32, 96, false},   {32, 96, true},
-                                           {64, 48, true},  {48, 144, false}, {192, 576, false}, {128, 672, true}};
+    static const gemm_blocks kinds[] = {{16, 48, false}, {16, 48, true},   {32, 96, false},   {32, 96, true},
+                                        {64, 48, true},  {48, 144, false}, {192, 576, false}, {128, 672, true}};
     test_random random = random_open();
     for (unsigned i = 0; i < 96; i += LESS_WHEN_SANITIZED(1, 5)) {
-        product_blocks blocks = kinds[i % 8];
+        gemm_blocks blocks = kinds[i % 8];
         /* One block, a bit less or more, or several. */
         size_t m = blocks.rows * (1 + i % 3) + test_random_below(&random, 19) - 9;
         size_t n = blocks.columns * (1 + i / 3 % 2) + test_random_below(&random, 35) - 17;
         size_t k = i % 5 == 0 ? OPERATION_K_BLOCK + test_random_below(&random, 40) : 1 + test_random_below(&random, 60);
         for (const kernel_table *const *table = kernel_tables(); *table; table++) {
-            product_case of = case_open(&random, m, n, k, (unsigned)test_random_below(&random, 128), i % 2);
+            gemm_case of = case_open(&random, m, n, k, (unsigned)test_random_below(&random, 128), i % 2);
             judge_blocks(*table, &of, blocks, 1 + (int)(i % 3));
             case_close(&of);
         }
@@ -109,7 +109,7 @@ static void blocks_keep_the_bits(void **state)
 }
 
 /* Every number of rows and columns up to more than a tile, so that each of the tiles' functions is called, with all that
- * a product can do behind it. */
+ * a GEMM can do behind it. */
 static void every_tile_agrees(void **state)
 {
     (void)state;

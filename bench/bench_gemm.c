@@ -1,9 +1,9 @@
-/* How fast the matrix product is on the shapes of training, against what the processor could do at best and, where their
- * shared libraries are installed, against the products of oneDNN and OpenBLAS.
+/* How fast the GEMM is on the shapes of training, against what the processor could do at best and, where their
+ * shared libraries are installed, against the GEMMs of oneDNN and OpenBLAS.
  *
- *   bench_product [THREADS [PART]]      default: 2 threads, all shapes; PART: only shapes with this text in their name
- *   bench_product blocks [PART [ISA]]   how fast each shape is in blocks of several sizes, and in those that
- *                                       src/backend/cpu/fast_product_table.c has for it; ISA: avx512, avx2 or portable */
+ *   bench_gemm [THREADS [PART]]      default: 2 threads, all shapes; PART: only shapes with this text in their name
+ *   bench_gemm blocks [PART [ISA]]   how fast each shape is in blocks of several sizes, and in those that
+ *                                       src/backend/cpu/fast_gemm_table.c has for it; ISA: avx512, avx2 or portable */
 #include "measure.h"
 
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "backend/cpu/fast_product_table.h"
+#include "backend/cpu/fast_gemm_table.h"
 
 /* ---- the peak: multiply-adds that wait for nothing but themselves ---- */
 
@@ -92,9 +92,9 @@ static const shape shapes[] = {
 
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-static op_product product_of(const shape *s, float *x, float *y, float *z)
+static op_gemm gemm_of(const shape *s, float *x, float *y, float *z)
 {
-    op_product p = {.a = {x, REMAT_FP32}, .b = {y, REMAT_FP32}, .c = {z, REMAT_FP32}};
+    op_gemm p = {.a = {x, REMAT_FP32}, .b = {y, REMAT_FP32}, .c = {z, REMAT_FP32}};
     size_t sizes[3][3] = {{s->rows, s->out, s->in}, {s->rows, s->in, s->out}, {s->out, s->in, s->rows}};
     const size_t *size = sizes[s->kind == WEIGHT_ADD ? WEIGHT : s->kind];
     p.m = size[0];
@@ -109,14 +109,14 @@ static op_product product_of(const shape *s, float *x, float *y, float *z)
     return p;
 }
 
-static void run_dnnl(const rivals *others, const op_product *p)
+static void run_dnnl(const rivals *others, const op_gemm *p)
 {
     others->dnnl(p->transpose_a ? 'T' : 'N', p->transpose_b ? 'T' : 'N', (int64_t)p->m, (int64_t)p->n, (int64_t)p->k,
                  1.0f, p->a.at, (int64_t)p->lda, p->b.at, (int64_t)p->ldb, p->accumulate ? 1.0f : 0.0f, p->c.at,
                  (int64_t)p->ldc);
 }
 
-static void run_openblas(const rivals *others, const op_product *p)
+static void run_openblas(const rivals *others, const op_gemm *p)
 {
     others->openblas(101, p->transpose_a ? 112 : 111, p->transpose_b ? 112 : 111, (int)p->m, (int)p->n, (int)p->k, 1.0f,
                      p->a.at, (int)p->lda, p->b.at, (int)p->ldb, p->accumulate ? 1.0f : 0.0f, p->c.at, (int)p->ldc);
@@ -129,9 +129,9 @@ static int compare(const void *x, const void *y)
 }
 
 /* Operations a second of ours, oneDNN and OpenBLAS, the median of runs in turns; 0 where there is none. */
-static void measure_shape(const kernel_run *run, const rivals *others, const op_product *p, double rates[3])
+static void measure_shape(const kernel_run *run, const rivals *others, const op_gemm *p, double rates[3])
 {
-    kernel_function product = kernel_find(kernels_fast(), OP_product, "fff---")->run;
+    kernel_function product = kernel_find(kernels_fast(), OP_gemm, "fff---")->run;
     enum { RUNS = 15 };
     double seconds[3][RUNS], work = 2.0 * (double)p->m * (double)p->n * (double)p->k;
     int repeats = 1 + (int)(4e8 / work); /* several milliseconds each */
@@ -168,7 +168,7 @@ static float *filled(size_t count, uint64_t seed)
     return values;
 }
 
-static int compare_products(int threads, const char *wanted)
+static int compare_gemms(int threads, const char *wanted)
 {
     const kernel_table *table = kernels_fast();
     const size_t most = (size_t)8192 * 1024;
@@ -182,7 +182,7 @@ static int compare_products(int threads, const char *wanted)
            "OpenBLAS");
     for (size_t i = 0; i < SHAPES; i++) {
         double rates[3];
-        op_product p = product_of(&shapes[i], x, y, z);
+        op_gemm p = gemm_of(&shapes[i], x, y, z);
         if (!strstr(shapes[i].name, wanted))
             continue;
         measure_shape(&run, &others, &p, rates);
@@ -198,9 +198,9 @@ static int compare_products(int threads, const char *wanted)
 
 /* ---- blocks ---- */
 
-static const product_isa isas[] = {PRODUCT_ISAS(PRODUCT_ISA_ROW)};
+static const gemm_isa isas[] = {GEMM_ISAS(GEMM_ISA_ROW)};
 
-static const product_blocks candidates[] = {
+static const gemm_blocks candidates[] = {
     {16, 576, false},  {32, 576, false},  {64, 576, false}, {96, 576, false}, {128, 576, false},
     {192, 576, false}, {128, 672, false}, {64, 384, false}, {96, 384, false}, {64, 192, false},
     {64, 768, false},  {32, 576, true},   {64, 576, true},  {128, 576, true}, {128, 672, true},
@@ -219,7 +219,7 @@ static double cpu_now(void)
 enum { POOL = 48 << 20 };
 
 /* Seconds of one call in each of the candidates' blocks and, last, in the table's: medians of runs in turns. */
-static void measure_blocks(const product_isa *with, const kernel_run *run, op_product p, float *pool,
+static void measure_blocks(const gemm_isa *with, const kernel_run *run, op_gemm p, float *pool,
                            double seconds[CANDIDATES + 1])
 {
     enum { RUNS = 15, WHOLE_LINES = 64 };
@@ -227,7 +227,7 @@ static void measure_blocks(const product_isa *with, const kernel_run *run, op_pr
     int repeats = 1 + (int)(2e8 / work);
     size_t a = p.m * p.k / WHOLE_LINES + 1, b = p.k * p.n / WHOLE_LINES + 1, c = p.m * p.n / WHOLE_LINES + 1;
     size_t places = POOL / WHOLE_LINES / (a + b + c), place = 0;
-    product_blocks chosen = with->blocks_for(&p);
+    gemm_blocks chosen = with->blocks_for(&p);
     for (int i = 0; i < RUNS; i++) {
         for (int turn = 0; turn <= CANDIDATES; turn++) {
             int who = (turn + i) % (CANDIDATES + 1);
@@ -250,11 +250,11 @@ static void measure_blocks(const product_isa *with, const kernel_run *run, op_pr
 /* A line for each shape: how many percent longer than the best each of the candidates takes, and the table's choice. */
 static int compare_blocks(const char *wanted, const char *name)
 {
-    const product_isa *with = NULL;
+    const gemm_isa *with = NULL;
     for (size_t i = 0; i < sizeof isas / sizeof *isas; i++)
         with = strcmp(isas[i].name, name) == 0 ? &isas[i] : with;
     if (!with) {
-        fprintf(stderr, "bench_product: no instruction set %s\n", name);
+        fprintf(stderr, "bench_gemm: no instruction set %s\n", name);
         return 1;
     }
     kernel_run run = {1, aligned_alloc(64, FAST_SCRATCH_BYTES)};
@@ -265,8 +265,8 @@ static int compare_blocks(const char *wanted, const char *name)
     printf("   table\n");
     for (size_t i = 0; i < SHAPES; i++) {
         double seconds[CANDIDATES + 1], best = 0;
-        op_product p = product_of(&shapes[i], NULL, NULL, NULL);
-        product_blocks chosen = with->blocks_for(&p);
+        op_gemm p = gemm_of(&shapes[i], NULL, NULL, NULL);
+        gemm_blocks chosen = with->blocks_for(&p);
         if (!strstr(shapes[i].name, wanted) || shapes[i].kind == WEIGHT_ADD)
             continue;
         measure_blocks(with, &run, p, pool, seconds);
@@ -287,5 +287,5 @@ int main(int count, char **arguments)
 {
     if (count > 1 && strcmp(arguments[1], "blocks") == 0)
         return compare_blocks(count > 2 ? arguments[2] : "", count > 3 ? arguments[3] : kernels_fast()->name);
-    return compare_products(count > 1 ? atoi(arguments[1]) : 2, count > 2 ? arguments[2] : "");
+    return compare_gemms(count > 1 ? atoi(arguments[1]) : 2, count > 2 ? arguments[2] : "");
 }

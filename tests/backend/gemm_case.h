@@ -1,16 +1,16 @@
-/* Products to be tested, in memory of exactly their size. */
-#ifndef TESTS_PRODUCT_CASE_H
-#define TESTS_PRODUCT_CASE_H
+/* GEMMs to be tested, in memory of exactly their size. */
+#ifndef TESTS_GEMM_CASE_H
+#define TESTS_GEMM_CASE_H
 
 #include "support/fixture.h"
 #include "support/kernel_compare.h"
 
-/* A product with its memory: every matrix ends where its last value does. */
-typedef struct product_case {
-    op_product p;
+/* A GEMM with its memory: every matrix ends where its last value does. */
+typedef struct gemm_case {
+    op_gemm p;
     float *a, *b, *c, *activated, *at, *bias;
     size_t a_count, b_count, c_count;
-} product_case;
+} gemm_case;
 
 static inline size_t matrix_count(size_t rows, size_t columns, size_t stride)
 {
@@ -19,10 +19,10 @@ static inline size_t matrix_count(size_t rows, size_t columns, size_t stride)
 
 /* `shape` bits: 1 transpose_a, 2 transpose_b, 4 accumulate, 8 bias, 16 activated apart, 32 activated in place, 64 the
  * activation's derivative. */
-static inline product_case case_open(test_random *random, size_t m, size_t n, size_t k, unsigned shape, size_t padding)
+static inline gemm_case case_open(test_random *random, size_t m, size_t n, size_t k, unsigned shape, size_t padding)
 {
-    product_case of = {.p = {.m = m, .n = n, .k = k}};
-    op_product *p = &of.p;
+    gemm_case of = {.p = {.m = m, .n = n, .k = k}};
+    op_gemm *p = &of.p;
     p->transpose_a = shape & 1;
     p->transpose_b = shape & 2;
     p->accumulate = shape & 4;
@@ -49,7 +49,7 @@ static inline product_case case_open(test_random *random, size_t m, size_t n, si
     return of;
 }
 
-static inline void case_close(product_case *of)
+static inline void case_close(gemm_case *of)
 {
     free(of->a);
     free(of->b);
@@ -62,8 +62,8 @@ static inline void case_close(product_case *of)
 /* Against the reference, and the same bits with 1, 2 and 8 threads. */
 static inline void judge(test_random *random, size_t m, size_t n, size_t k, unsigned shape, size_t padding)
 {
-    product_case of = case_open(random, m, n, k, shape, padding);
-    kernel_trial trial = {.op = OP_product,
+    gemm_case of = case_open(random, m, n, k, shape, padding);
+    kernel_trial trial = {.op = OP_gemm,
                           .args = &of.p,
                           .outputs = {{of.c, of.c_count}, {of.activated, of.c_count}},
                           .absolute = 2e-6 + 2e-7 * (double)k,

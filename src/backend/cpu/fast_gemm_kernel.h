@@ -1,4 +1,4 @@
-/* The GEMM microkernel, shared by product, attention and convolutions, and the packing of its operands. The microkernel
+/* The GEMM microkernel, shared by GEMM, attention and convolutions, and the packing of its operands. The microkernel
  * computes a tile of C: TILE_ROWS x up to TILE_COLUMNS sums, held in registers.
  *
  *        B, packed: panels of up to 3 vectors
@@ -8,8 +8,8 @@
  *   a a ..   | sums      |
  *
  * Every sum is one chain of multiply-adds along the depth, whatever the tile's shape. */
-#ifndef REMAT_BACKEND_CPU_FAST_PRODUCT_KERNEL_H
-#define REMAT_BACKEND_CPU_FAST_PRODUCT_KERNEL_H
+#ifndef REMAT_BACKEND_CPU_FAST_GEMM_KERNEL_H
+#define REMAT_BACKEND_CPU_FAST_GEMM_KERNEL_H
 
 #include "backend/cpu/fast_math.h"
 

@@ -1,7 +1,7 @@
 #include "backend/cpu/reference.h"
 
-/* One value of the product: a sum for each block of OPERATION_K_BLOCK terms, the sums added in order to `start`. */
-static real product_value(const op_product *p, size_t i, size_t j, real start)
+/* One value of the GEMM: a sum for each block of OPERATION_K_BLOCK terms, the sums added in order to `start`. */
+static real gemm_value(const op_gemm *p, size_t i, size_t j, real start)
 {
     const real *a = p->a.at, *b = p->b.at;
     real value = start;
@@ -17,7 +17,7 @@ static real product_value(const op_product *p, size_t i, size_t j, real start)
 }
 
 /* The activation of row i of C, or its gradient. */
-static void activate_row(const kernel_run *run, const op_product *p, size_t i)
+static void activate_row(const kernel_run *run, const op_gemm *p, size_t i)
 {
     tensor_ref row = tensor_from(p->c, i * p->ldc), to = tensor_from(p->activated, i * p->ldc);
     tensor_ref at = tensor_from(p->derivative_at, i * p->ldc);
@@ -31,14 +31,14 @@ static void activate_row(const kernel_run *run, const op_product *p, size_t i)
     }
 }
 
-void REFERENCE(product)(const kernel_run *run, const void *args)
+void REFERENCE(gemm)(const kernel_run *run, const void *args)
 {
-    const op_product *p = args;
+    const op_gemm *p = args;
     const real *bias = p->bias.at;
     for (size_t i = 0; i < p->m; i++) {
         real *row = (real *)p->c.at + i * p->ldc;
         for (size_t j = 0; j < p->n; j++) {
-            row[j] = product_value(p, i, j, p->accumulate ? row[j] : 0);
+            row[j] = gemm_value(p, i, j, p->accumulate ? row[j] : 0);
             if (bias)
                 row[j] += bias[j];
         }

@@ -1,6 +1,6 @@
 #include <math.h>
 
-#include "product_case.h"
+#include "gemm_case.h"
 
 static void fast_agrees_with_the_reference(void **state)
 {
@@ -39,16 +39,16 @@ static void empty_ones_do_nothing(void **state)
     }
 }
 
-static void the_reference_is_a_product(void **state)
+static void the_reference_is_a_gemm(void **state)
 {
     (void)state;
     test_random random = random_open();
     kernel_run run = {1, NULL};
     for (unsigned shape = 0; shape < 16; shape++) {
-        product_case of = case_open(&random, 6, 11, OPERATION_K_BLOCK + 9, shape, 2);
-        const op_product *p = &of.p;
+        gemm_case of = case_open(&random, 6, 11, OPERATION_K_BLOCK + 9, shape, 2);
+        const op_gemm *p = &of.p;
         float *before = values_copy(of.c, of.c_count);
-        perform(kernels_reference(), &run, OP_product, p);
+        perform(kernels_reference(), &run, OP_gemm, p);
         for (size_t i = 0; i < p->m; i++) {
             for (size_t j = 0; j < p->n; j++) {
                 double sum = p->accumulate ? (double)before[i * p->ldc + j] : 0;
@@ -69,9 +69,9 @@ typedef struct piece {
     size_t row, rows, column, columns, step, steps;
 } piece;
 
-static void multiply_piece(const kernel_table *table, const kernel_run *run, const op_product *whole, piece at)
+static void multiply_piece(const kernel_table *table, const kernel_run *run, const op_gemm *whole, piece at)
 {
-    op_product p = *whole;
+    op_gemm p = *whole;
     size_t place = at.row * p.ldc + at.column;
     p.m = at.rows;
     p.n = at.columns;
@@ -84,15 +84,15 @@ static void multiply_piece(const kernel_table *table, const kernel_run *run, con
     p.bias = last ? tensor_from(whole->bias, at.column) : TENSOR_NONE;
     p.activated = last ? tensor_from(whole->activated, place) : TENSOR_NONE;
     p.derivative_at = tensor_from(whole->derivative_at, place);
-    perform(table, run, OP_product, &p);
+    perform(table, run, OP_gemm, &p);
 }
 
-static void judge_cuts(const kernel_table *table, int threads, product_case *of, test_random *random)
+static void judge_cuts(const kernel_table *table, int threads, gemm_case *of, test_random *random)
 {
-    const op_product *p = &of->p;
+    const op_gemm *p = &of->p;
     kernel_run run = kernel_run_open(table, threads);
     float *start = values_copy(of->c, of->c_count), *wanted, *wanted_activated;
-    perform(table, &run, OP_product, p);
+    perform(table, &run, OP_gemm, p);
     wanted = values_copy(of->c, of->c_count);
     wanted_activated = values_copy(of->activated, of->c_count);
     memcpy(of->c, start, of->c_count * sizeof(float));
@@ -123,19 +123,19 @@ static void cuts_keep_the_bits(void **state)
         size_t m = 1 + test_random_below(&random, 60), n = 1 + test_random_below(&random, 150);
         size_t k = 1 + test_random_below(&random, 2 * OPERATION_K_BLOCK + 50);
         for (const kernel_table *const *table = kernel_tables(); *table; table++) {
-            product_case of = case_open(&random, m, n, k, shape, 1);
+            gemm_case of = case_open(&random, m, n, k, shape, 1);
             judge_cuts(*table, 1 + (int)test_random_below(&random, 3), &of, &random);
             case_close(&of);
         }
         if (i % 4 == 0) {
-            product_case of = case_open(&random, m, n, k, shape, 1);
+            gemm_case of = case_open(&random, m, n, k, shape, 1);
             judge_cuts(kernels_reference(), 1, &of, &random);
             case_close(&of);
         }
     }
 }
 
-/* ---- what comes behind the product: the same bits as a call of its own ---- */
+/* ---- what comes behind the GEMM: the same bits as a call of its own ---- */
 
 /* Rows and columns around the edges of tiles and vectors; k of one block and of several. */
 typedef struct extent {
@@ -146,14 +146,14 @@ static const extent extents[] = {
     {14, 49, 12}, {19, 77, 30}, {29, 97, 12}, {37, 33, 2}, {12, 65, OPERATION_K_BLOCK + 5}};
 enum { EXTENTS = sizeof extents / sizeof extents[0] };
 
-static void judge_behind(const kernel_table *table, product_case *of, int threads)
+static void judge_behind(const kernel_table *table, gemm_case *of, int threads)
 {
-    op_product *p = &of->p, plain = *p;
+    op_gemm *p = &of->p, plain = *p;
     kernel_run run = kernel_run_open(table, threads);
     float *wanted = values_copy(of->c, of->c_count), *made;
     plain.c = fp32(wanted);
     plain.activated = TENSOR_NONE;
-    perform(table, &run, OP_product, &plain);
+    perform(table, &run, OP_gemm, &plain);
     made = values_copy(wanted, of->c_count);
     if (p->derivative_at.at)
         perform(table, &run, OP_activate_backward,
@@ -161,7 +161,7 @@ static void judge_behind(const kernel_table *table, product_case *of, int thread
                                         p->activation, false});
     else
         perform(table, &run, OP_activate, &(op_activate){plain.c, plain.c, of->c_count, p->activation});
-    perform(table, &run, OP_product, p);
+    perform(table, &run, OP_gemm, p);
     expect_same_bits(p->activated.at, wanted, of->c_count);
     if (p->activated.at != p->c.at)
         expect_same_bits(of->c, made, of->c_count);
@@ -180,7 +180,7 @@ static void activated_is_the_activation_of_c(void **state)
             for (const kernel_table *const *table = kernel_tables(); *table; table++)
                 for (unsigned behind = 0; behind < 4; behind++) { /* apart or in place, value or derivative */
                     unsigned whole = shape | (behind & 1 ? 32 : 16) | (behind & 2 ? 64 : 0);
-                    product_case of = case_open(&random, extents[i].m, extents[i].n, extents[i].k, whole, 0);
+                    gemm_case of = case_open(&random, extents[i].m, extents[i].n, extents[i].k, whole, 0);
                     of.p.activation = (activation_kind)kind;
                     judge_behind(*table, &of, 1 + (int)(i % 3));
                     case_close(&of);
@@ -188,7 +188,7 @@ static void activated_is_the_activation_of_c(void **state)
         }
     /* Worth several threads. */
     for (unsigned behind = 0; behind < 4; behind++) {
-        product_case of = case_open(&random, 131, 203, 40, 8 | (behind & 1 ? 32 : 16) | (behind & 2 ? 64 : 0), 0);
+        gemm_case of = case_open(&random, 131, 203, 40, 8 | (behind & 1 ? 32 : 16) | (behind & 2 ? 64 : 0), 0);
         judge_behind(kernel_tables()[0], &of, 3);
         case_close(&of);
     }
@@ -218,16 +218,16 @@ static void derivatives_are_right(void **state)
     test_random random = random_open();
     for (int kind = ACTIVATION_NONE; kind <= ACTIVATION_SWISH; kind++)
         for (unsigned in_place = 0; in_place < 2; in_place++) {
-            product_case of = case_open(&random, 7, 19, 11, 2 | 4 | 64 | (in_place ? 32 : 16), 1);
+            gemm_case of = case_open(&random, 7, 19, 11, 2 | 4 | 64 | (in_place ? 32 : 16), 1);
             kernel_run run = {1, NULL};
             of.p.activation = (activation_kind)kind;
-            op_product plain = of.p;
+            op_gemm plain = of.p;
             float *c = values_copy(of.c, of.c_count);
             const float *activated = of.p.activated.at;
             plain.c = fp32(c);
             plain.activated = TENSOR_NONE;
-            perform(kernels_reference(), &run, OP_product, &plain);
-            perform(kernels_reference(), &run, OP_product, &of.p);
+            perform(kernels_reference(), &run, OP_gemm, &plain);
+            perform(kernels_reference(), &run, OP_gemm, &of.p);
             for (size_t i = 0; i < of.p.m; i++)
                 for (size_t j = 0; j < of.p.n; j++) {
                     size_t place = i * of.p.ldc + j;
@@ -242,9 +242,9 @@ static void derivatives_are_right(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_reference_is_a_product), cmocka_unit_test(fast_agrees_with_the_reference),
-        cmocka_unit_test(large_ones_agree),           cmocka_unit_test(empty_ones_do_nothing),
-        cmocka_unit_test(cuts_keep_the_bits),         cmocka_unit_test(activated_is_the_activation_of_c),
+        cmocka_unit_test(the_reference_is_a_gemm), cmocka_unit_test(fast_agrees_with_the_reference),
+        cmocka_unit_test(large_ones_agree),        cmocka_unit_test(empty_ones_do_nothing),
+        cmocka_unit_test(cuts_keep_the_bits),      cmocka_unit_test(activated_is_the_activation_of_c),
         cmocka_unit_test(derivatives_are_right),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The matrix product (GEMM). Each thread computes one rectangle of C, in blocks whose operands stay in its caches:
+/* The GEMM, C = A B. Each thread computes one rectangle of C, in blocks whose operands stay in its caches:
  *
  *     for the columns of a block
  *         for OPERATION_K_BLOCK steps of k
@@ -7,27 +7,27 @@
  *                     for every tile of A: C (+)= tile, while the next operands are prefetched
  *
  * Operands that have to be transposed are packed before they are read. The others are packed by the first tile that reads
- * them. fast_product_table.c says how large blocks are. The bits of C do not depend on where it is cut. */
+ * them. fast_gemm_table.c says how large blocks are. The bits of C do not depend on where it is cut. */
 #include <omp.h>
 
 #include "backend/cpu/fast_activations.h"
-#include "backend/cpu/fast_product_kernel.h"
-#include "backend/cpu/fast_product_table.h"
+#include "backend/cpu/fast_gemm_kernel.h"
+#include "backend/cpu/fast_gemm_table.h"
 
 /* The operation, with the addresses of its tensors. */
-typedef struct product_args {
+typedef struct gemm_args {
     size_t m, n, k, lda, ldb, ldc;
     bool transpose_a, transpose_b, accumulate;
     activation_kind activation;
     const float *a, *b, *bias, *derivative_at;
     float *c, *activated;
-} product_args;
+} gemm_args;
 
 /* Below this many multiplications a second thread costs more than it brings. */
 #define WORTH_THREADS (1 << 18)
 
 /* The activation of a finished tile of C, while the tile is in the cache. */
-static void activate_tile(const product_args *p, size_t rows, size_t columns, size_t place)
+static void activate_tile(const gemm_args *p, size_t rows, size_t columns, size_t place)
 {
     fast_matrix size = {rows, columns, p->ldc};
     const float *c = p->c + place;
@@ -63,7 +63,7 @@ static void prefetch_during(const pack_source *first, const pack_source *second,
 
 /* How a thread cuts its rectangle, and where its packed blocks are. */
 typedef struct cuts {
-    const product_args *of;
+    const gemm_args *of;
     part at;
     size_t wide, high; /* columns and rows of a block */
     float *a, *b;
@@ -107,13 +107,13 @@ static bool packs_b(const cuts *c, const block *o)
     return o->row == c->at.row && !c->b_in_place;
 }
 
-static pack_source block_rows(const product_args *p, const block *o)
+static pack_source block_rows(const gemm_args *p, const block *o)
 {
     const float *from = p->transpose_a ? p->a + o->step * p->lda + o->row : p->a + o->row * p->lda + o->step;
     return (pack_source){from, p->lda, o->depth, o->rows, !p->transpose_a};
 }
 
-static pack_source block_columns(const product_args *p, const block *o)
+static pack_source block_columns(const gemm_args *p, const block *o)
 {
     const float *from = p->transpose_b ? p->b + o->column * p->ldb + o->step : p->b + o->step * p->ldb + o->column;
     return (pack_source){from, p->ldb, o->depth, o->columns, p->transpose_b};
@@ -122,7 +122,7 @@ static pack_source block_columns(const product_args *p, const block *o)
 /* The rows of A for a tile from `row` of the block on. `first`: no tile of this block has read these rows yet. */
 static tile_operands tile_rows(const cuts *c, const block *o, size_t row, size_t rows, bool first)
 {
-    const product_args *p = c->of;
+    const gemm_args *p = c->of;
     tile_operands packed = {.depth = o->depth, .a = c->a + row * o->depth, .a_row = 1, .a_step = TILE_ROWS};
     tile_operands in_place = {.depth = o->depth, .a_row = p->transpose_a ? 1 : p->lda};
     in_place.a_step = p->transpose_a ? p->lda : 1;
@@ -169,7 +169,7 @@ static void tile_make_packing(size_t columns, const tile_operands *of, bool add,
 
 static void multiply_panel(const cuts *c, const block *o, const panel *with)
 {
-    const product_args *p = c->of;
+    const gemm_args *p = c->of;
     bool add = p->accumulate || o->step > 0, last = o->step + o->depth == p->k, activate = last && p->activated;
     const float *bias = last && p->bias ? p->bias + with->column : NULL;
     size_t calls = divide_up(o->depth, PREFETCH_STEPS);
@@ -213,7 +213,7 @@ static void prefetch_block(const cuts *c, const block *next, size_t calls, prefe
 /* `next` is the block that follows, or NULL. */
 static void multiply_block(const cuts *c, const block *o, const block *next)
 {
-    const product_args *p = c->of;
+    const gemm_args *p = c->of;
     const pack_source b = block_columns(p, o), nothing = {0};
     size_t all = divide_up(o->columns, FAST_LANES),
            calls = divide_up(o->rows, TILE_ROWS) * divide_up(o->depth, PREFETCH_STEPS);
@@ -259,7 +259,7 @@ static size_t piece_of(size_t length, size_t most, size_t unit)
 }
 
 /* A part of few rows reads B once: then packing does not pay. */
-static void multiply_part(const product_args *p, const product_blocks *blocks, const part *at, float *scratch)
+static void multiply_part(const gemm_args *p, const gemm_blocks *blocks, const part *at, float *scratch)
 {
     cuts c = {.of = p,
               .at = *at,
@@ -285,7 +285,7 @@ typedef struct grid {
 
 /* The grid with the least work for the busiest thread. Beside the multiply-adds a thread reads A once for each block of
  * columns, and packs B; `for_a` and `for_b` are the cycles that this takes for a value, as measured. */
-static grid choose_grid(const product_args *p, const product_blocks *blocks, size_t threads)
+static grid choose_grid(const gemm_args *p, const gemm_blocks *blocks, size_t threads)
 {
     grid best = {1, 1};
     double least = 0, for_a = 0.3, for_b = p->transpose_b ? 0.65 : 0.35;
@@ -314,9 +314,9 @@ static size_t cut(size_t length, size_t unit, size_t parts, size_t i, size_t *fi
     return smaller(units * (i + 1) / parts * unit, length) - *first;
 }
 
-void FAST(product_in_blocks)(const kernel_run *run, const op_product *of, const product_blocks *blocks)
+void FAST(gemm_in_blocks)(const kernel_run *run, const op_gemm *of, const gemm_blocks *blocks)
 {
-    const product_args p = {
+    const gemm_args p = {
         of->m,           of->n,           of->k,          of->lda,  of->ldb,  of->ldc,     of->transpose_a,
         of->transpose_b, of->accumulate,  of->activation, of->a.at, of->b.at, of->bias.at, of->derivative_at.at,
         of->c.at,        of->activated.at};
@@ -334,8 +334,8 @@ void FAST(product_in_blocks)(const kernel_run *run, const op_product *of, const 
     }
 }
 
-void FAST(product)(const kernel_run *run, const void *args)
+void FAST(gemm)(const kernel_run *run, const void *args)
 {
-    product_blocks blocks = FAST(product_blocks_for)(args);
-    FAST(product_in_blocks)(run, args, &blocks);
+    gemm_blocks blocks = FAST(gemm_blocks_for)(args);
+    FAST(gemm_in_blocks)(run, args, &blocks);
 }
