@@ -1,7 +1,7 @@
 /* Remat: placing tensors in one piece of memory, the arena.
  *
- * Tensors whose live ranges do not overlap may share bytes. You say when each tensor is live and how large it is; the
- * library finds an offset for each, so that all together need as few bytes as it can find.
+ * Tensors whose live ranges do not overlap may share bytes. You say when each tensor is live and how large it is. The
+ * library finds an offset for each tensor. It looks for offsets that need as few bytes in all as possible.
  *
  *     remat_lifetime tensors[2] = {{.lower = 0, .upper = 4, .size = 1000}, {.lower = 4, .upper = 6, .size = 800}};
  *     remat_arena_result result;
@@ -30,7 +30,7 @@ typedef struct remat_arena_options {
     size_t struct_size;
     uint64_t alignment; /* offsets are multiples of it, and sizes are rounded up to it. Default 1 */
     uint64_t capacity;  /* stop at the first placement that fits into it. 0 (the default): as small as possible */
-    uint64_t effort;    /* how many positions to search. 0: heuristics only. The default takes seconds at most */
+    uint64_t effort;    /* how many search nodes to visit. 0: heuristics only. The default takes seconds at most */
 } remat_arena_options;
 void remat_arena_options_init_sized(remat_arena_options *options, size_t size);
 static inline void remat_arena_options_init(remat_arena_options *options)
@@ -45,7 +45,7 @@ typedef struct remat_arena_result {
 
 /* Places the tensors and sets their offsets. The same input gives the same offsets on every machine. `options` NULL:
  * the defaults.
- *   REMAT_INFEASIBLE  no placement within the capacity was found. The best one is set all the same.
+ *   REMAT_INFEASIBLE  no placement within the capacity was found. The offsets are those of the best one found.
  *   REMAT_INVALID     a tensor has upper <= lower (the message has its position), the sizes sum to 2^63 or more, or
  *                     the alignment is 0. REMAT_NO_MEMORY. */
 remat_status remat_arena_place_sized(remat_context *context, remat_lifetime *lifetimes, size_t lifetime_size,
@@ -70,7 +70,7 @@ static inline remat_status remat_arena_check(remat_context *context, const remat
 /* ---- tensors from a CSV file ---- */
 
 /* The tensors of a CSV file whose first line names the columns id, lower, upper and size (docs/formats.md). Other
- * columns are kept, so that the file can be written again with a column `offset`. */
+ * columns are kept, so that the rows can be written back with a column `offset`. */
 typedef struct remat_lifetime_table remat_lifetime_table;
 
 /* Reads a stream to its end. `name` stands for it in messages. REMAT_BAD_INPUT: the context has the file, the line and

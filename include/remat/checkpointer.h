@@ -1,7 +1,7 @@
 /* Remat: a simple checkpointer for your own forward function.
  *
- * The checkpointer runs a list of layers by calling your function. It keeps the activations (outputs) of some layers,
- * and recomputes any other one when you ask for it, from the nearest kept activation before it:
+ * The checkpointer runs a list of layers by calling your function. It keeps the activations (outputs) of some layers.
+ * When you ask for another activation, it recomputes it from the nearest kept one before it:
  *
  *     remat_checkpointer_options options;
  *     remat_checkpointer_options_init(&options);
@@ -48,8 +48,8 @@ void remat_checkpointer_destroy(remat_checkpointer *checkpointer);
 
 /* A layer. This struct never changes. */
 typedef struct remat_checkpointer_layer {
-    uint64_t number; /* the caller's own; no two layers of a list may have the same */
-    size_t count;    /* how many floats the layer puts out */
+    uint64_t number; /* the caller's own, unique in the list */
+    size_t count;    /* how many floats the output has */
 } remat_checkpointer_layer;
 
 /* Your function: computes one layer. The buffers belong to the library, do not overlap, and are valid during the call
@@ -70,8 +70,8 @@ remat_status remat_checkpointer_forward(remat_checkpointer *checkpointer, const 
                                         remat_checkpointer_fn forward, void *user, float *output);
 
 /* Gives the activation of layer `number`. `layers` must be the list of the last forward. A kept activation is copied.
- * Otherwise the layers after the nearest kept activation before it (or after the input) run again. What is kept does
- * not change. With fp32 the result has the same bits as in the forward; with 16 bits it is computed from rounded
+ * Otherwise it is recomputed from the nearest kept activation before it, or from the input. The call does not change
+ * what is kept. With fp32 the result has the same bits as in the forward; with 16 bits it is computed from rounded
  * numbers. REMAT_INVALID: the layer is not in the list, nothing is kept to start from, or a kept activation does not
  * have the length that the list says. REMAT_NO_MEMORY, or what `forward` returned. */
 remat_status remat_checkpointer_recompute(const remat_checkpointer *checkpointer, uint64_t number,
@@ -86,8 +86,7 @@ remat_status remat_checkpointer_recompute(const remat_checkpointer *checkpointer
 remat_status remat_checkpointer_save(remat_checkpointer *checkpointer, uint64_t number, const float *activation,
                                      size_t count);
 
-/* Copies a kept activation to `activation`. REMAT_INVALID: the layer is not kept, or has another length than
- * `count`. */
+/* Copies a kept activation to `activation`. REMAT_INVALID: the layer is not kept, or its length is not `count`. */
 remat_status remat_checkpointer_get(const remat_checkpointer *checkpointer, uint64_t number, float *activation,
                                     size_t count);
 
@@ -113,7 +112,7 @@ uint64_t remat_checkpointer_input_bytes(const remat_checkpointer *checkpointer);
  * After a forward, kept_bytes + avoided_bytes is what keeping every activation in fp32 would take. */
 uint64_t remat_checkpointer_avoided_bytes(const remat_checkpointer *checkpointer);
 
-/* How many activations the last forward did not keep, though keep_every_n selected them, because max_kept were kept. */
+/* How many activations keep_every_n selected but the last forward did not keep, because max_kept were kept already. */
 uint64_t remat_checkpointer_missed(const remat_checkpointer *checkpointer);
 
 /* The numbers that were too large for 16 bits, and the activations kept in full because of them, since the last

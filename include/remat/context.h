@@ -28,8 +28,8 @@ extern "C" {
 typedef struct remat_context remat_context;
 
 /* Functions that allocate and release memory. `allocate` returns at least `bytes` bytes, aligned to `alignment`, or
- * NULL. `bytes` is never 0; `alignment` is a power of two. `release` gets the pointer and the same `bytes`. It is
- * never called with NULL. The library calls them from one thread at a time, also where it computes with several. */
+ * NULL. `bytes` is never 0; `alignment` is a power of two. `release` gets the pointer and the same `bytes`. It is never
+ * called with NULL. The library calls them from one thread at a time, even while it computes with several threads. */
 typedef struct remat_allocator {
     void *(*allocate)(void *user, size_t bytes, size_t alignment);
     void (*release)(void *user, void *memory, size_t bytes);
@@ -48,12 +48,12 @@ static inline remat_status remat_context_create(const remat_allocator *allocator
 /* Destroys a context. Destroy everything that was made from it first. */
 void remat_context_destroy(remat_context *context);
 
-/* What went wrong in the last call that failed on this context, as one sentence. "" where no call failed yet. The text
+/* What went wrong in the last call that failed on this context, as one sentence. "" if no call has failed yet. The text
  * belongs to the context and changes with the next failure. */
 const char *remat_context_message(const remat_context *context);
 
-/* The same failure as separate values, for programs. What does not apply is "" or REMAT_NOWHERE. The struct belongs to
- * the context and changes with the next failure. */
+/* The same failure as separate values, for programs. Members that do not apply are "" or REMAT_NOWHERE. The struct
+ * belongs to the context and changes with the next failure. */
 #define REMAT_NOWHERE UINT64_MAX
 typedef struct remat_error {
     remat_status status;
@@ -66,7 +66,7 @@ typedef struct remat_error {
     /* With REMAT_INFEASIBLE: */
     uint64_t budget_bytes;  /* the budget that is too small */
     uint64_t needed_bytes;  /* the smallest budget that is known to work */
-    const char *layer_name; /* the layer that needs it; "" where it is not known */
+    const char *layer_name; /* the layer that needs it; "" if it is not known */
 } remat_error;
 const remat_error *remat_context_error(const remat_context *context);
 
@@ -75,7 +75,7 @@ const remat_error *remat_context_error(const remat_context *context);
 typedef void (*remat_warning_fn)(void *user, const char *message);
 void remat_context_on_warning(remat_context *context, remat_warning_fn warn, void *user);
 
-/* How many bytes the library has allocated through this context now, and at most so far. */
+/* How many bytes are allocated through this context now, and the largest number so far. */
 uint64_t remat_context_bytes(const remat_context *context);
 uint64_t remat_context_peak_bytes(const remat_context *context);
 

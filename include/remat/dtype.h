@@ -22,7 +22,7 @@ typedef enum remat_dtype {
 #undef X
 } remat_dtype;
 
-/* The text of a type, such as "fp32"; "unknown" for a number that is no type. */
+/* The text of a type, such as "fp32"; "unknown" for any other number. */
 const char *remat_dtype_name(remat_dtype dtype);
 
 #ifdef __cplusplus

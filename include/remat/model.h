@@ -1,7 +1,7 @@
 /* Remat: models.
  *
  * A model is a list of named layers with properties as text. Build it by calls, or read it from an INI file
- * (docs/formats.md). The calls can say whatever the file can say:
+ * (docs/formats.md). Calls and files can describe the same models:
  *
  *     remat_model *model;
  *     remat_model_create(ctx, &model);
@@ -35,7 +35,8 @@ typedef struct remat_model remat_model;
 
 /* ---- making a model ---- */
 
-/* A list of texts that ends with NULL. It is valid in the block that it stands in; in C++, in its statement only. */
+/* A list of texts that ends with NULL. In C it is valid to the end of the enclosing block, in C++ to the end of the
+ * statement. */
 #ifndef __cplusplus
 #define REMAT_PROPERTIES(...) ((const char *const[]){__VA_ARGS__, NULL})
 #endif
@@ -83,8 +84,8 @@ typedef struct remat_model_layer {
     uint64_t saved_bytes;     /* kept for the backward pass besides inputs and output */
     uint64_t workspace_bytes; /* the most that one of its steps needs */
     const char *block;        /* "" if none */
-    /* When each step of the layer runs in a training iteration: numbers that rise from step to step. REMAT_NOWHERE if
-     * the layer has no such step. */
+    /* When each step of the layer runs: its position in the order of a training iteration. REMAT_NOWHERE if the layer
+     * has no such step. */
     uint64_t forward;
     uint64_t recompute;
     uint64_t weight_gradient; /* computes the gradient of the weights */
@@ -105,12 +106,14 @@ static inline remat_status remat_model_get_layer(const remat_model *model, size_
  * REMAT_IO. */
 remat_status remat_model_write_summary(const remat_model *model, FILE *stream, bool json);
 
-/* Writes the five steps of every layer and the live ranges of all tensors that follow from them. The steps are called
- * forward, recompute, gradient (of the weights), derivative (the gradient of the input) and apply. The same errors. */
+/* Writes when the five steps of every layer run, and the live ranges of all tensors that follow from this. The steps
+ * are called forward, recompute, gradient (of the weights), derivative (the gradient of the input) and apply. The same
+ * errors. */
 remat_status remat_model_write_order(const remat_model *model, FILE *stream, bool json);
 
-/* Writes the layer types that there are, for people or as JSON (docs/formats.md). With a `type`, only this one, with
- * its inputs and properties; the JSON has these in any case. REMAT_INVALID: there is no such type. REMAT_IO. */
+/* Writes a list of the layer types, for people or as JSON (docs/formats.md). With a `type`, writes only this type, with
+ * its inputs and properties. The JSON always has the inputs and properties. REMAT_INVALID: the type does not exist.
+ * REMAT_IO. */
 remat_status remat_layer_types_write(remat_context *context, const char *type, FILE *stream, bool json);
 
 #ifdef __cplusplus

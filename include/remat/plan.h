@@ -46,8 +46,8 @@ static inline void remat_plan_options_init(remat_plan_options *options)
 typedef struct remat_plan remat_plan;
 
 /* Makes a plan. The profile must outlive the plan and must not change. Strings of the options are copied.
- *   REMAT_INFEASIBLE  this strategy cannot meet the budget. *plan is set all the same: a plan without a schedule. Its
- *                     min_budget_bytes, and remat_error on the context, say what would be enough.
+ *   REMAT_INFEASIBLE  this strategy cannot meet the budget. *plan is still set, to a plan without a schedule. Its
+ *                     min_budget_bytes, and remat_error on the context, say which budget would be enough.
  *   REMAT_INVALID     an option; REMAT_NO_MEMORY. *plan is NULL. */
 remat_status remat_plan_create(remat_context *context, const remat_profile *profile, const remat_plan_options *options,
                                remat_plan **plan);
@@ -55,7 +55,7 @@ void remat_plan_destroy(remat_plan *plan);
 
 /* ---- what a plan says ---- */
 
-/* The figures of a plan. They belong to the plan. `schedule` stays the last member; it may grow. */
+/* The figures of a plan. They belong to the plan. `schedule` is always the last member, because it may grow. */
 typedef struct remat_plan_figures {
     bool feasible;
     bool has_budget;
@@ -64,7 +64,7 @@ typedef struct remat_plan_figures {
     uint64_t base_cost;         /* the cost with everything kept */
     uint64_t base_peak_bytes;   /* the peak with everything kept */
     uint64_t lower_bound_cost;  /* no legal schedule within the budget is cheaper than this */
-    uint64_t method_bound_cost; /* no schedule that the method considers is cheaper; only of `optimal`, else 0 */
+    uint64_t method_bound_cost; /* no schedule that the method considers is cheaper; 0 except for `optimal` */
     uint64_t estimated_bytes;   /* the bytes kept plus the largest recomputed activation */
     remat_figures schedule;     /* all 0 if not feasible */
 } remat_plan_figures;
@@ -88,8 +88,8 @@ uint32_t remat_plan_forwards(const remat_plan *plan, size_t layer);
  * schedule. Otherwise REMAT_NO_MEMORY or the status that `visit` returned. */
 remat_status remat_plan_walk(const remat_plan *plan, remat_step_fn visit, void *user);
 
-/* Calls `visit` for each tensor that is live when the peak step begins. The output and the workspace of that step come
- * on top. REMAT_INFEASIBLE: the plan has no schedule. */
+/* Calls `visit` for each tensor that is live when the peak step begins. The output and the workspace of that step are
+ * not among them. REMAT_INFEASIBLE: the plan has no schedule. */
 remat_status remat_plan_peak_live(const remat_plan *plan, remat_live_fn visit, void *user);
 
 /* Statistics of a plan, by layers and by bytes. */
@@ -120,7 +120,7 @@ remat_status remat_plan_load(remat_context *context, const char *path, const rem
 remat_status remat_plan_read(remat_context *context, FILE *stream, const char *name, const remat_profile *profile,
                              remat_plan **plan);
 
-/* Checks a plan file by playing its schedule, and gives the figures of that schedule, also if a figure in the file is
+/* Checks a plan file by playing its schedule. Gives the figures of that schedule, even if a figure in the file is
  * wrong. The file may be from any program; only the layers are held in memory.
  *   REMAT_CHECK_FAILED  a step is illegal, a figure in the file is wrong, or the peak is over the budget in the file;
  *   REMAT_BAD_INPUT     the file is not a plan; REMAT_IO, REMAT_NO_MEMORY. */

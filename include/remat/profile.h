@@ -42,8 +42,8 @@ typedef enum remat_layer_type {
 } remat_layer_type;
 const char *remat_layer_type_name(remat_layer_type type);
 
-/* Appends a layer. Its index is its position in the chain; everything else that a layer has gets its default
- * (docs/formats.md). REMAT_INVALID: the context has the field, and the profile is unchanged. REMAT_NO_MEMORY. */
+/* Appends a layer. Its index is its position in the chain. All its other figures get their defaults (docs/formats.md).
+ * REMAT_INVALID: the context has the field, and the profile is unchanged. REMAT_NO_MEMORY. */
 remat_status remat_profile_add(remat_profile *profile, remat_layer_type type, uint64_t activation_bytes,
                                uint64_t recompute_flops);
 
@@ -103,8 +103,8 @@ static inline void remat_layer_options_init(remat_layer_options *options)
  * unchanged. REMAT_NO_MEMORY. */
 remat_status remat_profile_add_layer(remat_profile *profile, const remat_layer_options *options);
 
-/* Sets what belongs to the chain as a whole. Strings are copied. input_gradient_bytes equals input_bytes until it is
- * set. REMAT_INVALID, REMAT_NO_MEMORY. */
+/* Sets the properties of the whole chain. Strings are copied. input_gradient_bytes equals input_bytes until it is set.
+ * REMAT_INVALID, REMAT_NO_MEMORY. */
 remat_status remat_profile_set_name(remat_profile *profile, const char *name);
 remat_status remat_profile_set_cost_unit(remat_profile *profile, const char *unit);
 remat_status remat_profile_set_input_bytes(remat_profile *profile, uint64_t bytes);
@@ -114,8 +114,8 @@ remat_status remat_profile_set_loss_workspace_bytes(remat_profile *profile, uint
 /* ---- looking at a profile ---- */
 
 /* All pointers from here on belong to the profile and are valid until it is changed or destroyed. */
-const char *remat_profile_name(const remat_profile *profile);      /* "" where it was not set */
-const char *remat_profile_cost_unit(const remat_profile *profile); /* "" where it was not set */
+const char *remat_profile_name(const remat_profile *profile);      /* "" if it was not set */
+const char *remat_profile_cost_unit(const remat_profile *profile); /* "" if it was not set */
 uint64_t remat_profile_input_bytes(const remat_profile *profile);
 uint64_t remat_profile_input_gradient_bytes(const remat_profile *profile);
 uint64_t remat_profile_loss_workspace_bytes(const remat_profile *profile);
@@ -149,7 +149,7 @@ typedef struct remat_layer {
 const remat_layer *remat_profile_layer(const remat_profile *profile, size_t position);
 const remat_mode *remat_layer_mode(const remat_layer *layer, size_t mode);
 
-/* recompute_flops / activation_bytes of the mode `keep`; 0 where there are no bytes. */
+/* recompute_flops / activation_bytes of the mode `keep`; 0 if there are no bytes. */
 double remat_layer_cost_ratio(const remat_layer *layer);
 
 #ifdef __cplusplus

@@ -39,12 +39,12 @@
 #include <remat/status.h>       /* what calls return */
 #include <remat/context.h>      /* errors, memory, warnings */
 #include <remat/units.h>        /* "64KiB" */
-#include <remat/random.h>       /* random numbers that can be drawn again */
+#include <remat/random.h>       /* random numbers by position, the same on every draw */
 #include <remat/dtype.h>        /* the element types of tensors */
 #include <remat/profile.h>      /* what the layers of a chain cost */
 #include <remat/schedule.h>     /* the steps of a training iteration, and their peak and cost */
 #include <remat/revolve.h>      /* checkpointing with a number of slots */
-#include <remat/plan.h>         /* which layers to keep */
+#include <remat/plan.h>         /* which layers to keep and which to recompute */
 #include <remat/sweep.h>        /* the whole curve of cost over memory */
 #include <remat/arena.h>        /* offsets for tensors in one piece of memory */
 #include <remat/store.h>        /* how a kept activation is stored: in memory, in 16 bits, on disk */
@@ -52,7 +52,7 @@
 #include <remat/tape.h>         /* your own forward and backward functions, run by a plan in one arena */
 #include <remat/model.h>        /* named layers, from calls or an INI file */
 #include <remat/train.h>        /* training within a budget, and running trained models */
-#include <remat/report.h>       /* an HTML page about plans, models and runs */
+#include <remat/report.h>       /* HTML pages about plans, models and runs */
 #include <remat/doctor.h>       /* what this build of the library uses */
 
 #ifdef __cplusplus

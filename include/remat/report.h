@@ -1,7 +1,7 @@
-/* Remat: a page to look at.
+/* Remat: HTML reports.
  *
- * A report is one HTML page that needs no network: memory over the steps, the arena, the curve of cost over memory, the
- * layers, the losses of a run. Files that are added to the same report are shown side by side.
+ * A report is one HTML page that needs no network. It shows memory over the steps, the arena, the curve of cost over
+ * memory, the layers, and the losses of a run. Files that are added to the same report are shown side by side.
  *
  *     remat_report *report;
  *     remat_report_create(ctx, &report);
@@ -26,7 +26,7 @@ typedef struct remat_report remat_report;
 remat_status remat_report_create(remat_context *context, remat_report **report);
 void remat_report_destroy(remat_report *report);
 
-/* What is computed for the page besides what the files say. */
+/* What is computed for the page in addition to the contents of the files. */
 typedef struct remat_report_options {
     size_t struct_size;
     bool curve;       /* the whole curve of cost over memory, as remat_sweep_create finds it. Default true */
@@ -44,10 +44,10 @@ static inline void remat_report_options_init(remat_report_options *options)
  * be destroyed afterwards. `options` NULL: the defaults. After a failure the report is as before. All of them may
  * return REMAT_NO_MEMORY. */
 
-/* A profile: what keeping everything takes, and its curve. */
+/* A profile: the memory with everything kept, and the curve. */
 remat_status remat_report_add_profile(remat_report *report, const char *label, const remat_profile *profile,
                                       const remat_report_options *options);
-/* A plan: its schedule as well. A plan that is not feasible has only its figures. */
+/* A plan: the same, and its schedule. For a plan that is not feasible, only its figures. */
 remat_status remat_report_add_plan(remat_report *report, const char *label, const remat_plan *plan,
                                    const remat_report_options *options);
 /* A plan file without its profile: its figures and decisions. REMAT_BAD_INPUT, REMAT_IO. */
@@ -55,8 +55,8 @@ remat_status remat_report_add_plan_file(remat_report *report, const char *label,
 /* A trainer: the arena action by action, the layers and the curve. The option plan_only is enough. */
 remat_status remat_report_add_trainer(remat_report *report, const char *label, remat_trainer *trainer,
                                       const remat_report_options *options);
-/* The log of a run (log_path of remat_run_hooks): its losses, and predicted figures beside measured ones. The log of a
- * run that did not end is shown as far as it goes. REMAT_BAD_INPUT, REMAT_IO. */
+/* The log of a run (log_path of remat_run_hooks): its losses, and predicted figures beside measured ones. The log of an
+ * unfinished run is shown up to its last complete line. REMAT_BAD_INPUT, REMAT_IO. */
 remat_status remat_report_add_run(remat_report *report, const char *label, const char *path);
 
 /* How many files were added. */
@@ -69,9 +69,9 @@ remat_status remat_report_write_json(const remat_report *report, FILE *stream);
 
 /* ---- parts of a report ---- */
 
-/* The memory of a plan over time, in at most `count` columns. Each column is the step of its part of the schedule that
- * needs the most memory. *used is the number of columns; it is smaller than `count` if there are fewer steps.
- * REMAT_INFEASIBLE: the plan has no schedule. REMAT_NO_MEMORY. */
+/* The memory of a plan over time, in at most `count` columns. A column stands for a part of the schedule and shows the
+ * step in it that needs the most memory. *used is the number of columns; it is smaller than `count` if there are fewer
+ * steps. REMAT_INFEASIBLE: the plan has no schedule. REMAT_NO_MEMORY. */
 typedef struct remat_memory_column {
     uint64_t step;
     uint64_t inputs;    /* bytes of the tensors x: inputs and outputs of layers */
@@ -98,7 +98,7 @@ typedef enum remat_file_kind {
 } remat_file_kind;
 
 /* Finds out what a file is by reading the beginning of the stream. Rewind the stream afterwards. `name` stands for it
- * in messages. REMAT_BAD_INPUT: JSON that is broken before it says its format. REMAT_IO. */
+ * in messages. REMAT_BAD_INPUT: the JSON has a syntax error before its key `format`. REMAT_IO. */
 remat_status remat_file_kind_tell(remat_context *context, FILE *stream, const char *name, remat_file_kind *kind);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* Remat: checkpointing with a number of slots (Griewank and Walther, 2000).
  *
- * For chains whose layers are all alike: the time steps of a simulation, or a recurrent network. At most `slots` states
+ * This is for chains of equal layers: the time steps of a simulation, or a recurrent network. At most `slots` states
  * are held at once, the input of the chain included. For such chains the cheapest schedule is known in closed form. A
  * second version is for chains whose length is not known in advance. */
 #ifndef REMAT_REVOLVE_H
@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /* How many forwards of the cheapest schedule save nothing: t * N - C(slots + t, t - 1) for N layers, where t is the
- * smallest integer with C(slots + t, slots) >= N. UINT64_MAX where the number is too large. `slots` must be at least 1.
+ * smallest integer with C(slots + t, slots) >= N. UINT64_MAX if the number is too large. `slots` must be at least 1.
  * Safe from any thread. */
 uint64_t remat_revolve_forwards(uint64_t layers, uint64_t slots);
 

@@ -1,8 +1,9 @@
 /* Remat: schedules, and the simulator that checks them.
  *
  * A schedule is a list of steps: run a layer forward, run the loss, run a layer backward, drop a tensor. The simulator
- * plays a schedule step by step. It refuses illegal steps and adds up the peak and the cost, as docs/memory-model.md
- * defines them. It needs memory for the layers but not for the steps, so a schedule may be as long as it likes. */
+ * plays a schedule step by step. It refuses illegal steps and computes the peak and the cost that docs/memory-model.md
+ * defines. Its memory depends on the number of layers, not on the number of steps, so a schedule may have any
+ * length. */
 #ifndef REMAT_SCHEDULE_H
 #define REMAT_SCHEDULE_H
 
@@ -45,10 +46,10 @@ const char *remat_step_print(const remat_profile *profile, remat_step step, char
 typedef struct remat_figures {
     uint64_t steps;
     uint64_t peak_bytes;
-    uint64_t peak_step; /* the first step that reaches the peak; REMAT_NOWHERE where the input alone is the peak */
+    uint64_t peak_step; /* the first step that reaches the peak; REMAT_NOWHERE if the input alone is the peak */
     uint64_t total_cost;
     uint64_t kept_bytes;      /* of layers whose backward used the state that their first forward saved */
-    uint64_t recompute_flops; /* of all forwards but the first of each layer */
+    uint64_t recompute_flops; /* of all forwards except the first of each layer */
     uint64_t recomputed_layers;
     uint64_t largest_recomputed_bytes; /* the largest activation among the recomputed layers */
 } remat_figures;

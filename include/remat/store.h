@@ -1,7 +1,7 @@
 /* Remat: how a kept activation is stored.
  *
- * In memory as it is, in memory in 16 bits (half the bytes), or on disk. This header has the types that the
- * checkpointer (remat/checkpointer.h) and the tape (remat/tape.h) share. */
+ * A kept activation is in memory unchanged, in memory in 16 bits (half the bytes), or on disk. This header has the
+ * types that the checkpointer (remat/checkpointer.h) and the tape (remat/tape.h) share. */
 #ifndef REMAT_STORE_H
 #define REMAT_STORE_H
 
@@ -42,7 +42,7 @@ typedef struct remat_store_counters {
     uint64_t io_ns;      /* the time that the background thread spent writing and reading */
     uint64_t wait_ns;    /* the time that the caller waited for the background thread */
     uint64_t elapsed_ns; /* from the first use of the disk to the last */
-    bool kept_up;        /* with a disk: it was fast enough, and waiting made the run at most a tenth longer */
+    bool kept_up;        /* for the disk: it was fast enough; waiting made the run at most a tenth longer */
 } remat_store_counters;
 
 #ifdef __cplusplus

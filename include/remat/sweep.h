@@ -1,7 +1,7 @@
 /* Remat: the whole curve of cost over memory.
  *
- * A sweep finds every plan worth having at once. Each point of the curve is a plan: the next point needs more memory
- * and costs less. For a budget B the best point that fits is the plan that remat_plan_create makes for B. */
+ * A sweep finds the best plans for all budgets in one solve. Each point of the curve is a plan. The next point needs
+ * more memory and costs less. For a budget B, remat_plan_create makes the plan of the last point that fits into B. */
 #ifndef REMAT_SWEEP_H
 #define REMAT_SWEEP_H
 

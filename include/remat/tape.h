@@ -82,7 +82,7 @@ typedef struct remat_tape_callbacks {
 } remat_tape_callbacks;
 
 /* Called after each of your functions: `done` of `total` calls; `total` is 0 if it is not known. Any result but 0 ends
- * the run in the same way. */
+ * the run, as with your functions. */
 typedef int (*remat_tape_progress_fn)(void *user, uint64_t done, uint64_t total, remat_tape_phase phase,
                                       uint32_t layer);
 
@@ -112,20 +112,20 @@ typedef struct remat_tape_options {
     uint64_t *least_bytes;  /* if not NULL, receives needed_bytes of remat_error when the budget is too small */
     bool allow_lossy;       /* the planner may use lossy modes of the profile. A 16-bit store implies it */
     const remat_plan *plan; /* a plan for the profile. It must outlive the tape */
-    const char *plan_path;  /* a plan file for the profile. With store_planned, for that of remat_tape_profile */
+    const char *plan_path;  /* a plan file for the profile; with store_planned, for what remat_tape_profile gives */
 
-    /* The store. Without store_planned it takes every activation that will not be needed for at least `wait_steps`
-     * calls, and gives it back in time. With store_planned every layer has one more mode, named fp16, bf16 or disk, and
-     * the plan decides which layers use it. In this mode a forward runs as if kept; then its state goes to the store,
-     * and its output stays in the arena. The input of the chain is never rounded. */
+    /* The store. Without store_planned the store takes every activation that is not needed for at least `wait_steps`
+     * calls, and brings it back before its next use. With store_planned every layer has one more mode, named fp16, bf16
+     * or disk, and the plan decides which layers use it. In this mode a forward runs as if kept; then its state goes to
+     * the store, and its output stays in the arena. The input of the chain is never rounded. */
     remat_tape_store store;
     bool store_planned;
     remat_element element;   /* of input, states and outputs. Default REMAT_FLOATS. REMAT_BYTES excludes 16 bits */
     remat_overflow overflow; /* in 16 bits. REMAT_OVERFLOW_KEEP_FULL allocates memory outside the arena */
     const char *directory;   /* of the disk store; it must exist. Default "." */
-    uint32_t write_steps; /* how many calls writing a state to disk may take. It is in the arena meanwhile. Default 4 */
-    uint32_t read_steps;  /* how many calls before its use a state is read from disk. Default 4 */
-    uint32_t wait_steps;  /* 0 (the default): 1 in 16 bits, write_steps + read_steps + 2 on disk, the smallest value */
+    uint32_t write_steps;    /* how many calls a write to disk may take; until then the arena holds it. Default 4 */
+    uint32_t read_steps;     /* how many calls before its use a state is read from disk. Default 4 */
+    uint32_t wait_steps; /* 0 (the default): the smallest value: 1 in 16 bits, write_steps + read_steps + 2 on disk */
 
     remat_tape_verify verify; /* not with a 16-bit store, where recomputing gives other bits */
     uint64_t seed;            /* of the random numbers */
@@ -178,7 +178,7 @@ uint32_t remat_tape_step(const remat_tape *tape);
 uint64_t remat_tape_arena_bytes(const remat_tape *tape);
 
 /* The plan in use. It belongs to the tape, unless it was given in the options. NULL for an online tape. Its peak counts
- * every activation in full: with a store the arena may be smaller. */
+ * every activation in full. With a store the arena may be smaller than this peak. */
 const remat_plan *remat_tape_plan(const remat_tape *tape);
 
 /* The profile that the tape plans with: sizes rounded up, and the mode of the store added if store_planned is set.
@@ -188,13 +188,13 @@ remat_status remat_tape_profile(remat_context *context, const remat_profile *pro
 
 /* ---- figures ---- */
 
-/* `store` stays the last member; it may grow. */
+/* `store` is always the last member, because it may grow. */
 typedef struct remat_tape_statistics {
     uint64_t arena_bytes;       /* the size of the arena */
     uint64_t peak_bytes;        /* the most that is live in it at once */
     uint64_t bookkeeping_bytes; /* what the tape holds besides the arena, measured after create */
     uint64_t kept_bytes;        /* of states that the backward uses as the first forward saved them */
-    uint64_t avoided_bytes;     /* of states that are recomputed, and so need not be kept */
+    uint64_t avoided_bytes;     /* of states that are recomputed instead of kept */
     uint64_t runs;              /* successful ones */
     /* Of the last run, even if it failed: */
     uint64_t forwards, recomputes, backwards;                /* calls of your functions */
@@ -202,7 +202,7 @@ typedef struct remat_tape_statistics {
     uint64_t store_ns;  /* time to convert to and from 16 bits, and to hand over to the disk and wait for it */
     uint64_t verify_ns; /* time in the verify mode */
     uint64_t total_ns;  /* time of the whole run */
-    uint64_t stored_bytes, restored_bytes; /* of activations, counted in full, that went to the store and came back */
+    uint64_t stored_bytes, restored_bytes; /* of activations moved to the store and back, counted in full */
     remat_store_counters store;
 } remat_tape_statistics;
 void remat_tape_get_statistics_sized(const remat_tape *tape, remat_tape_statistics *statistics, size_t statistics_size);
@@ -219,8 +219,8 @@ const char *remat_tape_remark(const remat_tape *tape);
 
 /* ---- chains of unknown length ---- */
 
-/* An online tape is for steps that are all alike when the last one is not known in advance. `layer` is a profile of one
- * layer whose input and output have the same size. At most `slots` states are held, the input included. The arena takes
+/* An online tape is for a chain of equal steps whose number is not known in advance. `layer` is a profile of one layer
+ * whose input and output have the same size. At most `slots` states are held, the input included. The arena takes
  *
  *     (slots + 3) * output + activation + the largest workspace
  *

@@ -41,7 +41,7 @@ typedef struct remat_trainer remat_trainer;
  * it. */
 typedef remat_status (*remat_sample_fn)(void *user, uint64_t sample, void *const *inputs, void *labels);
 
-/* A budget without a limit: it overrides the budget that a model has of its own. */
+/* No limit. This overrides the budget in the model. */
 #define REMAT_UNLIMITED  ((uint64_t)INT64_MAX)
 #define REMAT_ANY_BUDGET REMAT_UNLIMITED /* its name in release 0.1 */
 
@@ -61,7 +61,7 @@ typedef struct remat_train_options {
     unsigned threads;       /* 0: all cores */
     uint64_t batch_size;    /* 0: the model's */
     uint64_t seed;          /* REMAT_DEFAULT: the model's */
-    uint64_t steps;         /* of the whole training; the learning rate follows it. REMAT_DEFAULT: the model's epochs */
+    uint64_t steps;         /* of the whole training; learning rates depend on it. REMAT_DEFAULT: the model's epochs */
     remat_sample_fn sample; /* your own data. NULL: the dataset of the model */
     void *sample_user;      /* passed to `sample` */
     uint64_t samples;       /* with `sample`: how many training samples there are. Their numbers begin at 0 */
@@ -69,8 +69,8 @@ typedef struct remat_train_options {
     /* Only plan: no data is opened and no memory for tensors is allocated. The trainer answers questions about figures,
      * chain, plan and curve; it cannot train. */
     bool plan_only;
-    /* What computes: NULL or "cpu". "fenced" is for tests: the processor behind a queue of its own, on memory that the host
-     * cannot touch. */
+    /* The device that computes: NULL or "cpu". "fenced" is for tests: it computes on the CPU, but on its own thread and
+     * in memory that the host cannot access. */
     const char *device;
 } remat_train_options;
 void remat_train_options_init_sized(remat_train_options *options, size_t size);
@@ -114,7 +114,7 @@ typedef struct remat_run_hooks {
     void *user;             /* passed to both */
     const char *log_path;   /* writes a log, JSON lines (docs/formats.md). A resumed training appends. NULL: none */
     const char *save_path;  /* with save_every: where to save */
-    uint64_t save_every;    /* save after every so many steps; 0: do not save during the run */
+    uint64_t save_every;    /* save after every save_every steps; 0: do not save during the run */
     bool save_weights_only; /* save without the state of the training */
 } remat_run_hooks;
 void remat_run_hooks_init_sized(remat_run_hooks *hooks, size_t size);
@@ -154,11 +154,11 @@ static inline remat_status remat_trainer_run(remat_trainer *trainer, const remat
  * REMAT_IO. */
 remat_status remat_trainer_save(const remat_trainer *trainer, const char *path, bool with_state);
 
-/* Reads weights. Every parameter must be in the file with its shape. REMAT_BAD_INPUT, REMAT_IO. */
+/* Reads weights. The file must have every parameter, in its shape. REMAT_BAD_INPUT, REMAT_IO. */
 remat_status remat_trainer_load(remat_trainer *trainer, const char *path);
 
-/* Reads weights and state, and continues where the saved training was. REMAT_BAD_INPUT: the file has no state, or that
- * of another optimizer. REMAT_IO. */
+/* Reads weights and state, and continues where the saved training was. REMAT_BAD_INPUT: the file has no state, or the
+ * state of another optimizer. REMAT_IO. */
 remat_status remat_trainer_resume(remat_trainer *trainer, const char *path);
 
 /* ---- running a trained model ---- */
@@ -273,14 +273,14 @@ const remat_plan *remat_trainer_plan(const remat_trainer *trainer);
 remat_status remat_trainer_write_plan(const remat_trainer *trainer, FILE *stream, bool with_schedule);
 remat_status remat_trainer_save_plan(const remat_trainer *trainer, const char *path);
 
-/* Finds the whole curve of step time over memory, and says how many points it has. REMAT_NO_MEMORY. */
+/* Finds the whole curve of step time over memory. *count receives the number of points. REMAT_NO_MEMORY. */
 remat_status remat_trainer_find_curve(remat_trainer *trainer, size_t *count);
 
 /* A point of the curve that was found last. Point 0 needs the least memory; the last point keeps everything.
  * REMAT_INVALID past the end. */
 typedef struct remat_train_point {
     uint64_t total_bytes; /* all memory for tensors */
-    uint64_t arena_bytes; /* the arena's part of it */
+    uint64_t arena_bytes; /* the arena's share of that */
     uint64_t cost;        /* of a step, in nanoseconds */
     uint64_t recomputed;  /* forward runs beyond the first of each layer, in one micro-batch */
 } remat_train_point;
@@ -292,28 +292,28 @@ static inline remat_status remat_trainer_get_point(const remat_trainer *trainer,
     return remat_trainer_get_point_sized(trainer, position, point, sizeof *point);
 }
 
-/* The point of that curve where it bends most, as remat_sweep_knee finds it. 0 before the curve was found. */
+/* The point where this curve bends most, as remat_sweep_knee defines it. 0 if no curve was found yet. */
 size_t remat_trainer_knee(const remat_trainer *trainer);
 
-/* Finds the largest batch size that fits into `options->budget_bytes`. Without plan_only it is not larger than the
- * data. REMAT_INFEASIBLE: not even one sample fits; remat_error on the context has the bytes that it needs.
- * REMAT_INVALID: there is no budget. */
+/* Finds the largest batch size that fits into `options->budget_bytes`. Without plan_only, the batch is at most the
+ * number of samples. REMAT_INFEASIBLE: not even one sample fits; remat_error on the context has the bytes that it
+ * needs. REMAT_INVALID: there is no budget. */
 remat_status remat_train_largest_batch(remat_model *model, const remat_train_options *options, uint64_t *batch);
 
 /* ---- training step by step ---- */
 
-/* Takes one training step. REMAT_BAD_INPUT or REMAT_IO from the data, or what the sample function returned; then the
- * weights are as before. */
+/* Takes one training step. REMAT_BAD_INPUT or REMAT_IO from the data, or what the sample function returned. The weights
+ * are unchanged after a failure. */
 remat_status remat_trainer_step_sized(remat_trainer *trainer, remat_step_result *result, size_t result_size);
 static inline remat_status remat_trainer_step(remat_trainer *trainer, remat_step_result *result)
 {
     return remat_trainer_step_sized(trainer, result, sizeof *result);
 }
 
-/* How many steps were taken, those before a resume included. */
+/* How many steps were taken, including those before a resume. */
 uint64_t remat_trainer_steps_taken(const remat_trainer *trainer);
 
-/* Runs the validation samples. REMAT_INVALID: there are fewer than one batch of them. Otherwise as
+/* Runs the validation samples. REMAT_INVALID: there is less than one batch of them. Other errors are those of
  * remat_trainer_step. */
 remat_status remat_trainer_validate_sized(remat_trainer *trainer, remat_validation_result *result, size_t result_size);
 static inline remat_status remat_trainer_validate(remat_trainer *trainer, remat_validation_result *result)
@@ -362,7 +362,7 @@ void remat_trainer_on_gradient(remat_trainer *trainer, remat_gradient_fn visit, 
 
 /* ---- measuring ---- */
 
-/* One action of a training step. What is done to all gradients of weights at once has the layer name "(all gradients)":
+/* One action of a training step. Actions on all gradients of the weights at once have the layer name "(all gradients)":
  * setting them to 0 (phase "gradient", with accumulate) and computing their norm (phase "apply", with clip_norm). */
 typedef struct remat_action {
     const char *layer;     /* its name */

@@ -25,7 +25,7 @@ remat_status remat_size_from_mib(remat_context *context, double mib, uint64_t *b
 #define REMAT_SIZE_TEXT 24
 const char *remat_size_print(uint64_t bytes, char text[REMAT_SIZE_TEXT]);
 
-/* The same, but rounded up. Use it for a smallest budget: the printed size, read again, is never too small. */
+/* The same, but rounded up. Use it for a smallest budget: remat_size_parse of the text gives `bytes` or more. */
 const char *remat_size_print_up(uint64_t bytes, char text[REMAT_SIZE_TEXT]);
 
 /* Writes a count for people: "9,000,000". Returns `text`. */
