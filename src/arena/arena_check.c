@@ -1,8 +1,8 @@
 /* Verifies a placement without using anything the solver uses.
  *
  * Visiting tensors by rising offset, `top` holds for each moment the highest
- * end address seen so far. A tensor overlaps an earlier one exactly when some
- * moment of its life already has a top above its own offset. */
+ * end address so far. A tensor overlaps an earlier one exactly when `top` is
+ * above its offset at some moment of its live range. */
 #include "arena/placement.h"
 
 #include "base/alloc.h"

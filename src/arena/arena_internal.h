@@ -19,8 +19,8 @@ typedef struct {
     uint32_t count;
     uint64_t *offsets;    /* best placement so far */
     uint64_t height;      /* its height */
-    uint64_t load;        /* most units alive at one moment */
-    uint64_t lower_bound; /* load, or more once the search has proven more */
+    uint64_t load;        /* most units live at one moment */
+    uint64_t lower_bound; /* load, or a larger bound that the search has proven */
 } arena_part;
 
 /* arena_memory.c */
@@ -41,15 +41,14 @@ remat_status arena_problem_create(remat_context *context, arena_problem *problem
 void arena_problem_destroy(remat_context *context, arena_problem *problem);
 uint64_t arena_height_of(const arena_part *part, const uint64_t *offsets);
 
-/* arena_skyline.c and arena_sweep.c: each leaves the part's best placement improved or as
- * it was, and returns early once the height is within the goal. */
+/* arena_skyline.c and arena_sweep.c: each tries to improve the part's best placement, and returns early
+ * when the height is within the goal. */
 remat_status arena_skyline(remat_context *context, arena_part *part, uint64_t goal);
 remat_status arena_sweep(remat_context *context, arena_part *part, uint64_t goal);
 
-/* arena_model.c: the part as the search sees it. A section is a set of items all
- * alive at one moment that no larger such set contains; every item lives in a
- * contiguous run of sections, and two items overlap in time exactly when they
- * share a section.
+/* arena_model.c: the part as the search sees it. A section is a maximal set of items
+ * that are all live at one moment. Every item is in a contiguous run of sections, and
+ * two items overlap in time exactly when they share a section.
  *
  *   sections    0   1   2   3        members of 1: A B C
  *   A         |=======|              first[B] = 0, last[B] = 2
@@ -90,8 +89,8 @@ typedef struct {
     uint64_t *load;          /* units waiting */
     uint64_t *full_load;
     uint64_t *floor; /* lowest offset of a waiting member */
-    uint64_t *blame; /* how often it failed of late */
-    uint64_t *dirty; /* bit set of sections to look at again */
+    uint64_t *blame; /* how often it failed recently */
+    uint64_t *dirty; /* bit set of sections to propagate again */
     /* search */
     arena_step *trail;
     size_t trail_count, trail_room;
@@ -124,8 +123,8 @@ typedef enum { ARENA_FOUND, ARENA_IMPOSSIBLE, ARENA_UNDECIDED, ARENA_FAILED_ALLO
 arena_outcome arena_descend(arena_model *model, uint64_t node_limit);
 uint64_t arena_effort(const arena_model *model);
 
-/* arena_restart.c: looks for a placement within capacity, restarting with several
- * strategies, until effort (decreased by what was used) runs out. */
+/* arena_restart.c: looks for a placement within the capacity. It restarts with several
+ * strategies until the effort, which it decreases, is used up. */
 arena_outcome arena_search(arena_model *model, uint64_t capacity, uint64_t *effort, uint64_t *offsets_out);
 
 #endif

@@ -1,5 +1,4 @@
-/* Arrays that remember their size, so that giving one back needs no more than the pointer; and a sort that needs nothing
- * else. */
+/* Arrays that store their size, so that a release needs only the pointer; and a sort that allocates nothing. */
 #include "arena/arena_internal.h"
 
 #include "base/alloc.h"

@@ -1,7 +1,7 @@
 /* From the caller's rows to parts: validates, rounds sizes to alignment units,
- * ranks the moments, sorts, and cuts wherever nothing is alive across a moment.
+ * ranks the moments, sorts, and cuts where no item is live across a moment.
  *
- *   time  ----+=====+---+====+-----------   = alive
+ *   time  ----+=====+---+====+-----------   = live
  *         --+====+------+======+--+====+-
  *           \__ part 0_/ \part 1/ \part 2/  each is solved on its own and
  *                                           starts again at address 0 */

@@ -1,5 +1,5 @@
-/* Puts it together: parts, heuristics, then search where a part is still above
- * what it needs to be. */
+/* The whole solver: parts, heuristics, then search for each part that is still
+ * higher than it needs to be. */
 #include "arena/arena_internal.h"
 
 #include "base/alloc.h"

@@ -1,7 +1,7 @@
-/* What follows from the decisions so far.
+/* Derives bounds from the decisions so far.
  *
- * Each waiting item has a lowest possible offset. In a section everything that
- * waits must be stacked between there and the capacity, so:
+ * Each waiting item has a lowest possible offset. In a section, all waiting items
+ * must be stacked between the lowest of these offsets and the capacity, so:
  *
  *   capacity  ---------------------------------
  *              too high: fails     |  load    |   an item whose offset plus the

@@ -1,6 +1,6 @@
-/* Many short descents instead of one long one: the time to a solution varies
- * wildly with the order in which items are tried, so several strategies take
- * turns with growing limits. What failed stays remembered across descents. */
+/* Many short descents instead of one long one. The time to a solution depends
+ * strongly on the order in which items are tried, so several strategies alternate,
+ * with growing limits. Failed states are remembered across descents. */
 #include "arena/arena_internal.h"
 
 /* Chosen on 70 mutated and 56 generated instances, see NOTES.md. */

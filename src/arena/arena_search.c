@@ -1,10 +1,10 @@
 /* Depth-first search with an explicit stack.
  *
  * A node takes a component (waiting items connected in time), picks an item
- * that nothing can go under any more, and decides: it stays at its lowest
- * offset, or it does not and rises. Both answers only raise lowest offsets, so
- * those offsets are the whole state: a component that failed once is remembered
- * by their hash and never searched again, whichever way it is reached.
+ * that no other item can be below, and decides: the item stays at its lowest
+ * offset, or it rises. Both decisions only raise lowest offsets, so these offsets
+ * are the whole state. A component that failed is remembered by their hash and
+ * not searched a second time, however it is reached.
  *
  * Placing an item may cut its component; the pieces are independent:
  *

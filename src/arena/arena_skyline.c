@@ -8,10 +8,10 @@
  *     +--+---                               +--+---+
  *     ======= long-lived floor              ======= long-lived floor
  *
- * The first costs O(log n) and is exact for nested lifetimes (what forward
- * saves, backward releases): longest first, every moment's stack has no holes.
- * The second costs the number of neighbours, so long-lived tensors go down
- * first as a floor and only the short-lived ones look for gaps. */
+ * The first costs O(log n) and is exact for nested live ranges, where backward
+ * releases what forward saved: with the longest first, no moment has a hole.
+ * The second takes time in the number of neighbours, so long-lived tensors are
+ * placed first as a floor, and only short-lived ones look for gaps. */
 #include "arena/arena_internal.h"
 
 #define GAP_EFFORT        UINT64_C(20000000) /* neighbour visits all gap fits of one pass may take */

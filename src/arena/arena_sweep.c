@@ -1,7 +1,7 @@
-/* Placement by walking through time like a running context would, forwards
- * and backwards, each with best fit and first fit. Lifetimes that follow a
- * training step fragment little this way, and a walk costs O(n log n) while
- * the list of holes stays short.
+/* Placement by walking through time, as an allocator would at run time, forwards
+ * and backwards, each with best fit and first fit. The live ranges of a training
+ * step leave few gaps this way. A walk costs O(n log n) if the list of holes
+ * stays short.
  *
  *   address 0 |####|  hole  |##|hole|######|  ... last hole, without end  */
 #include "arena/arena_internal.h"

@@ -4,8 +4,8 @@
 
 #include <remat/arena.h>
 
-/* `text` holds, one string after the other: the first line, then for every row its id and the row. Lines stand there as
- * they are written, without a column `offset`: the writer adds its own. */
+/* `text` holds strings one after the other: the first line, then the id and the line of every row. Lines are stored as
+ * they will be written, without a column `offset`, which the writer adds. */
 struct remat_lifetime_table {
     remat_context *context;
     remat_lifetime *rows;

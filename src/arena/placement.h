@@ -1,5 +1,5 @@
-/* Placing tensors in one piece of memory: every tensor gets an address, so that tensors alive at the same time never share
- * bytes, in as few bytes in all as can be found.
+/* Places tensors in one arena: every tensor gets an address. Tensors that are live at the same time never share bytes,
+ * and the arena is as small as the search can make it.
  *
  *   address ^
  *           |      +-----+          height: the highest byte used
@@ -9,8 +9,8 @@
  *           |  |     A   |    |
  *         0 +--+---------+----+--> time (half open: [lower, upper))
  *
- * No clock and no threads: the same input and options give the same answer on every machine. Memory is given back before
- * a call returns. */
+ * No clock and no threads are used: the same input and options give the same result on every machine. All memory is
+ * released before a call returns. */
 #ifndef REMAT_ARENA_PLACEMENT_H
 #define REMAT_ARENA_PLACEMENT_H
 
@@ -29,20 +29,20 @@ typedef struct arena_options {
 
 typedef struct arena_result {
     uint64_t height;        /* bytes the placement needs */
-    uint64_t lower_bound;   /* bytes no placement can go under */
+    uint64_t lower_bound;   /* no placement needs fewer bytes */
     uint64_t nodes;         /* search effort spent */
     bool proven_optimal;    /* height == lower_bound */
     bool proven_impossible; /* with REMAT_INFEASIBLE: lower_bound > capacity */
 } arena_result;
 
-/* REMAT_INVALID: alignment 0, a lifetime that ends before it begins (the message names its row), or sizes that add up past
- * 2^63. REMAT_INFEASIBLE: the best placement found is written, but does not fit the capacity. REMAT_NO_MEMORY: offsets are
- * as they were. */
+/* REMAT_INVALID: the alignment is 0, a live range ends before it begins (the message names its row), or the sizes sum
+ * to 2^63 or more. REMAT_INFEASIBLE: the best placement found does not fit the capacity; its offsets are written.
+ * REMAT_NO_MEMORY: the offsets are unchanged. */
 remat_status arena_place(remat_context *context, remat_lifetime *lifetimes, size_t count, const arena_options *options,
                          arena_result *result);
 
-/* Whether no two tensors share bytes while both are alive, in O(n log n) and with no code of the placement. REMAT_OK, or
- * REMAT_CHECK_FAILED with the rows. */
+/* Checks that no two tensors share bytes while both are live, in O(n log n) and without any code of the solver.
+ * REMAT_CHECK_FAILED: the message has the rows. */
 remat_status arena_check(remat_context *context, const remat_lifetime *lifetimes, size_t count, uint64_t alignment,
                          uint64_t height);
 

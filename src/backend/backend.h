@@ -1,6 +1,6 @@
-/* What computes. A backend has memory, queues that run recorded operations in it, and a table of kernels found by
- * operation and element types. There is one folder for each: cpu/, fenced/ (for tests), and one for every device to come;
- * backend_table.c lists them. Nothing outside of a backend reads or writes through an address of its memory.
+/* Devices that compute. A backend has memory, queues that run recorded operations in that memory, and a table of
+ * kernels, found by operation and element types. Each backend has its folder: cpu/ and fenced/ (for tests).
+ * backend_table.c lists them. Only the backend itself accesses its memory.
  *
  *     backend *device;
  *     backend_open(context, &(backend_options){.device = "cpu"}, &device);
@@ -13,9 +13,8 @@
  *     backend_copy_out(queue, host, weights.at, bytes);
  *     backend_wait(queue);
  *
- * What is given to a queue runs in the order given. It may run later: host memory that is copied from or to, and the
- * recording, must stay as they are until the queue has been waited for. Failures of what runs later come back from
- * backend_wait. */
+ * A queue runs its work in the order of the calls, but maybe later. Until backend_wait returns, the host memory of
+ * copies and the recording must not change. backend_wait returns the failures of the work. */
 #ifndef REMAT_BACKEND_BACKEND_H
 #define REMAT_BACKEND_BACKEND_H
 
@@ -38,11 +37,11 @@ typedef struct backend {
     remat_context *context;
     const char *kernels; /* the name of the table in use */
     unsigned threads;
-    uint64_t scratch_bytes; /* that every queue allocates, besides what backend_allocate gives */
-    bool host_visible;      /* the host may use an address of the backend's memory as its own, while no queue runs */
+    uint64_t scratch_bytes; /* that every queue allocates for its kernels */
+    bool host_visible;      /* the host may access the backend's memory while no queue runs */
 } backend;
 
-/* DEVICE: kernels read and write it. STAGING: memory of the host that copies to and from the device are fast with. */
+/* DEVICE: kernels read and write it. STAGING: host memory for fast copies to and from the device. */
 typedef enum memory_kind { MEMORY_DEVICE, MEMORY_STAGING } memory_kind;
 
 typedef struct backend_memory {
@@ -58,17 +57,17 @@ typedef struct backend_queue {
 /* A point in the work of a queue, with the time at which it was reached. */
 typedef struct backend_event backend_event;
 
-/* What a kernel is, only its backend knows. */
+/* Only the backend knows what a kernel is. */
 typedef const void *backend_kernel;
 
-/* The limits of the device, for judging how fast something is. */
+/* The limits of the device, to compare measured rates with. */
 typedef struct backend_limits {
     double flops; /* floating point operations a second, in multiply-adds on registers */
     double bytes; /* a second through its memory */
     unsigned threads;
 } backend_limits;
 
-/* The functions of a kind of backend. The calls below are how they are used. */
+/* The functions of a backend. Call them through the functions below. */
 struct backend_type {
     const char *name;
     remat_status (*open)(remat_context *context, const backend_options *options, backend **made);
@@ -94,17 +93,18 @@ struct backend_type {
 
 /* REMAT_INVALID for a device or kernels that are not there; the message lists what there is. */
 remat_status backend_open(remat_context *context, const backend_options *options, backend **made);
-void backend_close(backend *owner); /* NULL is fine. Memory, queues and events are given back before. */
+void backend_close(backend *owner); /* NULL is fine. Release its memory, queues and events first. */
 
 /* ---- memory ---- */
 
-/* 0 bytes are no memory and no failure. `zeroed`: every byte is 0. REMAT_NO_MEMORY. */
+/* For 0 bytes nothing is allocated, and `at` is NULL. `zeroed`: every byte is 0. REMAT_NO_MEMORY. */
 remat_status backend_allocate(backend *owner, memory_kind kind, uint64_t bytes, bool zeroed, backend_memory *memory);
 void backend_release(backend *owner, backend_memory *memory);
 
 /* ---- kernels ---- */
 
-/* The kernel for tensors of these types, a letter each (dtype_traits.letter, '-' for one that is not there); NULL: none. */
+/* Finds the kernel for tensors of these types: one letter for each (dtype_traits.letter, or '-' if the tensor is
+ * absent). NULL: none. */
 backend_kernel backend_find_kernel(const backend *owner, operation op, const char *types);
 
 /* The bytes of workspace that an operation of these sizes and types needs; addresses do not matter. */
@@ -121,11 +121,11 @@ void backend_queue_destroy(backend_queue *queue); /* waits for what still runs; 
 /* Runs the calls of a recording from one position to another. */
 remat_status backend_run(backend_queue *queue, const recording *calls, size_t first, size_t end);
 
-/* From memory of the host to that of the backend, and back. */
+/* Copy from host memory to the backend's memory, and back. */
 remat_status backend_copy_in(backend_queue *queue, void *to, const void *host, uint64_t bytes);
 remat_status backend_copy_out(backend_queue *queue, void *host, const void *from, uint64_t bytes);
 
-/* Returns when all that was given to the queue is done, with the first failure among it. */
+/* Waits until all work of the queue is done. Returns the first failure. */
 remat_status backend_wait(backend_queue *queue);
 
 /* ---- events ---- */
@@ -133,10 +133,10 @@ remat_status backend_wait(backend_queue *queue);
 remat_status backend_event_create(backend *owner, backend_event **made);
 void backend_event_destroy(backend *owner, backend_event *event);
 
-/* The event happens when everything given to the queue before is done. */
+/* The event happens when all earlier work of the queue is done. */
 remat_status backend_event_record(backend_queue *queue, backend_event *event);
 
-/* Waits until it has happened. The time is that of a clock that only rises. */
+/* Waits until it has happened. The time is from a monotonic clock. */
 remat_status backend_event_wait(backend *owner, backend_event *event, uint64_t *nanoseconds);
 
 #endif

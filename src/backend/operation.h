@@ -3,8 +3,8 @@
  * Layers record operations (recording.h), a backend finds a kernel for each by the operation and the element types of its
  * tensors (backend.h), and a queue runs them. Rules that hold for every kernel of every backend:
  *
- *   - The bits of the result do not depend on the number of threads: work is cut at places that depend on the sizes alone,
- *     and partial sums are added in a fixed order.
+ *   - The bits of the result do not depend on the number of threads: work is split at places that depend on the sizes
+ *     alone, and partial sums are added in a fixed order.
  *   - Nothing is allocated. What a kernel needs beyond its arguments is in its workspace (an argument, planned) or in the
  *     scratch memory of the queue (of a fixed size).
  *   - Matrices are row-major and dense unless a row length is given. Sizes of 0 are allowed and do nothing.
@@ -23,16 +23,16 @@
 
 /* ---- the step block ---- */
 
-/* Lies in the backend's memory. The host copies it in before a run and out after it; kernels read the first part and add
- * to the second. */
+/* The step block is in the backend's memory. The host copies it in before a run and out after it. Kernels read the
+ * first part and update the second. */
 typedef struct step_block {
     /* Set by the host. */
-    uint64_t seed; /* of random numbers, ... */
-    uint32_t step; /* ... which are drawn from the stream (seed, layer, step) */
+    uint64_t seed; /* random numbers come from the stream (seed, layer, step) */
+    uint32_t step;
     uint32_t unused;
     double rate;                     /* the learning rate */
     double correction1, correction2; /* of adam: 1 - beta^steps */
-    /* Made by kernels. The host sets `scale` to 1 where nothing clips, and the others to 0. */
+    /* Set by kernels. Before a step the host sets `scale` to 1 and the others to 0. */
     double scale;     /* multiplies every gradient that an optimizer reads */
     double squares;   /* of all gradients, summed: the square of the global norm */
     double loss_sum;  /* over the rows of a loss so far */
@@ -53,7 +53,7 @@ typedef enum activation_kind {
     ACTIVATION_SWISH,
 } activation_kind;
 
-/* What the backward of an activation reads: of relu, leaky_relu, sigmoid and tanh the output, of the others the input. */
+/* The backward of relu, leaky_relu, sigmoid and tanh reads the output; that of the others reads the input. */
 static inline bool activation_reads_output(activation_kind kind)
 {
     return kind == ACTIVATION_RELU || kind == ACTIVATION_LEAKY_RELU || kind == ACTIVATION_SIGMOID ||
@@ -61,12 +61,12 @@ static inline bool activation_reads_output(activation_kind kind)
 }
 
 /* C = op(A) op(B), or C += op(A) op(B). op(A) is m x k, op(B) is k x n; a transposed operand is stored k x m, n x k.
- * `bias` (n values or none) is added to every row of C. Where `activated` is there, it gets activation(C) or, where
- * `derivative_at` is there too, C * activation'(derivative_at): of the input or the output, as activation_reads_output
- * says. Both have rows of ldc values; `activated` may be C itself.
- * The sum over k is taken in the same order for every m and n: a GEMM cut into several by rows of C, or by columns,
- * has the same bits. Cut along k at multiples of OPERATION_K_BLOCK, the parts added with `accumulate`, it has the same
- * bits as well. */
+ * `bias` (n values or none) is added to every row of C. If `activated` is given, it receives activation(C). If
+ * `derivative_at` is given too, it receives C * activation'(derivative_at) instead; derivative_at is the input or the
+ * output of the activation, as activation_reads_output says. Both have rows of ldc values; `activated` may be C itself.
+ * The sum over k has the same order for every m and n. So a GEMM that is split by rows or columns of C gives the same
+ * bits. It also gives the same bits if it is split along k at multiples of OPERATION_K_BLOCK and the parts are added
+ * with `accumulate`. */
 #define OPERATION_K_BLOCK 384
 typedef struct op_gemm {
     tensor_ref a, b, c, bias, activated, derivative_at;
@@ -131,8 +131,8 @@ typedef struct op_fill {
     double value;
 } op_fill;
 
-/* y (+)= x / keep where the stream's number of the position is below keep, else 0: forward and backward alike. The stream
- * is that of `layer` in the step block's step. y may overlap x. */
+/* y (+)= x / keep if the random number of the position is below keep, else 0; the same forward and backward. The random
+ * stream is that of `layer` and the seed and step of the step block. y may overlap x. */
 typedef struct op_dropout {
     tensor_ref x, y, step;
     size_t count;
@@ -191,16 +191,17 @@ typedef struct op_gather_backward {
 
 /* ---- normalisation ---- */
 
-/* Every row brought to deviation 1, centred by its mean first (layer normalisation) or not (rms), then gain and shift.
- * `shift` may be none. `means` is none for rms; `scales` gets 1/deviation. y none: only means and scales are made. */
+/* Normalizes every row to deviation 1, around its mean (layer normalisation) or around 0 (rms), then multiplies by the
+ * gain and adds the shift. `shift` may be none. `means` is none for rms; `scales` gets 1/deviation. Without y, only
+ * means and scales are computed. */
 typedef struct op_normalize {
     tensor_ref x, gain, shift, y, means, scales;
     size_t rows, columns;
     double epsilon;
 } op_normalize;
 
-/* All gradients in one pass over the rows. dx may overlap dy or be none; dgain is made or added to as
- * `accumulate_parameters` says, and dshift, which may be none, with it. */
+/* All gradients in one pass over the rows. dx may overlap dy or be none; `accumulate_parameters` applies to dgain and
+ * dshift, which may be none. */
 typedef struct op_normalize_backward {
     tensor_ref x, gain, means, scales, dy, dx, dgain, dshift, workspace;
     size_t rows, columns;
@@ -208,15 +209,15 @@ typedef struct op_normalize_backward {
 } op_normalize_backward;
 
 /* Batch normalisation over batch x channels x area, statistics for each channel: means and scales (1/deviation, biased
- * variance). The running ones (both none: leave them alone) move by `momentum` towards the batch's mean and unbiased
- * variance. */
+ * variance). The running statistics move by `momentum` towards the batch's mean and unbiased variance, unless both are
+ * none. */
 typedef struct op_batch_statistics {
     tensor_ref x, means, scales, running_mean, running_variance;
     size_t batch, channels, area;
     double epsilon, momentum;
 } op_batch_statistics;
 
-/* scales = 1 / sqrt(variance + epsilon): for evaluation by the running statistics. */
+/* scales = 1 / sqrt(variance + epsilon): for evaluation with the running statistics. */
 typedef struct op_batch_scales {
     tensor_ref variance, scales;
     size_t channels;
@@ -237,17 +238,18 @@ typedef struct op_batch_normalize_backward {
 
 /* ---- attention ---- */
 
-/* softmax(q k' / sqrt(size)) v for `batch` sequences of `steps` rows. Rows of q, k and v are `row` values apart, so that
- * the three may lie side by side in one matrix; head h takes the columns h * size and up of each. Nothing of steps x steps
- * is held: scores are made a block at a time. `sums` gets the log of the softmax's denominator, batch x heads x steps. */
+/* softmax(q k' / sqrt(size)) v for `batch` sequences of `steps` rows. Rows of q, k and v are `row` values apart, so
+ * that the three may be side by side in one matrix. Head h uses `size` columns of each, from h * size on. No matrix of
+ * steps x steps is held: scores are computed one block at a time. `sums` gets the log of the softmax's denominator,
+ * batch x heads x steps. */
 typedef struct op_attention {
     tensor_ref q, k, v, out, sums;
     size_t batch, heads, steps, size, row, out_row;
     bool causal;
 } op_attention;
 
-/* dq, dk and dv have rows of `row` values too. With `accumulate` q, k and v lie side by side in one matrix, and so do
- * their gradients. */
+/* dq, dk and dv have rows of `row` values too. With `accumulate`, q, k and v must be side by side in one matrix, and
+ * their gradients too. */
 typedef struct op_attention_backward {
     tensor_ref q, k, v, out, sums, dout, dq, dk, dv, workspace;
     size_t batch, heads, steps, size, row, out_row;
@@ -283,8 +285,8 @@ typedef struct op_convolve_backward_input {
     bool accumulate;
 } op_convolve_backward_input;
 
-/* `chosen` gets the position of the largest value inside the image, the first of equals; NaN counts as the largest. y may
- * be none, where only the positions are wanted. in_channels == out_channels. */
+/* `chosen` gets the position of the largest value inside the image, the first of equals; NaN counts as the largest. y
+ * may be none if only the positions are wanted. in_channels == out_channels. */
 typedef struct op_pool_max {
     tensor_ref x, y, chosen;
     operation_window window;
@@ -311,7 +313,7 @@ typedef struct op_pool_average_backward {
 /* ---- losses ---- */
 
 /* Adds the sum over all rows to the step block's loss_sum, in double and fixed order. The gradient is multiplied by
- * `factor` and may overlap the logits; none: only the loss. A negative label adds nothing. */
+ * `factor` and may overlap the logits. Without a gradient, only the loss is computed. A negative label adds nothing. */
 typedef struct op_cross_entropy {
     tensor_ref logits, labels, gradient, step;
     size_t rows, columns;
@@ -326,7 +328,7 @@ typedef struct op_squared_error {
     bool accumulate;
 } op_squared_error;
 
-/* loss += loss_sum / divisor; loss_sum = 0. Once for every loss, behind the operations above. */
+/* loss += loss_sum / divisor; loss_sum = 0. Record it once for every loss, after the operations above. */
 typedef struct op_finish_loss {
     tensor_ref step;
     double divisor;
@@ -422,7 +424,7 @@ typedef enum operation {
 
 enum { OPERATION_MAX_TENSORS = 10 };
 
-/* What can be said of an operation without knowing it. */
+/* Properties of an operation that generic code uses. */
 typedef struct operation_traits {
     const char *name;
     uint32_t bytes;   /* of its struct */
@@ -430,7 +432,8 @@ typedef struct operation_traits {
 } operation_traits;
 extern const operation_traits operation_table[OPERATION_COUNT];
 
-/* The types of an operation's tensors as the signature of a kernel: a letter each, '-' for one that is not there. */
+/* Writes the types of an operation's tensors as the signature of a kernel: one letter each, '-' for an absent
+ * tensor. */
 void operation_types(operation op, const void *args, char types[OPERATION_MAX_TENSORS + 1]);
 
 #endif

@@ -4,8 +4,8 @@
  *
  *     | kernel | operation | bytes | the operation's struct |
  *
- * one directly behind the other. A position is the offset of a call in bytes; positions before and behind a layer's calls
- * let a queue run that part alone. */
+ * one directly after the other. A position is the offset of a call in bytes. A queue can run the calls from one
+ * position to another, such as those of one layer. */
 #ifndef REMAT_BACKEND_RECORDING_H
 #define REMAT_BACKEND_RECORDING_H
 
@@ -23,11 +23,11 @@ typedef struct recorded_call {
     uint32_t bytes;        /* of the call, this header included */
 } recorded_call;
 
-/* An empty recording for a backend, and giving it back. */
+/* Makes an empty recording for a backend, and releases it. */
 void recording_begin(recording *calls, const backend *owner);
 void recording_end(recording *calls);
 
-/* Appends a call. REMAT_INVALID where the backend has no kernel for the types of its tensors, REMAT_NO_MEMORY. */
+/* Appends a call. REMAT_INVALID: the backend has no kernel for the types of its tensors. REMAT_NO_MEMORY. */
 remat_status recording_add(recording *calls, operation op, const void *args);
 
 /* The same for each operation by its name, with the right type of arguments: record_gemm(calls, &args). */
@@ -39,7 +39,7 @@ remat_status recording_add(recording *calls, operation op, const void *args);
 OPERATION_LIST(X)
 #undef X
 
-/* The call at a position, its arguments, and the position behind it. */
+/* The call at a position, and its arguments. */
 static inline recorded_call *recording_call(const recording *calls, size_t position)
 {
     return (recorded_call *)(void *)(calls->bytes + position);

@@ -1,4 +1,4 @@
-/* A tensor as layers and kernels pass it around: where it lies and what its elements are. */
+/* A reference to a tensor, for layers and kernels: its address and its element type. */
 #ifndef REMAT_BACKEND_TENSOR_H
 #define REMAT_BACKEND_TENSOR_H
 
@@ -6,8 +6,8 @@
 
 #include "base/dtype_traits.h"
 
-/* `at` is an address in the memory of a backend. Kernels read and write through it; nobody else may, because the memory
- * can be that of a device. An optional tensor that is not there has `at` NULL. */
+/* `at` is an address in the memory of a backend. Only kernels may use it, because the memory can be that of a device.
+ * An optional tensor that is absent has `at` NULL. */
 typedef struct tensor_ref {
     void *at;
     remat_dtype type;

@@ -1,5 +1,5 @@
-/* Memory, always through the context's hook. Callers say the size again when they give memory back, so that the
- * hook can count to the byte. */
+/* All memory of the library comes from the context's allocator. A release passes the size again, so that the context
+ * can count bytes exactly. */
 #ifndef REMAT_BASE_ALLOC_H
 #define REMAT_BASE_ALLOC_H
 
@@ -7,20 +7,21 @@
 
 #include <remat/context.h>
 
-/* `count` items of `size` bytes; count 0 counts as 1. NULL with REMAT_NO_MEMORY on the context where there is none. */
+/* Allocate `count` items of `size` bytes; a count of 0 is taken as 1. On failure they return NULL, and the context has
+ * REMAT_NO_MEMORY. */
 void *remat_alloc(remat_context *context, size_t count, size_t size);
 void *remat_alloc_zeroed(remat_context *context, size_t count, size_t size);
 void *remat_alloc_aligned(remat_context *context, size_t bytes, size_t alignment);
-/* Whether new memory of this size is zero as it comes, so that nobody needs to write and touch it. */
+/* Whether new memory of this size comes zeroed from the system, so that nobody needs to write zeros to it. */
 bool remat_alloc_comes_zeroed(const remat_context *context, size_t bytes);
 
-/* Gives it back; NULL is fine. */
+/* Releases memory; NULL is fine. */
 void remat_release(remat_context *context, void *memory, size_t count, size_t size);
 
 /* Makes room for at least `needed` items in a growing array, at least doubling it. The array may move. */
 remat_status remat_grow(remat_context *context, void **items, size_t *capacity, size_t needed, size_t size);
 
-/* A copy of a string, and giving it back. */
+/* Makes a copy of a string, and releases it. */
 char *remat_text_copy(remat_context *context, const char *text);
 void remat_text_release(remat_context *context, const char *text);
 

@@ -1,4 +1,4 @@
-/* Sums and products of sizes and costs that notice when they pass 2^63, the limit of everything in a profile. */
+/* Sums and products of sizes and costs with a check against 2^63, the limit of every figure in a profile. */
 #ifndef REMAT_BASE_CHECKED_H
 #define REMAT_BASE_CHECKED_H
 
@@ -7,7 +7,7 @@
 
 #define REMAT_LIMIT ((uint64_t)1 << 63) /* every figure is below */
 
-/* *total += more, unless that reaches the limit: then false, and *total is as it was. */
+/* *total += more. Returns false if that reaches the limit; *total is then unchanged. */
 static inline bool remat_add(uint64_t *total, uint64_t more)
 {
     uint64_t sum;
@@ -17,7 +17,7 @@ static inline bool remat_add(uint64_t *total, uint64_t more)
     return true;
 }
 
-/* *product = a * b, unless that reaches the limit. */
+/* *product = a * b. Returns false if that reaches the limit. */
 static inline bool remat_multiply(uint64_t a, uint64_t b, uint64_t *product)
 {
     uint64_t result;
@@ -27,7 +27,7 @@ static inline bool remat_multiply(uint64_t a, uint64_t b, uint64_t *product)
     return true;
 }
 
-/* a + b, or the largest number where that does not fit: for bounds and comparisons. */
+/* a + b, or UINT64_MAX if that does not fit: for bounds and comparisons. */
 static inline uint64_t remat_add_saturated(uint64_t a, uint64_t b)
 {
     uint64_t sum;

@@ -1,4 +1,5 @@
-/* Reading CSV line by line: cells that may stand in quotes, a first line of column names, errors with file and line. */
+/* Reads CSV line by line. Cells may be quoted, the first line has the column names, and errors have the file and the
+ * line. */
 #ifndef REMAT_BASE_CSV_READER_H
 #define REMAT_BASE_CSV_READER_H
 
@@ -19,25 +20,25 @@ typedef struct csv_reader {
     char line[CSV_LONGEST_LINE];
 } csv_reader;
 
-/* A reader on a stream that stands at its beginning; `name` is for messages and stays the caller's, as the stream does.
- * NULL with REMAT_NO_MEMORY on the context. */
+/* Makes a reader for a stream that is at its beginning. `name` is for messages. Stream and name belong to the caller
+ * and must outlive the reader. NULL if there is no memory. */
 csv_reader *csv_reader_create(remat_context *context, FILE *stream, const char *name);
 void csv_reader_destroy(csv_reader *reader);
 
-/* The next line that is not blank, not split yet. *more is false at the end of the file. */
+/* Reads the next line that is not blank, and does not split it yet. *more is false at the end of the file. */
 remat_status csv_next_line(csv_reader *reader, bool *more);
 
-/* The first line, split; it says how many columns there are. `if_empty` is the message where there is none. */
+/* Reads and splits the first line, which sets the number of columns. `if_empty` is the message for an empty file. */
 remat_status csv_read_header(csv_reader *reader, const char *if_empty);
 
-/* Splits the current line, which must have as many cells as the first one. Blanks around a cell are dropped; those inside
- * quotes stay. */
+/* Splits the current line, which must have as many cells as the first one. Blanks around a cell are dropped, except
+ * inside quotes. */
 remat_status csv_split_row(csv_reader *reader);
 
-/* REMAT_BAD_INPUT at the reader's place. */
+/* Fails with REMAT_BAD_INPUT at the current line. */
 remat_status csv_fail(csv_reader *reader, const char *text);
 
-/* A whole number below 2^63. */
+/* Reads a whole number below 2^63. */
 remat_status csv_parse_number(csv_reader *reader, const char *cell, uint64_t *value);
 
 #endif

@@ -1,5 +1,5 @@
-/* What the library knows of an element type: one row of a table. Nothing else knows how many bytes an element takes. A new
- * type is a row here, a line of REMAT_DTYPE_LIST, and the kernels that want it. */
+/* What the library knows about an element type: one row of a table. No other code knows how many bytes an element
+ * takes. A new type is a row here, a line of REMAT_DTYPE_LIST, and the kernels that support it. */
 #ifndef REMAT_BASE_DTYPE_TRAITS_H
 #define REMAT_BASE_DTYPE_TRAITS_H
 
@@ -18,10 +18,10 @@ typedef struct dtype_traits {
 /* The row of a type. */
 const dtype_traits *dtype_traits_of(remat_dtype dtype);
 
-/* The bytes of `count` elements, where count was checked before. */
+/* The bytes of `count` elements. The caller has checked that they are below 2^63. */
 uint64_t dtype_bytes(remat_dtype dtype, uint64_t count);
 
-/* The same for any count: false where the bytes reach 2^63. */
+/* The same with a check: false if the bytes reach 2^63. */
 bool dtype_bytes_checked(remat_dtype dtype, uint64_t count, uint64_t *bytes);
 
 #endif

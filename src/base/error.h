@@ -17,15 +17,15 @@ typedef struct remat_place {
 remat_status remat_fail(remat_context *context, remat_status status, const remat_place *where, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Adds the figures of a budget that is too small to the failure that is on the context already, and returns its status.
+/* Adds the figures of a budget that is too small to the last failure on the context, and returns its status.
  * `layer_name` NULL: not known. */
 remat_status remat_fail_budget(remat_context *context, uint64_t budget_bytes, uint64_t needed_bytes,
                                const char *layer_name);
 
-/* Puts the file and line in front of the failure that is on the context already, and returns its status. */
+/* Puts the file and line in front of the message of the last failure on the context, and returns its status. */
 remat_status remat_fail_in_file(remat_context *context, const char *file, uint64_t line);
 
-/* Tells the warning hook; the same prefix. */
+/* Gives a warning with the same prefix to the warning function. */
 void remat_warn(remat_context *context, const remat_place *where, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -1,8 +1,8 @@
 /* Floats in 16 bits: fp16 and bf16.
  *
- * Every set of kernels gives the same bits, whatever the machine and its rounding or denormal settings; the plain one
- * is the reference. Choose once and hold on to the choice: asking the processor is slow inside a virtual machine.
- * Buffers must not overlap, and need no more alignment than their type. Safe across threads. */
+ * Every set of kernels gives the same bits on every machine, with any rounding and denormal settings. The plain set is
+ * the reference. Choose a set once and keep it: querying the processor is slow in a virtual machine. Buffers must not
+ * overlap, and need no more alignment than their type. Safe across threads. */
 #ifndef REMAT_BASE_HALF_H
 #define REMAT_BASE_HALF_H
 
@@ -17,13 +17,14 @@ typedef struct half_kernels {
     void (*unpack_bf16)(const uint16_t *from, float *to, size_t count);
 } half_kernels;
 
-/* The fastest that this machine runs. */
+/* The fastest kernels that this machine can run. */
 const half_kernels *half_kernels_choose(void);
-/* All that it runs, for tests: the plain ones at 0; NULL past the end. */
+/* All kernels that it can run, for tests. The plain ones are at 0. NULL past the end. */
 const half_kernels *half_kernels_list(size_t position);
 
-/* fp32 to REMAT_FP16 or REMAT_BF16. Returns how many finite numbers were too large: with `saturate` the largest finite
- * number stands for each, otherwise infinity does, and the caller must not use `to` (error, or keep `from` in full). */
+/* fp32 to REMAT_FP16 or REMAT_BF16. Returns how many finite numbers were too large. With `saturate` they become the
+ * largest finite number. Without it they become infinity; if there are any, the caller must not use `to`, but fail or
+ * keep `from` in full. */
 uint64_t half_pack(const half_kernels *kernels, remat_precision precision, bool saturate, const float *from,
                    uint16_t *to, size_t count);
 /* And back, exactly. */

@@ -1,5 +1,5 @@
-/* One number at a time, in integers: the reference for all kernels, and what they use for the last few numbers.
- * Integers because the rounding and denormal settings of the calling thread must not matter. */
+/* Converts one number at a time. This is the reference for all kernels, and they use it for the last few numbers. It
+ * computes in integers, so that the rounding and denormal settings of the calling thread do not matter. */
 #ifndef REMAT_BASE_HALF_PLAIN_H
 #define REMAT_BASE_HALF_PLAIN_H
 
@@ -122,7 +122,7 @@ __attribute__((always_inline)) static inline void fp16_unpack_each(const uint16_
     }
 }
 
-/* The vector kernels of x86, best first, each only where this machine has it; NULL past the end and elsewhere. */
+/* The vector kernels of x86 that this machine can run, best first. NULL past the end and on other processors. */
 const half_kernels *half_kernels_x86(size_t position);
 
 #endif

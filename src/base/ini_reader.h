@@ -1,5 +1,5 @@
-/* Reading INI files: sections with keys and values, each with its line, for messages. Lines may be of any length and
- * end with LF or CRLF; '#' and ';' begin a comment at the start of a line or behind white space. */
+/* Reading INI files: sections with keys and values, each with its line, for messages. Lines may have any length and end
+ * with LF or CRLF. '#' and ';' begin a comment at the start of a line or after white space. */
 #ifndef REMAT_BASE_INI_READER_H
 #define REMAT_BASE_INI_READER_H
 
@@ -30,12 +30,12 @@ typedef struct ini_file {
 
 enum { INI_MOST_KEYS = 1024 }; /* in a section */
 
-/* The whole file; `name` is for messages. REMAT_BAD_INPUT with file and line for whatever is no INI, a key outside of a
- * section or twice in one; REMAT_IO. *file is NULL where it fails. */
+/* Reads the whole file; `name` is for messages. REMAT_BAD_INPUT, with file and line: a line is not INI, a key is
+ * outside a section, or a section has a key twice. REMAT_IO. On failure *file is NULL. */
 remat_status ini_read(remat_context *context, FILE *stream, const char *name, ini_file **file);
 void ini_destroy(ini_file *file);
 
-/* Small letters, and '_' for '-'. */
+/* Converts a key to small letters, and '-' to '_'. */
 void ini_fold(char *key);
 
 #endif

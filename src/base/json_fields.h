@@ -4,26 +4,26 @@
 
 #include "base/json_reader.h"
 
-/* Where the reader is, inside which layer, at which field; for messages. */
+/* The reader's place in the file, with the layer and the field, for messages. */
 remat_place json_field_place(const json_reader *reader, uint64_t layer, const char *field);
 
-/* Each reads the value that stands next and checks its kind. REMAT_BAD_INPUT at `layer` and `field`.
- * The text is good until the next call on the reader. */
+/* Each reads the next value and checks its kind. REMAT_BAD_INPUT at `layer` and `field`. The text is valid until the
+ * next call on the reader. */
 remat_status json_read_count(json_reader *reader, uint64_t layer, const char *field, uint64_t *value);
 remat_status json_read_bool(json_reader *reader, uint64_t layer, const char *field, bool *value);
 remat_status json_read_text(json_reader *reader, uint64_t layer, const char *field, const char **text);
-/* The opening of an object or array. */
+/* Reads the opening of an object or array. */
 remat_status json_read_open(json_reader *reader, uint64_t layer, const char *field, json_kind kind);
 
 /* `format` and `version`, which every file has. */
 remat_status json_read_format(json_reader *reader, const char *format);
 remat_status json_read_version(json_reader *reader, uint64_t version);
 
-/* Remembers that field number `which` (below 64) was there; a second time is an error. */
+/* Notes in `seen` that field number `which` (below 64) was read. The second time is an error. */
 remat_status json_field_once(const json_reader *reader, uint64_t layer, const char *field, unsigned which,
                              uint64_t *seen);
 
-/* An unknown key: a warning, and its value is passed over. */
+/* Warns about an unknown key and skips its value. */
 remat_status json_field_unknown(json_reader *reader, uint64_t layer, const char *field);
 
 #endif

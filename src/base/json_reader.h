@@ -1,8 +1,8 @@
-/* A pull reader for JSON: one token at a time from a stream, with the line it stands in.
+/* A pull reader for JSON: it returns one token at a time from a stream, with its line.
  *
- * Why not a library: schedules of 10^7 steps have to be read in constant memory, errors have to name the line, all
- * memory has to come through the context's hook, and hostile text must not cost more than it weighs. Jansson and
- * json-c build trees of half a kilobyte a step without line numbers; yajl does not survive a failed allocation. */
+ * Why not a library: schedules of 10^7 steps must be read in constant memory, errors must name the line, all memory
+ * must come from the context's allocator, and hostile text must not take more memory than its size. Jansson and json-c
+ * build trees of half a kilobyte a step without line numbers; yajl does not survive a failed allocation. */
 #ifndef REMAT_BASE_JSON_READER_H
 #define REMAT_BASE_JSON_READER_H
 
@@ -38,16 +38,16 @@ typedef struct json_reader json_reader;
 /* `name` stands for the stream in messages and must outlive the reader. */
 remat_status json_reader_create(remat_context *context, FILE *stream, const char *name, json_reader **reader);
 void json_reader_destroy(json_reader *reader);
-/* For a stream that does not stand in line 1. */
+/* Sets the line for a stream that does not start at line 1. */
 void json_reader_set_line(json_reader *reader, uint64_t line);
 
-/* The next token. All grammar is checked: what comes out is well formed so far. REMAT_BAD_INPUT or REMAT_IO. */
+/* Reads the next token. The grammar is checked: all tokens so far are well formed. REMAT_BAD_INPUT or REMAT_IO. */
 remat_status json_next(json_reader *reader, json_token *token);
 
-/* After a key, or where a value is expected: passes over the whole value. */
+/* Skips a whole value. Call it after a key, or where a value is expected. */
 remat_status json_skip(json_reader *reader);
 
-/* Passes over the rest of the value that `token`, just read, began. */
+/* Skips the rest of the value that begins with `token`, the last token read. */
 remat_status json_skip_rest(json_reader *reader, const json_token *token);
 
 remat_context *json_reader_context(const json_reader *reader);
@@ -55,7 +55,7 @@ remat_context *json_reader_context(const json_reader *reader);
 /* The file and line of the last token. */
 remat_place json_place(const json_reader *reader);
 
-/* How to call what a token is, in an error: "a string". */
+/* What to call a kind of token in an error: "a string". */
 const char *json_kind_name(json_kind kind);
 
 #endif

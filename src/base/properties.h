@@ -1,5 +1,5 @@
-/* Properties: keys with values as text that become the fields of a struct. Layers, [Model], [Optimizer] and [Dataset] have a
- * table of them each, and this is the one place that reads them.
+/* Properties: keys with text values that fill the fields of a struct. Each layer type, [Model], [Optimizer] and
+ * [Dataset] has a table of properties, and only this file reads their values.
  *
  *     typedef struct dropout_options { double rate; } dropout_options;
  *     static const property properties[] = {
@@ -29,7 +29,7 @@ typedef struct property {
     const char *key;
     property_kind kind;
     size_t offset;              /* of the field */
-    const char *default_text;   /* the value where nothing is said; NULL: it must be said */
+    const char *default_text;   /* the default; NULL: the property is required */
     double min, max;            /* max 0: no upper limit */
     const char *const *choices; /* ends with NULL */
     const char *help;
@@ -38,18 +38,18 @@ typedef struct property {
 /* Fills the fields with their default values. The table ends with a key NULL; a table NULL is empty. */
 remat_status properties_init(remat_context *context, const property *table, void *fields);
 
-/* Sets one field from text. `owner` is who has the properties, for messages: "conv2d", "[Optimizer]". REMAT_INVALID names the
- * key and says what it may be or, for an unknown key, which keys there are. */
+/* Sets one field from text. `owner` names the owner of the properties in messages: "conv2d", "[Optimizer]".
+ * REMAT_INVALID names the key and says what it may be or, for an unknown key, which keys there are. */
 remat_status property_set(remat_context *context, const char *owner, const property *table, void *fields,
                           const char *key, const char *text);
 
 /* The property of this key; NULL where there is none. */
 const property *property_find(const property *table, const char *key);
 
-/* "3" or "3,5" as two counts; false where the text is something else. */
+/* Reads "3" or "3,5" as two counts; false if the text is something else. */
 bool property_read_pair(const char *text, uint64_t pair[2]);
 
-/* The position of a text in a list of choices that ends with NULL; false where it is none of them. */
+/* Finds the position of a text in a list of choices that ends with NULL; false if it is not in the list. */
 bool property_read_choice(const char *text, const char *const *choices, uint32_t *choice);
 
 /* What a property may be, for messages and help: "a whole number from 1 to 64", "one of relu, gelu". Returns `text`. */

@@ -8,8 +8,8 @@
 /* Whether item `a` belongs before item `b`. */
 typedef bool (*remat_before_fn)(const void *user, uint32_t a, uint32_t b);
 
-/* Sorts; items that belong before neither one another stay in order. qsort would neither promise that nor take its
- * memory from the context. */
+/* Sorts. The sort is stable: equal items keep their order. qsort does not promise that, and does not take its memory
+ * from the context. */
 remat_status remat_sort(remat_context *context, uint32_t *items, size_t count, remat_before_fn before,
                         const void *user);
 

@@ -1,10 +1,11 @@
-/* Memory that is taken bit by bit and given back all at once: the texts and small arrays of a model or a file. */
+/* Memory that is allocated in small parts and released all at once: the texts and small arrays of a model or a file. */
 #ifndef REMAT_BASE_TEXT_POOL_H
 #define REMAT_BASE_TEXT_POOL_H
 
 #include <remat/context.h>
 
-/* What all texts of one model or file may come to; a short file that repeats a long text must not eat the machine. */
+/* The limit for all texts of one model or file. Without it, a short file that repeats a long text could use all
+ * memory. */
 #define TEXT_POOL_LIMIT ((uint64_t)1 << 30)
 
 typedef struct text_pool {
@@ -23,7 +24,7 @@ void *text_pool_take(text_pool *pool, size_t count, size_t size);
 char *text_pool_text(text_pool *pool, const char *text);
 char *text_pool_part(text_pool *pool, const char *text, size_t length);
 
-/* Texts joined: pieces end with NULL. */
+/* Joins texts; the list of pieces ends with NULL. */
 char *text_pool_join(text_pool *pool, const char *const *pieces);
 
 #endif

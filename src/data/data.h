@@ -1,14 +1,14 @@
-/* Where samples come from. A source knows how many there are for training and for validation, in which order an epoch
- * takes them, and writes a batch to where it is told. Nothing is allocated after it is open.
+/* Sources of samples. A source knows how many samples there are for training and for validation and in which order an
+ * epoch takes them. It writes batches to the caller's buffers. After it is open it allocates nothing.
  *
  *   npy      one file an input and one for the labels; the first dimension counts samples
  *   csv      one file; inputs first, label columns last
- *   text     bytes as tokens: sample j is the window of T bytes at j*T, its labels are the bytes one further on
+ *   text     bytes as tokens: sample j is the window of T bytes at j*T, and the label of each byte is the next byte
  *   random   made from the seed, for benchmarks
  *   generator   a function of the caller
  *
- * The order of an epoch is a permutation keyed by (seed, epoch); validation takes its samples as they stand. Only whole
- * batches are used: what is left at the end of an epoch, fewer than a batch, is not trained on in that epoch. */
+ * The order of an epoch is a permutation keyed by (seed, epoch); validation takes its samples in order. Only whole
+ * batches are used: the samples at the end of an epoch that do not fill a batch are skipped in that epoch. */
 #ifndef REMAT_DATA_DATA_H
 #define REMAT_DATA_DATA_H
 
@@ -16,10 +16,10 @@
 
 /* What the network reads, for one sample. */
 typedef struct data_field {
-    uint64_t values;   /* 0: it does not read this (labels that nobody wants) */
+    uint64_t values;   /* 0: not read (labels that nobody needs) */
     remat_dtype dtype; /* REMAT_FP32, or REMAT_INT32 for tokens and classes */
-    uint64_t bound;    /* whole numbers are 0 .. bound-1; 0: anything goes */
-    bool skips;        /* negative numbers are fine as well: labels that count nothing */
+    uint64_t bound;    /* whole numbers must be 0 .. bound-1; 0: no limit */
+    bool skips;        /* negative numbers are allowed too: labels that are ignored */
 } data_field;
 
 typedef struct data_needs {
@@ -34,16 +34,16 @@ typedef remat_status (*data_generator_fn)(void *user, uint64_t sample, void *con
 typedef struct data_generator {
     data_generator_fn fill;
     void *user;
-    uint64_t samples; /* in all; the settings' validation_split says which share of them, the last ones, validates */
+    uint64_t samples; /* in all; the last ones, a share of the settings' validation_split, are for validation */
 } data_generator;
 
 typedef struct data_options {
     const dataset_settings *settings;
     const data_generator *generator; /* not NULL: instead of the settings' files; copied */
     data_needs needs;
-    uint64_t batch; /* there must be a whole one of training, and of validation where there is any; 0: do not ask */
+    uint64_t batch; /* there must be one whole batch for training, and for validation if there is any; 0: no check */
     uint64_t seed;
-    int threads; /* that may make samples side by side, where these are made at all; 0: one */
+    int threads; /* that may generate samples in parallel, if samples are generated; 0: one */
 } data_options;
 
 typedef enum data_part { DATA_TRAINING, DATA_VALIDATION } data_part;
@@ -58,9 +58,9 @@ void data_source_close(data_source *source); /* NULL is fine */
 /* Samples of a part; 0 of validation where there is none. */
 uint64_t data_source_samples(const data_source *source, data_part part);
 
-/* The samples at `position` .. position+batch-1 of the order of an epoch. inputs[i] and labels get `batch` samples
- * one after the other; labels may be NULL. REMAT_IO, and REMAT_BAD_INPUT for ids that changed since the source was
- * opened. */
+/* Reads the samples at `position` .. position+batch-1 of the order of an epoch. inputs[i] and labels get `batch`
+ * samples one after the other; labels may be NULL. REMAT_IO, and REMAT_BAD_INPUT for ids that changed since the source
+ * was opened. */
 remat_status data_source_fill(data_source *source, data_part part, uint64_t epoch, uint64_t position, uint64_t batch,
                               void *const *inputs, void *labels);
 

@@ -1,4 +1,4 @@
-/* Samples from a CSV file: a row a sample, held in memory as the network wants them. */
+/* Samples from a CSV file: one row for each sample. They are held in memory in the types that the network reads. */
 #include "data/data_set.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-/* What a network reads, as the data loader wants to hear it. */
+/* Describes what a network reads, for the data loader. */
 #include "data/data_needs.h"
 
 /* Numbers of tokens must be rows of every table that reads them; 0 where none does. */

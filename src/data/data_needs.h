@@ -4,7 +4,7 @@
 #include "model/network.h"
 #include "data/data.h"
 
-/* Input layers in their order, and the labels. */
+/* What the network reads: the input layers in order, and the labels. */
 data_needs network_data_needs(const remat_network *network);
 
 #endif

@@ -1,5 +1,5 @@
-/* What the kinds of data have in common: a set gives one sample at a time by its number. data.c makes parts, orders and
- * batches of sets; a kind is one file with one function to open it. */
+/* The interface of all kinds of data: a set returns one sample at a time, by its number. data.c makes parts, orders and
+ * batches from sets. Each kind is one file with one function that opens it. */
 #ifndef REMAT_DATA_DATA_SET_H
 #define REMAT_DATA_DATA_SET_H
 
@@ -58,10 +58,10 @@ size_t data_first_bad_id(const data_field *field, const int32_t *ids, size_t cou
 remat_status data_fail_id(remat_context *context, const remat_place *place, const data_field *field, const char *what,
                           int64_t id);
 
-/* Paths in a list with commas, blanks around each dropped; relative ones start in `folder` (NULL: where the program
- * runs). */
+/* Paths in a list separated by commas; blanks around each are dropped. Relative paths start in `folder` (NULL: the
+ * current folder). */
 size_t data_path_count(const char *list);
-/* The one at `position`; NULL with REMAT_NO_MEMORY on the context. remat_text_release gives it back. */
+/* The path at `position`; NULL if there is no memory. Release it with remat_text_release. */
 char *data_path_at(remat_context *context, const char *folder, const char *list, size_t position);
 
 #endif

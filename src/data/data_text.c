@@ -1,4 +1,4 @@
-/* Samples from text: every byte is a token. The files follow one another as if they were one. */
+/* Samples from text: every byte is a token. All files are read as if they were one. */
 #include "data/data_set.h"
 
 #include "base/alloc.h"

@@ -27,8 +27,8 @@ size_t npy_type_size(npy_type type);
 const char *npy_type_name(npy_type type);
 bool npy_type_is_integer(npy_type type);
 
-/* Values as they stand in a file become numbers; `from` needs no alignment. Whole numbers that do not fit become
- * INT32_MIN or INT32_MAX, which no range of ids contains. */
+/* Converts values of a file; `from` needs no alignment. Whole numbers that do not fit become INT32_MIN or INT32_MAX,
+ * which no range of ids contains. */
 void npy_to_float(npy_type type, const void *from, size_t count, float *to);
 void npy_to_int32(npy_type type, const void *from, size_t count, int32_t *to);
 

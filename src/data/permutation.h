@@ -1,5 +1,5 @@
-/* A random order of 0 .. count-1 that needs no array: place k of the order is a pure function of (seed, epoch, k). So
- * shuffling a data set costs no memory, and a run that resumes in the middle of an epoch has nothing to restore. */
+/* A random order of 0 .. count-1 without an array: entry k is a pure function of (seed, epoch, k). So shuffling takes
+ * no memory, and a run that resumes in the middle of an epoch has nothing to restore. */
 #ifndef REMAT_DATA_PERMUTATION_H
 #define REMAT_DATA_PERMUTATION_H
 
@@ -14,7 +14,7 @@ typedef struct permutation {
 /* The order of an epoch. `count` may be anything up to 2^62. */
 permutation permutation_make(uint64_t count, uint64_t seed, uint64_t epoch);
 
-/* What stands at `position`, which is below count. */
+/* The entry at `position`, which is below count. */
 uint64_t permutation_at(const permutation *order, uint64_t position);
 
 #endif

@@ -2,7 +2,7 @@
  *
  *     | u64 length | {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}   | values ... |
  *
- * Little-endian, C order, offsets from the first value on. Tensors fill the space behind the header without holes. */
+ * Little-endian, C order, offsets from the first value on. Tensors fill the space after the header without gaps. */
 #ifndef REMAT_DATA_SAFETENSORS_H
 #define REMAT_DATA_SAFETENSORS_H
 
@@ -23,7 +23,7 @@ typedef struct safetensors_entry {
     remat_dtype dtype;
 } safetensors_entry;
 
-/* Where values come from when they are written, one entry after the other. */
+/* Provides the values while they are written, one entry after the other. */
 typedef struct safetensors_source {
     remat_status (*open)(void *user, size_t entry, const void **data);
     void (*close)(void *user); /* after each open; NULL: there is nothing to do */
@@ -34,8 +34,8 @@ typedef struct safetensors_text {
     const char *key, *value;
 } safetensors_text;
 
-/* Writes the file whole or not at all. `source` may be NULL where every entry has its data. The order of the entries is the order in the file. The same content gives the
- * same bytes. REMAT_INVALID for a name that stands twice, REMAT_IO, REMAT_NO_MEMORY. */
+/* Writes the complete file or nothing. `source` may be NULL if every entry has its data. Entries are written in their
+ * order. The same content gives the same bytes. REMAT_INVALID for a repeated name, REMAT_IO, REMAT_NO_MEMORY. */
 remat_status safetensors_save(remat_context *context, const char *path, const safetensors_entry *entries, size_t count,
                               const safetensors_text *metadata, size_t metadata_count,
                               const safetensors_source *source);
@@ -54,7 +54,7 @@ typedef struct safetensors_tensor {
 } safetensors_tensor;
 
 /* Opens a file and checks everything but the values: lengths, grammar, types, shapes against offsets, that tensors
- * neither overlap nor leave holes, and that no name stands twice. REMAT_IO, REMAT_BAD_INPUT, REMAT_NO_MEMORY. */
+ * neither overlap nor leave gaps, and that no name is repeated. REMAT_IO, REMAT_BAD_INPUT, REMAT_NO_MEMORY. */
 remat_status safetensors_open(remat_context *context, const char *path, safetensors **file);
 void safetensors_close(safetensors *file); /* NULL is fine */
 

@@ -16,7 +16,7 @@ struct safetensors {
     size_t text_count, text_capacity;
 };
 
-/* Fills tensors, texts and data_offset. What was read before a failure stays for safetensors_close. */
+/* Fills tensors, texts and data_offset. After a failure, safetensors_close releases what was read. */
 remat_status safetensors_read_header(safetensors *file);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "layers/layer.h"
 
-/* Behind those of the operations: softmax, which is not pointwise. */
+/* Softmax is not pointwise, so it is not an activation_kind. Its number follows the last one of these. */
 enum { ACTIVATION_SOFTMAX = ACTIVATION_SWISH + 1 };
 
 typedef struct activation_options {

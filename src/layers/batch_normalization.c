@@ -1,5 +1,5 @@
-/* batch_normalization: every channel brought to mean 0 and deviation 1 over the batch. Images have c channels; a plain
- * vector (1:1:w) has w of them, each of one value. */
+/* batch_normalization: normalizes every channel to mean 0 and deviation 1 over the batch. Images have c channels; a
+ * plain vector (1:1:w) has w of them, each of one value. */
 #include "layers/layer_resolve.h"
 
 typedef struct batch_normalization_options {

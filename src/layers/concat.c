@@ -1,4 +1,4 @@
-/* concat: its inputs side by side along one dimension. In memory: rows, each made of a piece of every input. */
+/* concat: joins its inputs along one dimension. In memory these are rows, and each row has a piece of every input. */
 #include "base/checked.h"
 #include "layers/layer_resolve.h"
 

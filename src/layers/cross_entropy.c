@@ -1,6 +1,6 @@
 /* cross_entropy: softmax and the mean of -log(chance of the label) over all rows. Input 0 holds logits, input 1 a label
- * for every row; a negative label adds nothing. The gradient may take the bytes of the logits. In training the loss is
- * made along with the gradient; forward is for evaluation. */
+ * for every row; a negative label adds nothing. The gradient may take the bytes of the logits. In training,
+ * input_gradient computes the loss together with the gradient. Forward computes the loss in evaluation. */
 #include "layers/cross_entropy.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
-/* dropout: in training some of the values become 0 and the others grow to make up for it. Which ones follows from the
- * layer's random stream alone: nothing is saved, a forward that runs again and the backward draw the same. */
+/* dropout: in training, sets random values to 0 and scales the others up. The choice depends only on the layer's random
+ * stream, so nothing is saved: a recomputed forward and the backward draw the same numbers. */
 #include "layers/layer_resolve.h"
 
 typedef struct dropout_options {

@@ -1,4 +1,4 @@
-/* How weights start: the choices of the property weight_initializer. */
+/* Initial weights: the choices of the property weight_initializer. */
 #ifndef REMAT_LAYERS_INITIALIZER_H
 #define REMAT_LAYERS_INITIALIZER_H
 
@@ -26,7 +26,8 @@ typedef struct initializer {
             "the deviation of weight_initializer=normal"                                                            \
     }
 
-/* Appends the weight, and the bias where `outputs` is not 0. `fan_in` values go into a unit, `fan_out` come out of one. */
+/* Appends the weight, and the bias if `outputs` is not 0. `fan_in` and `fan_out` are the inputs and outputs of a
+ * unit. */
 remat_status initializer_add(remat_context *context, layer_node *layer, const initializer *how, const uint64_t dims[4],
                              uint64_t fan_in, uint64_t fan_out, uint64_t outputs);
 

@@ -1,10 +1,10 @@
-/* A layer type is one file: what it is called, which properties it takes, which shapes, parameters and saved tensors
- * follow from them, and which operations its forward and backward are. layer_table.c lists the types; nothing else has to
- * know a new one. docs/adding-a-layer.md walks through an example.
+/* A layer type is one file: its name, its properties, the shapes, parameters and saved tensors that follow from them,
+ * and the operations of its forward and backward. layer_table.c lists the types; no other code has to know a new one.
+ * docs/adding-a-layer.md walks through an example.
  *
- * A layer never allocates, never decides where anything lies, and never touches a value: it says what it needs, gets tensors
- * and records operations on them (backend/recording.h). It remembers nothing between calls either: a forward that runs
- * again does the same with the same inputs. */
+ * A layer never allocates, never places a tensor, and never accesses a value. It says what it needs, gets tensors, and
+ * records operations on them (backend/recording.h). It keeps no state between calls: a recomputed forward does the same
+ * with the same inputs. */
 #ifndef REMAT_LAYERS_LAYER_H
 #define REMAT_LAYERS_LAYER_H
 
@@ -35,7 +35,7 @@ typedef struct layer_parameter {
     bool statistic;    /* not trained, changed by the forward itself: running means */
 } layer_parameter;
 
-/* A tensor that forward makes for the backward alone. */
+/* A tensor that forward makes only for the backward pass. */
 typedef struct layer_saved {
     const char *name;
     remat_dtype dtype;
@@ -59,8 +59,9 @@ typedef struct layer_node {
     const void *options; /* of the type's own struct */
 
     /* Set by the model before resolve(). */
-    const backend *device; /* that will compute: it knows the workspaces of operations */
-    remat_dtype dtype; /* in which the layer computes; its output and parameters have it unless resolve() says more */
+    const backend *device; /* it will compute, and knows the workspaces of operations */
+    remat_dtype
+        dtype; /* in which the layer computes; its output and parameters have it unless resolve() sets another */
     uint64_t batch;
     uint32_t input_count;
     layer_shape inputs[LAYER_MAX_INPUTS];
@@ -68,17 +69,17 @@ typedef struct layer_node {
 
     /* Set by resolve(). Everything starts at zero. */
     layer_shape output;
-    const char *shared_from; /* the layer whose weight this one uses as well; NULL: it has its own */
+    const char *shared_from; /* the layer whose weight this one shares; NULL: none */
     uint32_t parameter_count;
     layer_parameter parameters[LAYER_MAX_PARAMETERS];
     uint32_t saved_count;
     layer_saved saved[LAYER_MAX_SAVED];
     uint32_t needs[LAYER_PASSES];     /* by the gradient passes: LAYER_NEEDS_... */
     uint64_t workspace[LAYER_PASSES]; /* bytes */
-    uint64_t accumulate_workspace;    /* more bytes of an input gradient that is added to that of input 0 */
+    uint64_t accumulate_workspace;    /* extra bytes if the gradient of input 0 is added to another */
     uint64_t flops[LAYER_PASSES];
     bool view;             /* the output is input 0 in another shape: no work, no memory */
-    bool passes_gradient;  /* the gradient of every input is the gradient of the output as it is: a sum */
+    bool passes_gradient;  /* the gradient of every input is the gradient of the output, unchanged: a sum */
     bool loss;             /* adds to the loss and starts the backward pass: there is no gradient of its output */
     bool forward_in_place; /* the output may take the bytes of input 0 */
     bool input_gradient_in_place; /* the gradient of input 0 may take the bytes of the gradient of the output */
@@ -88,7 +89,7 @@ typedef struct layer_node {
 typedef struct layer_call {
     recording *calls; /* where the operations go */
     tensor_ref inputs[LAYER_MAX_INPUTS];
-    tensor_ref output; /* none in a forward of a type with may_skip_output where nobody reads it */
+    tensor_ref output; /* none in a forward of a type with may_skip_output if nobody reads the output */
     tensor_ref saved[LAYER_MAX_SAVED];
     tensor_ref parameters[LAYER_MAX_PARAMETERS];
     tensor_ref gradients[LAYER_MAX_PARAMETERS]; /* of the parameters; none for statistics */
@@ -97,11 +98,10 @@ typedef struct layer_call {
     tensor_ref d_inputs[LAYER_MAX_INPUTS]; /* none where nobody wants it */
     bool accumulate_inputs[LAYER_MAX_INPUTS];
     tensor_ref workspace;
-    tensor_ref step; /* the step block */
-    uint32_t
-        number; /* of the layer: random numbers are drawn from its stream, the same ones by a forward that runs again */
+    tensor_ref step;     /* the step block */
+    uint32_t number;     /* of the layer: it selects the random stream, so that a recomputed forward draws the same */
     bool training;       /* false: evaluation, where dropout passes through and batch statistics are the running ones */
-    bool is_recompute;   /* this forward ran before in this step: statistics have been counted */
+    bool is_recompute;   /* this forward ran before in this step, and its statistics are already counted */
     bool counts_correct; /* evaluation: losses over classes count the rows whose largest logit is the label's */
     double loss_share;   /* 1 / micro-batches: multiplies loss gradients, not the loss */
 } layer_call;
@@ -111,20 +111,20 @@ typedef struct layer_work {
     uint64_t flops, gemm_flops, bytes;
 } layer_work;
 
-/* For composite types: stand-ins made of other layers. The output of the last one added is the whole's: who reads NAME
- * reads it. A part without a suffix (NULL or "") is called NAME itself, so that its parameters are NAME.weight and so on;
- * others are called NAME.SUFFIX. Inputs are numbers: -1-i is input i of the composite, 0 and up the layers added so far.
- * `options` is the struct of the part's type; it is copied. */
+/* For composite types, which are made of other layers. The output of the last part added is the output of the whole: a
+ * layer that reads NAME reads it. A part without a suffix (NULL or "") is called NAME itself, so that its parameters
+ * are NAME.weight and so on; others are called NAME.SUFFIX. Inputs are numbers: -1-i is input i of the composite, 0 and
+ * up are the parts added so far. `options` is the struct of the part's type; it is copied. */
 typedef struct layer_parts layer_parts;
 struct layer_parts {
     remat_status (*add)(layer_parts *parts, const layer_type *type, const char *suffix, const int *inputs,
                         size_t input_count, const void *options);
 };
 
-/* Of losses: what the model hands in as input 1. */
+/* The labels that a loss gets as input 1. */
 typedef enum layer_labels {
     LAYER_NO_LABELS,      /* the type is no loss */
-    LAYER_LABELS_LIKE_IT, /* numbers in the shape and type of input 0 */
+    LAYER_LABELS_LIKE_IT, /* numbers with the shape and type of input 0 */
     LAYER_LABELS_CLASSES, /* an int32 for every row of input 0: c*h of a sample */
 } layer_labels;
 
@@ -140,11 +140,12 @@ struct layer_type {
     uint32_t min_inputs, max_inputs;
     layer_labels labels;
     bool reads_tokens; /* input 0 holds int32 numbers, such as tokens, which only the data can */
-    /* Forward gets no tensor for an output that nobody reads: often it runs again for what it saves alone. */
+    /* Forward gets no tensor for an output that nobody reads. Often a layer is recomputed only for its saved
+     * tensors. */
     bool may_skip_output;
     bool multiplies; /* its flops are those of GEMMs */
-    /* Composite types have only expand(): it adds the parts. It may also say with REMAT_OK and no part that the type
-     * stands for itself, as fully_connected does without an activation. */
+    /* Composite types have only expand(), which adds the parts. If it returns REMAT_OK and adds no part, the layer is
+     * not composite, as fully_connected without an activation. */
     remat_status (*expand)(remat_context *context, const layer_node *layer, layer_parts *parts);
     /* Checks the inputs and sets everything under "Set by resolve()". A failure names what is wrong and what would be
      * right; the model adds the layer's name and line. */
@@ -152,8 +153,8 @@ struct layer_type {
     layer_function forward;
     layer_function weight_gradient; /* NULL: input_gradient makes it as well, or there are no parameters */
     layer_function input_gradient;  /* NULL: there is none, or passes_gradient */
-    /* For timings: corrects what a call in training is said to do where that is not the flops of its pass, every tensor
-     * once and every parameter once. NULL: it is so. */
+    /* For timings. By default a call in training counts the flops of its pass and reads or writes every tensor and
+     * every parameter once. This function corrects that. NULL: no correction. */
     void (*correct_work)(const layer_node *layer, layer_pass pass, const layer_call *call, layer_work *work);
 };
 
@@ -161,7 +162,7 @@ struct layer_type {
 const layer_type *layer_type_find(const char *name);
 const layer_type *layer_type_list(size_t position);
 
-/* The values of a sample; resolve() has checked that a batch of them does not pass 2^63 bytes. */
+/* The values of a sample. resolve() has checked that a batch of them takes less than 2^63 bytes. */
 static inline uint64_t layer_values(layer_shape shape)
 {
     return shape.c * shape.h * shape.w;

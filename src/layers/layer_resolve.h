@@ -1,4 +1,4 @@
-/* What the resolve() of most types needs: checked sizes, parameters and saved tensors in one call each, messages. */
+/* Helper functions for resolve(): checked sizes, parameters, saved tensors, and messages. */
 #ifndef REMAT_LAYERS_LAYER_RESOLVE_H
 #define REMAT_LAYERS_LAYER_RESOLVE_H
 
@@ -18,7 +18,7 @@ remat_status layer_require_equal_shapes(remat_context *context, const layer_node
 uint64_t layer_input_values(const layer_node *layer, uint32_t i);
 uint64_t layer_input_rows(const layer_node *layer, uint32_t i);
 
-/* a * b * c operations, at most 2^63 - 1: a cost may be wrong by then, but does not wrap around. */
+/* a * b * c operations, at most 2^63 - 1, so that a huge cost does not wrap around. */
 uint64_t layer_flops(uint64_t a, uint64_t b, uint64_t c);
 /* Sets the costs of pointwise work: so many operations for each value of the output. */
 void layer_set_pointwise_flops(layer_node *layer, uint64_t forward, uint64_t backward);
@@ -28,7 +28,8 @@ remat_status layer_check_size(remat_context *context, const layer_node *layer, l
 /* Checks the size of the shape and makes it the output. */
 remat_status layer_set_output(remat_context *context, layer_node *layer, layer_shape shape);
 
-/* Appends a parameter of the layer's type, decayed where it has two dimensions or more; dims that are not used are 0. */
+/* Appends a parameter of the layer's element type. Weight decay applies to it if it has two dimensions or more. Unused
+ * dims are 0. */
 remat_status layer_add_parameter(remat_context *context, layer_node *layer, const char *name, const uint64_t dims[4],
                                  layer_fill fill, double fill_scale);
 /* Appends a tensor of `count` values that forward saves for the backward. */
@@ -40,7 +41,7 @@ remat_dtype layer_statistics_dtype(const layer_node *layer);
 /* *bytes = those of `count` values of the layer's type, or a failure. */
 remat_status layer_set_workspace(remat_context *context, const layer_node *layer, uint64_t count, uint64_t *bytes);
 
-/* A tensor without an address, for asking after the workspace of an operation. */
+/* A tensor without an address, to ask for the workspace of an operation. */
 tensor_ref layer_tensor_like(remat_dtype dtype);
 
 #endif

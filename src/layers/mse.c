@@ -1,5 +1,5 @@
-/* mse: the mean of the squared differences between the prediction (input 0) and the target (input 1). In training the loss is
- * made along with the gradient; forward is for evaluation. */
+/* mse: the mean of the squared differences between the prediction (input 0) and the target (input 1). In training,
+ * input_gradient computes the loss together with the gradient. Forward computes the loss in evaluation. */
 #include "layers/layer_resolve.h"
 
 static remat_status resolve(remat_context *context, layer_node *layer)

@@ -1,6 +1,7 @@
-/* projection_cross_entropy: a fully_connected and the cross_entropy behind it as one layer, for which the model uses it
- * where nobody else reads the logits. They are made some rows at a time, turned into their gradient in place, used for all
- * three gradients and dropped: the logits of a batch, often the largest tensor of a model, are never held.
+/* projection_cross_entropy: a fully_connected and the cross_entropy after it as one layer. The model uses it if nobody
+ * else reads the logits. It computes logits for some rows at a time, replaces them by their gradient in place, uses
+ * that for all gradients, and drops it. So the logits of a whole batch, often the largest tensor of a model, are never
+ * held.
  *
  *     training:    forward does nothing; the input gradient makes the loss and all gradients
  *     evaluation:  forward makes the loss */

@@ -1,5 +1,5 @@
-/* layer_normalization and rms_normalization: every row of the last dimension brought to deviation 1, around its mean or
- * around 0, then gain and, for the first, shift. */
+/* layer_normalization and rms_normalization: normalize every row of the last dimension to deviation 1, around its mean
+ * or around 0. Then they multiply by the gain, and layer_normalization adds the shift. */
 #include "layers/layer_resolve.h"
 
 typedef struct normalization_options {

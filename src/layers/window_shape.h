@@ -6,8 +6,9 @@
 
 enum { WINDOW_LARGEST = 65535 }; /* kernel, stride and padding: no product of them overflows */
 
-/* Padding is "valid" (none), "same" (as many outputs as inputs / stride, rounded up; an odd zero goes below and to the
- * right) or a count or pair. Fails where the text is something else or the window does not fit into the image. */
+/* Padding is "valid" (none), "same" (inputs / stride outputs, rounded up; with an odd padding, the extra zero is below
+ * and to the right), a count or a pair. Fails if the text is something else or the window does not fit into the
+ * image. */
 remat_status window_resolve(remat_context *context, const layer_node *layer, const uint64_t kernel[2],
                             const uint64_t stride[2], const char *padding, uint64_t out_channels,
                             operation_window *window);

@@ -1,4 +1,4 @@
-/* The description of a model: everything is checked and copied when it is said. */
+/* The description of a model: each call checks and copies its arguments. */
 #include "model/model_object.h"
 
 #include "base/alloc.h"

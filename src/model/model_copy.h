@@ -1,4 +1,4 @@
-/* Placeholders in the texts of a repeated group: {i} is the number of the copy, {in} the layer that flows into it. */
+/* Placeholders in the texts of a repeated group: {i} is the number of the copy, {in} the layer directly before it. */
 #ifndef REMAT_MODEL_MODEL_COPY_H
 #define REMAT_MODEL_MODEL_COPY_H
 
@@ -9,8 +9,8 @@ typedef struct model_copy {
     const char *before; /* the layer before the copy's first; NULL: none */
 } model_copy;
 
-/* The text with its placeholders filled in, in the pool; the text itself where it has none. REMAT_INVALID for braces
- * around anything else, and for {in} where nothing stands before. */
+/* Fills in the placeholders of a text. The result is in the pool, or is the text itself if it has none. REMAT_INVALID:
+ * braces around anything else, or {in} without a layer before the copy. */
 remat_status model_copy_fill(const model_copy *copy, text_pool *pool, const char *text, const char **filled);
 
 #endif

@@ -1,4 +1,4 @@
-/* Names of layers and blocks. They are compared without regard to case, and '-' counts as '_', as in the files. */
+/* Names of layers and blocks. Comparisons ignore case and treat '-' as '_', as in the files. */
 #ifndef REMAT_MODEL_MODEL_NAMES_H
 #define REMAT_MODEL_MODEL_NAMES_H
 
@@ -9,7 +9,8 @@
 enum { MODEL_NAME_LONGEST = 1023 };
 #define MODEL_NAME_NONE UINT32_MAX
 
-/* Whether a layer or block may have this name; REMAT_INVALID says what is wrong with it. `what` is "layer" or so. */
+/* Checks that a layer or block may have this name. The message of REMAT_INVALID says what is wrong. `what` is "layer"
+ * or "block". */
 remat_status model_name_check(remat_context *context, const char *what, const char *name);
 
 /* Names to numbers: a hash table that grows. It keeps the pointers, not copies. */

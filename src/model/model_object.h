@@ -1,5 +1,5 @@
-/* What a model is before it is made flat: described layers with their options, blocks, settings. Options and texts lie in
- * the pool. network.h is the flat form. */
+/* A model as it was described: layers with their options, blocks, settings. Options and texts are in the pool.
+ * network.h has the flat list of layers that is built from it. */
 #ifndef REMAT_MODEL_MODEL_OBJECT_H
 #define REMAT_MODEL_MODEL_OBJECT_H
 
@@ -28,9 +28,9 @@ typedef struct described_block {
     uint64_t line;
 } described_block;
 
-/* The execution order of all layers, found when somebody asks for the first time. */
+/* The execution order of all layers, computed at the first request. */
 typedef struct model_order_cache {
-    layer_order *layers; /* NULL: nobody has asked */
+    layer_order *layers; /* NULL: not computed yet */
     size_t count;
 } model_order_cache;
 
@@ -47,26 +47,27 @@ struct remat_model {
     model_settings settings;
     optimizer_settings optimizer;
     dataset_settings dataset;
-    backend *processor;     /* knows the workspaces of operations where no device is said */
+    backend *processor;     /* gives the workspaces of operations if no device was chosen */
     remat_network *network; /* of a compiled model, for training where it has a loss; NULL before */
     model_order_cache *order;
 };
 
 /* ---- describing (model.c, model_blocks.c, settings.c): what the public calls and the reader share ---- */
 
-/* `name` NULL: one of the entries says it, or it is made from the type. */
+/* `name` NULL: one of the entries has the name, or it is made from the type. */
 remat_status model_add_layer(remat_model *model, const char *type, const char *name, const ini_entry *entries,
                              size_t count, uint64_t line);
 
-/* A layer type by its name (layer_help.c). REMAT_INVALID says what there is, or what was meant. */
+/* Finds a layer type by its name (layer_help.c). The message of REMAT_INVALID suggests the nearest name or lists all
+ * types. */
 remat_status model_find_type(remat_context *context, const char *name, const layer_type **type);
 
-/* A block of the layers named, which must be there, one directly behind the other. `name` NULL: made up. */
+/* Adds a block of these layers, which must exist and be consecutive. `name` NULL: a name is generated. */
 remat_status model_add_block(remat_model *model, const char *name, const char *const *layers, size_t count,
                              uint64_t line);
-/* A block of all layers from one to another. */
+/* Adds a block of all layers from `first` to `last`. */
 remat_status model_add_range(remat_model *model, const char *name, const char *first, const char *last, uint64_t line);
-/* Puts a layer that is about to be added into the block that it names itself. */
+/* Puts a layer that is about to be added into the block that its property `block` names. */
 remat_status model_join_block(remat_model *model, described_layer *layer, const char *name, uint64_t line);
 
 remat_status model_set(remat_model *model, const ini_entry *entries, size_t count);
@@ -74,14 +75,14 @@ remat_status model_set_optimizer(remat_model *model, const char *type, const ini
                                  uint64_t line);
 remat_status model_set_dataset(remat_model *model, const char *type, const ini_entry *entries, size_t count,
                                uint64_t line);
-/* The standard values of all settings. */
+/* Sets all settings to their defaults. */
 remat_status model_settings_begin(remat_model *model);
 
 /* Puts file, line and layer in front of the failure on the context. Returns its status, with REMAT_BAD_INPUT in place of
  * REMAT_INVALID where a line is known; `layer` may be NULL. */
 remat_status model_blame(const remat_model *model, const char *layer, uint64_t line, remat_status status);
 
-/* Takes a list "a, b, c" apart into the pool. */
+/* Splits a list "a, b, c"; the items are in the pool. */
 remat_status model_split_list(text_pool *pool, const char *text, const char *const **items, size_t *count);
 
 #endif

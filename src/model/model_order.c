@@ -1,6 +1,6 @@
-/* The execution order of five: when each layer runs forward, is recomputed, makes the gradient of its parameters and of its
- * inputs, and has its parameters changed. Numbers are positions in the sequence of a training step with the model's
- * blocks; the lives of all tensors follow from it. */
+/* The execution order: when each layer runs forward, is recomputed, computes the gradients of its weights and of its
+ * inputs, and when its weights are updated. Numbers are positions in the sequence of a training step with the model's
+ * blocks. The live ranges of all tensors follow from this order. */
 #include <inttypes.h>
 
 #include "base/alloc.h"

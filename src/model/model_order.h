@@ -1,4 +1,4 @@
-/* The execution order of five, for all layers at once. */
+/* The execution order: when the five steps of each layer run. */
 #ifndef REMAT_MODEL_MODEL_ORDER_H
 #define REMAT_MODEL_MODEL_ORDER_H
 

@@ -1,5 +1,5 @@
-/* A model made flat for one batch size: composite layers replaced by their parts, every shape known, parameters
- * numbered, layers that share parameters pointing at the same number. */
+/* A network is the flat list of a model's layers, for one batch size. Composite layers are replaced by their parts,
+ * every shape is known, and parameters are numbered. Layers that share a parameter have the same number. */
 #ifndef REMAT_MODEL_NETWORK_H
 #define REMAT_MODEL_NETWORK_H
 
@@ -23,13 +23,13 @@ typedef struct network_parameter {
     const char *name; /* "fc1.weight"; belongs to the network */
     layer_parameter about;
     uint64_t values, bytes;
-    uint64_t offset; /* of its bytes where all parameters lie in one area: a multiple of 64 */
+    uint64_t offset; /* of its bytes in the area of all parameters: a multiple of 64 */
     uint32_t layer;  /* the first that has it */
 } network_parameter;
 
 typedef enum network_purpose {
     NETWORK_TRAINING,  /* with losses; a fully_connected read only by cross_entropy becomes projection_cross_entropy */
-    NETWORK_INFERENCE, /* without losses: the outputs are those of the layers that nobody reads */
+    NETWORK_INFERENCE, /* without losses; layers that nobody reads are the outputs */
 } network_purpose;
 
 /* What a network is built for. */
@@ -37,12 +37,12 @@ typedef struct network_options {
     uint64_t batch; /* samples */
     network_purpose purpose;
     remat_dtype dtype;     /* in which layers compute */
-    const backend *device; /* that will compute; NULL: the processor */
+    const backend *device; /* it will compute; NULL: the CPU */
 } network_options;
 
 typedef struct remat_network {
     remat_context *context;
-    unsigned users; /* that have to destroy it */
+    unsigned users; /* how many have to destroy it */
     network_options options;
     uint64_t batch;
     network_layer *layers;
@@ -57,13 +57,13 @@ typedef struct remat_network {
     remat_dtype labels_dtype;
 } remat_network;
 
-/* Builds it. The model must outlive it. Failures name the layer, and the line where the model came from a file. */
+/* Builds a network. The model must outlive it. Failures name the layer, and the line if the model came from a file. */
 remat_status network_build(const remat_model *model, const network_options *options, remat_network **made);
 
-/* The network that a compiled model has already, where that is for the same; else a new one. */
+/* Returns the network of a compiled model if it was built with the same options; otherwise builds a new one. */
 remat_status network_get(const remat_model *model, const network_options *options, remat_network **network);
 
-/* Gives up what network_build or network_get gave; the last to do so frees it. */
+/* Gives up a network from network_build or network_get; the last user frees it. */
 void network_destroy(remat_network *network);
 
 /* Settings of a compiled model. */

@@ -2,7 +2,7 @@
  *   network_expand.c      described layers to network layers, composites to their parts
  *   network_fuse.c        what is merged for training
  *   network_parameters.c  numbers for parameters, shared ones
- *   network.c             the order of it all, readers, blocks */
+ *   network.c             calls these in order; readers, blocks */
 #ifndef REMAT_MODEL_NETWORK_BUILDER_H
 #define REMAT_MODEL_NETWORK_BUILDER_H
 
@@ -14,29 +14,29 @@ typedef struct network_builder {
     remat_network *network;
     text_pool *pool; /* the network's */
     size_t layer_capacity;
-    uint32_t *outputs; /* for each described layer the network layer whose output is its; NETWORK_NONE of losses */
+    uint32_t *outputs; /* for each described layer, the network layer with its output; NETWORK_NONE for losses */
     uint32_t *readers; /* for each network layer how often it is read */
     size_t reader_count;
-    uint32_t described; /* the layer that is being built, */
-    uint32_t depth;     /* and how deep in composites of composites */
+    uint32_t described; /* the layer that is being built */
+    uint32_t depth;     /* how deep in composites of composites */
 } network_builder;
 
-/* Appends what the described layer stands for, and remembers its output. */
+/* Appends the network layers of a described layer, and notes its output. */
 remat_status network_add_described(network_builder *builder, uint32_t described);
 
-/* Everything that resolve() sets, from what the model sets. */
+/* Calls resolve() for a node whose other fields are set. */
 remat_status network_resolve(network_builder *builder, layer_node *node);
 
-/* Counts the readers anew. */
+/* Counts the readers of every layer. */
 void network_count_readers(network_builder *builder);
 
-/* fully_connected + cross_entropy. */
+/* Merges fully_connected + cross_entropy. */
 remat_status network_fuse(network_builder *builder);
 
 /* Numbers the parameters. */
 remat_status network_number_parameters(network_builder *builder);
 
-/* A failure of the layer: with its name and line. */
+/* Adds the layer's name and line to a failure. */
 remat_status network_blame(const network_builder *builder, const network_layer *layer, remat_status status);
 
 #endif

@@ -1,5 +1,5 @@
-/* A fully_connected that only a cross_entropy reads becomes one layer with it: the logits, often the largest tensor of
- * all, never exist as a whole. */
+/* Merges a fully_connected that only a cross_entropy reads with it into one layer. So the logits, often the largest
+ * tensor of a model, are never held as a whole. */
 #include "model/network_builder.h"
 
 #include "base/error.h"

@@ -1,4 +1,4 @@
-/* Numbers for parameters. A layer that shares another's weight has its number. */
+/* Numbers the parameters. A layer that shares the weight of another layer has the same number. */
 #include "model/network_builder.h"
 
 #include "base/alloc.h"

@@ -1,10 +1,9 @@
-/* A network as actions on tensors: the graph that the planner sees, and beside it what the executor needs to know of each
- * action, namely which tensor stands for which argument of the layer.
+/* A network as actions on tensors. The planner sees only the graph. The executor also needs to know, for each action,
+ * which tensor is which argument of the layer.
  *
  * Gradients of tensors that several layers read are sums. The first layer in backward order writes the gradient, the
- * others add to it. Where a sum passes its gradient on unchanged, no copy is made: its inputs share the gradient of its
- * output until somebody wants to add to one of them while another still has to be read. Then, and only then, it is
- * copied. */
+ * others add to it. The inputs of an addition share the gradient of its output, without a copy. It is copied only if
+ * one of them must be added to while another is still to be read. */
 #ifndef REMAT_MODEL_PROGRAM_H
 #define REMAT_MODEL_PROGRAM_H
 
@@ -13,9 +12,9 @@
 
 /* When the optimizer changes the parameters. */
 typedef enum program_apply {
-    PROGRAM_APPLY_AT_ONCE, /* as soon as a layer's gradient is whole: it lives from there to here */
-    PROGRAM_APPLY_AT_END,  /* all together, after the global norm is known: gradients live until then */
-    PROGRAM_APPLY_OUTSIDE, /* gradients live in memory of their own over several runs: accumulation */
+    PROGRAM_APPLY_AT_ONCE, /* as soon as a layer's gradient is complete: the gradient is live only until then */
+    PROGRAM_APPLY_AT_END,  /* all together, after the global norm is known: gradients are live until then */
+    PROGRAM_APPLY_OUTSIDE, /* accumulation: gradients have their own memory and are kept over several runs */
     PROGRAM_FORWARD_ONLY,  /* no backward: evaluation and prediction */
 } program_apply;
 
@@ -51,11 +50,12 @@ typedef struct remat_program {
 remat_status program_build(const remat_network *network, program_apply apply, remat_program **made);
 void program_destroy(remat_program *program);
 
-/* Replaces the modelled costs by measured ones, in nanoseconds: layers of the profile are found by name; those it does not
- * name keep theirs. REMAT_BAD_INPUT where the unit is another, no name fits, or outputs have other sizes. */
+/* Replaces the estimated costs by measured ones, in nanoseconds. Layers of the profile are found by name. Layers that
+ * it does not have keep their estimates. REMAT_BAD_INPUT: the unit is not ns, no name matches, or outputs have other
+ * sizes. */
 remat_status program_set_costs(remat_program *program, const remat_profile *profile);
 
-/* How long an action may take, in nanoseconds, where nothing was measured. */
+/* The estimated time of an action, in nanoseconds, if nothing was measured. */
 uint64_t program_modelled_cost(uint64_t flops, uint64_t bytes);
 
 #endif

@@ -11,12 +11,13 @@ typedef struct builder {
     size_t names_used;
     /* Of each network layer. */
     uint32_t *saved; /* LAYER_MAX_SAVED tensors each */
-    bool *wanted;    /* its output has a gradient */
-    /* Of each activation tensor, by number; those exist before the first gradient. */
+    bool *wanted;    /* its output needs a gradient */
+    /* Of each activation tensor, by number. All activations are added before the first gradient. */
     size_t activation_count;
     uint32_t *gradient; /* its gradient so far */
     bool *differentiable;
-    /* Of each tensor of the graph: how many activations whose layers still have to run backward have it as gradient. */
+    /* Of each tensor of the graph: how many activations have it as their gradient and are still to be read in the
+     * backward pass. */
     uint32_t *sharers;
     size_t sharer_capacity;
 } builder;

@@ -13,7 +13,7 @@ typedef struct model_settings {
     double clip_norm;        /* 0: no clipping by global norm */
     const char *budget;      /* a size as text, NULL: none */
     const char *strategy;    /* NULL: none */
-    uint64_t early_stopping; /* validations without improvement before it stops; 0: never */
+    uint64_t early_stopping; /* validations without improvement before training stops; 0: never */
 } model_settings;
 
 enum { OPTIMIZER_SGD, OPTIMIZER_ADAM, OPTIMIZER_ADAMW };
@@ -26,7 +26,7 @@ typedef struct optimizer_settings {
     bool nesterov;
     double beta1, beta2, epsilon, weight_decay;
     uint32_t schedule;     /* RATE_CONSTANT */
-    uint64_t warmup_steps; /* the rate rises in a straight line from 0 over these steps, with every schedule */
+    uint64_t warmup_steps; /* over these steps the rate rises linearly from 0, with every schedule */
     uint64_t decay_steps;  /* cosine and linear reach min_rate here; 0: at the end of the training */
     double min_rate;
     uint64_t step_size; /* of RATE_STEP: every step_size steps the rate is multiplied by gamma */

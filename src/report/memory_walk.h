@@ -1,8 +1,8 @@
-/* A schedule seen as memory: which tensor lives from when to when, and what each step holds by kind.
+/* The memory of a schedule: the live range of each tensor, and the bytes of each kind in each step.
  *
- * A tensor lives during the steps born ... ends-1. A step's own output and workspace live while it runs, and so does
- * what it consumes; what a drop drops is gone in its step. So the bytes alive during a step add up to the number in
- * the third column of docs/memory-model.md, and their largest sum is the peak. */
+ * A tensor is live during the steps born ... ends-1. The output and the workspace of a step, and the tensors that it
+ * consumes, are live while it runs. A dropped tensor is no longer live in the step that drops it. So the bytes that are
+ * live in a step sum to the third column of docs/memory-model.md, and the largest sum is the peak. */
 #ifndef REMAT_REPORT_MEMORY_WALK_H
 #define REMAT_REPORT_MEMORY_WALK_H
 
@@ -25,7 +25,7 @@ typedef struct memory_step {
     char op; /* f forward, s forward that saves, l loss, b backward, d drop x, D drop s */
 } memory_step;
 
-/* What is alive during the fullest step among those of one column. */
+/* The live bytes of the step that needs the most, among those of one column. */
 typedef struct memory_column {
     uint64_t step, bytes[KIND_COUNT];
 } memory_column;
@@ -38,9 +38,9 @@ typedef struct memory_walk {
     memory_tensor *tensors; /* in the order in which they end; none of 0 bytes */
     size_t tensor_count, tensor_capacity;
     memory_step *steps;
-    size_t step_count; /* also where the steps themselves are not kept */
+    size_t step_count; /* also if the steps themselves are not kept */
     size_t step_capacity;
-    memory_column *columns; /* NULL where every step is shown */
+    memory_column *columns; /* NULL if every step is shown */
     size_t column_count;
 } memory_walk;
 

@@ -1,4 +1,4 @@
-/* The page, as the build put it together from web/: everything before the document and everything behind it. */
+/* The page, which the build makes from web/: the parts before and after the document. */
 #ifndef REMAT_REPORT_PAGE_PARTS_H
 #define REMAT_REPORT_PAGE_PARTS_H
 

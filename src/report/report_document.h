@@ -1,5 +1,5 @@
-/* The document inside a page, and how its parts are written. Whoever has something to show (a plan, a model, a run)
- * writes one file of the document:
+/* The JSON document inside a page, and the functions that write it. A plan, a model or a run is one file of the
+ * document:
  *
  *     report_document *to = report_begin_file(report, "run", "run.log", "gpt-24");
  *     document_open(to, "loss", '{');
@@ -7,8 +7,8 @@
  *     document_close(to, '}');
  *     return report_end_file(report);
  *
- * Commas are put by the document itself. The first failure sticks; report_end_file hands it back and takes the whole
- * file out again. docs/formats.md ("Report") says what the page understands; it shows the sections that are there. */
+ * The functions add commas. After the first failure they do nothing; report_end_file returns that failure and removes
+ * the whole file. docs/formats.md ("Report") describes the document. The page shows the sections that a file has. */
 #ifndef REMAT_REPORT_REPORT_DOCUMENT_H
 #define REMAT_REPORT_REPORT_DOCUMENT_H
 
@@ -32,7 +32,7 @@ void document_clear(report_document *document);
 void document_open(report_document *document, const char *key, char bracket);
 void document_close(report_document *document, char bracket);
 void document_number(report_document *document, const char *key, uint64_t number);
-void document_real(report_document *document, const char *key, double number); /* null where it is not finite */
+void document_real(report_document *document, const char *key, double number); /* null if it is not finite */
 void document_text(report_document *document, const char *key, const char *text);
 void document_bool(report_document *document, const char *key, bool value);
 /* An array: `value`, an expression of i, for each i below `count`; `write` is one of the functions above. */
@@ -43,7 +43,7 @@ void document_bool(report_document *document, const char *key, bool value);
             write(document, NULL, value);                   \
         document_close(document, ']');                      \
     } while (0)
-/* A text of plain ASCII letters, added to one at a time: begin, letters, end. */
+/* A text of plain ASCII letters, written one letter at a time: begin, letters, end. */
 void document_letters_begin(report_document *document, const char *key);
 void document_letter(report_document *document, char letter);
 void document_letters_end(report_document *document);
@@ -54,7 +54,7 @@ remat_context *report_context(const remat_report *report);
 report_document *report_begin_file(remat_report *report, const char *kind, const char *label, const char *name);
 remat_status report_end_file(remat_report *report);
 
-/* "holds": what memory is made of. */
+/* "holds": the parts of the memory. */
 typedef struct report_hold {
     const char *what;
     uint64_t bytes;

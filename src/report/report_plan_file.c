@@ -1,5 +1,5 @@
-/* A plan file on its own. Without its profile the bytes of its layers are not known: there is no memory to draw, but
- * the figures that it states and its decisions can be shown. They are passed on as they are: `remat check` judges. */
+/* A plan file without its profile. The bytes of its layers are not known, so memory cannot be drawn, but the figures
+ * and decisions in the file can be shown. They are not checked here; `remat check` does that. */
 #include "report/report_document.h"
 
 #include "base/alloc.h"

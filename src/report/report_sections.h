@@ -5,13 +5,13 @@
 #include "report/memory_walk.h"
 #include "report/report_document.h"
 
-/* "memory", and "arena" where a place for every tensor is wanted. */
+/* "memory", and "arena" if offsets are wanted. */
 remat_status section_memory(report_document *to, const remat_plan *plan, const remat_report_options *options);
 
-/* "curve": every plan worth having, thinned where there are very many. */
+/* "curve": the points of the curve, or a selection if there are very many. */
 remat_status section_curve(report_document *to, const remat_profile *profile, const remat_report_options *options);
 
-/* "layers": what the profile says of them and, where `plan` is not NULL, what was decided. */
+/* "layers": their figures in the profile and, if `plan` is not NULL, the decisions. */
 void section_layers(report_document *to, const remat_profile *profile, const remat_plan *plan);
 
 #endif

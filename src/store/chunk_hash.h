@@ -1,5 +1,6 @@
-/* Hashes of 4 KiB chunks: whether a recomputed state is what the first forward made, to the bit, without keeping it,
- * and where it is not. 64 bits a chunk, 0.2 % of the bytes. XXH3 of libxxhash, compiled in. Safe across threads. */
+/* Hashes of 4 KiB chunks. They show whether a recomputed state has the same bits as that of the first forward, without
+ * keeping it, and which chunk differs. A hash has 64 bits, 0.2 % of the bytes. It is XXH3 of libxxhash, compiled in.
+ * Safe across threads. */
 #ifndef REMAT_STORE_CHUNK_HASH_H
 #define REMAT_STORE_CHUNK_HASH_H
 
@@ -17,8 +18,8 @@ static inline size_t chunk_hash_count(size_t bytes)
 /* Writes chunk_hash_count(bytes) hashes. */
 void chunk_hash_make(const void *data, size_t bytes, uint64_t *hashes);
 
-/* The number of the first chunk that is not what it was when `hashes` were made (of as many bytes);
- * chunk_hash_count(bytes) where all are. */
+/* The number of the first chunk that differs from the data of which `hashes` were made; chunk_hash_count(bytes) if none
+ * does. */
 size_t chunk_hash_differs(const void *data, size_t bytes, const uint64_t *hashes);
 
 #endif

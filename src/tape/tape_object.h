@@ -20,17 +20,17 @@ typedef struct tape_aside {
 struct remat_tape {
     remat_context *context;
     const remat_profile *profile; /* the user's: exact sizes */
-    const remat_profile *chain;   /* sizes rounded, and the store's modes; may be the very same */
-    remat_profile *own_chain;     /* where it is not */
+    const remat_profile *chain;   /* with rounded sizes and the store's modes; may equal profile */
+    remat_profile *own_chain;     /* if the tape made the chain */
     remat_tape_callbacks callbacks;
-    remat_tape_options options; /* texts in it are not held on to */
+    remat_tape_options options; /* its texts are not kept */
     const remat_plan *plan;
-    remat_plan *own_plan; /* where the tape made it */
+    remat_plan *own_plan; /* if the tape made the plan */
     tape_walker walker;   /* of the plan */
     uint64_t slots;       /* of an online tape; 0: it is not one */
     remat_online *online;
-    bool begun;   /* its chain */
-    bool calling; /* a callback is under way */
+    bool begun;   /* its chain was begun */
+    bool calling; /* a callback is running */
 
     tape_machine machine;
     unsigned char *arena;
@@ -45,7 +45,7 @@ struct remat_tape {
     remat_tape_statistics statistics;
     uint64_t overflows, kept_full;
     char remark[256];
-    _Alignas(TAPE_ALIGNMENT) unsigned char nothing[TAPE_ALIGNMENT]; /* where tensors of no bytes are */
+    _Alignas(TAPE_ALIGNMENT) unsigned char nothing[TAPE_ALIGNMENT]; /* the address of tensors without bytes */
 };
 
 /* ---- what the machine does for real; a NULL tape is a dry walk (tape_call.c) ---- */
@@ -56,7 +56,7 @@ void tape_room_taken(remat_tape *tape, const tape_tensor *tensor);
 void tape_room_given(remat_tape *tape, uint64_t at, uint64_t bytes);
 void tape_half_room_taken(remat_tape *tape, const tape_tensor *tensor);
 void tape_rooms_forget(remat_tape *tape); /* nothing in the arena is live */
-void tape_arena_open(remat_tape *tape);   /* all of it may be touched: before it is given back */
+void tape_arena_open(remat_tape *tape);   /* all of it may be accessed: before it is released */
 unsigned char *tape_address(remat_tape *tape, uint64_t at);
 /* The bytes of a tensor as the user knows them. */
 uint64_t tape_exact_bytes(const remat_tape *tape, const tape_tensor *tensor);
@@ -66,7 +66,7 @@ uint64_t tape_clock(void); /* nanoseconds */
 /* ---- stores (tape_store.c) ---- */
 
 remat_status tape_store_create(remat_tape *tape);
-/* Opens the disk's file, in place of the one that is open; tests put faults into `io`. */
+/* Opens the disk's file and closes the previous one; tests inject faults through `io`. */
 remat_status tape_store_open(remat_tape *tape, const char *directory, const disk_io *io);
 void tape_store_destroy(remat_tape *tape);
 /* Before and after a run. */
@@ -93,20 +93,20 @@ remat_status tape_options_take(remat_context *context, const remat_tape_options 
 remat_status tape_options_check(remat_context *context, const remat_profile *profile,
                                 const remat_tape_options *options);
 tape_store_policy tape_options_policy(const remat_tape_options *options);
-const char *tape_store_name(remat_tape_store kind); /* of its mode, too */
-/* The chain with rounded sizes; *own is NULL where the profile already is that. */
+const char *tape_store_name(remat_tape_store kind); /* also the name of its mode */
+/* Makes the chain with rounded sizes; *own is NULL if the profile needs no change. */
 remat_status tape_chain_make(remat_context *context, const remat_profile *profile, const remat_tape_options *options,
                              remat_profile **own);
 /* Chooses the plan and places it: fills in plan, walker, machine and arena_bytes. */
 remat_status tape_plan_choose(remat_tape *tape);
-/* REMAT_INFEASIBLE where the arena is larger than the budget. */
+/* REMAT_INFEASIBLE if the arena is larger than the budget. */
 remat_status tape_budget_check(remat_tape *tape);
-/* Walks the plan dry and gives every tensor its place; arena_bytes follows. */
+/* Does a dry walk of the plan, finds an offset for every tensor, and sets arena_bytes. */
 remat_status tape_place(remat_tape *tape);
 
 /* ---- running (tape_run.c) ---- */
 
-/* REMAT_INVALID inside a callback. */
+/* REMAT_INVALID if called from a callback. */
 remat_status tape_refuse_callbacks(const remat_tape *tape);
 remat_status tape_run_begin(remat_tape *tape, const void *input);
 void tape_run_end(remat_tape *tape, remat_status status, uint64_t began);

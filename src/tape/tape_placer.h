@@ -1,13 +1,14 @@
-/* Where the bytes of a run lie in the arena.
+/* Offsets of tensors in the arena of a tape.
  *
- * The machine (tape_machine.h) walks a schedule several times, always in the same way, and asks the placer for room:
+ * The machine (tape_machine.h) walks a schedule several times, always in the same order, and asks the placer for room.
+ * The placer's modes:
  *
- *   PLACER_COUNT   how much is live at once, in all and of each size;
- *   PLACER_RECORD  every life is written down, for the arena solver;
- *   PLACER_LIST    the n-th room that is asked for lies at the n-th offset that the solver found;
- *   PLACER_POOL    rooms are slots of a pool: no memory per life. Workspaces have a room of their own.
+ *   PLACER_COUNT   counts the bytes that are live at once, in all and of each size;
+ *   PLACER_RECORD  records every live range for the arena solver;
+ *   PLACER_LIST    gives the n-th request the n-th offset that the solver found;
+ *   PLACER_POOL    gives slots of a pool, without memory for each live range. Workspaces have their own room.
  *
- * A life lasts from the tick in which its room was taken up to the tick in which it was given back. */
+ * A live range begins in the tick in which its room is taken and ends before the tick in which it is given back. */
 #ifndef REMAT_TAPE_TAPE_PLACER_H
 #define REMAT_TAPE_TAPE_PLACER_H
 
@@ -37,25 +38,25 @@ typedef struct tape_placer {
     tape_pool pool;
 } tape_placer;
 
-/* A placer that counts. */
+/* Begins with PLACER_COUNT. */
 void placer_begin(tape_placer *placer, remat_context *context);
 void placer_clear(tape_placer *placer);
 
-/* Room for `bytes` bytes, a multiple of TAPE_ALIGNMENT, from tick `now` on: *at is the offset, or stands for the life
- * while there are no offsets yet. A workspace is given back before the next one is taken. */
+/* Room for `bytes` bytes, a multiple of TAPE_ALIGNMENT, from tick `now` on: *at is the offset or, before there are
+ * offsets, the number of the live range. A workspace must be given back before the next one is taken. */
 remat_status placer_take(tape_placer *placer, uint64_t bytes, uint64_t now, uint64_t *at);
 void placer_give(tape_placer *placer, uint64_t at, uint64_t bytes, uint64_t now);
 remat_status placer_take_workspace(tape_placer *placer, uint64_t bytes, uint64_t now, uint64_t *at);
 void placer_give_workspace(tape_placer *placer, uint64_t at, uint64_t bytes, uint64_t now);
 
-/* After counting: what the arena would take with the pool. Where that is peak_bytes nothing can be better. */
+/* After counting: the size of the arena with the pool. If it equals peak_bytes, it is optimal. */
 uint64_t placer_pool_bytes(const tape_placer *placer);
-/* Goes on with the pool. */
+/* Continues with the pool. */
 remat_status placer_use_pool(tape_placer *placer);
-/* After counting: goes on with recording. */
+/* After counting: continues with recording. */
 remat_status placer_use_record(tape_placer *placer);
-/* After recording: places the lives in as few bytes as it can, trying harder where that is over the budget, and goes on
- * with that list; or with the pool, where that takes no more. */
+/* After recording: places the live ranges in as few bytes as it can, with more effort if the result is over the budget.
+ * Continues with that list, or with the pool if it takes no more bytes. */
 remat_status placer_use_list(tape_placer *placer, uint64_t budget);
 
 /* Before the next walk. */

@@ -1,10 +1,11 @@
-/* Slots of equal size, handed out while a schedule runs.
+/* Slots of equal size, which are allocated while a schedule runs.
  *
- * Where all tensors have one of a few sizes this replaces offsets for every life of a tensor: a free list a size takes
- * no memory per step, and with one size it is optimal. The same pools give out the blocks of the disk store's file.
+ * If tensors have only a few sizes, a pool replaces the list of offsets for every live range. A free list for each size
+ * needs no memory per step, and with one size it is optimal. The blocks of the disk store's file come from the same
+ * kind of pool.
  *
  *   class 0: 4096 bytes     class 1: 64 bytes
- *   |0 |1 |2 |3 |4 |5 |     |6|7|8|            slots, numbered through; `base` is the first one's offset */
+ *   |0 |1 |2 |3 |4 |5 |     |6|7|8|            slots, numbered consecutively; `base` is the first one's offset */
 #ifndef REMAT_TAPE_TAPE_POOL_H
 #define REMAT_TAPE_TAPE_POOL_H
 
@@ -31,7 +32,7 @@ typedef struct tape_pool {
 void tape_pool_begin(tape_pool *pool, remat_context *context);
 void tape_pool_clear(tape_pool *pool);
 
-/* Counts: what would be needed at once. Sizes may come in any order. */
+/* Count how many slots of each size are needed at once. Sizes may come in any order. */
 remat_status tape_pool_count_take(tape_pool *pool, uint64_t bytes);
 void tape_pool_count_give(tape_pool *pool, uint64_t bytes);
 
@@ -39,10 +40,10 @@ void tape_pool_count_give(tape_pool *pool, uint64_t bytes);
 remat_status tape_pool_build(tape_pool *pool);
 /* All slots are free again. */
 void tape_pool_reset(tape_pool *pool);
-/* A slot of this size. There is one: the same schedule was counted before. */
+/* Takes a slot of this size. It always finds one, because the same schedule was counted before. */
 uint64_t tape_pool_take(tape_pool *pool, uint64_t bytes);
 void tape_pool_give(tape_pool *pool, uint64_t slot, uint64_t bytes);
-/* Between a slot and its offset. */
+/* Convert between a slot and its offset. */
 uint64_t tape_pool_offset(const tape_pool *pool, uint64_t slot, uint64_t bytes);
 uint64_t tape_pool_slot(const tape_pool *pool, uint64_t offset, uint64_t bytes);
 

@@ -1,5 +1,6 @@
-/* Runs a schedule of a program inside one arena. Everything is decided before: the layers record their operations once,
- * with the addresses of their tensors, and a run gives that recording to a queue. It allocates nothing and chooses nothing. */
+/* Runs a schedule of a program in one arena. Everything is decided before a run: the layers record their operations
+ * once, with the addresses of their tensors. A run passes that recording to a queue. It allocates nothing and chooses
+ * nothing. */
 #ifndef REMAT_TRAIN_EXECUTOR_H
 #define REMAT_TRAIN_EXECUTOR_H
 
@@ -8,7 +9,7 @@
 
 typedef struct remat_executor remat_executor;
 
-/* Where everything lies, in memory of the backend. */
+/* Addresses, in the memory of the backend. */
 typedef struct executor_memory {
     char *arena;
     uint64_t arena_bytes;
@@ -18,11 +19,11 @@ typedef struct executor_memory {
     char *step;              /* the step block */
 } executor_memory;
 
-/* Records what is done with gradients. */
+/* Functions that record what the optimizer does with gradients. */
 typedef struct executor_optimizer {
-    /* Before the first apply action, where all gradients are whole by then (PROGRAM_APPLY_AT_END). */
+    /* Called before the first apply action if all gradients are complete by then (PROGRAM_APPLY_AT_END). */
     remat_status (*begin)(void *user, recording *calls, const remat_executor *executor);
-    /* For every parameter when its gradient is whole. */
+    /* Called for every parameter when its gradient is complete. */
     remat_status (*apply)(void *user, recording *calls, uint32_t parameter, tensor_ref gradient);
     void *user;
 } executor_optimizer;
@@ -41,41 +42,42 @@ typedef struct executor_options {
 remat_status executor_create(remat_context *context, const executor_options *options, remat_executor **made);
 void executor_destroy(remat_executor *executor);
 
-/* Where data goes before a run: the tensor that this input layer, or the labels, load. */
+/* The tensors that the data of a run is copied to: for an input layer, and for the labels. */
 tensor_ref executor_input(const remat_executor *executor, uint32_t layer);
 tensor_ref executor_labels(const remat_executor *executor);
 
-/* After a forward-only run: result number i of the program's finish, none past the end; which layer it is. */
+/* After a forward-only run: output number i of the program, and its layer. None past the end. */
 tensor_ref executor_result(const remat_executor *executor, size_t i, uint32_t *layer);
 
-/* The gradient of a parameter while a program applies it; none where it has none. */
+/* The gradient of a parameter in a program that applies it; none if there is none. */
 tensor_ref executor_gradient(const remat_executor *executor, uint32_t parameter);
 
-/* Gives a run to the queue. The step block says what differs from run to run, and gets what comes out. */
+/* Passes a run to the queue. The step block holds the numbers that change from run to run, and receives the results. */
 remat_status executor_run(remat_executor *executor, backend_queue *queue);
 
-/* Who looks on while a run goes action by action. */
+/* Functions that observe a run, action by action. */
 typedef struct executor_hooks {
-    /* When the run has ended, for every position of the schedule in order, with its times in nanoseconds. NULL: none. */
+    /* Called after the run, for every position of the schedule in order, with its times in nanoseconds. NULL: none. */
     void (*observe)(void *user, size_t position, bool is_recompute, uint64_t began, uint64_t ended);
     /* The same for what executor_optimizer.begin recorded, before the position of the first apply action. NULL: none. */
     void (*observe_begin)(void *user, size_t position, uint64_t began, uint64_t ended);
-    /* Directly before a parameter is changed; the queue has nothing left to do. NULL: none. */
+    /* Called directly before a parameter is updated, when the queue is idle. NULL: none. */
     remat_status (*before_apply)(void *user, uint32_t parameter, tensor_ref gradient);
     void *user;
 } executor_hooks;
 
-/* A run with somebody looking on; returns when it has ended. Every action runs by itself, so that its time is its own; the
+/* Runs with these hooks and returns when the run has ended. Every action runs by itself, so that it can be timed. The
  * bits are those of executor_run. */
 remat_status executor_run_observed(remat_executor *executor, backend_queue *queue, const executor_hooks *hooks);
 
-/* What the action at a position does, but for apply actions, of which the optimizer knows. Only after an observed run. */
+/* The work of the action at a position, except apply actions, which only the optimizer knows. Only after an observed
+ * run. */
 layer_work executor_work(const remat_executor *executor, size_t position);
 
-/* How many layers run forward in a run, those that run again included. */
+/* How many layers run forward in a run, including recomputed ones. */
 uint64_t executor_forwards(const remat_executor *executor);
 
-/* How many activations run as part of the matrix product before them. */
+/* How many activations are fused with the GEMM before them. */
 uint64_t executor_fused(const remat_executor *executor);
 
 #endif

@@ -1,12 +1,14 @@
-/* An activation behind a matrix product runs with it: every value is activated while it is in a register or the cache, and
- * one pass over memory is saved. The same goes backward, where the product makes the gradient of the activation's output.
+/* Fuses an activation with the GEMM before it. Every value is activated while it is in a register or the cache, which
+ * saves one pass over memory. In the backward pass, the GEMM that computes the gradient of the activation's output also
+ * computes the gradient of its input.
  *
- *     forward of fc, forward of relu                             also where both run again
- *     input gradient of fc, apply of fc, input gradient of relu  an apply action touches weights and their gradients only
+ *     forward of fc, forward of relu                             also if both are recomputed
+ *     input gradient of fc, apply of fc, input gradient of relu  an apply action uses only weights and their gradients
  *
- * Nothing between the two makes or changes another tensor. So what the activation reads is there when the product runs, and
- * is the same as later. Only its result is made too early: either it takes the place of what the product makes, or nothing
- * may be alive there at that time. The bits are those of two operations; the memory is what it was. */
+ * Nothing between the two writes another tensor. So what the activation reads already exists when the GEMM runs, and
+ * does not change until later. Only the result of the activation is written earlier than planned. It must either
+ * replace the result of the GEMM, or no other tensor may be live at its address at that time. The bits are those of two
+ * operations, and the memory does not change. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "train/executor_object.h"

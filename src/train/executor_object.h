@@ -10,32 +10,32 @@ typedef struct recorded_run {
     recording calls;
     size_t *starts;
     size_t apply_position; /* of the first apply action; the count where there is none */
-    size_t apply_begun;    /* behind what executor_optimizer.begin recorded there */
+    size_t apply_begun;    /* the end of what executor_optimizer.begin recorded there */
 } recorded_run;
 
 struct remat_executor {
     remat_context *context;
     executor_options options;
     size_t count;           /* of the schedule's positions */
-    recorded_run fused;     /* activations run with the product before them */
+    recorded_run fused;     /* with activations fused with the GEMM before them */
     recorded_run plain;     /* every action by itself; made for the first observed run */
     layer_work *work;       /* of each position, with `plain` */
     backend_event **events; /* count + 2 of them, with `plain`: the last one is for executor_optimizer.begin */
-    tensor_ref inputs[LAYER_MAX_INPUTS]; /* by the number of the input layer among the input layers */
+    tensor_ref inputs[LAYER_MAX_INPUTS]; /* by number among the input layers */
     tensor_ref labels;
     tensor_ref *gradients; /* of each network parameter */
     tensor_ref results[LAYER_MAX_INPUTS];
     uint32_t result_layers[LAYER_MAX_INPUTS];
     uint64_t forwards, fused_count;
     poison_map *poison;
-    size_t *until; /* with `poison`: the last position whose operations run at this one */
+    size_t *until; /* with `poison`: the last position whose operations are fused into this one */
 };
 
 /* executor_record.c: records a whole run. `work` NULL: not wanted. */
 remat_status executor_record(remat_executor *executor, recorded_run *run, layer_work *work);
 void recorded_run_release(remat_executor *executor, recorded_run *run);
 
-/* executor_fuse.c: lets activations run with the product before them. */
+/* executor_fuse.c: fuses activations with the GEMM before them. */
 remat_status executor_fuse(remat_executor *executor, recorded_run *run);
 
 /* executor_work.c */

@@ -1,4 +1,5 @@
-/* What an action does, for timings: arithmetic, and bytes of tensors and parameters read and written. */
+/* The work of an action, for timings: its arithmetic, and the bytes of tensors and parameters that it reads and
+ * writes. */
 #include "train/executor_object.h"
 
 /* Parameters: a forward reads all of them, an input gradient the first, because none needs a bias. Gradients that live over

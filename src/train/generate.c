@@ -1,4 +1,5 @@
-/* Text from a model of bytes: the last T bytes go in, the logits behind the last of them say what may come next. */
+/* Generates text with a model of bytes: the last T bytes are the input, and the logits of the last position give the
+ * next byte. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Memory of a backend as the host may see it: the same memory where the host can use its addresses, else a copy. */
+/* A view of a backend's memory for the host: the memory itself if the host can access it, otherwise a copy. */
 #ifndef REMAT_TRAIN_HOST_VIEW_H
 #define REMAT_TRAIN_HOST_VIEW_H
 
@@ -11,10 +11,11 @@ typedef struct host_view {
     backend_queue *queue;
 } host_view;
 
-/* Opens a view of `bytes` bytes. With `read` it holds what is there when the queue has done its work; without, anything. */
+/* Opens a view of `bytes` bytes. With `read` the view holds the values after the queue has finished. Without it, the
+ * values are undefined. */
 remat_status host_view_open(backend_queue *queue, void *at, uint64_t bytes, bool read, host_view *view);
 
-/* Ends it. With `write` what the view holds is in the backend's memory when this returns. */
+/* Closes the view. With `write`, its values are in the backend's memory when this returns. */
 remat_status host_view_close(host_view *view, bool write);
 
 #endif

@@ -1,5 +1,5 @@
-/* What an optimizer does with a gradient: its learning rate at a step, what it keeps for each weight, and the update.
- * The formulae are PyTorch's. */
+/* Optimizers: the learning rate of a step, the moments of each weight, and the update. The formulas are those of
+ * PyTorch. */
 #ifndef REMAT_TRAIN_OPTIMIZER_H
 #define REMAT_TRAIN_OPTIMIZER_H
 
@@ -22,11 +22,11 @@ enum { OPTIMIZER_MAX_MOMENTS = 2 };
 /* Values kept for each trained value: 0 for plain sgd, 1 with momentum, 2 for adam and adamw. They start at zero. */
 uint32_t optimizer_moments(const optimizer_settings *settings);
 
-/* Sets what changes from update to update: the rate and adam's corrections. `update` counts from 1. */
+/* Sets the numbers that change with each update: the rate and adam's corrections. `update` counts from 1. */
 void optimizer_set_step(const optimizer_settings *settings, uint64_t update, double rate, step_block *block);
 
-/* Records the update of `count` weights in place. Weight decay counts only where `decay_applies`. There are as many moments
- * as optimizer_moments() says. */
+/* Records the update of `count` weights in place. Weight decay applies only if `decay_applies`. There are as many
+ * moments as optimizer_moments() says. */
 remat_status optimizer_record(const optimizer_settings *settings, recording *calls, tensor_ref step, bool decay_applies,
                               size_t count, tensor_ref gradient, tensor_ref weight,
                               const tensor_ref moments[OPTIMIZER_MAX_MOMENTS]);

@@ -1,5 +1,5 @@
-/* Under AddressSanitizer the arena is poisoned wherever no tensor lives, so that reading a dead tensor or a gap is caught
- * at once. In other builds all of this is nothing. */
+/* Under AddressSanitizer, bytes of the arena that belong to no live tensor are poisoned, so that an access to a dropped
+ * tensor or a gap is caught at once. In other builds these functions do nothing. */
 #ifndef REMAT_TRAIN_POISON_H
 #define REMAT_TRAIN_POISON_H
 
@@ -19,9 +19,9 @@ typedef struct poison_map poison_map;
 remat_status poison_map_create(remat_context *context, const graph_lives *lives, const uint64_t *offsets, char *arena,
                                uint64_t arena_bytes, poison_map **made);
 void poison_map_destroy(poison_map *map);
-void poison_map_enter(poison_map *map, size_t position); /* what lives at the position may be touched, nothing else */
+void poison_map_enter(poison_map *map, size_t position); /* only tensors that are live there may be accessed */
 void poison_map_leave(poison_map *map, size_t position);
-void poison_map_open(poison_map *map); /* between runs everything may be touched: data comes in */
+void poison_map_open(poison_map *map); /* between runs everything may be accessed: data is copied in */
 #else
 static inline remat_status poison_map_create(remat_context *context, const graph_lives *lives, const uint64_t *offsets,
                                              char *arena, uint64_t arena_bytes, poison_map **made)

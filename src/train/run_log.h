@@ -1,6 +1,6 @@
-/* What happened in a training, as JSON lines: one that says what was planned, one a step, one a validation, and a
- * last one with what was measured (docs/formats.md). Every line is on its way to the disk when the call returns, so
- * that a log can be watched, and a run that was killed leaves all of its steps. */
+/* The log of a training as JSON lines: a first line with the plan, one line for each step and each validation, and a
+ * last line with what was measured (docs/formats.md). Every line is written to the file before the call returns. So a
+ * log can be read while the run goes on, and a killed run leaves all of its steps. */
 #ifndef REMAT_TRAIN_RUN_LOG_H
 #define REMAT_TRAIN_RUN_LOG_H
 
@@ -12,7 +12,7 @@
 /* clang-format off */
 #define RUN_LOG_TEXTS(X) \
     X(model)    /* its name */ \
-    X(strategy) /* what decided about recomputation */ \
+    X(strategy) /* what decides which layers are recomputed */ \
     X(kernels) \
     X(remark)   /* why a setting did nothing */
 #define RUN_LOG_COUNTS(X) \
@@ -41,25 +41,26 @@ typedef struct run_log_header {
 #undef X
 } run_log_header;
 
-/* Every field 0, NULL, NaN or, for the budget, none. */
+/* Sets every field to 0, NULL or NaN, and the budget to none. */
 void run_log_header_init(run_log_header *header);
 
 /* ---- writing ---- */
 
 typedef struct run_log run_log;
 
-/* Starts a log at `path` with its first line. `append` keeps what is there, but for a last line that was cut off.
+/* Starts a log at `path` with its first line. `append` keeps the file's contents, except an incomplete last line.
  * REMAT_IO, REMAT_NO_MEMORY. */
 remat_status run_log_create(remat_context *context, const char *path, bool append, const run_log_header *header,
                             run_log **log);
 /* The same with the header of a trainer. */
 remat_status run_log_open(const remat_trainer *trainer, const char *path, bool append, run_log **log);
 
-/* A line each; REMAT_IO. They allocate nothing. Numbers that are not finite are null or left out. */
+/* Each writes one line and allocates nothing. Numbers that are not finite are null or left out. REMAT_IO. */
 remat_status run_log_step(run_log *log, const remat_step_result *result);
 remat_status run_log_validation(run_log *log, uint64_t step, const remat_validation_result *result);
 
-/* The last line, unless `result` is NULL, and the end of the log, also where it fails. NULL log: nothing. */
+/* Writes the last line, unless `result` is NULL, and closes the log, even after a failure. Does nothing if `log` is
+ * NULL. */
 remat_status run_log_close(run_log *log, const remat_run_result *result);
 
 /* ---- reading ---- */
@@ -80,9 +81,9 @@ typedef struct run_record {
     remat_run_result end;
 } run_record;
 
-/* Reads a log, also of a run that is not over: a last line without its end is passed over. Where a run was resumed, its
- * steps replace those that an earlier one had taken beyond that point. What is missing is 0 or NaN. The caller destroys
- * the record. REMAT_IO, REMAT_BAD_INPUT with the line, REMAT_NO_MEMORY. */
+/* Reads a log, even of a run that has not ended: an incomplete last line is ignored. The steps of a resumed run replace
+ * the later steps of an earlier run. Missing values are 0 or NaN. The caller destroys the record. REMAT_IO,
+ * REMAT_BAD_INPUT with the line, REMAT_NO_MEMORY. */
 remat_status run_log_read(remat_context *context, const char *path, run_record **record);
 void run_record_destroy(run_record *record);
 

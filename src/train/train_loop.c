@@ -1,4 +1,4 @@
-/* Steps until the end: validation, early stopping, the log, and what the run came to. */
+/* The training loop: steps, validation, early stopping, the log, and the result of the run. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

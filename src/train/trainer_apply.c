@@ -1,7 +1,7 @@
-/* What is done with gradients, recorded: the global norm for clipping, and the update of every parameter.
+/* Records what is done with gradients: the global norm for clipping, and the update of every parameter.
  *
- * Without accumulation the executor records it among the actions of the schedule. With accumulation over micro-batches it is
- * a recording of its own:
+ * Without accumulation, these operations are part of the executor's recording. With accumulation over micro-batches,
+ * they are a separate recording:
  *
  *     | clear all gradients | their norm, where they are clipped | update of parameter 0 | update of parameter 1 | ...
  */

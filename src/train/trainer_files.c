@@ -1,5 +1,5 @@
-/* Weights and state on disk. Parameters are called as the model calls them; moments have a prefix that no layer name can
- * have, so that other readers of the file tell them apart at once:
+/* Weights and state on disk. Parameters have their names in the model. Moments have a prefix that no layer name can
+ * have, so that other programs can tell them apart:
  *
  *     fc1.weight, fc1.bias, ...                weights and running statistics
  *     optimizer/0/fc1.weight, ...              moments

@@ -5,8 +5,8 @@
 #include "model/network.h"
 #include "data/safetensors.h"
 
-/* Into an area with the network's layout. Every parameter of the network must be in the file with its shape: else nothing is
- * read. `path` is for messages. */
+/* Reads into an area with the network's layout. The file must have every parameter of the network, in its shape;
+ * otherwise nothing is read. `path` is for messages. */
 remat_status weights_load(backend_queue *queue, const char *path, const safetensors *file, const remat_network *network,
                           char *parameters);
 

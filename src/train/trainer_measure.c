@@ -1,5 +1,5 @@
-/* Measuring what every layer takes: some steps with the clock read around each action, medians per layer. Weights,
- * moments and statistics change in those steps and are put back afterwards, so that measuring leaves no trace. */
+/* Measures the time of every layer: it runs some steps, times each action, and takes medians per layer. These steps
+ * change weights, moments and statistics, which are restored afterwards. */
 #include <stdlib.h>
 #include <string.h>
 

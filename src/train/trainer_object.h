@@ -1,12 +1,12 @@
-/* What a trainer consists of. Its memory, all of it allocated once, on the device but for staging:
+/* What a trainer consists of. Its memory is allocated once, on the device except for staging:
  *
  *     weights    every parameter and running statistic, each aligned to 64 bytes
  *     moments    the optimizer's, the same layout once or twice
  *     gradients  only with accumulation over micro-batches, the same layout
- *     arena      everything that lives and dies within a step
+ *     arena      all tensors that are live only within a step
  *     step       the step block
  *     scratch    of the kernels; it belongs to the queue
- *     staging    a batch of data, where the host cannot write to the device
+ *     staging    a batch of data, if the host cannot write to the device's memory
  */
 #ifndef REMAT_TRAIN_TRAINER_OBJECT_H
 #define REMAT_TRAIN_TRAINER_OBJECT_H
@@ -23,8 +23,8 @@
 /* What the arena holds. */
 enum { HOLDS_DATA, HOLDS_ACTIVATION, HOLDS_GRADIENT, HOLDS_WEIGHT_GRADIENT, HOLDS_WORKSPACE, HOLDS_KINDS };
 
-/* Of one life of the plan: its kind, and the position where it ends. Where a tensor takes over another's bytes in place,
- * both are alive in that step; the bytes are counted as the new one's. */
+/* For one live range of the plan: its kind, and the position where it ends. If a tensor takes over another's bytes in
+ * place, both are live in that step, and the bytes are counted for the new one. */
 typedef struct trainer_holding {
     uint8_t kind;
     uint64_t ends;
@@ -42,10 +42,10 @@ struct remat_trainer {
     remat_network *network;
     remat_program *program;     /* a training step */
     graph_plan *plan;           /* and how it runs */
-    uint64_t peak[HOLDS_KINDS]; /* bytes in the arena while its peak lasts */
+    uint64_t peak[HOLDS_KINDS]; /* bytes in the arena at its peak, by kind */
     remat_program *evaluation;  /* forward only */
     placed_graph evaluation_plan;
-    remat_train_point *points; /* the curve, where it was asked for */
+    remat_train_point *points; /* the curve, if it was asked for */
     size_t point_count, point_capacity;
 
     backend *device;
@@ -70,15 +70,15 @@ struct remat_trainer {
     void *on_gradient_user;
     remat_action_fn on_action;
     void *on_action_user;
-    uint64_t *live_bytes; /* by position of the sequence, where actions are watched */
+    uint64_t *live_bytes; /* by position of the sequence, if actions are observed */
 };
 
-/* trainer.c: the training's data, in the order and, where it is made up, with the numbers of this seed. */
+/* trainer.c: opens the training data. The seed sets its order, and its values if they are generated. */
 remat_status trainer_open_data(const remat_trainer *trainer, uint64_t seed, data_source **data);
-/* trainer_plan.c: what is kept and where it lies, within the budget. */
+/* trainer_plan.c: decides what is kept, and places all tensors, within the budget. */
 remat_status trainer_plan(remat_trainer *trainer);
 uint64_t trainer_arena_bytes(const remat_trainer *trainer); /* for training and evaluation */
-/* trainer_peak.c: one for each life of the plan; the caller releases them. */
+/* trainer_peak.c: one holding for each live range of the plan; the caller releases them. */
 remat_status trainer_find_holdings(const remat_trainer *trainer, trainer_holding **holdings);
 /* Fills `peak`. */
 remat_status trainer_find_peak(remat_trainer *trainer);
@@ -88,30 +88,31 @@ remat_status trainer_allocate(remat_trainer *trainer);
 void trainer_release(remat_trainer *trainer);
 uint64_t trainer_fixed_bytes(const remat_trainer *trainer);     /* all areas but the arena, as planned */
 uint64_t trainer_scratch_bytes(const remat_trainer *trainer);   /* of these: scratch, staging and the step block */
-uint64_t trainer_allocated_bytes(const remat_trainer *trainer); /* all areas that are there */
-/* A parameter in an area with the network's layout; none where the area is none. */
+uint64_t trainer_allocated_bytes(const remat_trainer *trainer); /* all areas that were allocated */
+/* A parameter in an area with the network's layout; none if there is no such area. */
 tensor_ref trainer_parameter(const remat_trainer *trainer, const backend_memory *area, uint32_t parameter);
 
 /* trainer_apply.c: recording the optimizer. */
 executor_optimizer trainer_optimizer(remat_trainer *trainer);
-remat_status trainer_record_apply(remat_trainer *trainer); /* what runs outside of the schedule, with accumulation */
+remat_status trainer_record_apply(remat_trainer *trainer); /* with accumulation: what runs outside the schedule */
 void trainer_release_apply(remat_trainer *trainer);
-/* Runs part of that: clears the gradients before the first micro-batch; applies them behind the last. */
+/* Run parts of that recording: the first clears the gradients before the first micro-batch, the second applies them
+ * after the last. */
 remat_status trainer_clear_gradients(remat_trainer *trainer);
 remat_status trainer_apply_gradients(remat_trainer *trainer);
 
-/* trainer_trace.c: hands an action to on_action; for executor_hooks. */
+/* trainer_trace.c: pass an action to on_action; for executor_hooks. */
 void trainer_observe(void *trainer, size_t position, bool is_recompute, uint64_t began, uint64_t ended);
 void trainer_observe_norm(void *trainer, size_t position, uint64_t began, uint64_t ended);
-/* The same for what runs outside of the schedule: the update of a parameter; clearing all gradients, and their norm where
- * they are clipped. */
+/* The same for actions outside the schedule: the update of a parameter, clearing all gradients, and their norm with
+ * clip_norm. */
 void trainer_note_apply(const remat_trainer *trainer, uint32_t parameter, uint64_t began, uint64_t ended);
 void trainer_note_clear(const remat_trainer *trainer, uint64_t began, uint64_t ended);
 void trainer_note_norm(const remat_trainer *trainer, uint64_t live_bytes, uint64_t began, uint64_t ended);
 
 /* trainer_step.c: one run of the executor on the first batch of the training data, for measuring; the weights change. */
 remat_status trainer_run_first(remat_trainer *trainer, const executor_hooks *hooks);
-/* Hands the gradient of a parameter to on_gradient. */
+/* Passes the gradient of a parameter to on_gradient. */
 remat_status trainer_show_gradient(void *trainer, uint32_t parameter, tensor_ref gradient);
 
 #endif

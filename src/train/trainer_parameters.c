@@ -1,4 +1,4 @@
-/* Parameters and their moments, by copies: where they lie is the trainer's business. */
+/* Copies parameters and their moments to and from the caller. Their addresses are private to the trainer. */
 #include <string.h>
 
 #include "base/error.h"

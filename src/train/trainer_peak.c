@@ -1,5 +1,4 @@
-/* What the arena holds, by kind: all the way for reports, and while its peak lasts for people who want to know where the
- * bytes go. */
+/* What the arena holds, by kind: over time for reports, and at the peak for the table of where the bytes go. */
 #include <string.h>
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-/* From the trainer's options to a plan, and what it comes to. */
+/* Makes the plan from the trainer's options, and its figures. */
 #include <string.h>
 
 #include <remat/units.h>

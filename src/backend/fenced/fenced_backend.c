@@ -1,9 +1,9 @@
-/* A backend for tests: what a device would be, on a machine without one. The kernels are the processor's, but
+/* A backend for tests. It behaves like a device on a machine without one. The kernels are those of the CPU, but
  *
- *   - every queue is a thread of its own, which begins each task late on purpose, so that a host that does not wait reads
- *     what is not there yet;
- *   - its memory is mapped twice. The address that everybody gets is closed to reading and writing: whoever touches it on
- *     the host dies at once. Only the queue's thread knows the other address.
+ *   - every queue is a thread of its own, which starts each task late on purpose, so that a host that does not wait reads
+ *     results that are not there yet;
+ *   - its memory is mapped twice. The address that callers get can neither be read nor written: an access by the
+ *     host crashes at once. Only the queue's thread knows the other address.
  *
  *     memory file   | 64-byte aligned bytes of one allocation |
  *     closed        ^ at, handed out                  open    ^ for kernels and copies
