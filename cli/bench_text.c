@@ -118,7 +118,7 @@ static void print_step(const bench_row *all, double steps, const bench_result *r
     printf("%.*f %s a step, %.*f of them in matrix products", places, flops / work.size, work.name, places,
            products / work.size);
     if (recompute->flops > 0)
-        printf(", and %.*f again for what is recomputed", places, recompute->flops / steps / work.size);
+        printf(", and %.*f more for recomputation", places, recompute->flops / steps / work.size);
     double rate = products / result->step_seconds;
     printf("\n%.1f GFLOP/s of matrix products: %.1f %% of the peak\n", 1e-9 * rate,
            share(rate, result->limits.flops_per_second));

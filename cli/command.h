@@ -33,7 +33,7 @@ void command_parse(const struct argp *argp, int argc, char **argv, void *input);
 /* Takes the argument of a command that has only one, called `what` in its usage. */
 void command_take(struct argp_state *state, const char *what, const char *argument, const char **taken);
 
-/* Says on stderr what the context knows of a failure; returns the exit code. */
+/* Prints the failure on the context to stderr; returns the exit code. */
 int command_fail(remat_context *context, remat_status status);
 
 /* Reads a profile from a path, or from standard input where the path is "-". */
@@ -41,7 +41,7 @@ remat_status command_read_profile(remat_context *context, const char *path, rema
 
 /* Opens a file for reading, "-" being standard input; `name` is what messages call it. Says on stderr what is wrong. */
 remat_status command_open(const char *path, FILE **stream, const char **name);
-/* Closes it. `status` is what reading gave: it comes back, and a failure is said on stderr. */
+/* Closes it. `status` is the result of reading: it is returned, and a failure is printed to stderr. */
 remat_status command_close(remat_context *context, FILE *stream, remat_status status);
 
 /* Parses an option's size or stops with a usage error. */

@@ -10,10 +10,10 @@ typedef struct arena_command {
 } arena_command;
 
 static const struct argp_option options[] = {
-    {"capacity", 'c', "SIZE", 0, "stop at the first placement within SIZE: 512, 64KiB, 8GB; exit 4 where none is found",
+    {"capacity", 'c', "SIZE", 0, "stop at the first placement within SIZE: 512, 64KiB, 8GB; exit 4 if none is found",
      0},
     {"alignment", 'a', "N", 0, "every offset is a multiple of N bytes (default: 1)", 0},
-    {"effort", OPTION_EFFORT, "N", 0, "search through at most N positions (default: 1000000); 0: fast methods only", 0},
+    {"effort", OPTION_EFFORT, "N", 0, "visit at most N search nodes (default: 1000000); 0: heuristics only", 0},
     {"json", OPTION_JSON, NULL, 0, "print rows and figures as JSON", 1},
     {0}};
 
@@ -44,9 +44,9 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "FILE",
-    .doc = "Give the tensors of FILE their places in one piece of memory: tensors alive at the same time never "
-           "share bytes, and all together need as few as can be found. FILE is a CSV with the columns id, lower, "
-           "upper and size; a tensor lives from lower until just before upper. The rows come back with a column "
+    .doc = "Place the tensors of FILE in one arena: tensors that are live at the same time never share bytes, and "
+           "the arena is as small as the search can make it. FILE is a CSV with the columns id, lower, upper and "
+           "size; a tensor is live from lower until just before upper. The rows are printed with a column "
            "offset.\v"
            "Example:\n  remat arena lifetimes.csv > placed.csv\n  remat arena lifetimes.csv --alignment 64 --json",
 };
@@ -93,7 +93,7 @@ static remat_status place(const arena_command *command, remat_lifetime_table *ta
 static void print_miss(const arena_command *command, const remat_arena_result *result)
 {
     bool impossible = result->lower_bound > command->options.capacity;
-    fprintf(stderr, "remat: %s fits into %llu bytes; the best placement found needs %llu and is printed all the same\n",
+    fprintf(stderr, "remat: %s fits into %llu bytes; the best placement found needs %llu and is still printed\n",
             impossible ? "no placement" : "no placement was found that", (unsigned long long)command->options.capacity,
             (unsigned long long)result->height);
 }

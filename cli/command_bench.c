@@ -13,7 +13,7 @@ typedef struct bench_command {
 } bench_command;
 
 static const struct argp_option options[] = {
-    {"budget", 'b', "SIZE", 0, "train within SIZE bytes in all (default: any, whatever budget the model has)", 0},
+    {"budget", 'b', "SIZE", 0, "train within SIZE bytes in all (default: no limit, even if the model has one)", 0},
     {"strategy", MODEL_STRATEGY, "NAME[:ARG]", 0, "what to keep (default: everything, or the best within --budget)", 0},
     {"steps", OPTION_STEPS, "N", 0, "steps to time after the first (default: 10)", 0},
     {MODEL_ROW_MICRO_BATCH, 0},
@@ -38,12 +38,12 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "MODEL.ini",
-    .doc = "Time every layer and phase of a training step, beside what this machine can do: "
+    .doc = "Time every layer and phase of a training step, and compare with the limits of this machine: "
            "multiply-adds on registers and bytes through memory, measured in the same run. "
-           "The steps timed here run layer by layer, so that every time belongs to a layer; "
-           "training runs an activation together with the product before it, which is a little faster.\v"
-           "Bytes are counted as if every tensor came from memory and went there (docs/formats.md): where a rate "
-           "passes 100 % of the peak, the data was in the cache.\n\n"
+           "The timed steps run layer by layer, so that every time belongs to one layer; training fuses an "
+           "activation with the matrix product before it, which is a little faster.\v"
+           "Bytes are counted as if every tensor were read from memory and written to it (docs/formats.md): a rate "
+           "above 100 % of the peak means that the data was in the cache.\n\n"
            "Example:\n  remat bench gpt.ini --steps 20",
 };
 

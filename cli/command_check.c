@@ -11,7 +11,7 @@ typedef struct check_command {
 } check_command;
 
 static const struct argp_option options[] = {
-    {"profile", 'p', "FILE", 0, "the profile that the plan is for (needed)", 0},
+    {"profile", 'p', "FILE", 0, "the profile that the plan is for (required)", 0},
     {"json", OPTION_JSON, NULL, 0, "print the figures as JSON", 0},
     {0}};
 
@@ -39,8 +39,8 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "PLAN",
-    .doc = "Replay the schedule of PLAN step by step and compare what it comes to with what the plan states. "
-           "Exits with 7 and names the step, figure or layer where something is wrong.\v"
+    .doc = "Replay the schedule of PLAN step by step and compare its figures with those in the file. "
+           "If something is wrong, exit with 7 and name the step, figure or layer.\v"
            "Example:\n  remat plan profile.json --budget 64MiB -o plan.json\n"
            "  remat check plan.json --profile profile.json",
 };

@@ -15,7 +15,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     bool *json = state->input;
     switch (key) {
     case OPTION_JSON: *json = true; break;
-    case ARGP_KEY_ARG: argp_error(state, "there is no FILE to give; '%s' is too much", argument); break;
+    case ARGP_KEY_ARG: argp_error(state, "this command takes no FILE; '%s' is too much", argument); break;
     default: return ARGP_ERR_UNKNOWN;
     }
     return 0;
@@ -25,8 +25,8 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "",
-    .doc = "Say what was found on this machine: the processor and what the kernels make of it, memory and the "
-           "limits on it, and the libraries in use. Good to have in a report of a problem.\v"
+    .doc = "Show what Remat finds on this machine: the processor and the kernels for it, memory and its limits, and "
+           "the libraries in use. Add this output when you report a problem.\v"
            "Example:\n  remat doctor\n  remat doctor --json",
 };
 
@@ -107,10 +107,10 @@ static void find_memory(findings *all)
     machine_read_memory(&memory);
     add_size(all, "memory", NULL, memory.total);
     add_size(all, "available", NULL, memory.available);
-    add_size(all, "swap", memory.swap_used > 0 ? "some of it is in use: times are not to be trusted" : NULL,
+    add_size(all, "swap", memory.swap_used > 0 ? "some of it is in use: measured times are unreliable" : NULL,
              memory.swap_total);
     add_size(all, "group limit",
-             memory.group < memory.total ? "a budget has to stay below this, not below the memory" : NULL,
+             memory.group < memory.total ? "a budget must be below this, not only below the memory" : NULL,
              memory.group);
     add_size(all, "address space", "RLIMIT_AS: a budget has to stay below this", memory.address_space);
     add_size(all, "data", "RLIMIT_DATA: a budget has to stay below this", memory.data);

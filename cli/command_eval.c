@@ -16,8 +16,8 @@ static const struct argp argp = {
     .options = options,
     .parser = model_options_parse,
     .args_doc = "MODEL.ini",
-    .doc = "Print the loss of trained weights on the model's validation data, and for classes how "
-           "often the largest output is the right one.\v"
+    .doc = "Print the loss of trained weights on the model's validation data and, for classes, the "
+           "accuracy.\v"
            "Example:\n  remat eval gpt.ini --weights gpt.safetensors",
 };
 

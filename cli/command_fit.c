@@ -20,9 +20,9 @@ static const struct argp argp = {
     .options = options,
     .parser = model_options_parse,
     .args_doc = "MODEL.ini",
-    .doc = "Say before training whether a model fits: where the bytes go, the smallest budget and the "
-           "layer that makes it, the budget from which nothing is recomputed, what clipping and "
-           "accumulation add. Exits with 4 where it does not fit.\v"
+    .doc = "Say before training whether a model fits: what takes the memory, the smallest budget and the "
+           "layer that determines it, the budget from which nothing is recomputed, and what clipping and "
+           "accumulation add. Exits with 4 if the model does not fit.\v"
            "Example:\n  remat fit gpt.ini --budget 300MiB\n  remat fit gpt.ini --budget 2GB --batch auto",
 };
 
@@ -39,7 +39,7 @@ typedef struct answers {
     remat_trainer_figures figures; /* of it */
     uint64_t budget;               /* REMAT_NO_BUDGET where none */
     ends ends;
-    char layer[256];             /* that makes the smallest budget; "" */
+    char layer[256];             /* that determines the smallest budget; "" */
     uint64_t least_cost;         /* of a step at the smallest budget */
     ends clipping, accumulating; /* what they add */
     bool clips, accumulates;
@@ -176,7 +176,7 @@ static void print_text(const fit_command *command, const answers *found)
     print_addition("clip_norm adds", found->clipping, found->clips);
     print_addition("accumulate adds", found->accumulating, found->accumulates);
     if (found->layer[0])
-        printf("layer %s makes the smallest budget\n", found->layer);
+        printf("layer %s determines the smallest budget\n", found->layer);
     putchar('\n');
     run_text_plan(stdout, figures, timed);
 }

@@ -11,10 +11,11 @@ typedef struct generate_command {
 
 static const struct argp_option options[] = {
     {MODEL_ROW_WEIGHTS, 0},
-    {"prompt", 'p', "TEXT", 0, "what to go on from (default: a new line)", 0},
+    {"prompt", 'p', "TEXT", 0, "the text to continue (default: a new line)", 0},
     {"count", 'n', "N", 0, "bytes to write (default: 200)", 0},
-    {"temperature", 't', "X", 0, "0 takes the likeliest byte every time, 1 draws as the model says (default: 0.8)", 0},
-    {"seed", OPTION_SEED, "N", 0, "of the drawing (default: 0)", 0},
+    {"temperature", 't', "X", 0,
+     "0 always takes the most likely byte, 1 draws with the model's probabilities (default: 0.8)", 0},
+    {"seed", OPTION_SEED, "N", 0, "seed of the random draws (default: 0)", 0},
     {MODEL_ROW_THREADS, 1},
     {MODEL_ROW_KERNELS, 1},
     {0}};
@@ -41,7 +42,7 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "MODEL.ini",
-    .doc = "Print a text and let a trained model of bytes go on with it.\v"
+    .doc = "Print a text and continue it with a trained model of bytes.\v"
            "Example:\n  remat generate gpt.ini --weights gpt.safetensors --prompt '17:45 is' --count 300",
 };
 

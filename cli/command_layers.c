@@ -24,8 +24,8 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "[TYPE]",
-    .doc = "List the layer types that a model can be made of; with TYPE, what that one reads and the properties "
-           "it takes, with their defaults.\v"
+    .doc = "List the layer types; with TYPE, show the inputs of that type and its properties with their "
+           "defaults.\v"
            "Example:\n  remat layers\n  remat layers conv2d",
 };
 

@@ -32,22 +32,22 @@ typedef struct plan_command {
 } plan_command;
 
 static const struct argp_option options[] = {
-    {"strategy", 's', "NAME[:ARG]", 0, "how to decide (see below); default: optimal under a budget, none without", 0},
+    {"strategy", 's', "NAME[:ARG]", 0, "how to decide (see below); default: optimal with a budget, none without", 0},
     {"budget", 'b', "SIZE", 0,
-     "the peak may not pass SIZE: 512, 64KiB, 8GB, 1.5GiB; of a model: all memory that training takes", 0},
+     "the limit for the peak: 512, 64KiB, 8GB, 1.5GiB; of a model: for all memory that training takes", 0},
     {"count", OPTION_COUNT, "WHAT", 0, "with the strategy budget: SIZE limits the 'peak' (default) or the bytes 'kept'",
      0},
     {"allow-lossy", OPTION_LOSSY, NULL, 0, "modes that lose precision may be used", 0},
     {"method", OPTION_METHOD, "NAME", 0, "of optimal: auto (default), exhaustive or intervals", 0},
     {"threads", OPTION_THREADS, "N", 0, "of optimal: use N threads (default: all cores); the plan is the same", 0},
     {"profile", OPTION_PROFILE, "FILE", 0, "of a model: plan with measured costs, from `remat profile`", 0},
-    {"batch", OPTION_BATCH, "N", 0, "of a model: samples a micro-batch (default: the model's)", 0},
-    {"compare", OPTION_COMPARE, NULL, 0, "set all strategies side by side: peak, cost, fits or not", 1},
+    {"batch", OPTION_BATCH, "N", 0, "of a model: samples in a micro-batch (default: the model's)", 0},
+    {"compare", OPTION_COMPARE, NULL, 0, "compare all strategies: peak, cost, whether they fit", 1},
     {"json", OPTION_JSON, NULL, 0, "print the plan file instead of a table", 1},
     {"output", 'o', "FILE", 0, "write the plan file to FILE", 1},
     {"profile-out", OPTION_PROFILE_OUT, "FILE", 0,
-     "of a model: write its chain of pieces to FILE, the profile that the plan belongs to", 1},
-    {"no-schedule", OPTION_NO_SCHEDULE, NULL, 0, "with --json: print the figures alone", 1},
+     "of a model: write its chain of pieces to FILE, the profile that the plan is for", 1},
+    {"no-schedule", OPTION_NO_SCHEDULE, NULL, 0, "with --json: print only the figures", 1},
     {"plot", OPTION_PLOT, NULL, 0, "draw memory over time below the table", 1},
     {"all-layers", OPTION_ALL_LAYERS, NULL, 0, "show every layer of a long table", 1},
     {0}};
@@ -126,8 +126,8 @@ static const struct argp argp = {
     .parser = parse,
     .args_doc = "FILE",
     .doc = "Decide which layers of FILE, a profile or a model, to keep and which to recompute. A model is planned "
-           "as `remat train` would train it; the plan is one of its chain of pieces, and `remat train --plan` "
-           "runs it.\v",
+           "as `remat train` would train it: it is cut into a chain of pieces, and the plan is for this chain. "
+           "`remat train --plan` runs the plan.\v",
     .help_filter = help_filter,
 };
 
@@ -163,7 +163,7 @@ static int plan_once(const plan_command *command, const remat_profile *profile)
 
 static int wrong_for(const char *what, const char *options_named)
 {
-    fprintf(stderr, "remat: FILE is a %s, and %s not for that\n", what, options_named);
+    fprintf(stderr, "remat: FILE is a %s; %s\n", what, options_named);
     return REMAT_INVALID;
 }
 
@@ -171,7 +171,7 @@ static int plan_model(const plan_command *command, remat_model *model)
 {
     const remat_plan_options *wanted = &command->options;
     if (command->compare || wanted->budget_counts != REMAT_COUNT_PEAK || wanted->allow_lossy || wanted->method)
-        return wrong_for("model", "--compare, --count, --allow-lossy and --method are");
+        return wrong_for("model", "--compare, --count, --allow-lossy and --method are only for profiles");
     model_plan_request request = {.output = command->output,
                                   .profile_output = command->profile_output,
                                   .json = command->json,
@@ -191,7 +191,7 @@ static int plan_model(const plan_command *command, remat_model *model)
 static int plan_profile(const plan_command *command, const remat_profile *profile)
 {
     if (command->profile || command->profile_output || command->batch)
-        return wrong_for("profile", "--profile, --profile-out and --batch are");
+        return wrong_for("profile", "--profile, --profile-out and --batch are only for models");
     if (!command->compare)
         return plan_once(command, profile);
     remat_status status = compare_print(command->context, profile, &command->options, command->json);

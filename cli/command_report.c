@@ -40,8 +40,8 @@ static const struct argp_option options[] = {
      "the profile that the plans are for (default: the first profile among the FILEs); of models: measured costs", 0},
     {"budget", 'b', "SIZE", 0, "of models: all memory that training takes", 0},
     {"strategy", 's', "NAME[:ARG]", 0, "of models: how to decide, as in remat plan", 0},
-    {"batch", OPTION_BATCH, "N", 0, "of models: samples a micro-batch (default: the model's)", 0},
-    {"no-curve", OPTION_NO_CURVE, NULL, 0, "leave out the curve of cost over memory, which long chains take time for",
+    {"batch", OPTION_BATCH, "N", 0, "of models: samples in a micro-batch (default: the model's)", 0},
+    {"no-curve", OPTION_NO_CURVE, NULL, 0, "leave out the curve of cost over memory, which takes time for long chains",
      1},
     {"no-arena", OPTION_NO_ARENA, NULL, 0, "leave out the map of the arena", 1},
     {"allow-lossy", OPTION_LOSSY, NULL, 0, "of the curve: modes that lose precision may be used", 1},
@@ -73,7 +73,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
             argp_error(state,
                        "FILE is missing: a profile, a plan, a model or the log of a run, or - for standard input");
         if (!command->output && !command->json && terminal_is_output())
-            argp_error(state, "-o FILE is missing: a page is nothing to read in a terminal");
+            argp_error(state, "-o FILE is missing: an HTML page cannot be read in a terminal");
         break;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -84,9 +84,9 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "FILE [FILE...]",
-    .doc = "Make one HTML page of the FILEs, profiles, plans, models and logs of runs, that opens in any browser "
-           "without a network: memory over time, the arena, the curve of cost over memory, the layers. Several "
-           "FILEs are set side by side.\v"
+    .doc = "Make one HTML page from profiles, plans, models and logs of runs. It opens in any browser without a "
+           "network and shows memory over time, the arena, the curve of cost over memory, and the layers. Several "
+           "FILEs are shown side by side.\v"
            "Example:\n  remat plan profile.json --budget 64MiB -o plan.json\n"
            "  remat report plan.json --profile profile.json -o page.html\n"
            "  remat report profile.json plan.json -o both.html\n"

@@ -9,8 +9,9 @@ typedef struct summary_command {
 } summary_command;
 
 static const struct argp_option options[] = {
-    {"order", OPTION_ORDER, NULL, 0, "print the five steps of every layer and the lives of all tensors instead", 0},
-    {"batch", 'b', "N", 0, "with batches of N samples instead of what the model says", 0},
+    {"order", OPTION_ORDER, NULL, 0, "print when the five steps of every layer run, and the live ranges of all tensors",
+     0},
+    {"batch", 'b', "N", 0, "samples in a batch (default: the model's)", 0},
     {"json", MODEL_JSON, NULL, 0, "print JSON", 1},
     {0}};
 
@@ -28,8 +29,8 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "MODEL.ini",
-    .doc = "Show what a model consists of: its layers with their shapes, parameters and bytes. "
-           "Composite layers stand as their parts.\v"
+    .doc = "Show the layers of a model with their shapes, parameters and bytes. "
+           "Composite layers are shown as their parts.\v"
            "Example:\n  remat summary model.ini\n  remat summary model.ini --batch 64 --json\n  "
            "remat summary model.ini --order",
 };

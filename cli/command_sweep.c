@@ -36,7 +36,7 @@ static const struct argp_option options[] = {
     {"method", OPTION_METHOD, "NAME", 0, "auto (default), exhaustive or intervals", 1},
     {"threads", OPTION_THREADS, "N", 0, "use N threads (default: all cores); the curve is the same", 1},
     {"profile", OPTION_PROFILE, "FILE", 0, "of a model: measured costs, from `remat profile`", 2},
-    {"batch", OPTION_BATCH, "N", 0, "of a model: samples a micro-batch (default: the model's)", 2},
+    {"batch", OPTION_BATCH, "N", 0, "of a model: samples in a micro-batch (default: the model's)", 2},
     {0}};
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -70,8 +70,8 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "FILE",
-    .doc = "Show the whole curve of cost over memory of FILE, a profile or a model: for each point the smallest "
-           "peak, or total memory, at which that cost can be had. Each point is a plan: 'remat plan FILE --budget "
+    .doc = "Show the whole curve of cost over memory of FILE, a profile or a model. Each point is a cost and the "
+           "smallest peak (of a model: total memory) that allows it. Each point is a plan: 'remat plan FILE --budget "
            "PEAK' makes it.\v"
            "Example:\n  remat sweep profile.json\n  remat sweep profile.json --csv > curve.csv\n"
            "  remat sweep model.ini --profile costs.json",
@@ -217,9 +217,9 @@ int command_sweep(remat_context *context, int argc, char **argv)
         return (int)status;
     int code = REMAT_INVALID;
     if (model && (command.options.method || command.options.allow_lossy))
-        fputs("remat: FILE is a model, and --method and --allow-lossy are not for that\n", stderr);
+        fputs("remat: FILE is a model; --method and --allow-lossy are only for profiles\n", stderr);
     else if (profile && (command.profile || command.batch))
-        fputs("remat: FILE is a profile, and --profile and --batch are not for that\n", stderr);
+        fputs("remat: FILE is a profile; --profile and --batch are only for models\n", stderr);
     else
         code = model ? sweep_model(&command, model) : sweep_profile(&command, profile);
     remat_profile_destroy(profile);

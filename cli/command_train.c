@@ -40,19 +40,19 @@ static const struct argp_option options[] = {
     {"plan", OPTION_PLAN, "FILE", 0, "run this plan instead of making one", 0},
     {MODEL_ROW_PROFILE, 0},
     {"steps", OPTION_STEPS, "N", 0,
-     "train for N steps in all (default: the model's epochs); 0 only makes the first weights", 1},
+     "train for N steps in all (default: the model's epochs); 0 only makes the initial weights", 1},
     {"memory-limit", OPTION_MEMORY_LIMIT, "hard", 0,
-     "let the system refuse all memory beyond the budget, what the planned program has already and 8 MiB for its own "
-     "tables: training then ends with exit code 5 instead of growing",
+     "let the system limit the memory to the budget, plus what the program has already, plus 8 MiB for its tables; "
+     "beyond that, training ends with exit code 5",
      0},
     {MODEL_ROW_BATCH_OR_AUTO, 1},
     {"seed", OPTION_SEED, "N", 0, "seed of weights, order and dropout (default: the model's)", 1},
     {"threads", 'j', "N", 0, "threads to compute with (default: all cores); the bits do not depend on it", 1},
     {MODEL_ROW_KERNELS, 1},
-    {"save", OPTION_SAVE, "FILE", 0, "write weights and state there at the end, after Ctrl-C or SIGTERM as well", 2},
-    {"save-every", OPTION_SAVE_EVERY, "N", 0, "with --save, write that file after every N steps too", 2},
-    {"weights-only", OPTION_WEIGHTS_ONLY, NULL, 0, "leave the optimizer's state out of what is saved", 2},
-    {"resume", OPTION_RESUME, "FILE", 0, "go on where the saved training stopped, with the same bits", 2},
+    {"save", OPTION_SAVE, "FILE", 0, "write weights and state to FILE at the end, also after Ctrl-C or SIGTERM", 2},
+    {"save-every", OPTION_SAVE_EVERY, "N", 0, "with --save, also write that file after every N steps", 2},
+    {"weights-only", OPTION_WEIGHTS_ONLY, NULL, 0, "save without the state of the optimizer and the training", 2},
+    {"resume", OPTION_RESUME, "FILE", 0, "continue where the saved training stopped, with the same bits", 2},
     {"weights", OPTION_WEIGHTS, "FILE", 0, "start with these weights", 2},
     {"log", OPTION_LOG, "FILE", 0, "write a line of JSON for every step", 3},
     {"trace", OPTION_TRACE, "FILE", 0, "write every action of the run to FILE, JSON for Perfetto or chrome://tracing",
@@ -90,7 +90,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         if (command->resume && command->given.weights)
             argp_error(state, "--resume brings its own weights: leave out --weights");
         if (command->resume && command->given.train.seed != REMAT_DEFAULT)
-            argp_error(state, "--resume goes on with the seed it began with: leave out --seed");
+            argp_error(state, "--resume continues with the seed of the saved training: leave out --seed");
         if (command->given.train.plan_path && command->given.train.strategy)
             argp_error(state, "--plan says what to keep: leave out --strategy");
         if (command->weights_only && !command->save)
@@ -107,9 +107,9 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "MODEL.ini",
-    .doc = "Train a model within a budget of bytes. What is kept and what is recomputed is decided "
-           "before the first step, and so is the memory; results do not depend on it. Ctrl-C and SIGTERM "
-           "end the run after the step that is running: it is saved, and the exit code is 130 or 143.\v"
+    .doc = "Train a model within a budget of bytes. Before the first step, Remat decides what is kept and what is "
+           "recomputed, and allocates all memory; the results do not depend on the plan. Ctrl-C and SIGTERM end "
+           "the run after the current step; --save still saves, and the exit code is 130 or 143.\v"
            "Example:\n  remat train gpt.ini --budget 64MiB --steps 200 --save gpt.safetensors",
 };
 
@@ -162,7 +162,7 @@ static void print_json(const remat_trainer_figures *figures, const remat_run_res
 static void print_end(const remat_trainer_figures *figures, const remat_run_result *result, uint64_t taken, bool timed)
 {
     if (result->steps == 0 && taken == 0) {
-        fputs("nothing to do: no steps are wanted\n", stderr);
+        fputs("nothing to do: 0 steps were asked for\n", stderr);
         return;
     }
     if (result->steps == 0) {

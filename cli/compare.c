@@ -136,7 +136,7 @@ static void print_table(const comparison *all)
         printf("%-18s %20s %11s  ", line->strategy, remat_count_print(line->peak, bytes),
                remat_size_print(line->peak, size));
         if (!line->planned) {
-            printf("%20s %9s  no: this is the least it can do\n", "", "");
+            printf("%20s %9s  no: this is its smallest peak\n", "", "");
             continue;
         }
         double more =
@@ -145,7 +145,7 @@ static void print_table(const comparison *all)
                !has_budget  ? ""
                : line->fits ? "yes"
                             : "no",
-               line->proven && has_budget ? ", nothing legal is cheaper" : "");
+               line->proven && has_budget ? ", no legal schedule is cheaper" : "");
     }
 }
 

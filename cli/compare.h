@@ -4,8 +4,8 @@
 
 #include "command.h"
 
-/* Plans with every strategy, each with several arguments where it takes one, and prints peak, cost and whether it fits
- * the budget of `options`. */
+/* Makes plans with every strategy, with several arguments if the strategy takes one, and prints peak, cost and whether
+ * the plan fits the budget of `options`. */
 remat_status compare_print(remat_context *context, const remat_profile *profile, const remat_plan_options *options,
                            bool json);
 

@@ -1,4 +1,4 @@
-/* A file read whole, so that it can be looked at twice: standard input cannot be wound back. */
+/* A whole file in memory, so that it can be read twice: standard input cannot be rewound. */
 #ifndef REMAT_CLI_FILE_BYTES_H
 #define REMAT_CLI_FILE_BYTES_H
 

@@ -1,5 +1,4 @@
-/* What the machine says of itself, for `remat doctor`. Functions with a text fill it and return false where the
- * machine does not say. */
+/* Figures of the machine, for `remat doctor`. Functions with a text fill it, or return false if it is not known. */
 #ifndef REMAT_CLI_MACHINE_H
 #define REMAT_CLI_MACHINE_H
 

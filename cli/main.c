@@ -9,20 +9,20 @@ static const struct command {
     command_fn run;
 } commands[] = {
     {"train", "train a model within a budget", command_train},
-    {"eval", "the loss of trained weights on the validation data", command_eval},
+    {"eval", "compute the loss of trained weights on the validation data", command_eval},
     {"predict", "run a trained model on its dataset", command_predict},
-    {"generate", "let a trained model of bytes go on with a text", command_generate},
-    {"fit", "say whether a model fits, and what would", command_fit},
+    {"generate", "continue a text with a trained model of bytes", command_generate},
+    {"fit", "say whether a model fits a budget, and which budget it needs", command_fit},
     {"profile", "time every layer of a model", command_profile},
     {"bench", "time every layer and phase against the limits of the machine", command_bench},
     {"summary", "show the layers of a model, their shapes and bytes", command_summary},
     {"plan", "decide which layers to keep and which to recompute", command_plan},
     {"sweep", "show the whole curve of cost over memory", command_sweep},
-    {"check", "replay a plan and say whether it is what it states", command_check},
-    {"arena", "give tensors their places in one piece of memory", command_arena},
-    {"report", "make a page to look at: memory over time, the curve, the layers", command_report},
+    {"check", "replay a plan and check its figures", command_check},
+    {"arena", "place tensors in one arena", command_arena},
+    {"report", "make an HTML page: memory over time, the curve, the layers", command_report},
     {"layers", "list the layer types and their properties", command_layers},
-    {"doctor", "say what was found on this machine", command_doctor},
+    {"doctor", "show the processor, memory, limits and libraries of this machine", command_doctor},
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
@@ -34,8 +34,8 @@ static void print_help(FILE *to)
           to);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
-    fputs("\n  remat help COMMAND     the options of a command, with an example; so does remat COMMAND --help\n"
-          "  remat version          the version; so does remat --version\n\n"
+    fputs("\n  remat help COMMAND     the options of a command, with an example; same as remat COMMAND --help\n"
+          "  remat version          the version; same as remat --version\n\n"
           "Example: remat plan profile.json --budget 64MiB\n\n"
           "Exit codes: 0 done, 1 internal error, 2 wrong usage, 3 bad input file, 4 infeasible budget,\n"
           "5 out of memory, 6 input/output, 7 a check failed, 8 the training diverged; 130 and 143 after Ctrl-C\n"
@@ -70,15 +70,16 @@ static int run(const struct command *command, int argc, char **argv)
     return code;
 }
 
-/* Waiting threads of the OpenMP library spin for long by default: on a machine that others use as well that makes a step
- * many times slower. A short spin is as fast on an idle machine. GNU's library counts rounds, clang's milliseconds. Both
- * read this before main runs, so the program starts itself once more; who has set one of these variables keeps it. */
+/* By default, waiting threads of the OpenMP library spin for a long time. On a machine with other load this makes a
+ * step many times slower. A short spin is as fast on an idle machine. GNU's library counts rounds, clang's counts
+ * milliseconds. Both read the variable before main runs, so the program sets it and starts itself once more. A variable
+ * that the user has set is kept. */
 static void shorten_openmp_spinning(char **argv)
 {
     if (getenv("OMP_WAIT_POLICY") || (getenv("GOMP_SPINCOUNT") && getenv("KMP_BLOCKTIME")))
         return;
     if (setenv("GOMP_SPINCOUNT", "1000", 0) == 0 && setenv("KMP_BLOCKTIME", "0", 0) == 0)
-        execv("/proc/self/exe", argv); /* where this fails, everything works all the same */
+        execv("/proc/self/exe", argv); /* if this fails, the program only runs with the default */
 }
 
 /* ---- names ---- */

@@ -7,8 +7,8 @@
 /* For what the program itself needs besides tensors: tables, buffers of files. */
 enum { MEMORY_LIMIT_TABLES = 8 << 20 };
 
-/* From now on the process gets `bytes` more than it has, and MEMORY_LIMIT_TABLES; what it asks for beyond fails. All
- * threads exist afterwards, since their stacks count. False: the system cannot; stderr says why. */
+/* Limits the process to `bytes` and MEMORY_LIMIT_TABLES more than it has now; allocations beyond that fail. Starts all
+ * threads first, because their stacks count. False: the limit cannot be set, and stderr says why. */
 bool memory_limit_set(uint64_t bytes, unsigned threads);
 
 #endif

@@ -17,8 +17,7 @@ remat_status model_file_set_batch(remat_model *model, uint64_t batch);
 /* Plans a training step without training. `options` as for training; plan_only is set here. */
 remat_status model_file_plan(remat_model *model, const remat_train_options *options, remat_trainer **trainer);
 
-/* The same with as much memory as it may want, whatever budget the options or the model have: it tells the least that
- * would do. */
+/* The same without a budget, whatever budget the options or the model have. Its figures have the smallest budget. */
 remat_status model_file_plan_freely(remat_model *model, const remat_train_options *options, remat_trainer **trainer);
 
 #endif

@@ -1,5 +1,5 @@
-/* What the commands about one MODEL.ini share: the argument, the options they have in common, and the model around
- * their work. The struct of such a command begins with a model_options, so that one pointer serves for both. */
+/* What the commands about one MODEL.ini share: the argument, common options, and reading the model. The struct of such
+ * a command begins with a model_options, so that one pointer is enough for both. */
 #ifndef REMAT_CLI_MODEL_OPTIONS_H
 #define REMAT_CLI_MODEL_OPTIONS_H
 
@@ -17,19 +17,19 @@ enum {
     MODEL_KEYS_END
 };
 
-/* Rows of that table which read the same everywhere, up to the group. */
+/* Rows of that table that are the same in all commands, without the group. */
 #define MODEL_ROW_WEIGHTS \
     "weights", 'w', "FILE", 0, "the trained weights, as `remat train --save` writes them (required)"
 #define MODEL_ROW_BATCH       "batch", MODEL_BATCH, "N", 0, "samples at a time (default: the model's)"
-#define MODEL_ROW_MICRO_BATCH "batch", MODEL_BATCH, "N", 0, "samples a micro-batch (default: the model's)"
+#define MODEL_ROW_MICRO_BATCH "batch", MODEL_BATCH, "N", 0, "samples in a micro-batch (default: the model's)"
 #define MODEL_ROW_BATCH_OR_AUTO           \
     "batch", MODEL_BATCH_OR_AUTO, "N", 0, \
-        "samples a micro-batch (default: the model's); auto: the most that fit the budget"
+        "samples in a micro-batch (default: the model's); auto: the most that fit the budget"
 #define MODEL_ROW_PROFILE "profile", MODEL_PROFILE, "FILE", 0, "plan with measured costs, from `remat profile`"
 #define MODEL_ROW_THREADS "threads", 'j', "N", 0, "threads to compute with (default: all cores)"
 #define MODEL_ROW_KERNELS                \
     "kernels", MODEL_KERNELS, "NAME", 0, \
-        "fast (default): the best that the processor has of avx512, avx2 and portable; one of these; or reference"
+        "avx512, avx2, portable, reference, or fast (default): the best of the first three on this processor"
 
 typedef struct model_options {
     remat_context *context;

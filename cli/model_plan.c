@@ -72,7 +72,7 @@ static remat_status print_text(remat_model *model, const remat_trainer *trainer,
     if (plan)
         printf(", strategy %s\n", figures.strategy);
     else if (figures.budget_bytes == REMAT_NO_BUDGET)
-        puts(": the blocks of the model decide; --strategy or --budget plan it anew");
+        puts(": the blocks of the model decide; --strategy or --budget make a new plan");
     else
         puts(": the blocks of the model are the best within this budget");
     remat_status status = print_layers(model, trainer, request->all_layers);
@@ -147,8 +147,8 @@ int model_plan_show(remat_context *context, remat_model *model, const model_plan
     }
     if (status == REMAT_OK && request->profile_output && !remat_trainer_chain(trainer)) {
         fprintf(stderr,
-                "remat: the blocks of the model decide, and they have no chain to write; --strategy or --budget "
-                "plan it anew\n");
+                "remat: the blocks of the model decide, so there is no chain to write; --strategy or --budget make a "
+                "new plan\n");
         remat_trainer_destroy(trainer);
         return REMAT_INVALID;
     }

@@ -45,14 +45,14 @@ static void print_table(const curve *shown)
     run_text_title(stdout, &shown->figures);
     printf(", %zu plan%s, costs %s\n\n", shown->count, shown->count == 1 ? "" : "s",
            shown->timed ? "measured" : "modelled");
-    printf("%16s %11s %11s %9s %12s %9s %7s\n", "total bytes", "", "arena", "of all", "step", "more", "again");
+    printf("%16s %11s %11s %9s %12s %9s %11s\n", "total bytes", "", "arena", "of all", "step", "more", "recomputed");
     for (size_t i = 0; i < shown->count; i++) {
         if (!shown->all && !sweep_row_is_shown(i, shown->count, shown->knee))
             continue;
         rows++;
         const remat_train_point *point = &shown->points[i];
         char bytes[REMAT_COUNT_TEXT], size[REMAT_SIZE_TEXT], arena[REMAT_SIZE_TEXT];
-        printf("%16s %11s %11s %8.1f%% %9.2f ms %8.2f%% %7llu%s\n", remat_count_print(point->total_bytes, bytes),
+        printf("%16s %11s %11s %8.1f%% %9.2f ms %8.2f%% %11llu%s\n", remat_count_print(point->total_bytes, bytes),
                remat_size_print(point->total_bytes, size), remat_size_print(point->arena_bytes, arena),
                percent(point->arena_bytes, shown->figures.keep_all_arena_bytes), 1e-6 * (double)point->cost,
                overhead(shown, point), (unsigned long long)point->recomputed, i == shown->knee ? "  knee" : "");
@@ -61,9 +61,9 @@ static void print_table(const curve *shown)
         sweep_rest_print(shown->count - rows);
     else
         putchar('\n');
-    printf("Each row is a plan: --budget with its total makes it. 'again' counts layers that run forward again.\n");
+    printf("Each row is a plan: --budget with its total bytes makes it. 'recomputed' counts layers.\n");
     if (!shown->timed)
-        printf("Without --profile the times are modelled: only their proportions mean something.\n");
+        printf("Without --profile the times are modelled: only their ratios are meaningful.\n");
 }
 
 static void print_json(const curve *shown)

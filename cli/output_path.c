@@ -37,7 +37,7 @@ remat_status output_path_check(const char *path, bool replaced)
         return REMAT_OK;
     size_t length = strlen(path);
     if (length == 0 || path[length - 1] == '/')
-        return refuse(path, "", "this is no name of a file");
+        return refuse(path, "", "this is not a file name");
     if (stat(path, &info) != 0)
         return check_folder(path);
     if (S_ISDIR(info.st_mode))

@@ -16,7 +16,7 @@ typedef struct progress_display {
     uint64_t bytes;        /* that the training allocated */
     uint64_t every;        /* lines: one in so many steps */
     uint64_t first;        /* step before the first of this run */
-    uint64_t recent_steps; /* since the rate was last taken: the first steps of a run are no measure of the later */
+    uint64_t recent_steps; /* since the rate was computed last; the first steps of a run are not typical */
     double recent_seconds, speed;
     double drawn;
 } progress_display;

@@ -75,7 +75,7 @@ static void print_predicted(FILE *to, const char *what, const char *predicted, c
 
 static void print_resident(FILE *to, const remat_run_result *result)
 {
-    char resident[REMAT_COUNT_TEXT], own[REMAT_SIZE_TEXT], remark[128] = "resident; not all was ever touched";
+    char resident[REMAT_COUNT_TEXT], own[REMAT_SIZE_TEXT], remark[128] = "resident; some memory was never used";
     if (result->peak_resident_bytes >= result->allocated_bytes)
         snprintf(remark, sizeof remark, "resident, %s of it the program itself",
                  remat_size_print(result->peak_resident_bytes - result->allocated_bytes, own));

@@ -1,4 +1,4 @@
-/* What a training comes to, in words and in JSON: the same figures whether it is planned, asked about or over. */
+/* The figures of a training, as text and as JSON, for `remat plan`, `fit` and `train`. */
 #ifndef REMAT_CLI_RUN_TEXT_H
 #define REMAT_CLI_RUN_TEXT_H
 
@@ -10,8 +10,8 @@ void run_text_title(FILE *to, const remat_trainer_figures *figures);
 /* The table of where the bytes go; the sum is total_bytes. */
 void run_text_memory(FILE *to, const remat_trainer_figures *figures);
 
-/* How many layers are recomputed, what that saves and what it costs; why nothing, where that is so. `timed`: costs were
- * measured, so that they are times. */
+/* How many layers are recomputed, what that saves and what it costs, or why it saves nothing. `timed`: costs were
+ * measured, so they are times. */
 void run_text_plan(FILE *to, const remat_trainer_figures *figures, bool timed);
 
 /* The end of a training: what was predicted against what was measured. */

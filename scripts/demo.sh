@@ -42,4 +42,4 @@ echo "$right of 10 are right"
 
 show "report $model --budget 16MiB run.jsonl -o demo.html"
 "$remat" report $model --budget 16MiB "$folder/run.jsonl" -o demo.html
-printf '\nOpen demo.html: what was kept, what was computed again, what it cost.\n'
+printf '\nOpen demo.html: what was kept, what was recomputed, what it cost.\n'

@@ -363,11 +363,11 @@ void remat_trainer_on_gradient(remat_trainer *trainer, remat_gradient_fn visit, 
 /* ---- measuring ---- */
 
 /* One action of a training step. Actions on all gradients of the weights at once have the layer name "(all gradients)":
- * setting them to 0 (phase "gradient", with accumulate) and computing their norm (phase "apply", with clip_norm). */
+ * setting them to 0 (phase "weight_gradient", with accumulate) and computing their norm (phase "apply", with
+ * clip_norm). */
 typedef struct remat_action {
     const char *layer;     /* its name */
-    const char *phase;     /* "load" (data), "forward", "recompute", "gradient" (of the weights), "derivative" (the
-                              gradient of the input) or "apply" */
+    const char *phase;     /* "load" (data), "forward", "recompute", "weight_gradient", "input_gradient" or "apply" */
     size_t position;       /* of the layer in the model; the number of layers for "(all gradients)" */
     uint64_t began, ended; /* nanoseconds of a monotonic clock */
     uint64_t live_bytes;   /* in the arena while it ran */

@@ -62,7 +62,7 @@ out "(all gradients)"
 
 # What is recomputed is said apart; the matrix products of the model stay the same.
 expect 0 bench examples/models/mlp.ini --steps 1 -j 1 --strategy full
-grep -q '83.08 of them in matrix products, and 36.20 again for what is recomputed$' "$work/out" ||
+grep -q '83.08 of them in matrix products, and 36.20 more for recomputation$' "$work/out" ||
   complain "recomputed work: $(grep products "$work/out")"
 
 # The run's kernels are not those of the limits; nor are threads, where the system allows no more than one.

@@ -12,7 +12,7 @@ out "smallest budget"
 out "nothing recomputed"
 out "clip_norm adds"
 out "accumulate adds"
-out "makes the smallest budget"
+out "determines the smallest budget"
 awk '/^weights /,/^scratch /{ gsub(",", ""); for (i = 2; i <= NF; i++) if ($i ~ /^[0-9]+$/) { sum += $i; break } }
      /^total /{ gsub(",", ""); if ($2 != sum) exit 1; found = 1 } END { exit !found }' "$work/out" ||
   complain "the parts do not sum to the total"

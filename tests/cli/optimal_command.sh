@@ -65,9 +65,9 @@ out "method intervals"
 
 # All strategies side by side.
 expect 0 plan $profile --compare --budget 6KiB
-out "optimal                           6,144       6 KiB            53,000,000    17.78%  yes, nothing legal is cheaper"
+out "optimal                           6,144       6 KiB            53,000,000    17.78%  yes, no legal schedule is cheaper"
 out "full:2                            6,144       6 KiB            60,000,000    33.33%  yes"
-out "no: this is the least it can do"
+out "no: this is its smallest peak"
 expect 0 plan $profile --compare
 expect 0 plan $profile --compare --budget 6KiB --json
 out '"strategy": "optimal", "feasible": true, "peak_bytes": 6144, "total_cost": 53000000, "fits": true'

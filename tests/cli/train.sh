@@ -54,7 +54,7 @@ err "nothing to do: 80 of 80 steps are taken"
 cmp "$work/whole.st" "$work/again.st" || complain "nothing was done, but the file is another"
 
 expect 0 train "$model" --steps 0
-err "nothing to do: no steps are wanted"
+err "nothing to do: 0 steps were asked for"
 
 # Saved on the way as well.
 expect 0 train "$model" --steps 40 --save "$work/every.st" --save-every 16 -q
