@@ -69,8 +69,7 @@ typedef struct remat_train_options {
     /* Only plan: no data is opened and no memory for tensors is allocated. The trainer answers questions about figures,
      * chain, plan and curve; it cannot train. */
     bool plan_only;
-    /* The device that computes: NULL or "cpu". "fenced" is for tests: it computes on the CPU, but on its own thread and
-     * in memory that the host cannot access. */
+    /* The device that computes: NULL or "cpu", the only one so far. */
     const char *device;
 } remat_train_options;
 void remat_train_options_init_sized(remat_train_options *options, size_t size);

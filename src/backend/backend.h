@@ -1,5 +1,5 @@
 /* Devices that compute. A backend has memory, queues that run recorded operations in that memory, and a table of
- * kernels, found by operation and element types. Each backend has its folder: cpu/ and fenced/ (for tests).
+ * kernels, found by operation and element types. Each backend has its folder, such as cpu/.
  * backend_table.c lists them. Only the backend itself accesses its memory.
  *
  *     backend *device;
@@ -26,7 +26,7 @@ typedef struct backend_type backend_type;
 typedef struct recording recording;
 
 typedef struct backend_options {
-    const char *device;  /* "cpu" (also NULL), "fenced" */
+    const char *device;  /* "cpu" (also NULL); in tests also "fenced" */
     const char *kernels; /* "fast" (also NULL), the name of an instruction set, "reference" */
     unsigned threads;    /* 0: as many as there are cores */
 } backend_options;

@@ -11,7 +11,6 @@ allowed() {
     plan/graph) echo "plan/chain graph arena base" ;;
     tape) echo "plan/chain graph arena store base" ;;
     backend/cpu) echo "backend base" ;;
-    backend/fenced) echo "backend/cpu backend base" ;;
     layers) echo "backend base" ;;
     model) echo "layers backend plan/graph plan/chain graph arena base" ;;
     data) echo "model layers backend plan/graph plan/chain graph arena base" ;;

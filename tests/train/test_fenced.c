@@ -2,6 +2,7 @@
  * strategies and budgets, has the processor's bits. Saved files move between the two, gradients and predictions too. */
 #include <math.h>
 
+#include "support/fenced_backend.h"
 #include "support/fixture.h"
 #include "support/random_model.h"
 #include "support/scratch_files.h"
@@ -261,6 +262,8 @@ static void staging_is_counted(void **state)
 
 int main(void)
 {
+    if (strcmp(fenced_device(), "fenced") != 0)
+        return 1;
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(example_models_have_the_same_bits),
         FIXTURE_TEST(random_models_have_the_same_bits),

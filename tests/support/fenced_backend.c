@@ -8,6 +8,8 @@
  *     memory file   | 64-byte aligned bytes of one allocation |
  *     closed        ^ at, handed out                  open    ^ for kernels and copies
  */
+#include "support/fenced_backend.h"
+
 #include "backend/cpu/cpu_backend.h"
 
 #include "base/alloc.h"
@@ -366,3 +368,8 @@ const backend_type backend_fenced = {
     .event_record = event_record,
     .event_wait = event_wait,
 };
+
+const char *fenced_device(void)
+{
+    return backend_fenced.name;
+}
