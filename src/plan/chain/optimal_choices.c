@@ -320,89 +320,16 @@ static bool ask_last_uses(const choice_asker *asker)
     }
 }
 
-static bool ask_pair(const choice_asker *asker)
-{
-    const optimal_model *model = asker->table->model;
-    const optimal_state *state = &asker->state;
-    uint32_t q = optimal_tail_first_mode(model, asker->end->tail),
-             second = TAIL_SAVED + optimal_tail_second_mode(model, asker->end->tail);
-    const remat_mode *mode = optimal_model_mode(model, state->start, q);
-    optimal_end rest = {mode->holds_output ? END_HOLDS : END_LEAVES, 0, second, FORM_PLAIN, 0};
-    uint32_t right_end = optimal_ends_find(&model->ends, state->start + (size_t)1, rest);
-    if (right_end == NO_END || state->start == state->last)
-        return false;
-    optimal_choice choice = {
-        .kind = CHOICE_PAIR, .mode = q, .right = {state->start + 1, state->last, state->tail, right_end}};
-    uint64_t added = mode->activation_bytes + (mode->holds_output ? 0 : model->x[state->start + 1]);
-    choice.offer = (staircase_offer){.right = optimal_table_stairs(asker->table, choice.right),
-                                     .left = stairs_nothing(),
-                                     .right_shift = mode->activation_bytes,
-                                     .floor = asker->tail + asker->base + added + mode->forward_workspace_bytes,
-                                     .cost = mode->forward_cost};
-    return ask(asker, &choice);
-}
-
-/* Save the first layer in mode q, and make x_{start+1} again for the layers start+1..k-1 that `end` leaves. */
-static bool ask_save_again(const choice_asker *asker, uint32_t q, uint32_t right_end)
-{
-    const optimal_table *table = asker->table;
-    const optimal_model *model = table->model;
-    uint32_t start = asker->state.start, next = start + 1;
-    const remat_mode *mode = optimal_model_mode(model, start, q), *plain = &model->chain->layers[start].modes[0];
-    const optimal_end *end = optimal_ends_get(&model->ends, next, right_end);
-    uint32_t k = next + end->ahead;
-    optimal_choice choice = {.kind = CHOICE_SAVE_AGAIN,
-                             .mode = q,
-                             .has_left = true,
-                             .right = {next, asker->state.last, asker->state.tail, right_end},
-                             .left = {next, k - 1, end->tail, 0}};
-    uint64_t saved = mode->activation_bytes, out = model->x[next];
-    uint64_t floor = asker->tail + saved + out + mode->forward_workspace_bytes;
-    floor = larger(floor, saved + model->y[next] + model->y[start] + mode->backward_workspace_bytes);
-    floor = larger(floor, saved + optimal_tail_bytes(model, k, end->tail) + out + plain->forward_workspace_bytes);
-    choice.offer = (staircase_offer){.right = optimal_table_stairs(table, choice.right),
-                                     .left = optimal_table_stairs(table, choice.left),
-                                     .right_shift = saved,
-                                     .floor = floor,
-                                     .cost = mode->forward_cost + mode->backward_cost + plain->forward_cost};
-    choice.left_shift = saved + out;
-    return ask(asker, &choice);
-}
-
-/* Only where saving needs more workspace than a plain forward: else the second forward would do the saving. */
-static bool ask_saves_again(const choice_asker *asker)
-{
-    const optimal_model *model = asker->table->model;
-    size_t start = asker->state.start;
-    for (uint32_t q = 0; q < model->mode_limit; q++) {
-        const remat_mode *mode = optimal_model_mode(model, start, q);
-        if (!mode || mode->holds_output ||
-            mode->forward_workspace_bytes <= model->chain->layers[start].modes[0].forward_workspace_bytes)
-            continue;
-        uint32_t count = start < asker->state.last ? optimal_ends_count(&model->ends, start + 1, asker->state.last) : 0;
-        for (uint32_t e = 1; e < count; e++) {
-            const optimal_end *end = optimal_ends_get(&model->ends, start + 1, e);
-            if (end->kind != END_LEAVES || end->form != FORM_PLAIN || start + 1 + end->ahead > asker->state.last)
-                continue;
-            if (ask_save_again(asker, q, e))
-                return true;
-        }
-    }
-    return false;
-}
-
 /* The choices that save the first layer. */
 static bool ask_saves(const choice_asker *asker)
 {
     const optimal_model *model = asker->table->model;
     if (asker->end->ahead > 0)
         return false;
-    if (asker->end->kind == END_LEAVES && optimal_tail_is_pair(model, asker->end->tail))
-        return ask_pair(asker);
     for (uint32_t q = 0; q < model->mode_limit; q++)
         if (ask_save(asker, q))
             return true;
-    return asker->end->kind == END_STAYS && ask_saves_again(asker);
+    return false;
 }
 
 bool optimal_state_rival(const optimal_table *table, optimal_state state, staircase_offer *rival)

@@ -5,14 +5,12 @@
  * go(budget - x_0, 0, n-1, LOSS, STAYS). As a function of m it is a staircase, and a choice is an offer: a sum of two
  * staircases, shifted (optimal_staircase.h).
  *
- * Tails v (optimal_tails.h), held from the start: GRADIENT y_{l+1}; LOSS nothing yet; SAVED s_{l+1} and y_{l+2}; PAIR
- * s_{l+1}, s_{l+2} and y_{l+3}. T(v) are a tail's bytes; its own step, once x_{l+1} is readable, is the loss or the
- * backwards that wait.
+ * Tails v (optimal_tails.h), held from the start: GRADIENT y_{l+1}; LOSS nothing yet; SAVED s_{l+1} and y_{l+2}. T(v)
+ * are a tail's bytes; its own step, once x_{l+1} is readable, is the loss or the backward that waits.
  *
  * Ends E (optimal_ends.h): STAYS: the caller holds x_i, everything down to backward i is done. LEAVES(k, v'): x_i is
  * dropped after its last use; the layers k..l are done, i..k-1 are left with tail v' behind them (k = i: s_i is left; k
- * = l+1: only the tail's step is done). HOLDS(M): the caller holds x_i; s_i in mode M and y_{i+1} are left (serves
- * PAIR).
+ * = l+1: only the tail's step is done).
  *
  * Records: LEAVES(k, .) with k > j is needed only where x_j is smaller than every x_t, j < t <= k. Otherwise holding
  * x_t instead, from the first pass on, is no worse: all work from x_j lies right of t. Equal layers have no records,
@@ -20,7 +18,7 @@
  *
  * Choices. B: bytes of x_i where E is LEAVES, else 0. pass(i, j): forwards i..j-1 that save nothing, beside T(v) + B.
  *
- *  SAVE M      E is STAYS, HOLDS(M) or LEAVES(i, SAVED M). Forward i saving in M; drop x_i if E is LEAVES;
+ *  SAVE M      E is STAYS or LEAVES(i, SAVED M). Forward i saving in M; drop x_i if E is LEAVES;
  *              go(m - bytes added, i+1, l, v, STAYS), or the tail's step if i = l; backward i if E is STAYS.
  *  SPLIT       pass(i, j), i < j <= l, and then one of
  *   - x_j is kept: go(m - x_j - B, j, l, v, STAYS); drop x_j; go(m, i, j-1, GRADIENT, E);
@@ -29,11 +27,6 @@
  *   - j = l+1, the tail is settled: the tail's step; drop x_{l+1}; go(m, i, l, GRADIENT, E).
  *  LAST USE    E is LEAVES(k, v'). pass(i, j), i < j <= k, x_i dropped after its first forward; go(m, j, l, v, E), or
  *              where j = k and v' is GRADIENT: go(m - x_k, k, l, v, STAYS) (k = l+1: the tail's step) and drop x_k.
- *  PAIR        E is LEAVES(i, PAIR M M'). Forward i saving in M; drop x_i; go(m - A_M, i+1, l, v, HOLDS(M')), or
- *              LEAVES(i+1, SAVED M') where M does not hold x_{i+1}.
- *  SAVE AGAIN  E is STAYS; M does not hold x_{i+1} and needs more workspace than a plain forward. Forward i saving in
- *              M; go(m - A_M, i+1, l, v, LEAVES(k, v')); plain forward i; go(m - A_M - x_{i+1}, i+1, k-1, v', STAYS)
- *              (k = i+1: the tail's step); drop x_{i+1}; backward i.
  *
  * A left part (i, k-1, v', E) needs E's own k to be smaller, or equal with nothing but a tail's step left to do. Nobody
  * checks it: the other parts are not among the ends of (i, k-1).
@@ -55,7 +48,7 @@ typedef struct optimal_state {
     uint32_t end;               /* an index among the ends of start; 0 is STAYS */
 } optimal_state;
 
-typedef enum choice_kind { CHOICE_SAVE, CHOICE_SPLIT, CHOICE_LAST_USE, CHOICE_PAIR, CHOICE_SAVE_AGAIN } choice_kind;
+typedef enum choice_kind { CHOICE_SAVE, CHOICE_SPLIT, CHOICE_LAST_USE } choice_kind;
 
 typedef struct optimal_choice {
     choice_kind kind;
@@ -66,7 +59,6 @@ typedef struct optimal_choice {
     bool has_left;
     optimal_state right, left;
     staircase_offer offer;
-    uint64_t left_shift; /* of the offer's left part: SAVE_AGAIN */
 } optimal_choice;
 
 typedef struct optimal_table {

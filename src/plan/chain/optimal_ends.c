@@ -29,17 +29,6 @@ static void add_end(end_builder *builder, size_t start, optimal_end end)
     builder->filled[start]++;
 }
 
-/* HOLDS serves pairs alone, and those only where s_start with its gradient is smaller than x_start. */
-static void add_holds(end_builder *builder, size_t start)
-{
-    const optimal_model *model = builder->model;
-    for (uint32_t q = 0; q < model->mode_limit && start > 0 && model->pairs; q++) {
-        const remat_mode *mode = optimal_model_mode(model, start, q);
-        if (mode && mode->activation_bytes + model->x[start + 1] < model->x[start])
-            add_end(builder, start, (optimal_end){END_HOLDS, 0, TAIL_SAVED + q, 0, 0});
-    }
-}
-
 /* LEAVES(k, every tail) for start and one form; k = start cannot leave a gradient: that would be STAYS. */
 static void add_leaves(end_builder *builder, size_t start, size_t k, uint32_t form, size_t next)
 {
@@ -73,10 +62,8 @@ static void add_all(end_builder *builder, size_t record_limit, size_t reach)
 {
     size_t n = builder->model->n;
     memset(builder->filled, 0, (n + 1) * sizeof *builder->filled);
-    for (size_t start = 0; start < n; start++) {
+    for (size_t start = 0; start < n; start++)
         add_end(builder, start, (optimal_end){END_STAYS, 0, TAIL_GRADIENT, 0, 0});
-        add_holds(builder, start);
-    }
     for (size_t k = 1; k <= n; k++) { /* the input x_0 never leaves; k ascending keeps every list in order */
         for (uint32_t form = 0; form < builder->model->form_limit && k < n; form++)
             add_leaves(builder, k, k, form, k);

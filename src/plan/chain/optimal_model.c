@@ -94,8 +94,8 @@ size_t optimal_model_canonical_start(const optimal_model *model, size_t start, s
     if (start >= model->n || model->run_of[start] < 0)
         return start;
     const period_run *run = &model->runs[model->run_of[start]];
-    /* x_start is made by the layer before, and a tail is the layer after or two: all must repeat too */
-    if (start <= run->begin || last + (model->pairs ? 2 : 1) >= run->end)
+    /* x_start is made by the layer before, and a tail is the layer after: both must repeat too */
+    if (start <= run->begin || last + 1 >= run->end)
         return start;
     return run->begin + 1 + (start - run->begin - 1) % run->period;
 }
@@ -181,10 +181,8 @@ remat_status optimal_model_build(remat_context *context, const remat_profile *ch
         fill_least_costs(model);
         status = optimal_find_forms(context, model);
     }
-    if (status == REMAT_OK) {
-        model->pairs = optimal_tails_have_pairs(model);
+    if (status == REMAT_OK)
         status = optimal_ends_choose(context, model, tight, &model->ends);
-    }
     if (status != REMAT_OK) {
         optimal_model_free(context, model);
         return status;

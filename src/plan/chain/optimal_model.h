@@ -32,8 +32,6 @@ typedef struct optimal_pass {
 /* ends.h: how an interval finishes at its left end. */
 typedef enum end_kind {
     END_STAYS, /* x_start is held by the caller and not counted; everything down to backward start is done */
-    END_HOLDS, /* x_start is held by the caller and not counted; s_start (mode tail - TAIL_SAVED) and y_{start+1} are
-                  left */
     END_LEAVES /* x_start is counted and dropped after its last use; the layers start..k-1 are left with `tail` behind
                   them */
 } end_kind;
@@ -66,7 +64,6 @@ typedef struct optimal_model {
     uint64_t
         *move_peak; /* form_limit * levels * n: maxima over 2^level layers of one forward's bytes, its x included */
     uint64_t *least_before; /* n + 1: least cost of the layers 0..i-1, one forward and one backward each */
-    bool pairs;             /* somewhere two saved layers may wait together: optimal_tails.h */
     optimal_ends ends;      /* optimal_ends.h */
     uint32_t *rank;         /* n + 1: over how wide a window (2^rank) cutting at x_i is the cheapest place */
     period_run *runs;       /* where layers repeat */

@@ -81,18 +81,18 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-uint64_t offer_start(const staircase_offer *offer, uint64_t left_shift)
+uint64_t offer_start(const staircase_offer *offer)
 {
-    uint64_t start = larger(offer->right.memory[0] + offer->right_shift, offer->left.memory[0] + left_shift);
+    uint64_t start = larger(offer->right.memory[0] + offer->right_shift, offer->left.memory[0]);
     return larger(start, offer->floor);
 }
 
-uint64_t offer_cost_at(const staircase_offer *offer, uint64_t left_shift, uint64_t memory)
+uint64_t offer_cost_at(const staircase_offer *offer, uint64_t memory)
 {
-    if (offer->right.count == 0 || offer->left.count == 0 || memory < offer_start(offer, left_shift))
+    if (offer->right.count == 0 || offer->left.count == 0 || memory < offer_start(offer))
         return COST_LIMIT;
     return offer->cost + offer->right.cost[stairs_at(offer->right, memory - offer->right_shift)] +
-           offer->left.cost[stairs_at(offer->left, memory - left_shift)];
+           offer->left.cost[stairs_at(offer->left, memory)];
 }
 
 /* The last corner from `from` on with memory <= limit: steps that double, then halve. */
@@ -109,7 +109,6 @@ static size_t advance(staircase stairs, size_t from, uint64_t limit)
 /* Where a comparison of an offer with the envelope stands. */
 typedef struct walk_place {
     size_t right, left, found; /* corners of the offer in force; improvements so far */
-    uint64_t left_shift;
 } walk_place;
 
 /* Whether a corner is worth taking where envelope corner e - 1 is in force and dearer. Once thinned, the envelope
@@ -131,9 +130,9 @@ static bool below_line(const staircase_envelope *envelope, size_t e, uint64_t me
 static void walk(staircase_envelope *envelope, const staircase_offer *offer, walk_place *place, uint64_t memory,
                  uint64_t end, size_t e)
 {
-    const uint64_t shift = offer->right_shift, left_shift = place->left_shift;
+    const uint64_t shift = offer->right_shift;
     size_t r = advance(offer->right, place->right, memory - shift);
-    size_t l = advance(offer->left, place->left, memory - left_shift);
+    size_t l = advance(offer->left, place->left, memory);
     const uint64_t *right_memory = offer->right.memory + 1, *left_memory = offer->left.memory + 1;
     size_t found = place->found;
     uint64_t envelope_cost = COST_LIMIT;
@@ -145,26 +144,25 @@ static void walk(staircase_envelope *envelope, const staircase_offer *offer, wal
             envelope->better_memory[found] = memory;
             envelope->better_cost[found++] = cost;
         }
-        uint64_t next_right = right_memory[r] + shift, next_left = left_memory[l] + left_shift;
+        uint64_t next_right = right_memory[r] + shift, next_left = left_memory[l];
         memory = next_right < next_left ? next_right : next_left;
         if (memory >= end)
             break;
         r += next_right == memory;
         l += next_left == memory;
     }
-    *place = (walk_place){r, l, found, left_shift};
+    *place = (walk_place){r, l, found};
 }
 
 enum { SHORT_BLOCK = 6 };
 
 /* Compares block by block: where the offer at the end of a block is no cheaper than the envelope at its start,
  * nothing in between is. Blocks double while that holds and halve where it does not. */
-static size_t collect_better(staircase_envelope *envelope, const staircase_offer *offer, uint64_t left_shift,
-                             uint64_t start)
+static size_t collect_better(staircase_envelope *envelope, const staircase_offer *offer, uint64_t start)
 {
     const uint64_t limit = envelope->memory_cap + 1, *memory = envelope->memory;
     staircase mine = {memory, envelope->cost, (uint32_t)envelope->count};
-    walk_place place = {0, 0, 0, left_shift};
+    walk_place place = {0};
     size_t e = 0, block = SHORT_BLOCK;
     uint64_t cheapest =
         offer->cost + offer->right.cost[offer->right.count - 1] + offer->left.cost[offer->left.count - 1];
@@ -177,7 +175,7 @@ static size_t collect_better(staircase_envelope *envelope, const staircase_offer
         uint64_t end = memory[behind] < limit ? memory[behind] : limit;
         uint64_t from = memory[e] > start ? memory[e] : start;
         size_t r = advance(offer->right, place.right, end - 1 - offer->right_shift);
-        size_t l = advance(offer->left, place.left, end - 1 - left_shift);
+        size_t l = advance(offer->left, place.left, end - 1);
         if (offer->cost + offer->right.cost[r] + offer->left.cost[l] >= envelope->cost[e]) {
             place.right = r;
             place.left = l;
@@ -322,14 +320,14 @@ static void thin(staircase_envelope *envelope, size_t limit)
     envelope->count = kept;
 }
 
-void envelope_offer_shifted(staircase_envelope *envelope, const staircase_offer *offer, uint64_t left_shift)
+void envelope_offer(staircase_envelope *envelope, const staircase_offer *offer)
 {
     if (offer->right.count == 0 || offer->left.count == 0)
         return;
-    uint64_t start = offer_start(offer, left_shift);
+    uint64_t start = offer_start(offer);
     if (start > envelope->memory_cap)
         return;
-    size_t found = collect_better(envelope, offer, left_shift, start);
+    size_t found = collect_better(envelope, offer, start);
     if (found == 0)
         return;
     merge_better(envelope, found);
@@ -342,16 +340,11 @@ void envelope_finish(staircase_envelope *envelope)
     thin(envelope, envelope->limit);
 }
 
-void envelope_offer(staircase_envelope *envelope, const staircase_offer *offer)
-{
-    envelope_offer_shifted(envelope, offer, 0);
-}
-
 void envelope_keep_below(staircase_envelope *envelope, const staircase_offer *offer)
 {
     size_t kept = 0;
     for (size_t k = 0; k < envelope->count; k++)
-        if (envelope->cost[k] < offer_cost_at(offer, 0, envelope->memory[k]))
+        if (envelope->cost[k] < offer_cost_at(offer, envelope->memory[k]))
             copy_corner(envelope, kept++, k);
     envelope->memory[kept] = MEMORY_END;
     envelope->count = kept;

@@ -15,8 +15,7 @@ typedef struct staircase {
     uint32_t count;
 } staircase;
 
-/* Two staircases run one after the other: cost + right(m - right_shift) + left(m) where m >= floor.
- * Where a function takes a left_shift, the left one is shifted too: left(m - left_shift). */
+/* Two staircases run one after the other: cost + right(m - right_shift) + left(m) where m >= floor. */
 typedef struct staircase_offer {
     staircase right, left;
     uint64_t right_shift, floor, cost;
@@ -38,7 +37,6 @@ remat_status envelope_allocate(remat_context *context, size_t most_corners, stai
 void envelope_free(remat_context *context, staircase_envelope *envelope);
 void envelope_reset(staircase_envelope *envelope, size_t limit, uint64_t memory_cap); /* leaves round_down as it is */
 void envelope_offer(staircase_envelope *envelope, const staircase_offer *offer);
-void envelope_offer_shifted(staircase_envelope *envelope, const staircase_offer *offer, uint64_t left_shift);
 void envelope_finish(staircase_envelope *envelope);
 /* Drops the corners that are not below the offer. */
 void envelope_keep_below(staircase_envelope *envelope, const staircase_offer *offer);
@@ -47,8 +45,8 @@ staircase stairs_nothing(void); /* costs nothing and needs nothing */
 /* Index of the last corner with memory <= limit; the caller knows that there is one. */
 size_t stairs_at(staircase stairs, uint64_t limit);
 /* The offer's cost at exactly this memory; COST_LIMIT where it is infeasible. */
-uint64_t offer_cost_at(const staircase_offer *offer, uint64_t left_shift, uint64_t memory);
+uint64_t offer_cost_at(const staircase_offer *offer, uint64_t memory);
 /* The least memory at which both parts fit; only where neither staircase is empty. */
-uint64_t offer_start(const staircase_offer *offer, uint64_t left_shift);
+uint64_t offer_start(const staircase_offer *offer);
 
 #endif

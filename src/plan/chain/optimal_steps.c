@@ -65,17 +65,7 @@ static remat_status write_tail(step_writer *writer, optimal_state state)
         return REMAT_OK;
     if (state.start == model->n)
         return write_step(writer, REMAT_LOSS, 0, REMAT_NO_SAVE);
-    remat_status status = REMAT_OK;
-    if (optimal_tail_is_pair(model, state.tail)) {
-        bool inside = optimal_model_mode(model, state.start, optimal_tail_first_mode(model, state.tail))->holds_output;
-        if (!inside)
-            status = write_step(writer, REMAT_FORWARD, state.start, REMAT_NO_SAVE);
-        if (status == REMAT_OK)
-            status = write_step(writer, REMAT_BACKWARD, state.start + 1, REMAT_NO_SAVE);
-        if (status == REMAT_OK && !inside)
-            status = write_step(writer, REMAT_DROP_X, state.start + 1, REMAT_NO_SAVE);
-    }
-    return status == REMAT_OK ? write_step(writer, REMAT_BACKWARD, state.start, REMAT_NO_SAVE) : status;
+    return write_step(writer, REMAT_BACKWARD, state.start, REMAT_NO_SAVE);
 }
 
 /* What drops x_i where it is held in a form. */
@@ -95,7 +85,6 @@ static const optimal_end *end_of(const step_writer *writer, optimal_state state)
     return optimal_ends_get(&writer->table->model->ends, state.start, state.end);
 }
 
-/* SAVE, PAIR and SAVE_AGAIN begin with a saving forward. */
 static remat_status expand_save(step_writer *writer, optimal_state state, const optimal_choice *choice, uint64_t memory)
 {
     const remat_mode *mode = optimal_model_mode(writer->table->model, state.start, choice->mode);
@@ -105,13 +94,8 @@ static remat_status expand_save(step_writer *writer, optimal_state state, const 
         status = write_drop(writer, state.start, end->form);
     if (status == REMAT_OK && end->kind == END_STAYS)
         status = push_step(writer, REMAT_BACKWARD, state.start);
-    if (status == REMAT_OK && choice->kind != CHOICE_PAIR && !mode->holds_output)
+    if (status == REMAT_OK && !mode->holds_output)
         status = push_step(writer, REMAT_DROP_X, state.start + 1);
-    if (status == REMAT_OK && choice->kind == CHOICE_SAVE_AGAIN) {
-        status = push_state(writer, choice->left, memory - choice->left_shift);
-        if (status == REMAT_OK)
-            status = push_step(writer, REMAT_FORWARD, state.start);
-    }
     if (status == REMAT_OK)
         status = push_state(writer, choice->right, memory - choice->offer.right_shift);
     return status;
@@ -160,8 +144,8 @@ static remat_status expand_pass(step_writer *writer, optimal_state state, const 
 static remat_status expand_choice(step_writer *writer, optimal_state state, const optimal_choice *choice,
                                   uint64_t memory)
 {
-    bool passes = choice->kind == CHOICE_SPLIT || choice->kind == CHOICE_LAST_USE;
-    return passes ? expand_pass(writer, state, choice, memory) : expand_save(writer, state, choice, memory);
+    return choice->kind == CHOICE_SAVE ? expand_save(writer, state, choice, memory)
+                                       : expand_pass(writer, state, choice, memory);
 }
 
 static optimal_state move_state(optimal_state state, uint32_t by)
@@ -180,7 +164,7 @@ typedef struct choice_search {
 static bool has_cost(void *context, const optimal_choice *choice)
 {
     choice_search *search = context;
-    if (offer_cost_at(&choice->offer, choice->left_shift, search->memory) != search->cost)
+    if (offer_cost_at(&choice->offer, search->memory) != search->cost)
         return false;
     search->choice = *choice;
     search->found = true;
@@ -205,11 +189,11 @@ static bool is_likeliest(void *context, const optimal_choice *choice)
     const optimal_least *least = search->writer->least;
     uint64_t memory = search->memory;
     if (offer->floor > memory || optimal_least_of(least, choice->right) + offer->right_shift > memory ||
-        (choice->has_left && optimal_least_of(least, choice->left) + choice->left_shift > memory))
+        (choice->has_left && optimal_least_of(least, choice->left) > memory))
         return false;
     uint64_t cost = offer->cost + likely_cost(search->writer, choice->right, offer->right, memory - offer->right_shift);
     if (choice->has_left)
-        cost += likely_cost(search->writer, choice->left, offer->left, memory - choice->left_shift);
+        cost += likely_cost(search->writer, choice->left, offer->left, memory);
     if (cost < search->cost) {
         search->cost = cost;
         search->choice = *choice;

@@ -112,13 +112,13 @@ static remat_status store_envelope(solve_shared *shared, solve_worker *worker, s
 
 static bool offer_choice(void *context, const optimal_choice *choice)
 {
-    envelope_offer_shifted(context, &choice->offer, choice->left_shift);
+    envelope_offer(context, &choice->offer);
     return false;
 }
 
 static bool note_start(void *context, const optimal_choice *choice)
 {
-    uint64_t *least = context, start = offer_start(&choice->offer, choice->left_shift);
+    uint64_t *least = context, start = offer_start(&choice->offer);
     if (start < *least)
         *least = start;
     return false;
@@ -183,7 +183,7 @@ static void wait_for_interval(solve_shared *shared, uint32_t number)
         sched_yield();
 }
 
-/* Whatever the states of an interval read: its parts, and those whose last use or second forward ends inside it. */
+/* Whatever the states of an interval read: its parts, and those whose last use ends inside it. */
 static void wait_for_parts(solve_shared *shared, const solve_worker *worker, optimal_interval interval, size_t splits)
 {
     const optimal_intervals *intervals = &shared->table->intervals;
@@ -204,11 +204,6 @@ static void wait_for_parts(solve_shared *shared, const solve_worker *worker, opt
             cut = optimal_ends_next_record(model, cut, k);
             wait_for_interval(shared, optimal_intervals_find(intervals, cut, interval.last));
         }
-    }
-    for (uint32_t e = optimal_ends_count(ends, next, interval.last); e-- > 0;) {
-        size_t k = next + optimal_ends_get(ends, next, e)->ahead;
-        if (k > next && k <= interval.last)
-            wait_for_interval(shared, optimal_intervals_find(intervals, next, k - 1));
     }
 }
 

@@ -9,17 +9,12 @@ enum {
     TAIL_GRADIENT = 0, /* y_behind is live */
     TAIL_SAVED = 1,    /* TAIL_SAVED + q: s_behind in mode q and y_{behind+1}; its backward waits for x_behind */
     TAIL_LOSS = 1      /* where behind = n: the loss has yet to run */
-    /* from TAIL_SAVED + mode_limit on, pairs: s_behind and s_{behind+1} in two modes, and y_{behind+2} */
 };
 
 uint32_t optimal_tail_limit(const optimal_model *model); /* kinds of tail, whether they exist at a given place or not */
-bool optimal_tail_is_pair(const optimal_model *model, uint32_t tail);
-uint32_t optimal_tail_first_mode(const optimal_model *model, uint32_t tail);  /* of s_behind, where there is one */
-uint32_t optimal_tail_second_mode(const optimal_model *model, uint32_t tail); /* of s_{behind+1}, of a pair */
 bool optimal_tail_exists(const optimal_model *model, size_t behind, uint32_t tail);
 uint64_t optimal_tail_bytes(const optimal_model *model, size_t behind, uint32_t tail);
 /* Most bytes, the tail's included, and cost of the tail's own step once x_behind is readable; x_behind is not counted.
  */
 void optimal_tail_step(const optimal_model *model, size_t behind, uint32_t tail, uint64_t *memory, uint64_t *cost);
-bool optimal_tails_have_pairs(const optimal_model *model);
 #endif
