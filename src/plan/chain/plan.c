@@ -1,5 +1,6 @@
 #include "plan/chain/plan_object.h"
 
+#include "base/min_max.h"
 #include "base/options.h"
 #include "plan/chain/lower_bound.h"
 
@@ -13,11 +14,6 @@ void remat_plan_options_init_sized(remat_plan_options *options, size_t size)
 static uint64_t peak_budget(const remat_plan_options *options)
 {
     return options->budget_counts == REMAT_COUNT_PEAK ? options->budget_bytes : REMAT_NO_BUDGET;
-}
-
-static uint64_t max(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
 }
 
 static remat_status refuse(remat_plan *plan, const remat_plan_options *options)
@@ -67,9 +63,13 @@ static remat_status fill(remat_plan *plan, const strategy_entry *chosen, const p
         return refuse(plan, options);
     REMAT_TRY(lower_bound_cost(plan->context, request->chain, budget, figures->schedule.total_cost,
                                &figures->lower_bound_cost));
-    figures->lower_bound_cost = max(figures->lower_bound_cost, plan->draft.lower_bound_cost);
+    figures->lower_bound_cost = remat_max(figures->lower_bound_cost, plan->draft.lower_bound_cost);
+    if (figures->lower_bound_cost > figures->schedule.total_cost)
+        return remat_fail(plan->context, REMAT_INTERNAL, NULL, "the lower bound %llu is above the cost %llu",
+                          (unsigned long long)figures->lower_bound_cost,
+                          (unsigned long long)figures->schedule.total_cost);
     if (plan->draft.method)
-        figures->method_bound_cost = max(figures->lower_bound_cost, plan->draft.method_bound_cost);
+        figures->method_bound_cost = remat_max(figures->lower_bound_cost, plan->draft.method_bound_cost);
     figures->feasible = true;
     plan_object_explain(plan);
     return REMAT_OK;

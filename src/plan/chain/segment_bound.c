@@ -1,22 +1,27 @@
-/* Let every layer of a schedule be
- *   held    its state lives from before the loss to its backward (one forward), or
- *   again   it has one more forward, after the loss, which saves the state its backward uses, or
- *   often   it has three forwards or more.
- * The input of an `again` layer i is (a) inside a held state or made by an `often` layer: free; (b) retained since
- * before the loss: then it, or s_i made from it, is live at every later moment before backward i; or (c) made by the
- * one late forward of layer i-1, itself `again`: then s_{i-1} is live from before backward i until backward i-1. Layers
- * chained by (c) make a segment, whose states up to k are all live at backward k, beside everything held or retained
- * further left, s_k, y_{k+1} and y_k. At the loss everything held or retained is live. The bound is the cheapest
- * labelling that respects these conditions, by a dynamic program over the layers and the bytes held so far. */
+/* The argument. In any schedule a layer is one of
+ *   held      its state is live from before the loss to its backward; it runs forward once;
+ *   twice     it runs forward once more, after the loss, and that forward saves the state which its backward uses;
+ *   often     it runs forward three times or more.
+ * A `twice` layer i gets its input for the late forward in one of three ways:
+ *   a. from a held state, or from a layer that runs often: this takes no memory here;
+ *   b. x_i has been kept since before the loss: then x_i, or s_i made from it, is live at every moment until backward i;
+ *   c. from the one late forward of layer i-1, which is `twice` itself: then s_{i-1} is live from before backward i until
+ *      backward i-1.
+ * Layers that follow one another by c form a segment. At backward k of a segment's layer k, the states of the segment up to
+ * k are all live, with y_{k+1}, y_k and everything that is held or kept further left. At the loss everything that is held or
+ * kept is live. The bound is the cheapest way to label the layers that meets these conditions: a dynamic program over the
+ * layers whose value is a staircase over the bytes held so far. Staircases that get too long are rounded down. */
 #include "plan/chain/segment_bound.h"
 
 #include "base/alloc.h"
+#include "base/min_max.h"
 #include "plan/chain/optimal_model.h"
 #include "plan/chain/optimal_staircase.h"
 
 #include <string.h>
 
-enum { MOST_CORNERS = 20000, FEWEST_CORNERS = 500 };
+/* Corners a staircase. The work is corners times segments; with fewer corners than the least the bound says nothing. */
+enum { MOST_CORNERS = 20000, FEWEST_CORNERS = 500, MOST_WORK = 1 << 25 };
 
 typedef struct segment_search {
     const remat_profile *chain;
@@ -25,14 +30,9 @@ typedef struct segment_search {
     uint64_t room; /* budget less the input */
     size_t limit;  /* corners a staircase */
     staircase_envelope envelope;
-    uint64_t *save_bytes, *around_bytes, *again_cost, *cheapest_forward; /* by layer */
-    staircase *open, *closed; /* n + 1: what is held before layer i, where layer i-1 is `again`, and where it is not */
+    uint64_t *save_bytes, *around_bytes, *twice_cost, *cheapest_forward; /* by layer */
+    staircase *open, *closed; /* n + 1: what is held before layer i, where layer i-1 is `twice`, and where it is not */
 } segment_search;
-
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* The least a layer may need, over its modes. */
 static void fill_layer(segment_search *s, size_t i)
@@ -41,22 +41,22 @@ static void fill_layer(segment_search *s, size_t i)
     uint64_t bytes = UINT64_MAX, workspace = UINT64_MAX, cost = UINT64_MAX, forward = UINT64_MAX;
     for (uint32_t q = 0; q < layer->mode_count; q++) {
         const remat_mode *mode = &layer->modes[q];
-        bytes = smaller(bytes, mode->activation_bytes);
-        workspace = smaller(workspace, mode->backward_workspace_bytes);
-        cost = smaller(cost, mode->forward_cost + mode->backward_cost);
-        forward = smaller(forward, mode->forward_cost);
+        bytes = remat_min(bytes, mode->activation_bytes);
+        workspace = remat_min(workspace, mode->backward_workspace_bytes);
+        cost = remat_min(cost, mode->forward_cost + mode->backward_cost);
+        forward = remat_min(forward, mode->forward_cost);
     }
     s->save_bytes[i] = bytes;
     s->around_bytes[i] = remat_chain_y_bytes(s->chain, i + 1) + remat_chain_y_bytes(s->chain, i) + workspace;
-    s->again_cost[i] = cost + forward;
+    s->twice_cost[i] = cost + forward;
     s->cheapest_forward[i] = forward;
 }
 
-/* Bytes that retaining x_i takes at every moment until backward i. */
-static uint64_t retained_bytes(const segment_search *s, size_t i)
+/* Bytes that keeping x_i takes at every moment until backward i. */
+static uint64_t kept_bytes(const segment_search *s, size_t i)
 {
-    uint64_t bytes = i == 0 ? 0 : smaller(remat_chain_x_bytes(s->chain, i), s->save_bytes[i]);
-    return i == 0 ? 0 : smaller(bytes, s->save_bytes[i - 1]);
+    uint64_t bytes = i == 0 ? 0 : remat_min(remat_chain_x_bytes(s->chain, i), s->save_bytes[i]);
+    return i == 0 ? 0 : remat_min(bytes, s->save_bytes[i - 1]);
 }
 
 static void offer_moved(segment_search *s, staircase from, uint64_t bytes, uint64_t cost, uint64_t most)
@@ -90,7 +90,7 @@ static remat_status close_layer(segment_search *s, size_t i)
         staircase before = side ? s->open[i] : s->closed[i];
         uint64_t least = s->save_bytes[i] + s->around_bytes[i];
         if (least <= s->room)
-            offer_moved(s, before, 0, s->again_cost[i] + s->cheapest_forward[i], s->room - least);
+            offer_moved(s, before, 0, s->twice_cost[i] + s->cheapest_forward[i], s->room - least);
         for (uint32_t q = 0; q < layer->mode_count; q++) {
             const remat_mode *mode = &layer->modes[q];
             uint64_t around = gradients + mode->backward_workspace_bytes;
@@ -99,7 +99,7 @@ static remat_status close_layer(segment_search *s, size_t i)
             uint64_t cost = mode->forward_cost + mode->backward_cost, bytes = mode->activation_bytes;
             if (mode->holds_output)
                 offer_moved(s, before, bytes, cost, s->room - around);
-            else { /* x_{i+1} is held beside it, or made again */
+            else { /* x_{i+1} is held beside it, or recomputed */
                 offer_moved(s, before, bytes, cost + s->cheapest_forward[i], s->room - around);
                 offer_moved(s, before, bytes + layer->output_bytes, cost, s->room);
             }
@@ -114,13 +114,13 @@ static remat_status open_layer(segment_search *s, size_t i)
     uint64_t need = 0, cost = 0;
     envelope_reset(&s->envelope, s->limit, s->room);
     for (size_t a = i + 1; a-- > 0;) {
-        need = s->save_bytes[a] + (need > s->around_bytes[a] ? need : s->around_bytes[a]);
-        cost += s->again_cost[a];
+        need = s->save_bytes[a] + remat_max(need, s->around_bytes[a]);
+        cost += s->twice_cost[a];
         if (need > s->room)
             break;
         offer_moved(s, s->closed[a], 0, cost, s->room - need);
-        /* inside its own segment s_a may stand for the retained x_a, which the layer before may make again */
-        offer_moved(s, s->open[a], retained_bytes(s, a), cost, s->room - need + retained_bytes(s, a));
+        /* inside its own segment s_a may stand for the kept x_a, which the layer before may recompute */
+        offer_moved(s, s->open[a], kept_bytes(s, a), cost, s->room - need + kept_bytes(s, a));
     }
     return keep_stairs(s, &s->open[i + 1]);
 }
@@ -133,10 +133,10 @@ static uint64_t cheapest_at_loss(segment_search *s)
     for (int side = 0; side < 2; side++) {
         staircase all = side ? s->open[n] : s->closed[n];
         /* x_N is read alone, or inside a state that may be smaller than it */
-        uint64_t output = smaller(remat_chain_x_bytes(s->chain, n), s->save_bytes[n - 1]);
+        uint64_t output = remat_min(remat_chain_x_bytes(s->chain, n), s->save_bytes[n - 1]);
         uint64_t need = loss + (side ? output : 0);
         if (need <= s->room && all.count && all.memory[0] <= s->room - need)
-            best = smaller(best, all.cost[stairs_at(all, s->room - need)]);
+            best = remat_min(best, all.cost[stairs_at(all, s->room - need)]);
     }
     return best;
 }
@@ -145,8 +145,6 @@ static remat_status run(segment_search *s, uint64_t *bound)
 {
     size_t n = s->n;
     remat_status status = REMAT_OK;
-    for (size_t i = 0; i < n; i++)
-        fill_layer(s, i);
     envelope_reset(&s->envelope, s->limit, s->room);
     offer_moved(s, stairs_nothing(), 0, 0, s->room);
     status = keep_stairs(s, &s->closed[0]);
@@ -160,6 +158,18 @@ static remat_status run(segment_search *s, uint64_t *bound)
     return status;
 }
 
+/* How many segments there are that fit the budget. */
+static size_t count_segments(const segment_search *s)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        uint64_t need = 0;
+        for (size_t a = i + 1; a-- > 0 && need <= s->room; count++)
+            need = s->save_bytes[a] + remat_max(need, s->around_bytes[a]);
+    }
+    return count;
+}
+
 static remat_status allocate_segments(segment_search *s)
 {
     size_t n = s->n;
@@ -168,10 +178,13 @@ static remat_status allocate_segments(segment_search *s)
     if (!s->save_bytes || !s->open)
         return REMAT_NO_MEMORY;
     s->around_bytes = s->save_bytes + (n + 1);
-    s->again_cost = s->around_bytes + (n + 1);
-    s->cheapest_forward = s->again_cost + (n + 1);
+    s->twice_cost = s->around_bytes + (n + 1);
+    s->cheapest_forward = s->twice_cost + (n + 1);
     s->closed = s->open + (n + 1);
-    /* a bound may keep a few corners more than the limit, hence the doubled room */
+    for (size_t i = 0; i < n; i++)
+        fill_layer(s, i);
+    s->limit = (size_t)remat_min(MOST_CORNERS, MOST_WORK / count_segments(s));
+    /* rounding down may leave a few corners more than the limit, hence the doubled room */
     remat_status status = envelope_allocate(s->context, 2 * s->limit, &s->envelope);
     s->envelope.round_down = true;
     return status;
@@ -189,21 +202,19 @@ static void free_segments(segment_search *s)
 
 remat_status segment_bound_cost(remat_context *context, const remat_profile *chain, uint64_t budget, uint64_t *bound)
 {
-    size_t n = chain->layer_count;
+    segment_search s = {.chain = chain, .n = chain->layer_count, .context = context};
     *bound = 0;
-    if (n == 0 || !optimal_figures_fit(chain))
+    if (s.n == 0 || s.n > MOST_WORK / FEWEST_CORNERS || !optimal_figures_fit(chain))
         return REMAT_OK;
     *bound = UINT64_MAX;
     if (budget < chain->input_bytes)
         return REMAT_OK;
-    if (budget > FIGURE_LIMIT) /* more than there is to hold */
-        budget = FIGURE_LIMIT;
-    size_t limit = n < 32768 ? ((size_t)1 << 27) / (n * n) : 0; /* corners times segments: some tenths of a second */
-    segment_search s = {.chain = chain, .n = n, .context = context, .room = budget - chain->input_bytes};
-    s.limit = limit > MOST_CORNERS ? MOST_CORNERS : limit < FEWEST_CORNERS ? FEWEST_CORNERS : limit;
+    s.room = remat_min(budget, FIGURE_LIMIT) - chain->input_bytes; /* there is no more to hold than the limit */
     remat_status status = allocate_segments(&s);
-    if (status == REMAT_OK)
+    if (status == REMAT_OK && s.limit >= FEWEST_CORNERS)
         status = run(&s, bound);
+    else
+        *bound = 0;
     free_segments(&s);
     return status;
 }

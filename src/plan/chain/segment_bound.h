@@ -1,12 +1,12 @@
-/* A lower bound by segments of layers that run again together. */
+/* A lower bound from segments of layers that are recomputed together. */
 #ifndef REMAT_PLAN_CHAIN_SEGMENT_BOUND_H
 #define REMAT_PLAN_CHAIN_SEGMENT_BOUND_H
 
 #include "graph/chain.h"
 
-/* A cost that no legal schedule whose peak is within the budget is below, in any modes, lossy ones too; UINT64_MAX
- * where there is no such schedule, 0 where the chain's figures are too large to tell (2^61). segment_bound.c has the proof.
- * Good for chains of some 20 to 1,000 layers; time grows with the square of their number, half a second for 1,000.
+/* A cost that no legal schedule whose peak is within the budget is below, in any modes, lossy ones too (the argument
+ * is in segment_bound.c); UINT64_MAX where no schedule meets the budget. 0 where it has nothing to say: for figures of
+ * 2^61 and more, and where there are too many segments to look at, as on long chains with much memory.
  * REMAT_NO_MEMORY. */
 remat_status segment_bound_cost(remat_context *context, const remat_profile *chain, uint64_t budget, uint64_t *bound);
 

@@ -1,7 +1,6 @@
 #include "plan/chain/exhaustive.h"
 #include "plan/chain/optimal_method.h"
 #include "plan/chain/optimal_solve.h"
-#include "plan/chain/segment_bound.h"
 
 static remat_status append_step(void *user, remat_step step)
 {
@@ -76,8 +75,6 @@ static remat_status plan_exhaustive(const plan_request *request, plan_draft *dra
 
 /* ---- longer chains: over intervals ---- */
 
-enum { SEGMENT_BOUND_LAYERS = 1500 };
-
 /* The last point of the curve within the budget; false where none is. */
 static bool find_point(const optimal_solution *solution, uint64_t budget, size_t *point)
 {
@@ -124,14 +121,6 @@ static remat_status plan_from_solution(const plan_request *request, const optima
     REMAT_TRY(walk_point(request, solution, point, draft));
     if (optimal_is_exact(solution))
         draft->method_bound_cost = cost;
-    /* Its time grows with the square of the layers, and on long chains the prices are as good. */
-    if (budget == REMAT_NO_BUDGET || request->chain->layer_count > SEGMENT_BOUND_LAYERS)
-        return REMAT_OK;
-    REMAT_TRY(segment_bound_cost(request->context, request->chain, budget, &draft->lower_bound_cost));
-    if (draft->lower_bound_cost > cost) /* it would prove the schedule at hand impossible */
-        return remat_fail(request->context, REMAT_INTERNAL, NULL,
-                          "the lower bound %llu is above the cost %llu of a legal schedule",
-                          (unsigned long long)draft->lower_bound_cost, (unsigned long long)cost);
     return REMAT_OK;
 }
 
