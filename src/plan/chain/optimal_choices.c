@@ -2,40 +2,54 @@
 
 #include "base/alloc.h"
 
-#include <string.h>
+/* ---- states ---- */
 
-static uint64_t larger(uint64_t a, uint64_t b)
+/* Rests are numbered by k, then by what is pending there, then by form. */
+static uint32_t rest_number(const optimal_model *model, size_t start, optimal_rest rest)
 {
-    return a > b ? a : b;
+    return 1 + ((rest.k - (uint32_t)start) * model->pending_limit + rest.pending) * model->form_count + rest.form;
 }
 
-static const optimal_end *end_of(const optimal_model *model, optimal_state state)
+optimal_rest optimal_rest_of(const optimal_model *model, optimal_state state)
 {
-    return optimal_ends_get(&model->ends, state.start, state.end);
+    uint32_t number = state.rest - 1, group = number / model->form_count;
+    return (optimal_rest){state.start + group / model->pending_limit, group % model->pending_limit,
+                          number % model->form_count};
 }
 
-/* k of LEAVES(k, .), and of the others the start. */
-static uint32_t end_place(optimal_state state, const optimal_end *end)
+uint32_t optimal_rest_count(const optimal_model *model, size_t start, size_t last)
 {
-    return state.start + end->ahead;
+    size_t reach = model->base_reach[start], behind = last + 1;
+    if (reach > behind) /* of k = last + 1 only GRADIENT */
+        return rest_number(model, start, (optimal_rest){(uint32_t)behind, PENDING_GRADIENT + 1, 0});
+    return reach > start ? rest_number(model, start, (optimal_rest){(uint32_t)reach, 0, 0}) : 1;
+}
+
+static bool rest_exists(const optimal_model *model, size_t start, optimal_rest rest)
+{
+    return optimal_pending_exists(model, rest.k, rest.pending) &&
+           (rest.k > start || rest.pending != PENDING_GRADIENT); /* that would leave nothing */
 }
 
 bool optimal_state_exists(const optimal_model *model, optimal_state state)
 {
-    if (!optimal_tail_exists(model, (size_t)state.last + 1, state.tail))
+    if (!optimal_pending_exists(model, (size_t)state.last + 1, state.pending))
         return false;
-    return state.tail != TAIL_GRADIENT || end_place(state, end_of(model, state)) <= state.last;
+    if (state.rest == 0)
+        return true;
+    optimal_rest rest = optimal_rest_of(model, state);
+    return rest_exists(model, state.start, rest) && (rest.k <= state.last || state.pending != PENDING_GRADIENT);
 }
 
-uint64_t optimal_state_base(const optimal_model *model, optimal_state state)
+/* Bytes of x_start where the state counts it. */
+static uint64_t base_bytes(const optimal_model *model, optimal_state state)
 {
-    const optimal_end *end = end_of(model, state);
-    return end->kind == END_LEAVES ? optimal_model_x(model, state.start, end->form) : 0;
+    return state.rest ? optimal_model_x(model, state.start, optimal_rest_of(model, state).form) : 0;
 }
 
-static uint64_t state_tail_bytes(const optimal_model *model, optimal_state state)
+static uint64_t pending_bytes(const optimal_model *model, optimal_state state)
 {
-    return optimal_tail_bytes(model, (size_t)state.last + 1, state.tail);
+    return optimal_pending_bytes(model, (size_t)state.last + 1, state.pending);
 }
 
 /* ---- the table ---- */
@@ -44,149 +58,148 @@ remat_status optimal_table_number_states(remat_context *context, optimal_table *
 {
     const optimal_intervals *intervals = &table->intervals;
     size_t count = intervals->count, total = 0;
-    table->tails = optimal_tail_limit(table->model);
     table->first_state = remat_alloc(context, count + 1, sizeof *table->first_state);
-    table->end_count = remat_alloc(context, count, sizeof *table->end_count);
-    if (!table->first_state || !table->end_count)
+    table->rest_count = remat_alloc(context, count, sizeof *table->rest_count);
+    if (!table->first_state || !table->rest_count)
         return REMAT_NO_MEMORY;
     for (size_t k = 0; k < count; k++) {
         optimal_interval interval = intervals->list[k];
         uint32_t number = optimal_intervals_find(intervals, interval.start, interval.last);
-        table->end_count[number] = optimal_ends_count(&table->model->ends, interval.start, interval.last);
+        table->rest_count[number] = optimal_rest_count(table->model, interval.start, interval.last);
     }
     for (size_t k = 0; k < count; k++) {
         table->first_state[k] = total;
-        total += (size_t)table->end_count[k] * table->tails;
+        total += (size_t)table->rest_count[k] * table->model->pending_limit;
     }
     table->first_state[count] = total;
-    table->stairs = remat_alloc(context, total, sizeof *table->stairs);
-    if (!table->stairs)
-        return REMAT_NO_MEMORY;
-    memset(table->stairs, 0, total * sizeof *table->stairs);
-    return REMAT_OK;
+    table->stairs = remat_alloc_zeroed(context, total, sizeof *table->stairs);
+    return table->stairs ? REMAT_OK : REMAT_NO_MEMORY;
 }
 
-remat_status optimal_table_fill_empty(remat_context *context, optimal_table *table)
+remat_status optimal_table_fill_pending_steps(remat_context *context, optimal_table *table)
 {
     const optimal_model *model = table->model;
-    table->empty = remat_alloc(context, (model->n + 1) * table->tails * 3, sizeof *table->empty);
-    if (!table->empty)
+    size_t kinds = model->pending_limit;
+    table->pending_steps = remat_alloc(context, (model->n + 1) * kinds * 3, sizeof *table->pending_steps);
+    if (!table->pending_steps)
         return REMAT_NO_MEMORY;
-    for (size_t behind = 1; behind <= model->n; behind++)
-        for (uint32_t tail = 0; tail < table->tails; tail++) {
-            uint64_t *corner = table->empty + (behind * table->tails + tail) * 3;
+    for (size_t position = 1; position <= model->n; position++)
+        for (uint32_t pending = 0; pending < kinds; pending++) {
+            uint64_t *corner = table->pending_steps + (position * kinds + pending) * 3;
             corner[0] = corner[1] = MEMORY_END;
-            if (optimal_tail_exists(model, behind, tail))
-                optimal_tail_step(model, behind, tail, &corner[0], &corner[2]);
+            if (optimal_pending_exists(model, position, pending))
+                optimal_pending_step(model, position, pending, &corner[0], &corner[2]);
         }
     return REMAT_OK;
 }
 
-static staircase empty_stairs(const optimal_table *table, optimal_state state)
+static staircase pending_stairs(const optimal_table *table, optimal_state state)
 {
-    const uint64_t *corner = table->empty + ((size_t)state.start * table->tails + state.tail) * 3;
+    const uint64_t *corner =
+        table->pending_steps + ((size_t)state.start * table->model->pending_limit + state.pending) * 3;
     return (staircase){corner, corner + 2, corner[0] == MEMORY_END ? 0 : 1};
 }
 
-static staircase numbered_stairs(const optimal_table *table, uint32_t number, uint32_t tail, uint32_t end)
+static staircase numbered_stairs(const optimal_table *table, uint32_t number, uint32_t pending, uint32_t rest)
 {
-    if (number == NO_INTERVAL || end >= table->end_count[number])
+    if (number == NO_INTERVAL || rest >= table->rest_count[number])
         return (staircase){0};
-    return table->stairs[table->first_state[number] + (size_t)tail * table->end_count[number] + end];
+    return table->stairs[table->first_state[number] + (size_t)pending * table->rest_count[number] + rest];
 }
 
 size_t optimal_table_state_number(const optimal_table *table, optimal_state state)
 {
     uint32_t number = optimal_intervals_find(&table->intervals, state.start, state.last);
-    return table->first_state[number] + (size_t)state.tail * table->end_count[number] + state.end;
+    return table->first_state[number] + (size_t)state.pending * table->rest_count[number] + state.rest;
 }
 
 staircase optimal_table_stairs(const optimal_table *table, optimal_state state)
 {
     if (state.start > state.last)
-        return empty_stairs(table, state);
-    return numbered_stairs(table, optimal_intervals_find(&table->intervals, state.start, state.last), state.tail,
-                           state.end);
+        return pending_stairs(table, state);
+    return numbered_stairs(table, optimal_intervals_find(&table->intervals, state.start, state.last), state.pending,
+                           state.rest);
 }
 
 /* ---- splits ---- */
 
 size_t optimal_most_splits(const optimal_table *table)
 {
-    size_t forms = table->model->form_limit;
-    return forms * forms * (table->model->n + 1) + forms * table->model->ends.count;
+    const optimal_model *model = table->model;
+    size_t most = model->n + 1;
+    for (size_t i = 1; i < model->n; i++)
+        most += (model->base_reach[i] - i) * model->pending_limit;
+    return most * model->form_count;
 }
 
-/* A place to split at while its ways are listed. */
+/* Where the ways to split one interval go. */
 typedef struct split_lister {
     const optimal_table *table;
     optimal_interval interval;
     optimal_split *splits;
     size_t count;
     uint32_t cut, right;
-    bool all;
+    optimal_pass passes[MOST_FORMS]; /* to x_cut */
 } split_lister;
 
-/* Every inner form of the pass to x_cut in one form. */
-static void add_splits(split_lister *lister, optimal_split split)
+static void add_split(split_lister *lister, optimal_rest rest, uint32_t left, uint32_t right_rest)
 {
-    const optimal_model *model = lister->table->model;
-    for (split.inner = 0; split.inner < model->form_limit; split.inner++) {
-        optimal_pass pass = optimal_model_pass(model, lister->interval.start, split.cut, split.form, split.inner);
-        split.peak = larger(pass.first, pass.rest);
-        split.cost = pass.cost;
-        lister->splits[lister->count++] = split;
-        if (split.cut == lister->interval.start + 1)
-            return; /* nothing between */
-    }
+    const optimal_pass *pass = &lister->passes[rest.form];
+    lister->splits[lister->count++] = (optimal_split){
+        .cut = lister->cut,
+        .k = rest.k,
+        .pending = rest.pending,
+        .right = lister->right,
+        .left = left,
+        .right_rest = right_rest,
+        .form = rest.form,
+        .shift = right_rest ? 0 : optimal_model_x(lister->table->model, lister->cut, rest.form),
+        .peak = remat_max(pass->first, pass->rest),
+        .cost = pass->cost,
+    };
 }
 
 /* x_cut is kept: the left part ends before it with a gradient. */
-static void add_keeps(split_lister *lister, uint32_t left)
+static void add_keeps(split_lister *lister)
 {
-    const optimal_model *model = lister->table->model;
-    for (uint32_t form = 0; form < model->form_limit; form++)
-        add_splits(lister, (optimal_split){lister->cut, lister->cut, TAIL_GRADIENT, lister->right, left, 0, form, 0,
-                                           optimal_model_x(model, lister->cut, form), 0, 0});
+    uint32_t left = optimal_intervals_find(&lister->table->intervals, lister->interval.start, lister->cut - (size_t)1);
+    for (uint32_t form = 0; form < lister->table->model->form_count; form++)
+        add_split(lister, (optimal_rest){lister->cut, PENDING_GRADIENT, form}, left, 0);
 }
 
-/* x_cut leaves: every LEAVES(k, v') that the right part has, where start..k-1 is visited too. */
-static void add_parts(split_lister *lister, uint32_t left)
+/* x_cut is dropped: every rest (k, P') of the right part whose left part is visited too. */
+static void add_drops(split_lister *lister)
 {
-    const optimal_table *table = lister->table;
+    const optimal_model *model = lister->table->model;
     optimal_interval interval = lister->interval;
-    uint32_t k = lister->cut;
-    uint32_t count = optimal_ends_count(&table->model->ends, lister->cut, interval.last);
-    for (uint32_t e = 1; e < count; e++) {
-        const optimal_end *end = optimal_ends_get(&table->model->ends, lister->cut, e);
-        if (end->kind != END_LEAVES)
-            continue;
-        if (lister->cut + end->ahead > interval.last)
-            break; /* nothing of the right part would be done */
-        if (lister->cut + end->ahead != k) {
-            k = lister->cut + end->ahead;
-            left = optimal_intervals_find(&table->intervals, interval.start, k - (size_t)1);
-        }
-        if (left != NO_INTERVAL || lister->all)
-            add_splits(lister,
-                       (optimal_split){lister->cut, k, end->tail, lister->right, left, e, end->form, 0, 0, 0, 0});
+    for (uint32_t k = lister->cut; k < model->base_reach[lister->cut] && k <= interval.last; k++) {
+        uint32_t left = optimal_intervals_find(&lister->table->intervals, interval.start, k - (size_t)1);
+        optimal_rest rest = {k, 0, 0};
+        for (; rest.pending < model->pending_limit && left != NO_INTERVAL; rest.pending++)
+            for (rest.form = 0; rest.form < model->form_count; rest.form++)
+                if (rest_exists(model, lister->cut, rest))
+                    add_split(lister, rest, left, rest_number(model, lister->cut, rest));
     }
 }
 
 size_t optimal_list_splits(const optimal_table *table, optimal_interval interval, const uint32_t *places,
-                           size_t place_count, bool all, optimal_split *splits)
+                           size_t place_count, optimal_split *splits)
 {
-    const optimal_intervals *intervals = &table->intervals;
-    split_lister lister = {table, interval, splits, 0, interval.last + 1, NO_INTERVAL, all};
-    add_keeps(&lister, optimal_intervals_find(intervals, interval.start, interval.last));
-    for (size_t p = 0; p < place_count; p++) {
-        lister.cut = places[p];
-        lister.right = optimal_intervals_find(intervals, places[p], interval.last);
-        uint32_t left = optimal_intervals_find(intervals, interval.start, places[p] - (size_t)1);
-        if (lister.right == NO_INTERVAL && !all)
+    const optimal_model *model = table->model;
+    split_lister lister = {.table = table, .interval = interval, .splits = splits};
+    size_t layer = interval.start;
+    for (size_t p = 0; p <= place_count; p++) {
+        lister.cut = p < place_count ? places[p] : interval.last + 1;
+        for (; layer < lister.cut; layer++)
+            for (uint32_t form = 0; form < model->form_count; form++)
+                optimal_pass_extend(model, form, interval.start, layer, &lister.passes[form]);
+        lister.right =
+            p < place_count ? optimal_intervals_find(&table->intervals, lister.cut, interval.last) : NO_INTERVAL;
+        if (p < place_count && lister.right == NO_INTERVAL)
             continue;
-        add_keeps(&lister, left);
-        add_parts(&lister, left);
+        add_keeps(&lister);
+        if (p < place_count)
+            add_drops(&lister);
     }
     return lister.count;
 }
@@ -197,33 +210,30 @@ size_t optimal_list_splits(const optimal_table *table, optimal_interval interval
 typedef struct choice_asker {
     const optimal_table *table;
     optimal_state state;
-    const optimal_end *end;
-    uint64_t base, tail; /* bytes of x_start where it is counted, and of the tail */
-    bool all;            /* choices without a staircase too */
+    uint64_t base, pending; /* bytes of x_start where it is counted, and of what is pending */
     visit_choice visit;
     void *context;
 } choice_asker;
 
 static bool ask(const choice_asker *asker, const optimal_choice *choice)
 {
-    if (!asker->all && (choice->offer.right.count == 0 || choice->offer.left.count == 0))
-        return false;
-    return asker->visit(asker->context, choice);
+    return choice->offer.right.count > 0 && choice->offer.left.count > 0 && asker->visit(asker->context, choice);
 }
 
 bool optimal_save_figures(const optimal_model *model, optimal_state state, uint32_t q, uint64_t *floor, uint64_t *shift,
                           uint64_t *cost)
 {
     const remat_mode *mode = optimal_model_mode(model, state.start, q);
-    const optimal_end *end = end_of(model, state);
-    if (!mode || (end->kind != END_STAYS && (end->ahead != 0 || end->tail != TAIL_SAVED + q)))
+    optimal_rest waiting = {state.start, PENDING_SAVED + q, state.rest ? optimal_rest_of(model, state).form : 0};
+    if (!mode || (state.rest && state.rest != rest_number(model, state.start, waiting)))
         return false;
-    *shift = mode->activation_bytes + (mode->holds_output ? 0 : model->x[state.start + 1]);
-    *floor = optimal_state_base(model, state) + state_tail_bytes(model, state) + *shift + mode->forward_workspace_bytes;
+    uint64_t out = remat_chain_x_bytes(model->chain, state.start + (size_t)1);
+    *shift = mode->activation_bytes + (mode->holds_output ? 0 : out);
+    *floor = base_bytes(model, state) + pending_bytes(model, state) + *shift + mode->forward_workspace_bytes;
     *cost = mode->forward_cost;
-    if (end->kind == END_STAYS) {
-        *floor = larger(*floor, mode->activation_bytes + model->y[state.start + 1] + model->y[state.start] +
-                                    mode->backward_workspace_bytes);
+    if (state.rest == 0) {
+        uint64_t gradients = out + remat_chain_y_bytes(model->chain, state.start);
+        *floor = remat_max(*floor, mode->activation_bytes + gradients + mode->backward_workspace_bytes);
         *cost += mode->backward_cost;
     }
     return true;
@@ -232,7 +242,8 @@ bool optimal_save_figures(const optimal_model *model, optimal_state state, uint3
 static bool ask_save(const choice_asker *asker, uint32_t q)
 {
     const optimal_state *state = &asker->state;
-    optimal_choice choice = {.kind = CHOICE_SAVE, .mode = q, .right = {state->start + 1, state->last, state->tail, 0}};
+    optimal_choice choice = {
+        .kind = CHOICE_SAVE, .mode = q, .right = {state->start + 1, state->last, state->pending, 0}};
     staircase_offer *offer = &choice.offer;
     if (!optimal_save_figures(asker->table->model, *state, q, &offer->floor, &offer->right_shift, &offer->cost))
         return false;
@@ -244,128 +255,97 @@ static bool ask_save(const choice_asker *asker, uint32_t q)
 static bool ask_split(const choice_asker *asker, const optimal_split *split)
 {
     const optimal_table *table = asker->table;
-    optimal_state state = asker->state;
-    optimal_state right = {split->cut, state.last, state.tail, split->right_end};
-    staircase left_stairs = numbered_stairs(table, split->left, split->tail, state.end);
-    if (left_stairs.count == 0 && !asker->all)
+    optimal_state state = asker->state, right = {split->cut, state.last, state.pending, split->right_rest};
+    staircase left_stairs = numbered_stairs(table, split->left, split->pending, state.rest);
+    if (left_stairs.count == 0)
         return false;
     staircase right_stairs = split->cut > state.last
-                                 ? empty_stairs(table, right)
-                                 : numbered_stairs(table, split->right, state.tail, split->right_end);
-    if (right_stairs.count == 0 && !asker->all)
+                                 ? pending_stairs(table, right)
+                                 : numbered_stairs(table, split->right, state.pending, split->right_rest);
+    if (right_stairs.count == 0)
         return false;
     optimal_choice choice = {.kind = CHOICE_SPLIT,
                              .cut = split->cut,
                              .form = split->form,
-                             .inner = split->inner,
-                             .keeps = split->right_end == 0,
-                             .has_left = true,
+                             .keeps = split->right_rest == 0,
                              .right = right,
-                             .left = {state.start, split->k - 1, split->tail, state.end},
+                             .left = {state.start, split->k - 1, split->pending, state.rest},
                              .offer = {.right = right_stairs,
                                        .left = left_stairs,
                                        .right_shift = split->shift + asker->base,
-                                       .floor = split->peak + asker->base + asker->tail,
+                                       .floor = split->peak + asker->base + asker->pending,
                                        .cost = split->cost}};
     return asker->visit(asker->context, &choice);
 }
 
 /* One pass that is x_start's last use, to x_cut in a form. */
-static bool ask_last_use(const choice_asker *asker, uint32_t cut, uint32_t form)
+static bool ask_last_use(const choice_asker *asker, optimal_rest rest, uint32_t cut, uint32_t form)
 {
     const optimal_model *model = asker->table->model;
-    const optimal_end *end = asker->end;
     optimal_state state = asker->state;
-    uint32_t k = end_place(state, end), right_end = 0;
-    bool keeps = cut == k && end->tail == TAIL_GRADIENT;
-    if (!keeps)
-        right_end = optimal_ends_find(&model->ends, cut, (optimal_end){END_LEAVES, k - cut, end->tail, form, 0});
-    if (right_end == NO_END)
-        return false;
+    bool keeps = cut == rest.k && rest.pending == PENDING_GRADIENT;
+    optimal_pass pass = {0};
+    for (uint32_t layer = state.start; layer < cut; layer++)
+        optimal_pass_extend(model, form, state.start, layer, &pass);
+    uint32_t right_rest = keeps ? 0 : rest_number(model, cut, (optimal_rest){rest.k, rest.pending, form});
     optimal_choice choice = {.kind = CHOICE_LAST_USE,
                              .cut = cut,
                              .form = form,
                              .keeps = keeps,
-                             .right = {cut, state.last, state.tail, right_end}};
+                             .right = {cut, state.last, state.pending, right_rest},
+                             .offer = {.left = stairs_nothing(),
+                                       .right_shift = keeps ? optimal_model_x(model, cut, form) : 0,
+                                       .floor = asker->pending + remat_max(pass.first + asker->base, pass.rest),
+                                       .cost = pass.cost}};
     choice.offer.right = optimal_table_stairs(asker->table, choice.right);
-    choice.offer.left = stairs_nothing();
-    choice.offer.right_shift = keeps ? optimal_model_x(model, cut, form) : 0;
-    bool enough = false;
-    for (uint32_t inner = 0; inner < model->form_limit && !enough; inner++) {
-        optimal_pass pass = optimal_model_pass(model, state.start, cut, form, inner);
-        choice.inner = inner;
-        choice.offer.floor = asker->tail + larger(pass.first + asker->base, pass.rest);
-        choice.offer.cost = pass.cost;
-        enough = ask(asker, &choice);
-        if (cut == state.start + 1)
-            break;
-    }
-    return enough;
+    return ask(asker, &choice);
 }
 
-/* To k itself, and to the records of k between start and k: from any other x the end does not exist. */
+/* To k, and to the bases for k behind x_start; where k is behind the interval, straight there. */
 static bool ask_last_uses(const choice_asker *asker)
 {
     const optimal_model *model = asker->table->model;
-    uint32_t k = end_place(asker->state, asker->end), cut = asker->state.start + asker->end->next;
-    if (k > asker->state.last) /* only the tail's step is to be done: straight there */
-        cut = k;
-    for (;;) {
-        for (uint32_t form = 0; form < model->form_limit; form++)
-            if (ask_last_use(asker, cut, form))
+    uint32_t start = asker->state.start;
+    optimal_rest rest = asker->state.rest ? optimal_rest_of(model, asker->state) : (optimal_rest){start, 0, 0};
+    for (uint32_t cut = rest.k; cut > start; cut = rest.k > asker->state.last ? start : model->base_parent[cut])
+        for (uint32_t form = 0; form < model->form_count; form++)
+            if (ask_last_use(asker, rest, cut, form))
                 return true;
-        if (cut == k)
-            return false;
-        cut = (uint32_t)optimal_ends_next_record(model, cut, k);
-    }
-}
-
-/* The choices that save the first layer. */
-static bool ask_saves(const choice_asker *asker)
-{
-    const optimal_model *model = asker->table->model;
-    if (asker->end->ahead > 0)
-        return false;
-    for (uint32_t q = 0; q < model->mode_limit; q++)
-        if (ask_save(asker, q))
-            return true;
     return false;
 }
 
 bool optimal_state_rival(const optimal_table *table, optimal_state state, staircase_offer *rival)
 {
     const optimal_model *model = table->model;
-    const optimal_end *end = end_of(model, state);
-    uint32_t k = end_place(state, end);
-    if (end->kind != END_LEAVES || optimal_tail_bytes(model, k, end->tail) < model->y[state.start])
+    if (state.rest == 0)
         return false;
-    uint64_t memory, rest;
-    optimal_tail_step(model, k, end->tail, &memory, &rest);
-    rest += model->least_before[k] - model->least_before[state.start];
-    optimal_state stays = {state.start, state.last, state.tail, 0};
-    /* the cost is negative: unsigned sums come out right */
-    *rival = (staircase_offer){.right = optimal_table_stairs(table, stays),
-                               .left = stairs_nothing(),
-                               .right_shift = optimal_state_base(model, state),
-                               .cost = 0 - rest};
+    optimal_rest rest = optimal_rest_of(model, state);
+    uint64_t memory, saved;
+    if (optimal_pending_bytes(model, rest.k, rest.pending) < remat_chain_y_bytes(model->chain, state.start))
+        return false;
+    optimal_pending_step(model, rest.k, rest.pending, &memory, &saved);
+    for (size_t layer = state.start; layer < rest.k; layer++)
+        saved += model->least_cost[layer];
+    *rival = (staircase_offer){
+        .right = numbered_stairs(table, optimal_intervals_find(&table->intervals, state.start, state.last),
+                                 state.pending, 0),
+        .left = stairs_nothing(),
+        .right_shift = base_bytes(model, state),
+        .cost = 0 - saved}; /* unsigned sums come out right */
     return rival->right.count > 0;
 }
 
 void optimal_each_choice(const optimal_table *table, optimal_state state, const optimal_split *splits,
-                         size_t split_count, bool all, visit_choice visit, void *context)
+                         size_t split_count, visit_choice visit, void *context)
 {
     const optimal_model *model = table->model;
-    choice_asker asker = {
-        table, state,  end_of(model, state), optimal_state_base(model, state), state_tail_bytes(model, state), all,
-        visit, context};
-    if (ask_saves(&asker))
-        return;
-    if (asker.end->ahead > 0 && ask_last_uses(&asker))
-        return;
-    for (size_t s = 0; s < split_count; s++) {
-        if (splits[s].cut > state.last && state.tail == TAIL_GRADIENT)
-            continue; /* nothing to settle */
-        if (ask_split(&asker, &splits[s]))
+    choice_asker asker = {table, state, base_bytes(model, state), pending_bytes(model, state), visit, context};
+    for (uint32_t q = 0; q < model->mode_limit; q++)
+        if (ask_save(&asker, q))
             return;
-    }
+    if (ask_last_uses(&asker))
+        return;
+    for (size_t s = 0; s < split_count; s++)
+        if ((splits[s].cut <= state.last || state.pending != PENDING_GRADIENT) && ask_split(&asker, &splits[s]))
+            return;
 }

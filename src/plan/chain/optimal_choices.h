@@ -1,114 +1,116 @@
-/* The recursion itself.
+/* The recursion of the planner over intervals.
  *
- * go(m, i, l, v, E) is the least cost of the layers i..l within m bytes when x_i is readable. m counts the tail v, the
- * base x_i only where the end E is LEAVES, and everything new; the network's input x_0 is never counted. The answer is
- * go(budget - x_0, 0, n-1, LOSS, STAYS). As a function of m it is a staircase, and a choice is an offer: a sum of two
- * staircases, shifted (optimal_staircase.h).
+ * least_cost(m, i, l, P, R) is the least cost of the layers i..l within m bytes, from x_i. P says what is pending at the right
+ * end when the interval begins, R what is left undone at the left end when it finishes. m counts the bytes of P and
+ * everything that the interval makes; x_i only where R drops it; the network's input x_0 never. A plan of the chain is
+ * least_cost(budget - x_0, 0, n-1, LOSS, NOTHING). As a function of m the value is a staircase, and each choice below offers
+ * the sum of two staircases (optimal_staircase.h).
  *
- * Tails v (optimal_tails.h), held from the start: GRADIENT y_{l+1}; LOSS nothing yet; SAVED s_{l+1} and y_{l+2}. T(v)
- * are a tail's bytes; its own step, once x_{l+1} is readable, is the loss or the backward that waits.
+ * P, at position p = l + 1 (optimal_model.h):
+ *   GRADIENT  y_p is live;
+ *   SAVED M   s_p in mode M and y_{p+1} are live, and backward p waits for x_p;
+ *   LOSS      the loss waits for x_n.
+ * R:
+ *   NOTHING   everything down to backward i is done; the caller holds x_i;
+ *   (k, P')   x_i is dropped after its last use; the layers k..l are done, and i..k-1 are left with P' pending at k. With
+ *             k = i, s_i is left and waits for x_i. With k > i, x_i was a temporary base. With k = l+1, only what was pending
+ *             at l+1 is done, and P' is GRADIENT.
  *
- * Ends E (optimal_ends.h): STAYS: the caller holds x_i, everything down to backward i is done. LEAVES(k, v'): x_i is
- * dropped after its last use; the layers k..l are done, i..k-1 are left with tail v' behind them (k = i: s_i is left; k
- * = l+1: only the tail's step is done).
+ * Temporary bases: R = (k, .) with k > i is tried only where x_i is smaller than every x_t, i < t <= k. Otherwise x_t could
+ * take its place from the first pass on, since all work from x_i lies right of t. So the bases for k are k's ancestors
+ * by optimal_model.base_parent.
  *
- * Records: LEAVES(k, .) with k > j is needed only where x_j is smaller than every x_t, j < t <= k. Otherwise holding
- * x_t instead, from the first pass on, is no worse: all work from x_j lies right of t. Equal layers have no records,
- * random sizes O(log n) for each k.
+ * Choices. B: the bytes of x_i where R drops it, else 0. pass(i, j): forwards i..j-1 that save nothing, beside P and B.
  *
- * Choices. B: bytes of x_i where E is LEAVES, else 0. pass(i, j): forwards i..j-1 that save nothing, beside T(v) + B.
+ *  SAVE      R is NOTHING or (i, SAVED M). Forward i saves in mode M; drop x_i if R says so;
+ *            least_cost(m - bytes saved, i+1, l, P, NOTHING), or what is pending if i = l; backward i if R is NOTHING.
+ *  SPLIT     pass(i, j), i < j <= l, and then one of
+ *             - keep x_j:  least_cost(m - x_j - B, j, l, P, NOTHING); drop x_j; least_cost(m, i, j-1, GRADIENT, R);
+ *             - drop x_j:  least_cost(m - B, j, l, P, (k, P')), j <= k <= l; least_cost(m, i, k-1, P', R);
+ *             - j = l+1:   do what is pending; drop x_{l+1}; least_cost(m, i, l, GRADIENT, R).
+ *  LAST USE  R is (k, P') with k > i. pass(i, j), i < j <= k, with x_i dropped after its first forward; then
+ *            least_cost(m, j, l, P, R), or, where j = k and P' is GRADIENT, least_cost(m - x_k, k, l, P, NOTHING) (k = l+1:
+ *            what is pending) and drop x_k.
  *
- *  SAVE M      E is STAYS or LEAVES(i, SAVED M). Forward i saving in M; drop x_i if E is LEAVES;
- *              go(m - bytes added, i+1, l, v, STAYS), or the tail's step if i = l; backward i if E is STAYS.
- *  SPLIT       pass(i, j), i < j <= l, and then one of
- *   - x_j is kept: go(m - x_j - B, j, l, v, STAYS); drop x_j; go(m, i, j-1, GRADIENT, E);
- *   - x_j leaves: go(m - B, j, l, v, LEAVES(k, v')), j <= k <= l; go(m, i, k-1, v', E). With k = j, s_j is left and its
- *     backward waits for x_j; with k > j, x_j was a temporary base;
- *   - j = l+1, the tail is settled: the tail's step; drop x_{l+1}; go(m, i, l, GRADIENT, E).
- *  LAST USE    E is LEAVES(k, v'). pass(i, j), i < j <= k, x_i dropped after its first forward; go(m, j, l, v, E), or
- *              where j = k and v' is GRADIENT: go(m - x_k, k, l, v, STAYS) (k = l+1: the tail's step) and drop x_k.
+ * A left part with R = (k', .) must have k' <= its own last layer + 1. Nobody checks this: states beyond do not exist.
  *
- * A left part (i, k-1, v', E) needs E's own k to be smaller, or equal with nothing but a tail's step left to do. Nobody
- * checks it: the other parts are not among the ends of (i, k-1).
- *
- * Forms (optimal_model.h): where a mode holds x_j in fewer bytes than x_j has, or runs cheaper than a plain forward, a
- * pass may use it in place of a plain one: one form for its last x, one for those between. LEAVES carries the form of
- * its base.
- *
- * To add a choice, append it to optimal_each_choice() and say in optimal_steps.c which steps it stands for. */
+ * Forms (optimal_model.h): where some mode holds an x in fewer bytes than the x has, a pass may run in that form. R
+ * carries the form of its x_i. */
 #ifndef REMAT_PLAN_CHAIN_OPTIMAL_CHOICES_H
 #define REMAT_PLAN_CHAIN_OPTIMAL_CHOICES_H
 
-#include "plan/chain/optimal_ends.h"
 #include "plan/chain/optimal_intervals.h"
 #include "plan/chain/optimal_staircase.h"
 
 typedef struct optimal_state {
-    uint32_t start, last, tail; /* start = last + 1: no layers, only the tail's own step */
-    uint32_t end;               /* an index among the ends of start; 0 is STAYS */
+    uint32_t start, last, pending; /* start = last + 1: no layers, only what is pending */
+    uint32_t rest;                 /* 0: NOTHING, else the number of a rest (k, P') in some form */
 } optimal_state;
+
+/* A rest (k, P'), with the form of the x that is dropped. */
+typedef struct optimal_rest {
+    uint32_t k, pending, form;
+} optimal_rest;
 
 typedef enum choice_kind { CHOICE_SAVE, CHOICE_SPLIT, CHOICE_LAST_USE } choice_kind;
 
 typedef struct optimal_choice {
     choice_kind kind;
-    uint32_t mode;        /* of the first layer, where it is saved */
-    uint32_t cut;         /* SPLIT and LAST_USE: forwards start..cut-1 save nothing */
-    uint32_t form, inner; /* their forms: of x_cut, and of those before */
-    bool keeps;           /* x_cut is held while the right part runs, then dropped */
-    bool has_left;
-    optimal_state right, left;
+    uint32_t mode;             /* SAVE */
+    uint32_t cut, form;        /* SPLIT and LAST_USE: the pass leads to x_cut, in this form */
+    bool keeps;                /* x_cut is held while the right part runs, then dropped */
+    optimal_state right, left; /* the left part only of SPLIT */
     staircase_offer offer;
 } optimal_choice;
 
 typedef struct optimal_table {
     const optimal_model *model;
     optimal_intervals intervals;
-    uint32_t tails;      /* kinds of tail */
-    size_t *first_state; /* count + 1: where each interval's staircases begin, tail by tail */
-    uint32_t *end_count; /* ends of each interval */
+    size_t *first_state;  /* count + 1: where each interval's staircases begin */
+    uint32_t *rest_count; /* rests of each interval, NOTHING included */
     staircase *stairs;
-    uint64_t *empty;                /* (n + 1) * tails * 3: memory, MEMORY_END, cost of the tail's own step */
+    uint64_t *pending_steps;        /* (n + 1) * pending_limit * 3: memory, MEMORY_END, cost of what is pending */
     struct corner_chunk *chunks;    /* corner storage, a list of blocks */
     uint64_t memory_cap;            /* bytes beside the input */
     size_t corners, suffix_corners; /* limits per staircase */
-    size_t stored_corners;
-    bool thinned; /* some staircase had more corners than its limit */
+    bool prunes;                    /* leaves out corners of rests that were never found to matter */
+    bool thinned;                   /* some staircase had more corners than its limit */
 } optimal_table;
 
-/* One way to split an interval, with all that does not depend on its tail and end looked up once. */
+/* One way to split an interval, with all that does not depend on what is pending and left looked up once. */
 typedef struct optimal_split {
-    uint32_t cut, k, tail; /* the left part is start..k-1 with this tail */
-    uint32_t right, left;  /* numbers of the two parts; NO_INTERVAL where not visited, and right where cut = last + 1 */
-    uint32_t right_end;
-    uint32_t form, inner;
+    uint32_t cut, k, pending; /* the left part is start..k-1 with this pending */
+    uint32_t right, left;     /* numbers of the two parts; right is not used where cut = last + 1 */
+    uint32_t right_rest, form;
     uint64_t shift;      /* x_cut where it is kept */
-    uint64_t peak, cost; /* of the pass, beyond the base */
+    uint64_t peak, cost; /* of the pass, beyond x_start */
 } optimal_split;
 
 remat_status optimal_table_number_states(remat_context *context, optimal_table *table);
-remat_status optimal_table_fill_empty(remat_context *context, optimal_table *table);
+remat_status optimal_table_fill_pending_steps(remat_context *context, optimal_table *table);
 size_t optimal_table_state_number(const optimal_table *table, optimal_state state); /* of a visited interval */
-bool optimal_state_exists(const optimal_model *model, optimal_state state);
 staircase optimal_table_stairs(const optimal_table *table, optimal_state state);
+bool optimal_state_exists(const optimal_model *model, optimal_state state);
+
+/* The rests of an interval, NOTHING included; those of a shorter interval from the same start have the same numbers. */
+uint32_t optimal_rest_count(const optimal_model *model, size_t start, size_t last);
+optimal_rest optimal_rest_of(const optimal_model *model, optimal_state state); /* state.rest > 0 */
+
 /* Saving the first layer in mode q: least memory, bytes taken from what follows, cost. False where it may not. */
 bool optimal_save_figures(const optimal_model *model, optimal_state state, uint32_t q, uint64_t *floor, uint64_t *shift,
                           uint64_t *cost);
-uint64_t optimal_state_base(const optimal_model *model,
-                            optimal_state state); /* bytes of x_start where the state counts it */
 
-/* What a state that leaves competes with: keeping x_start instead, start..k-1 done too at the least they can cost. A
- * corner that is not below this is of no use to a split. False where the argument does not hold. */
+/* What a state that leaves a rest has to beat: to keep x_start and leave nothing, less what the rest must cost at least.
+ * False where that might end with more bytes than the rest. */
 bool optimal_state_rival(const optimal_table *table, optimal_state state, staircase_offer *rival);
 
 size_t optimal_most_splits(const optimal_table *table); /* room optimal_list_splits needs */
-/* All ways to split at the given places, those that settle the tail first; `all`: also into parts that are not visited.
- */
+/* All ways to split an interval at the given places, which rise. */
 size_t optimal_list_splits(const optimal_table *table, optimal_interval interval, const uint32_t *places,
-                           size_t place_count, bool all, optimal_split *splits);
+                           size_t place_count, optimal_split *splits);
 
-/* Hands every choice of a state to visit, until one is enough (true); `all`: also those that have no staircase. */
+/* Hands every choice of a state to visit, until that returns true. */
 typedef bool (*visit_choice)(void *context, const optimal_choice *choice);
 void optimal_each_choice(const optimal_table *table, optimal_state state, const optimal_split *splits,
-                         size_t split_count, bool all, visit_choice visit, void *context);
+                         size_t split_count, visit_choice visit, void *context);
 #endif

@@ -1,11 +1,10 @@
 #include "plan/chain/optimal_intervals.h"
 
 #include "base/alloc.h"
+#include "base/sort.h"
 
-#include <string.h>
-
-/* Far from the start only ever better cutting places are tried: in (near * 2^(r-1), near * 2^r] those of rank r.
- * The ends of all intervals are such places, so the visited intervals number N * (near + near/2 * log(N/near)). */
+/* Between near * 2^(r-1) and near * 2^r layers from the start, the places of rank r. The ends of all intervals are such
+ * places, so that the visited intervals number N * (near + near/2 * log(N/near)). */
 size_t optimal_intervals_cuts(const optimal_intervals *intervals, optimal_interval interval, uint32_t *cuts)
 {
     size_t count = 0, row = intervals->model->n + 2, reach = intervals->near, j = interval.start + (size_t)1;
@@ -65,7 +64,7 @@ static remat_status visit_closure(remat_context *context, optimal_intervals *int
         optimal_interval interval = intervals->list[k];
         status = visit(context, intervals, interval.start + (size_t)1, interval.last);
         size_t count = optimal_intervals_cuts(intervals, interval, cuts);
-        intervals->pairs += count;
+        intervals->cut_count += count;
         for (size_t c = 0; status == REMAT_OK && c < count; c++) {
             status = visit(context, intervals, cuts[c], interval.last);
             if (status == REMAT_OK)
@@ -75,33 +74,21 @@ static remat_status visit_closure(remat_context *context, optimal_intervals *int
     return status;
 }
 
-/* Numbers intervals by (start, length) and orders the list by length. */
+static bool is_shorter(const void *list, uint32_t a, uint32_t b)
+{
+    const optimal_interval *intervals = list;
+    return intervals[a].last - intervals[a].start < intervals[b].last - intervals[b].start;
+}
+
+/* Numbers intervals by start and length, and orders them by length. */
 static remat_status number_intervals(remat_context *context, optimal_intervals *intervals)
 {
-    size_t n = intervals->model->n, words = intervals->row[n];
     uint32_t total = 0;
-    for (size_t w = 0; w < words; w++) {
+    for (size_t w = 0; w < intervals->words; w++) {
         intervals->before[w] = total;
         total += (uint32_t)__builtin_popcountll(intervals->bits[w]);
     }
-    optimal_interval *sorted = remat_alloc(context, intervals->count, sizeof *sorted);
-    if (!sorted)
-        return REMAT_NO_MEMORY;
-    memset(intervals->first_of_length, 0, (n + 2) * sizeof *intervals->first_of_length);
-    for (size_t k = 0; k < intervals->count; k++)
-        intervals->first_of_length[intervals->list[k].last - intervals->list[k].start + 2]++;
-    for (size_t length = 1; length <= n + 1; length++)
-        intervals->first_of_length[length] += intervals->first_of_length[length - 1];
-    for (size_t k = 0; k < intervals->count; k++) {
-        optimal_interval interval = intervals->list[k];
-        sorted[intervals->first_of_length[interval.last - interval.start + 1]++] = interval;
-    }
-    for (size_t length = n + 1; length > 0; length--) /* the fill moved every beginning on by one length */
-        intervals->first_of_length[length] = intervals->first_of_length[length - 1];
-    remat_release(context, intervals->list, intervals->capacity, sizeof *intervals->list);
-    intervals->list = sorted;
-    intervals->capacity = intervals->count;
-    return REMAT_OK;
+    return remat_order(context, intervals->count, is_shorter, intervals->list, &intervals->by_length);
 }
 
 static void fill_next_ranked(optimal_intervals *intervals)
@@ -131,8 +118,7 @@ static remat_status allocate_intervals(remat_context *context, optimal_intervals
     size_t n = intervals->model->n;
     intervals->next_ranked = remat_alloc(context, (n + 2) * intervals->levels, sizeof *intervals->next_ranked);
     intervals->row = remat_alloc(context, n + 1, sizeof *intervals->row);
-    intervals->first_of_length = remat_alloc(context, n + 2, sizeof *intervals->first_of_length);
-    if (!intervals->next_ranked || !intervals->row || !intervals->first_of_length)
+    if (!intervals->next_ranked || !intervals->row)
         return REMAT_NO_MEMORY;
     for (size_t i = 0; i <= n; i++) {
         intervals->row[i] = intervals->words;
@@ -164,9 +150,9 @@ void optimal_intervals_free(remat_context *context, optimal_intervals *intervals
     size_t n = intervals->model ? intervals->model->n : 0;
     remat_release(context, intervals->next_ranked, (n + 2) * intervals->levels, sizeof *intervals->next_ranked);
     remat_release(context, intervals->row, n + 1, sizeof *intervals->row);
-    remat_release(context, intervals->first_of_length, n + 2, sizeof *intervals->first_of_length);
     remat_release(context, intervals->bits, intervals->words, sizeof *intervals->bits);
     remat_release(context, intervals->before, intervals->words, sizeof *intervals->before);
     remat_release(context, intervals->list, intervals->capacity, sizeof *intervals->list);
+    remat_release(context, intervals->by_length, intervals->count, sizeof *intervals->by_length);
     *intervals = (optimal_intervals){0};
 }

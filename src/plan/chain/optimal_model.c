@@ -3,7 +3,13 @@
 #include <remat/schedule.h>
 
 #include "base/alloc.h"
-#include "plan/chain/optimal_ends.h"
+
+bool optimal_figures_fit(const remat_profile *chain)
+{
+    return chain->most_bytes < FIGURE_LIMIT && chain->most_cost < FIGURE_LIMIT / 2;
+}
+
+/* ---- modes ---- */
 
 static bool may_use(const optimal_model *model, const remat_layer *layer, uint32_t mode)
 {
@@ -16,126 +22,183 @@ const remat_mode *optimal_model_mode(const optimal_model *model, size_t layer, u
     return mode < model->mode_limit && may_use(model, of, mode) ? &of->modes[mode] : NULL;
 }
 
-static bool add_checked(uint64_t *sum, uint64_t value)
-{
-    if (value >= FIGURE_LIMIT || *sum + value >= FIGURE_LIMIT)
-        return false;
-    *sum += value;
-    return true;
-}
-
-/* One check of the sums of all figures makes every later sum safe. */
-bool optimal_figures_fit(const remat_profile *chain)
-{
-    uint64_t bytes = 0, cost = 0;
-    bool fit = add_checked(&bytes, chain->input_bytes) && add_checked(&bytes, chain->input_gradient_bytes) &&
-               add_checked(&bytes, chain->loss_workspace_bytes);
-    for (size_t i = 0; fit && i < chain->layer_count; i++) {
-        const remat_layer *layer = &chain->layers[i];
-        fit = add_checked(&bytes, layer->output_bytes) && add_checked(&bytes, layer->output_bytes);
-        for (uint32_t q = 0; fit && q < layer->mode_count; q++) {
-            const remat_mode *mode = &layer->modes[q];
-            fit = add_checked(&bytes, mode->activation_bytes) && add_checked(&bytes, mode->forward_workspace_bytes) &&
-                  add_checked(&bytes, mode->backward_workspace_bytes) && add_checked(&cost, mode->forward_cost) &&
-                  add_checked(&cost, mode->forward_cost) && add_checked(&cost, mode->backward_cost);
-        }
-    }
-    return fit;
-}
-
-static void fill_sizes(optimal_model *model)
-{
-    const remat_profile *chain = model->chain;
-    model->x[0] = chain->input_bytes;
-    model->y[0] = chain->input_gradient_bytes;
-    for (size_t i = 0; i < model->n; i++)
-        model->x[i + 1] = model->y[i + 1] = chain->layers[i].output_bytes;
-}
-
 /* The work grows with the third power of the modes: of very many only the first are used. */
 static void fill_mode_limit(optimal_model *model)
 {
     uint64_t n = model->n, cuts = n <= 100 ? n * n * n / 6 + 1 : 100 * n, affordable = 2;
     while (affordable < 32 && cuts * (affordable + 2) * (affordable + 2) * (affordable + 2) <= 30000000)
         affordable++;
+    model->mode_limit = 1;
     for (size_t i = 0; i < n; i++)
         for (uint32_t q = model->mode_limit; q < model->chain->layers[i].mode_count; q++)
             if (may_use(model, &model->chain->layers[i], q))
                 model->mode_limit = q + 1;
     model->modes_left_out = model->mode_limit > affordable;
-    if (model->modes_left_out)
-        model->mode_limit = (uint32_t)affordable;
+    model->mode_limit = (uint32_t)remat_min(model->mode_limit, affordable);
+    model->pending_limit = PENDING_SAVED + model->mode_limit;
 }
 
-static unsigned floor_log2(size_t value)
+/* ---- forms ---- */
+
+static optimal_form plain_form(const remat_layer *layer)
 {
-    unsigned log = 0;
-    while (value >>= 1)
-        log++;
-    return log;
+    const remat_mode *keep = &layer->modes[REMAT_KEEP];
+    return (optimal_form){layer->output_bytes, layer->output_bytes + keep->forward_workspace_bytes, keep->forward_cost,
+                          0, false};
 }
 
-static void fill_least_costs(optimal_model *model)
+static optimal_form smallest_form(const optimal_model *model, size_t i)
 {
-    model->least_before[0] = 0;
-    for (size_t i = 0; i < model->n; i++) {
-        uint64_t least = UINT64_MAX;
+    const remat_layer *layer = &model->chain->layers[i];
+    optimal_form best = plain_form(layer);
+    for (uint32_t q = 0; q < model->mode_limit; q++) {
+        const remat_mode *mode = optimal_model_mode(model, i, q);
+        uint64_t bytes = mode ? mode->activation_bytes : 0;
+        if (mode && mode->holds_output &&
+            (bytes < best.bytes || (bytes == best.bytes && mode->forward_cost < best.cost)))
+            best = (optimal_form){bytes, bytes + mode->forward_workspace_bytes, mode->forward_cost, q + 1, true};
+    }
+    return best;
+}
+
+static void fill_forms(optimal_model *model)
+{
+    size_t n = model->n;
+    model->form_count = 1;
+    for (size_t i = 0; i < n; i++) {
+        model->forms[i] = plain_form(&model->chain->layers[i]);
+        model->forms[n + i] = smallest_form(model, i);
+        if (model->forms[n + i].save)
+            model->form_count = MOST_FORMS;
+        model->least_cost[i] = UINT64_MAX;
         for (uint32_t q = 0; q < model->mode_limit; q++) {
             const remat_mode *mode = optimal_model_mode(model, i, q);
-            if (mode && mode->forward_cost + mode->backward_cost < least)
-                least = mode->forward_cost + mode->backward_cost;
+            if (mode)
+                model->least_cost[i] = remat_min(model->least_cost[i], mode->forward_cost + mode->backward_cost);
         }
-        model->least_before[i + 1] = model->least_before[i] + least;
     }
 }
 
-size_t optimal_model_canonical_start(const optimal_model *model, size_t start, size_t last)
+/* ---- what is pending ---- */
+
+bool optimal_pending_exists(const optimal_model *model, size_t position, uint32_t pending)
 {
-    if (start >= model->n || model->run_of[start] < 0)
-        return start;
-    const period_run *run = &model->runs[model->run_of[start]];
-    /* x_start is made by the layer before, and a tail is the layer after: both must repeat too */
-    if (start <= run->begin || last + 1 >= run->end)
-        return start;
-    return run->begin + 1 + (start - run->begin - 1) % run->period;
+    if (pending == PENDING_GRADIENT)
+        return true;
+    return position == model->n ? pending == PENDING_LOSS
+                                : optimal_model_mode(model, position, pending - PENDING_SAVED) != NULL;
 }
 
-static void fill_keep_all(optimal_model *model)
+uint64_t optimal_pending_bytes(const optimal_model *model, size_t position, uint32_t pending)
 {
-    uint64_t held = model->x[0], peak = held;
-    for (size_t i = 0; i < model->n; i++) {
-        const remat_mode *keep = &model->chain->layers[i].modes[0];
-        held += keep->activation_bytes + (keep->holds_output ? 0 : model->x[i + 1]);
-        if (held + keep->forward_workspace_bytes > peak)
-            peak = held + keep->forward_workspace_bytes;
-        model->base_cost += keep->forward_cost + keep->backward_cost;
-    }
-    if (held + model->y[model->n] + model->chain->loss_workspace_bytes > peak)
-        peak = held + model->y[model->n] + model->chain->loss_workspace_bytes;
-    for (size_t i = model->n; i-- > 0;) {
-        const remat_mode *keep = &model->chain->layers[i].modes[0];
-        held -= keep->holds_output ? 0 : model->x[i + 1];
-        uint64_t during = held + model->y[i + 1] + model->y[i] + keep->backward_workspace_bytes;
-        if (during > peak)
-            peak = during;
-        held -= keep->activation_bytes;
-    }
-    model->keep_all_peak = peak;
+    if (pending == PENDING_GRADIENT)
+        return remat_chain_y_bytes(model->chain, position);
+    if (position == model->n)
+        return 0;
+    return optimal_model_mode(model, position, pending - PENDING_SAVED)->activation_bytes +
+           remat_chain_y_bytes(model->chain, position + 1);
 }
 
-/* Order of cutting places: small x first, then every 2nd, 4th, 8th repetition, then scattered. */
+void optimal_pending_step(const optimal_model *model, size_t position, uint32_t pending, uint64_t *memory,
+                          uint64_t *cost)
+{
+    *memory = remat_chain_y_bytes(model->chain, position);
+    *cost = 0;
+    if (pending == PENDING_GRADIENT)
+        return;
+    if (position == model->n) {
+        *memory += model->chain->loss_workspace_bytes;
+        return;
+    }
+    const remat_mode *mode = optimal_model_mode(model, position, pending - PENDING_SAVED);
+    *memory += optimal_pending_bytes(model, position, pending) + mode->backward_workspace_bytes;
+    *cost = mode->backward_cost;
+}
+
+/* ---- temporary bases ---- */
+
+static uint64_t smallest_x(const optimal_model *model, size_t i)
+{
+    return optimal_model_x(model, i, model->form_count - 1);
+}
+
+/* x_i can serve the positions up to the next x that is no larger, but at most `limit` of them. The input x_0 never goes.
+ * Returns how many positions all of them serve. */
+static size_t fill_reach(optimal_model *model, size_t limit)
+{
+    size_t n = model->n, sum = 0;
+    model->base_reach[0] = model->base_reach[n] = 0;
+    for (size_t i = 1; i < n; i++) {
+        size_t k = i + 1;
+        while (k <= n && k - i <= limit && smallest_x(model, k) > smallest_x(model, i))
+            k++;
+        model->base_reach[i] = (uint32_t)k;
+        sum += k - i;
+    }
+    return sum;
+}
+
+/* Temporary bases pay at tight budgets: up to 1.3 times the smallest, by 5 to 20 % for up to 100 layers and 1 to 3 % for
+ * 200. Short chains use as many as the time allows. */
+static void fill_bases(optimal_model *model, bool tight)
+{
+    enum { SHORT_CHAIN = 100, MIDDLE_CHAIN = 400, MIDDLE_REACH = 2, MOST_OFFERS = 3000000 /* about a second */ };
+    size_t n = model->n, limit = n;
+    model->base_parent[0] = 0;
+    for (uint32_t k = 1; k <= n; k++) {
+        uint32_t j = k - 1;
+        while (j > 0 && smallest_x(model, j) >= smallest_x(model, k))
+            j = model->base_parent[j];
+        model->base_parent[k] = j;
+    }
+    if (n > SHORT_CHAIN) {
+        bool simple = model->mode_limit == 1 && model->form_count == 1;
+        fill_reach(model, tight && simple && n <= MIDDLE_CHAIN ? MIDDLE_REACH : 0);
+        return;
+    }
+    for (; n > 0; limit /= 2) {
+        uint64_t rests = 10 + fill_reach(model, limit) * model->pending_limit * model->form_count * 10 / n; /* tenths */
+        uint64_t offers = n * n * n / 6 * model->pending_limit / 2 * rests * rests / 100 * model->form_count;
+        if (offers <= MOST_OFFERS || limit == 0)
+            break;
+    }
+}
+
+/* ---- places to cut ---- */
+
+/* The bytes that layer i needs beside its input, to be saved and to run backward. */
+static uint64_t demand(const optimal_model *model, size_t i)
+{
+    if (i == model->n)
+        return 0;
+    const remat_mode *keep = &model->chain->layers[i].modes[REMAT_KEEP];
+    uint64_t gradients = remat_chain_y_bytes(model->chain, i) + remat_chain_y_bytes(model->chain, i + 1);
+    return keep->activation_bytes +
+           remat_max(keep->forward_workspace_bytes, gradients + keep->backward_workspace_bytes);
+}
+
+static size_t lowest_bit(size_t value)
+{
+    return value & (~value + 1);
+}
+
+/* Small x first; then every 8th, 4th, 2nd repetition of a run; then inputs of layers that need much memory, because
+ * backward i holds x_i anyway; then scattered. */
 static bool cuts_better(const optimal_model *model, size_t a, size_t b)
 {
-    if (model->x[a] != model->x[b])
-        return model->x[a] < model->x[b];
-    size_t ra = a, rb = b;
-    if (a < model->n && model->run_of[a] >= 0 && b < model->n && model->run_of[b] == model->run_of[a]) {
-        const period_run *run = &model->runs[model->run_of[a]];
-        ra = (a - run->begin) / run->period + 1;
-        rb = (b - run->begin) / run->period + 1;
+    uint64_t x_a = remat_chain_x_bytes(model->chain, a), x_b = remat_chain_x_bytes(model->chain, b);
+    if (x_a != x_b)
+        return x_a < x_b;
+    period_run run = model->run_of[a];
+    if (run.period && b >= run.begin && b < run.end) {
+        size_t low_a = lowest_bit((a - run.begin) / run.period + 1),
+               low_b = lowest_bit((b - run.begin) / run.period + 1);
+        if (low_a != low_b)
+            return low_a > low_b;
     }
-    size_t low_a = ra & (~ra + 1), low_b = rb & (~rb + 1);
-    return low_a != low_b ? low_a > low_b : a < b;
+    if (demand(model, a) != demand(model, b))
+        return demand(model, a) > demand(model, b);
+    return lowest_bit(a) != lowest_bit(b) ? lowest_bit(a) > lowest_bit(b) : a < b;
 }
 
 static void fill_ranks(optimal_model *model)
@@ -145,49 +208,50 @@ static void fill_ranks(optimal_model *model)
         while (radius <= model->n && (j < radius || cuts_better(model, j, j - radius)) &&
                (j + radius > model->n || cuts_better(model, j, j + radius)))
             radius++;
-        model->rank[j] = floor_log2(radius);
+        model->rank[j] = remat_bits(radius) - 1;
     }
 }
 
-static remat_status allocate_model(remat_context *context, optimal_model *model)
+size_t optimal_model_canonical_start(const optimal_model *model, size_t start, size_t last)
+{
+    period_run run = model->run_of[start];
+    /* x_start is made by the layer before, and what is pending belongs to the layer behind: both must repeat too */
+    if (run.period == 0 || start <= run.begin || last + 1 >= run.end)
+        return start;
+    return run.begin + 1 + (start - run.begin - 1) % run.period;
+}
+
+/* ---- the whole ---- */
+
+static bool allocate_model(remat_context *context, optimal_model *model)
 {
     size_t n = model->n;
-    model->x = remat_alloc(context, n + 1, sizeof *model->x);
-    model->y = remat_alloc(context, n + 1, sizeof *model->y);
-    model->least_before = remat_alloc(context, n + 1, sizeof *model->least_before);
+    model->forms = remat_alloc(context, MOST_FORMS * n, sizeof *model->forms);
+    model->least_cost = remat_alloc(context, n, sizeof *model->least_cost);
+    model->base_parent = remat_alloc(context, n + 1, sizeof *model->base_parent);
+    model->base_reach = remat_alloc(context, n + 1, sizeof *model->base_reach);
     model->rank = remat_alloc(context, n + 1, sizeof *model->rank);
-    model->run_of = remat_alloc(context, n + 1, sizeof *model->run_of);
-    bool all = model->x && model->y && model->least_before && model->rank && model->run_of;
-    return all ? REMAT_OK : REMAT_NO_MEMORY;
+    model->run_of = remat_alloc_zeroed(context, n + 1, sizeof *model->run_of);
+    return model->forms && model->least_cost && model->base_parent && model->base_reach && model->rank && model->run_of;
 }
 
 remat_status optimal_model_build(remat_context *context, const remat_profile *chain, bool allow_lossy, bool tight,
                                  optimal_model *model)
 {
-    *model = (optimal_model){.chain = chain, .n = chain->layer_count, .allow_lossy = allow_lossy, .mode_limit = 1};
-    remat_status status = REMAT_OK;
+    *model = (optimal_model){0};
     if (!optimal_figures_fit(chain))
-        status =
-            remat_fail(context, REMAT_INVALID, NULL,
-                       "figures above 2^61 are too large for the optimal planner: the bytes of all layers together, "
-                       "and their costs, must stay below");
-    if (status == REMAT_OK)
-        status = allocate_model(context, model);
-    if (status == REMAT_OK)
-        status = optimal_find_runs(context, model);
-    if (status == REMAT_OK) {
-        fill_sizes(model);
-        fill_mode_limit(model);
-        fill_least_costs(model);
-        status = optimal_find_forms(context, model);
-    }
-    if (status == REMAT_OK)
-        status = optimal_ends_choose(context, model, tight, &model->ends);
-    if (status != REMAT_OK) {
+        return remat_fail(context, REMAT_INVALID, NULL,
+                          "figures above 2^61 are too large for the optimal planner: the bytes of all layers together, "
+                          "and their costs, must stay below");
+    *model = (optimal_model){.chain = chain, .n = chain->layer_count, .allow_lossy = allow_lossy};
+    if (!allocate_model(context, model)) {
         optimal_model_free(context, model);
-        return status;
+        return REMAT_NO_MEMORY;
     }
-    fill_keep_all(model);
+    fill_mode_limit(model);
+    fill_forms(model);
+    fill_bases(model, tight);
+    optimal_find_runs(model);
     fill_ranks(model);
     return REMAT_OK;
 }
@@ -195,13 +259,11 @@ remat_status optimal_model_build(remat_context *context, const remat_profile *ch
 void optimal_model_free(remat_context *context, optimal_model *model)
 {
     size_t n = model->n;
-    remat_release(context, model->x, n + 1, sizeof *model->x);
-    remat_release(context, model->y, n + 1, sizeof *model->y);
-    remat_release(context, model->least_before, n + 1, sizeof *model->least_before);
-    optimal_free_forms(context, model);
-    optimal_ends_free(context, &model->ends);
+    remat_release(context, model->forms, MOST_FORMS * n, sizeof *model->forms);
+    remat_release(context, model->least_cost, n, sizeof *model->least_cost);
+    remat_release(context, model->base_parent, n + 1, sizeof *model->base_parent);
+    remat_release(context, model->base_reach, n + 1, sizeof *model->base_reach);
     remat_release(context, model->rank, n + 1, sizeof *model->rank);
     remat_release(context, model->run_of, n + 1, sizeof *model->run_of);
-    remat_release(context, model->runs, model->run_capacity, sizeof *model->runs);
     *model = (optimal_model){0};
 }

@@ -1,79 +1,61 @@
-/* What the optimal planner needs to know about a chain, in constant time per question. */
+/* What the planner over intervals asks about a chain: how x can be made and held, what can wait for its input, which x may
+ * serve as a temporary base, where to cut long intervals, and where layers repeat. */
 #ifndef REMAT_PLAN_CHAIN_OPTIMAL_MODEL_H
 #define REMAT_PLAN_CHAIN_OPTIMAL_MODEL_H
 
+#include "base/min_max.h"
 #include "graph/chain.h"
 
-/* Every sum of bytes or costs the engine forms from at most three stored figures stays below 2^64. */
+/* Sums of bytes or of costs of a whole chain stay below; so every sum of three stored figures stays below 2^64. */
 #define FIGURE_LIMIT ((uint64_t)1 << 61)
 
-typedef struct period_run {
-    size_t begin, end, period; /* layers begin..end-1 repeat with this period */
-} period_run;
-
-/* One way to make x_{i+1} without keeping s_i for its backward: a plain forward or, where a mode holds x_{i+1} in fewer
- * bytes or runs cheaper, a saving forward whose s_i is dropped like an x. */
+/* One way to make x_{i+1} without keeping s_i for its backward: a plain forward or, where some mode holds x_{i+1} in fewer
+ * bytes, a saving forward whose s_i is used and dropped like an x. */
 typedef struct optimal_form {
-    uint64_t bytes;      /* while x_{i+1} is held so */
-    uint64_t step_bytes; /* added while the step runs, workspace included */
+    uint64_t bytes;      /* while x_{i+1} is held in this form */
+    uint64_t step_bytes; /* added while the forward runs, with its workspace */
     uint64_t cost;
     uint32_t save; /* 0: a plain forward, else 1 + mode */
     bool inside;   /* x_{i+1} is held inside s_i */
 } optimal_form;
 
-enum { FORM_PLAIN = 0, MOST_FORMS = 3 };
+enum { FORM_PLAIN, FORM_SMALLEST, MOST_FORMS };
 
-/* Forwards that save nothing for a backward, seen from x_i: most bytes beyond x_i during the first one and during the
- * others. */
+/* A pass: forwards from x_start on that save nothing for a backward; each x is dropped once it was read. The most bytes
+ * beyond x_start, during the first forward and during the others. */
 typedef struct optimal_pass {
     uint64_t first, rest, cost;
 } optimal_pass;
 
-/* ends.h: how an interval finishes at its left end. */
-typedef enum end_kind {
-    END_STAYS, /* x_start is held by the caller and not counted; everything down to backward start is done */
-    END_LEAVES /* x_start is counted and dropped after its last use; the layers start..k-1 are left with `tail` behind
-                  them */
-} end_kind;
+/* What is pending behind the last layer of an interval, at position p = last + 1. */
+enum {
+    PENDING_GRADIENT = 0, /* y_p is live, and nothing waits */
+    PENDING_SAVED = 1,    /* PENDING_SAVED + q: s_p in mode q and y_{p+1} are live; backward p waits for x_p */
+    PENDING_LOSS = 1      /* at p = n: the loss waits for x_n */
+};
 
-typedef struct optimal_end {
-    uint32_t kind;
-    uint32_t ahead; /* LEAVES: k - start */
-    uint32_t tail;
-    uint32_t form; /* LEAVES: the form in which x_start is held */
-    uint32_t next; /* LEAVES with ahead > 0: how far ahead the next record of k is, at most `ahead` (k itself) */
-} optimal_end;
-
-typedef struct optimal_ends {
-    optimal_end *list;
-    size_t *first; /* n + 1: where each start's list begins; its entry 0 is STAYS */
-    size_t count, starts;
-} optimal_ends;
+typedef struct period_run {
+    uint32_t begin, end, period; /* layers begin..end-1 repeat with this period; 0: they do not */
+} period_run;
 
 typedef struct optimal_model {
     const remat_profile *chain;
     size_t n;
-    uint32_t mode_limit; /* 1 + the highest index of a mode that any layer may use */
-    bool modes_left_out; /* there are more, which would take too long */
+    uint32_t mode_limit; /* 1 + the highest number of a mode that may be used */
+    bool modes_left_out; /* there are more modes, which would take too long */
     bool allow_lossy;
-    uint64_t *x;              /* n + 1: bytes of x_i */
-    uint64_t *y;              /* n + 1: bytes of y_i */
-    uint32_t form_limit;      /* forms in use: 1 unless some mode beats a plain forward in bytes or cost */
-    optimal_form *forms;      /* form_limit * n: how layer i makes x_{i+1}; form 0 is the plain forward */
-    uint64_t *forward_before; /* form_limit * (n + 1): cost of forwards 0..i-1 in a form */
-    uint64_t
-        *move_peak; /* form_limit * levels * n: maxima over 2^level layers of one forward's bytes, its x included */
-    uint64_t *least_before; /* n + 1: least cost of the layers 0..i-1, one forward and one backward each */
-    optimal_ends ends;      /* optimal_ends.h */
-    uint32_t *rank;         /* n + 1: over how wide a window (2^rank) cutting at x_i is the cheapest place */
-    period_run *runs;       /* where layers repeat */
-    size_t run_count, run_capacity;
-    int32_t *run_of; /* n: the run a layer is in, or -1 */
-    uint64_t keep_all_peak, base_cost;
+    uint32_t pending_limit; /* kinds of what can be pending */
+    uint32_t form_count;    /* 1 where no mode holds an x in fewer bytes than the x has */
+    optimal_form *forms;    /* form_count * n: how layer i makes x_{i+1} */
+    uint64_t *least_cost;   /* n: of a saving forward and its backward, in the cheapest mode */
+    uint32_t *base_parent;  /* n + 1: the last position before i with a smaller x; 0: none */
+    uint32_t *base_reach;   /* n + 1: x_i may be a temporary base for the positions k, i <= k < base_reach[i] */
+    uint32_t *rank;         /* n + 1: x_i is the best place to cut among 2^rank neighbours on either side */
+    period_run *run_of;     /* n + 1: the run that a layer is in */
 } optimal_model;
 
-/* `tight`: for budgets near the least, where temporary bases pay on long chains too (optimal_ends.h). REMAT_INVALID
- * where sums reach the limit above, REMAT_NO_MEMORY. A model that was not built is all zero. */
+/* `tight`: for budgets near the smallest, where temporary bases are worth their time on longer chains too.
+ * REMAT_INVALID where sums reach the limit above, REMAT_NO_MEMORY. A model that was not built is all zero. */
 remat_status optimal_model_build(remat_context *context, const remat_profile *chain, bool allow_lossy, bool tight,
                                  optimal_model *model);
 void optimal_model_free(remat_context *context, optimal_model *model);
@@ -84,23 +66,35 @@ bool optimal_figures_fit(const remat_profile *chain);
 /* The mode, or NULL where the layer has no such mode or may not use it. */
 const remat_mode *optimal_model_mode(const optimal_model *model, size_t layer, uint32_t mode);
 
-/* Forwards i..j-1 (i < j), each x dropped after it was read: the last one in form `last`, the others in form `inner`.
- */
-optimal_pass optimal_model_pass(const optimal_model *model, size_t i, size_t j, uint32_t last, uint32_t inner);
 /* Bytes of x_i in a form, i > 0. */
-uint64_t optimal_model_x(const optimal_model *model, size_t i, uint32_t form);
-/* Fewest bytes of x_i in any form, i > 0. */
-uint64_t optimal_model_smallest_x(const optimal_model *model, size_t i);
+static inline uint64_t optimal_model_x(const optimal_model *model, size_t i, uint32_t form)
+{
+    return model->forms[form * model->n + i - 1].bytes;
+}
 
-/* optimal_forms.c: fills forms and form_limit, then the tables of passes. */
-remat_status optimal_find_forms(remat_context *context, optimal_model *model);
-/* Gives forms and the tables of passes back. */
-void optimal_free_forms(remat_context *context, optimal_model *model);
+/* Lengthens a pass from x_start by one forward, all of it in one form. */
+static inline void optimal_pass_extend(const optimal_model *model, uint32_t form, size_t start, size_t layer,
+                                       optimal_pass *pass)
+{
+    const optimal_form *forward = &model->forms[form * model->n + layer];
+    pass->cost += forward->cost;
+    if (layer == start)
+        pass->first = forward->step_bytes;
+    else
+        pass->rest = remat_max(pass->rest, forward[-1].bytes + forward->step_bytes);
+}
+
+/* What is pending at a position: whether it can be, its bytes, and what doing it takes once x of the position is readable:
+ * the most bytes, those that are pending included and x not, and the cost. */
+bool optimal_pending_exists(const optimal_model *model, size_t position, uint32_t pending);
+uint64_t optimal_pending_bytes(const optimal_model *model, size_t position, uint32_t pending);
+void optimal_pending_step(const optimal_model *model, size_t position, uint32_t pending, uint64_t *memory,
+                          uint64_t *cost);
 
 /* The first start of an interval that looks exactly like start..last, its neighbours included. */
 size_t optimal_model_canonical_start(const optimal_model *model, size_t start, size_t last);
 
-/* optimal_periods.c: fills runs, run_count, run_of. */
-remat_status optimal_find_runs(remat_context *context, optimal_model *model);
+/* optimal_periods.c: fills run_of. */
+void optimal_find_runs(optimal_model *model);
 
 #endif

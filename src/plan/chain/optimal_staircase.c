@@ -1,6 +1,8 @@
 #include "plan/chain/optimal_staircase.h"
 
 #include "base/alloc.h"
+#include "base/min_max.h"
+#include "base/search.h"
 
 /* Products of two figures. Everything here is in integers: the same staircase comes out on every machine. */
 __extension__ typedef unsigned __int128 wide;
@@ -17,17 +19,22 @@ staircase stairs_nothing(void)
     return (staircase){memory, cost, 1};
 }
 
+typedef struct corner_query {
+    const uint64_t *memory;
+    uint64_t limit;
+} corner_query;
+
+static bool is_beyond(const void *user, size_t corner)
+{
+    const corner_query *query = user;
+    return query->memory[corner] > query->limit;
+}
+
 /* The last corner with memory <= limit, where memory[low] <= limit < memory[high]. */
 static size_t last_between(staircase stairs, size_t low, size_t high, uint64_t limit)
 {
-    while (high - low > 1) {
-        size_t middle = (low + high) / 2;
-        if (stairs.memory[middle] <= limit)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    corner_query query = {stairs.memory, limit};
+    return remat_search(low + 1, high, is_beyond, &query) - 1;
 }
 
 size_t stairs_at(staircase stairs, uint64_t limit)
@@ -76,15 +83,10 @@ static void swap_buffers(staircase_envelope *envelope)
     envelope->other_cost = cost;
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 uint64_t offer_start(const staircase_offer *offer)
 {
-    uint64_t start = larger(offer->right.memory[0] + offer->right_shift, offer->left.memory[0]);
-    return larger(start, offer->floor);
+    uint64_t start = remat_max(offer->right.memory[0] + offer->right_shift, offer->left.memory[0]);
+    return remat_max(start, offer->floor);
 }
 
 uint64_t offer_cost_at(const staircase_offer *offer, uint64_t memory)
@@ -96,7 +98,7 @@ uint64_t offer_cost_at(const staircase_offer *offer, uint64_t memory)
 }
 
 /* The last corner from `from` on with memory <= limit: steps that double, then halve. */
-static size_t advance(staircase stairs, size_t from, uint64_t limit)
+static inline size_t advance(staircase stairs, size_t from, uint64_t limit)
 {
     size_t step = 1, low = from;
     while (low + step < stairs.count && stairs.memory[low + step] <= limit) {
@@ -226,10 +228,7 @@ enum { MOST_SLOTS = 1 << 24 };
 
 static unsigned shift_below_2_31(uint64_t range)
 {
-    unsigned shift = 0;
-    while (range >> shift >> 31)
-        shift++;
-    return shift;
+    return remat_bits(range) > 31 ? remat_bits(range) - 31 : 0;
 }
 
 static slot_ruler make_ruler(const staircase_envelope *envelope, uint64_t slots)

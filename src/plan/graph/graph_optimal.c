@@ -44,7 +44,7 @@ static remat_status add_points(solver *s)
         size_t point = taken > 1 ? i * (curve.count - 1) / (taken - 1) : 0;
         s->count = 0;
         remat_status status = optimal_table_plan(s->curve->graph->context, &s->table, NULL,
-                                                 curve.memory[point] + s->model.x[0], add_step, s);
+                                                 curve.memory[point] + s->model.chain->input_bytes, add_step, s, NULL);
         if (status == REMAT_INFEASIBLE)
             continue;
         REMAT_TRY(status);
@@ -58,7 +58,6 @@ static remat_status solve(solver *s, const remat_profile *lean, const struct eff
     remat_context *context = s->curve->graph->context;
     REMAT_TRY(optimal_model_build(context, lean, false, false, &s->model));
     table_options options = {
-        .budget = s->model.keep_all_peak,
         .near = effort->near,
         .corners = effort->corners,
         .suffix_corners = effort->suffix_corners,
