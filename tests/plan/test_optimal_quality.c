@@ -119,8 +119,8 @@ static tally compare_chains(fixture *f, size_t chains, size_t layers, bool modes
     return t;
 }
 
-/* About one chain in 2,000 has a smaller least budget than the method finds: it would have to recompute the input of one
- * saved layer halfway through the backward passes to the right of it. */
+/* Fewer than one chain in 1,000 has a smaller least budget than the method finds: it would have to recompute the input of
+ * one saved layer halfway through the backward passes to the right of it. */
 static void eight_layers_are_planned_optimally(void **state)
 {
     tally t = compare_chains(*state, LESS_WHEN_SANITIZED(60, 6), 8, false);

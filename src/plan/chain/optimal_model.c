@@ -138,23 +138,18 @@ static size_t fill_reach(optimal_model *model, size_t limit)
     return sum;
 }
 
-/* Temporary bases pay at tight budgets: up to 1.3 times the smallest, by 5 to 20 % for up to 100 layers and 1 to 3 % for
- * 200. Short chains use as many as the time allows. */
-static void fill_bases(optimal_model *model, bool tight)
+/* Temporary bases pay at tight budgets, up to 1.3 times the smallest, and the less the longer the chain: 5 to 20 % for up
+ * to 100 layers, which use as many as the time allows. Longer chains gain more from more cuts. */
+static void fill_bases(optimal_model *model)
 {
-    enum { SHORT_CHAIN = 100, MIDDLE_CHAIN = 400, MIDDLE_REACH = 2, MOST_OFFERS = 3000000 /* about a second */ };
-    size_t n = model->n, limit = n;
+    enum { MOST_LAYERS = 100, MOST_OFFERS = 3000000 /* about a second */ };
+    size_t n = model->n, limit = n <= MOST_LAYERS ? n : 0;
     model->base_parent[0] = 0;
     for (uint32_t k = 1; k <= n; k++) {
         uint32_t j = k - 1;
         while (j > 0 && smallest_x(model, j) >= smallest_x(model, k))
             j = model->base_parent[j];
         model->base_parent[k] = j;
-    }
-    if (n > SHORT_CHAIN) {
-        bool simple = model->mode_limit == 1 && model->form_count == 1;
-        fill_reach(model, tight && simple && n <= MIDDLE_CHAIN ? MIDDLE_REACH : 0);
-        return;
     }
     for (; n > 0; limit /= 2) {
         uint64_t rests = 10 + fill_reach(model, limit) * model->pending_limit * model->form_count * 10 / n; /* tenths */
@@ -235,7 +230,7 @@ static bool allocate_model(remat_context *context, optimal_model *model)
     return model->forms && model->least_cost && model->base_parent && model->base_reach && model->rank && model->run_of;
 }
 
-remat_status optimal_model_build(remat_context *context, const remat_profile *chain, bool allow_lossy, bool tight,
+remat_status optimal_model_build(remat_context *context, const remat_profile *chain, bool allow_lossy,
                                  optimal_model *model)
 {
     *model = (optimal_model){0};
@@ -250,7 +245,7 @@ remat_status optimal_model_build(remat_context *context, const remat_profile *ch
     }
     fill_mode_limit(model);
     fill_forms(model);
-    fill_bases(model, tight);
+    fill_bases(model);
     optimal_find_runs(model);
     fill_ranks(model);
     return REMAT_OK;

@@ -54,9 +54,8 @@ typedef struct optimal_model {
     period_run *run_of;     /* n + 1: the run that a layer is in */
 } optimal_model;
 
-/* `tight`: for budgets near the smallest, where temporary bases are worth their time on longer chains too.
- * REMAT_INVALID where sums reach the limit above, REMAT_NO_MEMORY. A model that was not built is all zero. */
-remat_status optimal_model_build(remat_context *context, const remat_profile *chain, bool allow_lossy, bool tight,
+/* REMAT_INVALID where sums reach the limit above, REMAT_NO_MEMORY. A model that was not built is all zero. */
+remat_status optimal_model_build(remat_context *context, const remat_profile *chain, bool allow_lossy,
                                  optimal_model *model);
 void optimal_model_free(remat_context *context, optimal_model *model);
 

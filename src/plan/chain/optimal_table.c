@@ -249,7 +249,7 @@ static void choose_corners(optimal_table *table, const table_options *options)
     uint64_t by_memory = MOST_CORNER_BYTES * (long_chain ? 4 : 7) / 160 / (count * sides * sides);
     uint64_t by_work = MOST_WORK * (long_chain ? 25 : short_chain ? 150 : 60) / 300 / count_offers(table);
     if (!short_chain && by_work > 48) /* more cuts bring more than more corners */
-        by_work = n <= 200 ? 48 : n <= 400 ? 16 : 32;
+        by_work = n <= 200 ? 48 : n <= 400 ? 24 : 32;
     table->corners = options->corners ? options->corners : clamp_corners(by_memory, by_work);
     by_memory = MOST_CORNER_BYTES * (long_chain ? 6 : 3) / 160 / (n * sides);
     by_work = exact ? MOST_CORNERS : MOST_WORK * (long_chain ? 15 : 8) / 20 / suffix_offers;
@@ -264,7 +264,7 @@ static size_t choose_near(const optimal_model *model, const table_options *optio
         return options->near;
     if (model->n <= EXACT_LAYERS)
         return EXACT_LAYERS;
-    return model->n <= 200 ? 24 : model->n <= 1500 ? 16 : model->n <= 4000 ? 8 : 6;
+    return model->n <= 400 ? 24 : model->n <= 1500 ? 16 : model->n <= 4000 ? 8 : 6;
 }
 
 /* Every mode multiplies the work: with many, fewer cuts are tried. */
@@ -292,7 +292,7 @@ remat_status optimal_table_solve(remat_context *context, const optimal_model *mo
                                  optimal_table *table)
 {
     *table = (optimal_table){.model = model, .prunes = model->n > UNPRUNED_LAYERS};
-    table->memory_cap = (options->budget ? options->budget : model->chain->most_bytes) - model->chain->input_bytes;
+    table->memory_cap = model->chain->most_bytes - model->chain->input_bytes;
     remat_status status = fill_table(context, options, table);
     if (status != REMAT_OK)
         optimal_table_free(context, table);

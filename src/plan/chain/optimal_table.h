@@ -8,7 +8,6 @@
 #include "plan/chain/optimal_choices.h"
 
 typedef struct table_options {
-    uint64_t budget;                      /* plans with more memory are not looked for; 0: no limit */
     size_t near, corners, suffix_corners; /* as in optimal_table and optimal_intervals; 0: chosen from the chain */
     unsigned threads;                     /* 0: as many as there are; the result does not depend on it */
 } table_options;

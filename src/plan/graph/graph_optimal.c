@@ -56,7 +56,7 @@ static remat_status add_points(solver *s)
 static remat_status solve(solver *s, const remat_profile *lean, const struct effort *effort, unsigned threads)
 {
     remat_context *context = s->curve->graph->context;
-    REMAT_TRY(optimal_model_build(context, lean, false, false, &s->model));
+    REMAT_TRY(optimal_model_build(context, lean, false, &s->model));
     table_options options = {
         .near = effort->near,
         .corners = effort->corners,
