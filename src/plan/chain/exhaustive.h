@@ -1,13 +1,13 @@
 /* The cheapest legal schedule of a short chain, among all there are.
  *
- * A search over the states of exhaustive_states.h, in the order of cost plus an estimate of what must still be paid. It
+ * A search over the states of the memory model, in the order of cost plus an estimate of what must still be paid. It
  * knows no family of schedules: whatever the memory model allows is found. */
 #ifndef REMAT_PLAN_CHAIN_EXHAUSTIVE_H
 #define REMAT_PLAN_CHAIN_EXHAUSTIVE_H
 
 #include "plan/chain/strategy.h"
 
-/* Whether the chain is short enough for the calls below, each of which then stays under a second and 200 MB. By an
+/* Whether the chain is short enough for the calls below, each of which then stays under a second and 200 MB. By a
  * count of the states there can be, at most 500,000: chains of up to 11 layers without modes, 8 with one more mode a
  * layer, 6 with three, and fewer where a mode beats a plain forward in bytes or cost (6 and 5). The calls refuse any
  * other chain with REMAT_INTERNAL. */
