@@ -21,12 +21,6 @@ const char *remat_layer_type_name(remat_layer_type type)
     return "unknown";
 }
 
-double remat_layer_cost_ratio(const remat_layer *layer)
-{
-    uint64_t bytes = layer->modes[0].activation_bytes;
-    return bytes == 0 ? 0.0 : (double)layer->recompute_flops / (double)bytes;
-}
-
 remat_status remat_profile_create(remat_context *context, remat_profile **profile)
 {
     remat_profile *made = *profile = remat_alloc_zeroed(context, 1, sizeof *made);

@@ -97,7 +97,7 @@ uint64_t offer_cost_at(const staircase_offer *offer, uint64_t memory)
            offer->left.cost[stairs_at(offer->left, memory)];
 }
 
-/* The last corner from `from` on with memory <= limit: steps that double, then halve. */
+/* The last corner from `from` on with memory <= limit: steps get twice as long each time, then halve. */
 static inline size_t advance(staircase stairs, size_t from, uint64_t limit)
 {
     size_t step = 1, low = from;
@@ -159,7 +159,7 @@ static void walk(staircase_envelope *envelope, const staircase_offer *offer, wal
 enum { SHORT_BLOCK = 6 };
 
 /* Compares block by block: where the offer at the end of a block is no cheaper than the envelope at its start,
- * nothing in between is. Blocks double while that holds and halve where it does not. */
+ * nothing in between is. Blocks get twice as long while that holds, and halve where it does not. */
 static size_t collect_better(staircase_envelope *envelope, const staircase_offer *offer, uint64_t start)
 {
     const uint64_t limit = envelope->memory_cap + 1, *memory = envelope->memory;

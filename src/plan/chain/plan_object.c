@@ -1,7 +1,6 @@
 #include "plan/chain/plan_object.h"
 
 #include "base/alloc.h"
-#include "base/options.h"
 #include "graph/block_schedule.h"
 
 #include <string.h>
@@ -166,26 +165,4 @@ remat_status remat_plan_peak_live(const remat_plan *plan, remat_live_fn visit, v
         remat_simulator_live(walk.simulator, visit, user);
     remat_simulator_destroy(walk.simulator);
     return walk.found ? REMAT_OK : status;
-}
-
-void remat_plan_get_statistics_sized(const remat_plan *plan, remat_plan_statistics *statistics, size_t statistics_size)
-{
-    const remat_plan_figures *figures = &plan->figures;
-    size_t n = plan->chain->layer_count;
-    double total = 0;
-    for (size_t i = 0; i < n; i++)
-        total += (double)plan->chain->layers[i].modes[REMAT_KEEP].activation_bytes;
-    remat_plan_statistics found = {
-        .estimated_bytes = figures->estimated_bytes,
-        .mean_activation_bytes = n ? total / (double)n : 0.0,
-        .layers = n,
-        .recomputed_layers = figures->schedule.recomputed_layers,
-        .recomputed_ratio = n ? (double)figures->schedule.recomputed_layers / (double)n : 0.0,
-    };
-    found.recomputed_percent = found.recomputed_ratio * 100.0;
-    if (figures->feasible && figures->schedule.peak_bytes < figures->base_peak_bytes) {
-        found.peak_reduction_bytes = figures->base_peak_bytes - figures->schedule.peak_bytes;
-        found.peak_reduction_percent = 100.0 * (double)found.peak_reduction_bytes / (double)figures->base_peak_bytes;
-    }
-    remat_struct_give(statistics, statistics_size, &found, sizeof found);
 }

@@ -17,8 +17,7 @@ typedef struct plan_request {
     remat_context *context;
     const remat_profile *chain;
     const remat_plan_options *options;
-    uint64_t count; /* the argument of ARGUMENT_COUNT; of ARGUMENT_OPTIONAL_COUNT, 1 where it is not given */
-    double ratio;   /* of ARGUMENT_RATIO */
+    uint64_t count; /* the argument: of ARGUMENT_OPTIONAL_COUNT 1 where it is not given, of ARGUMENT_RATIO billionths */
 } plan_request;
 
 typedef struct plan_draft plan_draft;

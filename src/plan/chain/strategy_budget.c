@@ -1,8 +1,9 @@
 #include "plan/chain/strategy.h"
 
 #include "base/alloc.h"
+#include "base/min_max.h"
 #include "base/sort.h"
-#include "plan/chain/block_peaks.h"
+#include "graph/block_peaks.h"
 #include "graph/block_schedule.h"
 
 /* Layers in the order in which the greedy drops them: most bytes per flop first, compared exactly. */
@@ -27,7 +28,7 @@ static remat_status shortest_by_peak(const plan_request *request, const uint32_t
         if (i > 0)
             block_peaks_recompute(peaks, order[i - 1]);
         uint64_t peak = block_peaks_peak(peaks);
-        least = peak < least ? peak : least;
+        least = remat_min(least, peak);
         if (!found && peak <= request->options->budget_bytes) {
             found = true;
             *length = i;

@@ -1,6 +1,7 @@
 #include "plan/chain/strategy.h"
 
-#include <locale.h>
+#include "base/share.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,17 +31,6 @@ const remat_strategy_info *remat_strategy_list(size_t position)
     return position < STRATEGY_COUNT ? &table[position].info : NULL;
 }
 
-/* strtod that always reads a point, whatever locale the program has set. */
-static double read_ratio(const char *text, char **end)
-{
-    locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
-    if (plain == (locale_t)0)
-        return strtod(text, end);
-    double value = strtod_l(text, end, plain);
-    freelocale(plain);
-    return value;
-}
-
 static remat_status read_argument(plan_request *request, const strategy_entry *found, const char *text,
                                   const char *argument)
 {
@@ -55,10 +45,9 @@ static remat_status read_argument(plan_request *request, const strategy_entry *f
         return remat_fail(context, REMAT_INVALID, NULL, "strategy '%s' needs an argument; write '%s%s'", name, name,
                           found->info.argument);
     if (found->argument == ARGUMENT_RATIO) {
-        char *end;
-        request->ratio = read_ratio(argument, &end);
-        if (end == argument || *end)
-            return remat_fail(context, REMAT_INVALID, NULL, "'%s' is not a number; write '%s:0.5'", argument, name);
+        if (!remat_share_parse(argument, &request->count))
+            return remat_fail(context, REMAT_INVALID, NULL, "'%s' is not a number from 0 to 1; write '%s:0.5'",
+                              argument, name);
         return REMAT_OK;
     }
     if (remat_count_parse(context, argument, &request->count) != REMAT_OK)

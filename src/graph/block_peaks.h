@@ -3,8 +3,8 @@
  * The greedy of `budget` has to know the peak of each of its N prefixes; replaying N schedules of N steps would take
  * hours for 10^5 layers. This is a segment tree of summaries of the very sums that the simulator makes; the plan that
  * comes out is replayed by the simulator all the same, and the two have to agree. */
-#ifndef REMAT_PLAN_CHAIN_BLOCK_PEAKS_H
-#define REMAT_PLAN_CHAIN_BLOCK_PEAKS_H
+#ifndef REMAT_GRAPH_BLOCK_PEAKS_H
+#define REMAT_GRAPH_BLOCK_PEAKS_H
 
 #include "graph/chain.h"
 

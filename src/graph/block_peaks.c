@@ -1,6 +1,7 @@
-#include "plan/chain/block_peaks.h"
+#include "graph/block_peaks.h"
 
 #include "base/alloc.h"
+#include "base/min_max.h"
 #include "graph/block_schedule.h"
 
 enum { LEAF_LAYERS = 16 }; /* a leaf summarises this many: less memory, and about the same work */
@@ -9,7 +10,7 @@ enum { LEAF_LAYERS = 16 }; /* a leaf summarises this many: less memory, and abou
 typedef struct run {
     size_t length;
     uint64_t activation_sum;
-    uint64_t again;           /* most while running again with saving, the gradient of the block's output apart */
+    uint64_t recompute;       /* most while recomputing with saving, the gradient of the block's output apart */
     uint64_t backward;        /* most while running backward */
     uint64_t plain_first;     /* most on the way forward, if the run starts the block */
     uint64_t plain_continued; /* the same, if the block started before */
@@ -37,11 +38,6 @@ struct block_peaks {
     summary *nodes;    /* 1 is the root, leaf_count + i the i-th leaf */
 };
 
-static uint64_t max(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 static run join_runs(const run *a, const run *b)
 {
     if (a->length == 0)
@@ -51,10 +47,10 @@ static run join_runs(const run *a, const run *b)
     return (run){
         .length = a->length + b->length,
         .activation_sum = a->activation_sum + b->activation_sum,
-        .again = max(a->again, a->activation_sum + b->again),
-        .backward = max(a->backward, a->activation_sum + b->backward),
-        .plain_first = max(a->plain_first, b->plain_continued),
-        .plain_continued = max(a->plain_continued, b->plain_continued),
+        .recompute = remat_max(a->recompute, a->activation_sum + b->recompute),
+        .backward = remat_max(a->backward, a->activation_sum + b->backward),
+        .plain_first = remat_max(a->plain_first, b->plain_continued),
+        .plain_continued = remat_max(a->plain_continued, b->plain_continued),
         .last_output = b->last_output,
     };
 }
@@ -63,13 +59,13 @@ static closed close_run(const run *block)
 {
     if (block->length == 0)
         return (closed){0, 0};
-    uint64_t again = block->last_output + block->again;
-    return (closed){block->last_output, max(block->plain_first, max(again, block->backward))};
+    uint64_t recompute = block->last_output + block->recompute;
+    return (closed){block->last_output, remat_max(block->plain_first, remat_max(recompute, block->backward))};
 }
 
 static closed join_closed(closed a, closed b)
 {
-    return (closed){a.held + b.held, max(a.most, a.held + b.most)};
+    return (closed){a.held + b.held, remat_max(a.most, a.held + b.most)};
 }
 
 static summary join(const summary *a, const summary *b)
@@ -101,7 +97,7 @@ static summary summarise_layer(const block_peaks *peaks, size_t i)
     uint64_t backward = activation + output + remat_chain_y_bytes(chain, i) + keep->backward_workspace_bytes;
     uint64_t plain = output + keep->forward_workspace_bytes;
     if (peaks->marks[i] == MARK_KEEP)
-        return (summary){.middle = {activation, max(saving, backward)}};
+        return (summary){.middle = {activation, remat_max(saving, backward)}};
     return (summary){
         .all_run = true,
         .left = {1, activation, saving, backward, plain, remat_chain_x_bytes(chain, i) + plain, output},
@@ -110,9 +106,7 @@ static summary summarise_layer(const block_peaks *peaks, size_t i)
 
 static void update_leaf(block_peaks *peaks, size_t leaf)
 {
-    size_t from = leaf * LEAF_LAYERS, to = from + LEAF_LAYERS;
-    if (to > peaks->chain->layer_count)
-        to = peaks->chain->layer_count;
+    size_t from = leaf * LEAF_LAYERS, to = remat_min(from + LEAF_LAYERS, peaks->chain->layer_count);
     summary all = {.all_run = true};
     for (size_t i = from; i < to; i++) {
         summary layer = summarise_layer(peaks, i);
@@ -172,5 +166,5 @@ uint64_t block_peaks_peak(const block_peaks *peaks)
     const summary *all = &peaks->nodes[1];
     closed whole = join_closed(join_closed(close_run(&all->left), all->middle), close_run(&all->right));
     uint64_t loss = whole.held + remat_chain_y_bytes(chain, n) + chain->loss_workspace_bytes;
-    return chain->input_bytes + max(whole.most, loss);
+    return chain->input_bytes + remat_max(whole.most, loss);
 }
