@@ -254,7 +254,7 @@ static void choose_corners(optimal_table *table, const table_options *options)
     by_memory = MOST_CORNER_BYTES * (long_chain ? 6 : 3) / 160 / (n * sides);
     by_work = exact ? MOST_CORNERS : MOST_WORK * (long_chain ? 15 : 8) / 20 / suffix_offers;
     if (!short_chain)
-        by_work = remat_min(by_work, n <= 400 ? 400 : 2000);
+        by_work = remat_min(by_work, 2000);
     table->suffix_corners = options->suffix_corners ? options->suffix_corners : clamp_corners(by_memory, by_work);
 }
 
