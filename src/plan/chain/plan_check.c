@@ -1,4 +1,4 @@
-#include "plan/chain/plan_reader.h"
+#include "plan/chain/plan_object.h"
 
 #include "base/alloc.h"
 #include "base/input.h"
@@ -20,53 +20,43 @@ static remat_status differs(remat_context *context, const char *file, const char
                       relation, (unsigned long long)found);
 }
 
-/* Figures that follow from the profile alone: where one differs it is another profile's plan. */
-static bool of_profile(unsigned which)
-{
-    return which == STATED_BASE_COST || which == STATED_BASE_PEAK;
-}
+/* How a stated number must relate to what the schedule comes to. */
+typedef enum stated_relation { MUST_EQUAL, AT_MOST, AT_LEAST } stated_relation;
 
-static remat_status compare_numbers(const remat_plan *plan, const plan_stated *stated, const char *file)
+static remat_status compare_numbers(const remat_plan *plan, const schedule_stated *stated, const char *file)
 {
+    static const char same[] = "but the schedule comes to", base[] = "but keeping all of this profile comes to";
     const remat_figures *schedule = &plan->figures.schedule;
     const struct {
         unsigned which;
+        stated_relation relation;
         uint64_t found;
-    } equal[] = {
-        {STATED_PEAK, schedule->peak_bytes},
-        {STATED_KEPT, schedule->kept_bytes},
-        {STATED_ESTIMATED, plan->figures.estimated_bytes},
-        {STATED_TOTAL_COST, schedule->total_cost},
-        {STATED_BASE_COST, plan->figures.base_cost},
-        {STATED_BASE_PEAK, plan->figures.base_peak_bytes},
-        {STATED_FLOPS, schedule->recompute_flops},
-        {STATED_STEPS, schedule->steps},
+        const char *text;
+    } rules[] = {
+        {STATED_PEAK, MUST_EQUAL, schedule->peak_bytes, same},
+        {STATED_KEPT, MUST_EQUAL, schedule->kept_bytes, same},
+        {STATED_ESTIMATED, MUST_EQUAL, plan->figures.estimated_bytes, same},
+        {STATED_TOTAL_COST, MUST_EQUAL, schedule->total_cost, same},
+        {STATED_BASE_COST, MUST_EQUAL, plan->figures.base_cost, base},
+        {STATED_BASE_PEAK, MUST_EQUAL, plan->figures.base_peak_bytes, base},
+        {STATED_FLOPS, MUST_EQUAL, schedule->recompute_flops, same},
+        {STATED_STEPS, MUST_EQUAL, schedule->steps, same},
+        {STATED_BUDGET, AT_LEAST, schedule->peak_bytes, "but the peak of the schedule is"},
+        {STATED_LOWER_BOUND, AT_MOST, schedule->total_cost, "but the schedule costs only"},
+        {STATED_METHOD_BOUND, AT_MOST, schedule->total_cost, "but the schedule costs only"},
+        {STATED_MIN_BUDGET, AT_MOST, schedule->peak_bytes, "but the schedule has a peak of"},
+        {STATED_KEPT_BUDGET, AT_LEAST, schedule->kept_bytes, "but the schedule keeps"},
     };
-    for (size_t i = 0; i < sizeof equal / sizeof equal[0]; i++)
-        if (plan_is_stated(stated, equal[i].which) && stated->numbers[equal[i].which] != equal[i].found)
-            return differs(plan->context, file, plan_stated_names[equal[i].which], stated->numbers[equal[i].which],
-                           of_profile(equal[i].which) ? "but keeping all of this profile comes to"
-                                                      : "but the schedule comes to",
-                           equal[i].found);
-    if (plan_is_stated(stated, STATED_BUDGET) && schedule->peak_bytes > stated->numbers[STATED_BUDGET])
-        return differs(plan->context, file, "budget_bytes", stated->numbers[STATED_BUDGET],
-                       "but the peak of the schedule is", schedule->peak_bytes);
-    if (plan_is_stated(stated, STATED_LOWER_BOUND) && stated->numbers[STATED_LOWER_BOUND] > schedule->total_cost)
-        return differs(plan->context, file, "lower_bound_cost", stated->numbers[STATED_LOWER_BOUND],
-                       "but the schedule costs only", schedule->total_cost);
-    if (plan_is_stated(stated, STATED_METHOD_BOUND) && stated->numbers[STATED_METHOD_BOUND] > schedule->total_cost)
-        return differs(plan->context, file, "method_bound_cost", stated->numbers[STATED_METHOD_BOUND],
-                       "but the schedule costs only", schedule->total_cost);
-    if (plan_is_stated(stated, STATED_MIN_BUDGET) && stated->numbers[STATED_MIN_BUDGET] > schedule->peak_bytes)
-        return differs(plan->context, file, "min_budget_bytes", stated->numbers[STATED_MIN_BUDGET],
-                       "but the schedule has a peak of", schedule->peak_bytes);
-    if (plan_is_stated(stated, STATED_KEPT_BUDGET) && schedule->kept_bytes > stated->numbers[STATED_KEPT_BUDGET])
-        return differs(plan->context, file, "kept_budget_bytes", stated->numbers[STATED_KEPT_BUDGET],
-                       "but the schedule keeps", schedule->kept_bytes);
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        uint64_t number = stated->numbers[rules[i].which], found = rules[i].found;
+        if (schedule_states(stated, rules[i].which) &&
+            ((number > found && rules[i].relation != AT_LEAST) || (number < found && rules[i].relation != AT_MOST)))
+            return differs(plan->context, file, schedule_stated_names[rules[i].which], number, rules[i].text, found);
+    }
     return REMAT_OK;
 }
 
-static remat_status compare_layers(const remat_plan *plan, const plan_stated *stated, const char *file)
+static remat_status compare_layers(const remat_plan *plan, const schedule_stated *stated, const char *file)
 {
     remat_place place = REMAT_PLACE_NOWHERE;
     place.file = file;
@@ -90,7 +80,7 @@ static remat_status compare_layers(const remat_plan *plan, const plan_stated *st
     return REMAT_OK;
 }
 
-static remat_status compare(const remat_plan *plan, const plan_stated *stated, const char *file)
+static remat_status compare(const remat_plan *plan, const schedule_stated *stated, const char *file)
 {
     if (!stated->feasible) {
         remat_place place = REMAT_PLACE_NOWHERE;
@@ -118,7 +108,7 @@ static remat_status take_step(void *user, remat_step step)
     return taker->keep_steps ? plan_draft_add_step(taker->plan->context, &taker->plan->draft, step) : REMAT_OK;
 }
 
-static remat_status finish(step_taker *taker, const plan_stated *stated, const char *file)
+static remat_status finish(step_taker *taker, const schedule_stated *stated, const char *file)
 {
     remat_plan *plan = taker->plan;
     if (remat_simulator_finish(taker->simulator, &plan->figures.schedule) != REMAT_OK)
@@ -129,17 +119,17 @@ static remat_status finish(step_taker *taker, const plan_stated *stated, const c
     plan->figures.feasible = true;
     plan->figures.method_bound_cost = stated->numbers[STATED_METHOD_BOUND];
     plan->draft.method = optimal_method_find(stated->method);
-    plan->figures.has_budget = plan_is_stated(stated, STATED_BUDGET);
+    plan->figures.has_budget = schedule_states(stated, STATED_BUDGET);
     plan->figures.budget_bytes = stated->numbers[STATED_BUDGET];
-    plan->figures.min_budget_bytes = plan_is_stated(stated, STATED_MIN_BUDGET) ? stated->numbers[STATED_MIN_BUDGET]
-                                                                               : plan->figures.schedule.peak_bytes;
+    plan->figures.min_budget_bytes = schedule_states(stated, STATED_MIN_BUDGET) ? stated->numbers[STATED_MIN_BUDGET]
+                                                                                : plan->figures.schedule.peak_bytes;
     uint64_t budget = plan->figures.has_budget ? plan->figures.budget_bytes : REMAT_NO_BUDGET;
-    if (plan_is_stated(stated, STATED_LOWER_BOUND))
+    if (schedule_states(stated, STATED_LOWER_BOUND))
         plan->figures.lower_bound_cost = stated->numbers[STATED_LOWER_BOUND];
     else if (taker->keep_steps) /* a mere check has no use for it */
         REMAT_TRY(lower_bound_cost(plan->context, plan->chain, budget, plan->figures.schedule.total_cost,
                                    &plan->figures.lower_bound_cost));
-    if (plan_is_stated(stated, STATED_KEPT_BUDGET)) {
+    if (schedule_states(stated, STATED_KEPT_BUDGET)) {
         plan->count = REMAT_COUNT_KEPT;
         plan->figures.has_budget = true;
         plan->figures.budget_bytes = stated->numbers[STATED_KEPT_BUDGET];
@@ -149,13 +139,13 @@ static remat_status finish(step_taker *taker, const plan_stated *stated, const c
 
 static remat_status read_into(remat_plan *plan, FILE *stream, const char *name, bool keep_steps)
 {
-    plan_stated stated = {0};
+    schedule_stated stated = {0};
     step_taker taker = {plan, NULL, keep_steps};
     plan->layers = remat_alloc(plan->context, plan->chain->layer_count, sizeof *plan->layers);
     if (!plan->layers)
         return REMAT_NO_MEMORY;
     REMAT_TRY(remat_simulator_create(plan->context, plan->chain, &taker.simulator));
-    remat_status status = plan_read_stream(plan->context, stream, name, plan->chain, &stated, take_step, &taker);
+    remat_status status = schedule_read_stream(plan->context, stream, name, plan->chain, &stated, take_step, &taker);
     if (status == REMAT_OK)
         status = finish(&taker, &stated, name);
     if (status == REMAT_OK && keep_steps) {
@@ -165,7 +155,7 @@ static remat_status read_into(remat_plan *plan, FILE *stream, const char *name, 
         snprintf(plan->remark, sizeof plan->remark, "%s", stated.remark);
     }
     remat_simulator_destroy(taker.simulator);
-    plan_stated_clear(plan->context, plan->chain, &stated);
+    schedule_stated_clear(plan->context, plan->chain, &stated);
     return status;
 }
 

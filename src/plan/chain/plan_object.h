@@ -2,13 +2,8 @@
 #ifndef REMAT_PLAN_CHAIN_PLAN_OBJECT_H
 #define REMAT_PLAN_CHAIN_PLAN_OBJECT_H
 
+#include "graph/schedule_reader.h"
 #include "plan/chain/strategy.h"
-
-/* What became of one layer. */
-typedef struct layer_outcome {
-    uint32_t forwards;
-    uint16_t decision; /* a mode's number, REMAT_NO_SAVE for recomputed */
-} layer_outcome;
 
 struct remat_plan {
     remat_context *context;

@@ -1,11 +1,13 @@
-#include "plan/chain/plan_reader.h"
+#include "graph/schedule_reader.h"
+
+#include <remat/units.h>
 
 #include "base/alloc.h"
 #include "base/json_fields.h"
 
 #include <string.h>
 
-const char *const plan_stated_names[STATED_COUNT] = {
+const char *const schedule_stated_names[STATED_COUNT] = {
     [STATED_BUDGET] = "budget_bytes",
     [STATED_PEAK] = "peak_bytes",
     [STATED_KEPT] = "kept_bytes",
@@ -24,7 +26,7 @@ const char *const plan_stated_names[STATED_COUNT] = {
     [STATED_TOTAL_BUDGET] = "total_budget_bytes",
 };
 
-/* Bits of plan_stated.seen behind the numbers. */
+/* Bits of schedule_stated.seen behind the numbers. */
 enum {
     SEEN_FORMAT = STATED_COUNT,
     SEEN_VERSION,
@@ -41,7 +43,7 @@ typedef struct plan_text {
     json_reader *reader;
     const char *name;
     const remat_profile *chain;
-    plan_stated *stated;
+    schedule_stated *stated;
     remat_step_fn visit;
     void *user;
     uint64_t step; /* being read */
@@ -290,7 +292,7 @@ static remat_status read_words(plan_text *plan, const char *field, char *to, siz
 
 static remat_status read_other(plan_text *plan, unsigned which)
 {
-    plan_stated *stated = plan->stated;
+    schedule_stated *stated = plan->stated;
     switch (which) {
     case SEEN_FORMAT: return json_read_format(plan->reader, "remat-plan");
     case SEEN_VERSION: return json_read_version(plan->reader, 1);
@@ -312,8 +314,8 @@ static remat_status read_plan_field(plan_text *plan, const char *key)
                   {"feasible", SEEN_FEASIBLE}, {"layers", SEEN_LAYERS},   {"schedule", SEEN_SCHEDULE},
                   {"remark", SEEN_REMARK},     {"method", SEEN_METHOD}};
     for (unsigned i = 0; i < STATED_COUNT; i++)
-        if (strcmp(plan_stated_names[i], key) == 0) {
-            const char *name = plan_stated_names[i];
+        if (strcmp(schedule_stated_names[i], key) == 0) {
+            const char *name = schedule_stated_names[i];
             REMAT_TRY(json_field_once(plan->reader, REMAT_NOWHERE, name, i, &plan->stated->seen));
             return json_read_count(plan->reader, REMAT_NOWHERE, name, &plan->stated->numbers[i]);
         }
@@ -336,9 +338,9 @@ static remat_status read_plan(plan_text *plan)
             break;
         REMAT_TRY(read_plan_field(plan, key.text));
     }
-    if (!plan_is_stated(plan->stated, SEEN_FORMAT))
+    if (!schedule_states(plan->stated, SEEN_FORMAT))
         return bad(plan, "format", "missing; a plan needs format, version and schedule%s", "");
-    if (!plan_is_stated(plan->stated, SEEN_VERSION))
+    if (!schedule_states(plan->stated, SEEN_VERSION))
         return bad(plan, "version", "missing; a plan needs format, version and schedule%s", "");
     if (!plan->stated->has_schedule)
         return bad(plan, "schedule", "%s",
@@ -348,18 +350,18 @@ static remat_status read_plan(plan_text *plan)
     return json_next(plan->reader, &end);
 }
 
-remat_status plan_read_stream(remat_context *context, FILE *stream, const char *name, const remat_profile *chain,
-                              plan_stated *stated, remat_step_fn visit, void *user)
+remat_status schedule_read_stream(remat_context *context, FILE *stream, const char *name, const remat_profile *chain,
+                                  schedule_stated *stated, remat_step_fn visit, void *user)
 {
     plan_text plan = {context, NULL, name, chain, stated, visit, user, 0};
-    *stated = (plan_stated){.feasible = true};
+    *stated = (schedule_stated){.feasible = true};
     REMAT_TRY(json_reader_create(context, stream, name, &plan.reader));
     remat_status status = read_plan(&plan);
     json_reader_destroy(plan.reader);
     return status;
 }
 
-void plan_stated_clear(remat_context *context, const remat_profile *chain, plan_stated *stated)
+void schedule_stated_clear(remat_context *context, const remat_profile *chain, schedule_stated *stated)
 {
     remat_release(context, stated->layers, chain->layer_count, sizeof *stated->layers);
     stated->layers = NULL;
