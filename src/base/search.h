@@ -2,23 +2,18 @@
 #ifndef REMAT_BASE_SEARCH_H
 #define REMAT_BASE_SEARCH_H
 
-#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-/* Whether what is looked for is at `position` or before it. */
-typedef bool (*remat_reached_fn)(const void *user, size_t position);
-
-/* The first position from `low` on, below `high`, that `reached` holds for; `high` where there is none. It must hold for
- * every position behind one that it holds for. */
-static inline __attribute__((always_inline)) size_t remat_search(size_t low, size_t high, remat_reached_fn reached,
-                                                                 const void *user)
+/* The first of values[low..high-1], which rise, that is above `limit`; `high` where none is. */
+static inline size_t remat_first_above(const uint64_t *values, size_t low, size_t high, uint64_t limit)
 {
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (reached(user, middle))
-            high = middle;
-        else
+        if (values[middle] <= limit)
             low = middle + 1;
+        else
+            high = middle;
     }
     return low;
 }

@@ -22,22 +22,17 @@ const char *optimal_method_find(const char *name)
 remat_status optimal_method_choose(remat_context *context, const remat_profile *chain,
                                    const remat_plan_options *options, optimal_method *method)
 {
-    bool searchable = exhaustive_applies(chain);
-    if (!options->method || strcmp(options->method, "auto") == 0) {
-        *method = searchable ? METHOD_EXHAUSTIVE : METHOD_INTERVALS;
+    const char *asked = options->method;
+    *method = exhaustive_applies(chain) ? METHOD_EXHAUSTIVE : METHOD_INTERVALS;
+    if (!asked || strcmp(asked, "auto") == 0 || strcmp(asked, names[*method]) == 0)
         return REMAT_OK;
-    }
-    if (strcmp(options->method, names[METHOD_INTERVALS]) == 0) {
-        *method = METHOD_INTERVALS;
-        return REMAT_OK;
-    }
-    if (strcmp(options->method, names[METHOD_EXHAUSTIVE]) != 0)
+    if (!optimal_method_find(asked))
         return remat_fail(context, REMAT_INVALID, NULL, "there is no method '%.60s'; use auto, exhaustive or intervals",
-                          options->method);
-    if (!searchable)
+                          asked);
+    if (*method == METHOD_INTERVALS)
         return remat_fail(context, REMAT_INVALID, NULL,
                           "the chain is too long for the method 'exhaustive' (%zu layers); use auto or intervals",
                           chain->layer_count);
-    *method = METHOD_EXHAUSTIVE;
+    *method = METHOD_INTERVALS;
     return REMAT_OK;
 }

@@ -4,6 +4,8 @@
 #include "base/min_max.h"
 #include "base/search.h"
 
+#include <string.h>
+
 /* Products of two figures. Everything here is in integers: the same staircase comes out on every machine. */
 __extension__ typedef unsigned __int128 wide;
 
@@ -19,27 +21,9 @@ staircase stairs_nothing(void)
     return (staircase){memory, cost, 1};
 }
 
-typedef struct corner_query {
-    const uint64_t *memory;
-    uint64_t limit;
-} corner_query;
-
-static bool is_beyond(const void *user, size_t corner)
-{
-    const corner_query *query = user;
-    return query->memory[corner] > query->limit;
-}
-
-/* The last corner with memory <= limit, where memory[low] <= limit < memory[high]. */
-static size_t last_between(staircase stairs, size_t low, size_t high, uint64_t limit)
-{
-    corner_query query = {stairs.memory, limit};
-    return remat_search(low + 1, high, is_beyond, &query) - 1;
-}
-
 size_t stairs_at(staircase stairs, uint64_t limit)
 {
-    return last_between(stairs, 0, stairs.count, limit);
+    return remat_first_above(stairs.memory, 1, stairs.count, limit) - 1;
 }
 
 remat_status envelope_allocate(remat_context *context, size_t most_corners, staircase_envelope *envelope)
@@ -74,15 +58,6 @@ void envelope_reset(staircase_envelope *envelope, size_t limit, uint64_t memory_
     envelope->thinned = false;
 }
 
-static void swap_buffers(staircase_envelope *envelope)
-{
-    uint64_t *memory = envelope->memory, *cost = envelope->cost;
-    envelope->memory = envelope->other_memory;
-    envelope->cost = envelope->other_cost;
-    envelope->other_memory = memory;
-    envelope->other_cost = cost;
-}
-
 uint64_t offer_start(const staircase_offer *offer)
 {
     uint64_t start = remat_max(offer->right.memory[0] + offer->right_shift, offer->left.memory[0]);
@@ -105,7 +80,7 @@ static inline size_t advance(staircase stairs, size_t from, uint64_t limit)
         low += step;
         step *= 2;
     }
-    return last_between(stairs, low, low + step < stairs.count ? low + step : stairs.count, limit);
+    return remat_first_above(stairs.memory, low + 1, remat_min(low + step, stairs.count), limit) - 1;
 }
 
 /* Where a comparison of an offer with the envelope stands. */
@@ -147,7 +122,7 @@ static void walk(staircase_envelope *envelope, const staircase_offer *offer, wal
             envelope->better_cost[found++] = cost;
         }
         uint64_t next_right = right_memory[r] + shift, next_left = left_memory[l];
-        memory = next_right < next_left ? next_right : next_left;
+        memory = remat_min(next_right, next_left);
         if (memory >= end)
             break;
         r += next_right == memory;
@@ -173,9 +148,8 @@ static size_t collect_better(staircase_envelope *envelope, const staircase_offer
     else
         e = stairs_at(mine, start);
     while (e < envelope->count && cheapest < envelope->cost[e]) {
-        size_t behind = e + block < envelope->count ? e + block : envelope->count;
-        uint64_t end = memory[behind] < limit ? memory[behind] : limit;
-        uint64_t from = memory[e] > start ? memory[e] : start;
+        size_t behind = remat_min(e + block, envelope->count);
+        uint64_t end = remat_min(memory[behind], limit), from = remat_max(memory[e], start);
         size_t r = advance(offer->right, place.right, end - 1 - offer->right_shift);
         size_t l = advance(offer->left, place.left, end - 1);
         if (offer->cost + offer->right.cost[r] + offer->left.cost[l] >= envelope->cost[e]) {
@@ -209,11 +183,14 @@ static void merge_better(staircase_envelope *envelope, size_t found)
         memory[count] = m;
         cost[count] = c;
         count += c < last;
-        last = c < last ? c : last;
+        last = remat_min(c, last);
     }
     memory[count] = MEMORY_END;
     envelope->count = count;
-    swap_buffers(envelope);
+    envelope->other_memory = envelope->memory;
+    envelope->other_cost = envelope->cost;
+    envelope->memory = memory;
+    envelope->cost = cost;
 }
 
 /* Where a corner lies along the staircase: seven tenths by memory, three by cost (finer where it is steep). Slots are
@@ -337,6 +314,14 @@ void envelope_offer(staircase_envelope *envelope, const staircase_offer *offer)
 void envelope_finish(staircase_envelope *envelope)
 {
     thin(envelope, envelope->limit);
+}
+
+staircase envelope_copy(const staircase_envelope *envelope, uint64_t *words)
+{
+    size_t count = envelope->count;
+    memcpy(words, envelope->memory, (count + 1) * sizeof *words);
+    memcpy(words + count + 1, envelope->cost, count * sizeof *words);
+    return (staircase){words, words + count + 1, (uint32_t)count};
 }
 
 void envelope_keep_below(staircase_envelope *envelope, const staircase_offer *offer)

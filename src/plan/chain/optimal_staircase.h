@@ -38,6 +38,8 @@ void envelope_free(remat_context *context, staircase_envelope *envelope);
 void envelope_reset(staircase_envelope *envelope, size_t limit, uint64_t memory_cap); /* leaves round_down as it is */
 void envelope_offer(staircase_envelope *envelope, const staircase_offer *offer);
 void envelope_finish(staircase_envelope *envelope);
+/* The envelope as a staircase in 2 * count + 1 words of the caller's. */
+staircase envelope_copy(const staircase_envelope *envelope, uint64_t *words);
 /* Drops the corners that are not below the offer. */
 void envelope_keep_below(staircase_envelope *envelope, const staircase_offer *offer);
 

@@ -4,7 +4,6 @@
 
 #include <omp.h>
 #include <stdatomic.h>
-#include <string.h>
 
 enum { CHUNK_WORDS = 1 << 16, MOST_CORNERS = 1 << 15, FEWEST_CORNERS = 12, EXACT_LAYERS = 100, LONG_CHAIN = 2500 };
 enum { UNPRUNED_LAYERS = 40, MOST_THREADS = 64, LAYERS_A_THREAD = 8 };
@@ -72,17 +71,13 @@ static bool add_chunk(solve_worker *worker, size_t size)
 
 static bool store_envelope(solve_worker *worker, staircase *stairs)
 {
-    const staircase_envelope *envelope = &worker->envelope;
-    size_t count = envelope->count, words = 2 * count + 1;
-    worker->thinned = worker->thinned || envelope->thinned;
-    if (count == 0)
+    size_t words = 2 * worker->envelope.count + 1;
+    worker->thinned = worker->thinned || worker->envelope.thinned;
+    if (worker->envelope.count == 0)
         return true;
     if (worker->free_count < words && !add_chunk(worker, remat_max(words, CHUNK_WORDS)))
         return false;
-    uint64_t *memory = worker->free_words, *cost = memory + count + 1;
-    memcpy(memory, envelope->memory, (count + 1) * sizeof *memory);
-    memcpy(cost, envelope->cost, count * sizeof *cost);
-    *stairs = (staircase){memory, cost, (uint32_t)count};
+    *stairs = envelope_copy(&worker->envelope, worker->free_words);
     worker->free_words += words;
     worker->free_count -= words;
     return true;
@@ -254,7 +249,7 @@ static void choose_corners(optimal_table *table, const table_options *options)
     by_memory = MOST_CORNER_BYTES * (long_chain ? 6 : 3) / 160 / (n * sides);
     by_work = exact ? MOST_CORNERS : MOST_WORK * (long_chain ? 15 : 8) / 20 / suffix_offers;
     if (!short_chain)
-        by_work = remat_min(by_work, 2000);
+        by_work = remat_min(by_work, n <= 400 ? 800 : 2000);
     table->suffix_corners = options->suffix_corners ? options->suffix_corners : clamp_corners(by_memory, by_work);
 }
 

@@ -18,8 +18,6 @@
 #include "plan/chain/optimal_model.h"
 #include "plan/chain/optimal_staircase.h"
 
-#include <string.h>
-
 /* Corners a staircase. The work is corners times segments; with fewer corners than the least the bound says nothing. */
 enum { MOST_CORNERS = 20000, FEWEST_CORNERS = 500, MOST_WORK = 1 << 25 };
 
@@ -69,14 +67,10 @@ static void offer_moved(segment_search *s, staircase from, uint64_t bytes, uint6
 static remat_status keep_stairs(segment_search *s, staircase *stairs)
 {
     envelope_finish(&s->envelope);
-    size_t count = s->envelope.count;
-    uint64_t *words = remat_alloc(s->context, 2 * count + 1, sizeof *words);
+    uint64_t *words = remat_alloc(s->context, 2 * s->envelope.count + 1, sizeof *words);
     if (!words)
         return REMAT_NO_MEMORY;
-    memcpy(words, s->envelope.memory, (count + 1) * sizeof *words);
-    if (count)
-        memcpy(words + count + 1, s->envelope.cost, count * sizeof *words);
-    *stairs = (staircase){words, words + count + 1, (uint32_t)count};
+    *stairs = envelope_copy(&s->envelope, words);
     return REMAT_OK;
 }
 
