@@ -1,6 +1,6 @@
 /* The bound by segments: never above the cheapest of all legal schedules, and infinite only where there is none. */
 #include "plan/chain/exhaustive.h"
-#include "plan/chain/segment_bound.h"
+#include "plan/chain/lower_bound.h"
 #include "support/chains.h"
 #include "support/curves.h"
 #include "support/tiny_chain.h"

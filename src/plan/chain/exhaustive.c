@@ -137,18 +137,6 @@ static uint64_t remaining_cost(const search *s, uint64_t state)
     return sum;
 }
 
-/* The label after the step; false where it does not fit. A cost that reaches 2^63 is no legal schedule's. */
-static bool label_after(const search *s, const origin *from, const attempt *step, uint64_t *label)
-{
-    uint64_t peak = from->live + step->bytes;
-    *label = from->label;
-    if (!s->by_peak)
-        return peak <= s->budget && remat_add(label, step->cost);
-    if (peak > *label)
-        *label = peak;
-    return true;
-}
-
 /* Whether the step fits without raising the peak (which for a search by cost is: within the budget). */
 static bool fits_already(const search *s, const origin *from, const attempt *step)
 {
@@ -174,8 +162,10 @@ static remat_status enter(search *s, uint64_t state, uint64_t label, uint32_t pa
 
 static remat_status take(search *s, const origin *from, const attempt *step)
 {
-    uint64_t label;
-    if (!label_after(s, from, step, &label))
+    uint64_t peak = from->live + step->bytes, label = from->label;
+    if (s->by_peak)
+        label = remat_max(label, peak);
+    else if (peak > s->budget || !remat_add(&label, step->cost)) /* no legal schedule's cost reaches 2^63 */
         return REMAT_OK;
     return enter(s, step->state, label, from->node, step->edge);
 }

@@ -2,13 +2,6 @@
 
 #include "base/alloc.h"
 
-enum { MOST_LAYERS = 1500 };
-
-bool least_memory_applies(const optimal_model *model)
-{
-    return model->n <= MOST_LAYERS;
-}
-
 /* The figures of one start while they are found. */
 typedef struct least_row {
     uint64_t *x;      /* n + 1: bytes of x */

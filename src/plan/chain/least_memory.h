@@ -8,14 +8,14 @@
 
 #include "plan/chain/optimal_choices.h"
 
+/* For chains of up to so many layers: the time grows with n cubed, a third of a second for 1,000. */
+enum { LEAST_MEMORY_LAYERS = 1500 };
+
 typedef struct least_memory {
     size_t n;
     uint64_t *gradient; /* n * (n + 1), by last, then start: with GRADIENT pending and nothing left */
     uint64_t *loss;     /* n + 1: of start..n-1 with the loss to come */
 } least_memory;
-
-/* Whether the chain is short enough: the time grows with n cubed, a third of a second for 1,000 layers. */
-bool least_memory_applies(const optimal_model *model);
 
 remat_status least_memory_build(remat_context *context, const optimal_model *model, least_memory *least);
 void least_memory_free(remat_context *context, least_memory *least);

@@ -11,7 +11,6 @@
 #include <remat/plan.h>
 
 #include "base/min_max.h"
-#include "plan/chain/segment_bound.h"
 
 __extension__ typedef unsigned __int128 wide;
 

@@ -80,17 +80,6 @@ static bool is_shorter(const void *list, uint32_t a, uint32_t b)
     return intervals[a].last - intervals[a].start < intervals[b].last - intervals[b].start;
 }
 
-/* Numbers intervals by start and length, and orders them by length. */
-static remat_status number_intervals(remat_context *context, optimal_intervals *intervals)
-{
-    uint32_t total = 0;
-    for (size_t w = 0; w < intervals->words; w++) {
-        intervals->before[w] = total;
-        total += (uint32_t)__builtin_popcountll(intervals->bits[w]);
-    }
-    return remat_order(context, intervals->count, is_shorter, intervals->list, &intervals->by_length);
-}
-
 static void fill_next_ranked(optimal_intervals *intervals)
 {
     size_t n = intervals->model->n, row = n + 2;
@@ -102,15 +91,21 @@ static void fill_next_ranked(optimal_intervals *intervals)
     }
 }
 
+/* Lists the intervals, numbers them by start and length, and orders them by length. */
 static remat_status fill(remat_context *context, optimal_intervals *intervals)
 {
     size_t n = intervals->model->n;
-    uint32_t *cuts = remat_alloc(context, n + 1, sizeof *cuts);
+    uint32_t *cuts = remat_alloc(context, n + 1, sizeof *cuts), total = 0;
     if (!cuts)
         return REMAT_NO_MEMORY;
     remat_status status = visit_closure(context, intervals, cuts);
     remat_release(context, cuts, n + 1, sizeof *cuts);
-    return status == REMAT_OK ? number_intervals(context, intervals) : status;
+    for (size_t w = 0; w < intervals->words; w++) {
+        intervals->before[w] = total;
+        total += (uint32_t)__builtin_popcountll(intervals->bits[w]);
+    }
+    REMAT_TRY(status);
+    return remat_order(context, intervals->count, is_shorter, intervals->list, &intervals->by_length);
 }
 
 static remat_status allocate_intervals(remat_context *context, optimal_intervals *intervals)

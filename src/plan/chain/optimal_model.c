@@ -11,15 +11,11 @@ bool optimal_figures_fit(const remat_profile *chain)
 
 /* ---- modes ---- */
 
-static bool may_use(const optimal_model *model, const remat_layer *layer, uint32_t mode)
-{
-    return mode < layer->mode_count && (mode == REMAT_KEEP || layer->modes[mode].lossless || model->allow_lossy);
-}
-
 const remat_mode *optimal_model_mode(const optimal_model *model, size_t layer, uint32_t mode)
 {
     const remat_layer *of = &model->chain->layers[layer];
-    return mode < model->mode_limit && may_use(model, of, mode) ? &of->modes[mode] : NULL;
+    bool may_use = mode == REMAT_KEEP || (mode < of->mode_count && (of->modes[mode].lossless || model->allow_lossy));
+    return mode < model->mode_limit && may_use ? &of->modes[mode] : NULL;
 }
 
 /* The work grows with the third power of the modes: of very many only the first are used. */
@@ -28,13 +24,14 @@ static void fill_mode_limit(optimal_model *model)
     uint64_t n = model->n, cuts = n <= 100 ? n * n * n / 6 + 1 : 100 * n, affordable = 2;
     while (affordable < 32 && cuts * (affordable + 2) * (affordable + 2) * (affordable + 2) <= 30000000)
         affordable++;
-    model->mode_limit = 1;
+    uint32_t limit = 1;
+    model->mode_limit = UINT32_MAX;
     for (size_t i = 0; i < n; i++)
-        for (uint32_t q = model->mode_limit; q < model->chain->layers[i].mode_count; q++)
-            if (may_use(model, &model->chain->layers[i], q))
-                model->mode_limit = q + 1;
-    model->modes_left_out = model->mode_limit > affordable;
-    model->mode_limit = (uint32_t)remat_min(model->mode_limit, affordable);
+        for (uint32_t q = limit; q < model->chain->layers[i].mode_count; q++)
+            if (optimal_model_mode(model, i, q))
+                limit = q + 1;
+    model->modes_left_out = limit > affordable;
+    model->mode_limit = (uint32_t)remat_min(limit, affordable);
     model->pending_limit = PENDING_SAVED + model->mode_limit;
 }
 

@@ -1,5 +1,7 @@
 #include "plan/chain/optimal_solve.h"
 
+#include <remat/sweep.h>
+
 #include "base/alloc.h"
 #include "plan/chain/optimal_table.h"
 
@@ -9,30 +11,26 @@ enum { MOST_LAYERS = 50000 };
 /* Below what the staircases reach, this many budgets are tried down to the least. */
 enum { GUIDED_BUDGETS = 8 };
 
-typedef struct curve_point {
-    uint64_t peak, cost;
-} curve_point;
-
 struct optimal_solution {
     remat_context *context;
     optimal_model model;
     optimal_table table;
     least_memory least; /* where has_least */
     bool has_least;
-    curve_point *points;
+    remat_sweep_point *points;
     size_t count, capacity;
 };
 
 /* Peaks rise; a point that is no cheaper than the one before it is not part of the curve. */
 static remat_status add_point(optimal_solution *solution, uint64_t peak, uint64_t cost)
 {
-    if (solution->count > 0 && cost >= solution->points[solution->count - 1].cost)
+    if (solution->count > 0 && cost >= solution->points[solution->count - 1].total_cost)
         return REMAT_OK;
     void *points = solution->points;
     REMAT_TRY(
         remat_grow(solution->context, &points, &solution->capacity, solution->count + 1, sizeof *solution->points));
     solution->points = points;
-    solution->points[solution->count++] = (curve_point){peak, cost};
+    solution->points[solution->count++] = (remat_sweep_point){peak, cost};
     return REMAT_OK;
 }
 
@@ -82,7 +80,7 @@ static remat_status solve(optimal_solution *solution, const remat_profile *chain
     REMAT_TRY(optimal_table_solve(solution->context, model, &how, &solution->table));
     staircase curve = optimal_table_curve(&solution->table);
     uint64_t end = curve.count ? curve.memory[0] + chain->input_bytes : chain->most_bytes;
-    if (n > solution->table.intervals.near && least_memory_applies(model))
+    if (n > solution->table.intervals.near && n <= LEAST_MEMORY_LAYERS)
         REMAT_TRY(add_guided(solution, end));
     for (uint32_t k = 0; k < curve.count; k++)
         REMAT_TRY(add_point(solution, curve.memory[k] + chain->input_bytes, curve.cost[k]));
@@ -124,8 +122,8 @@ size_t optimal_curve_count(const optimal_solution *solution)
 
 void optimal_curve_point(const optimal_solution *solution, size_t i, uint64_t *peak_bytes, uint64_t *cost)
 {
-    *peak_bytes = solution->points[i].peak;
-    *cost = solution->points[i].cost;
+    *peak_bytes = solution->points[i].peak_bytes;
+    *cost = solution->points[i].total_cost;
 }
 
 bool optimal_is_exact(const optimal_solution *solution)
@@ -136,5 +134,5 @@ bool optimal_is_exact(const optimal_solution *solution)
 
 remat_status optimal_walk(const optimal_solution *solution, size_t point, remat_step_fn visit, void *user)
 {
-    return solution->model.n ? walk(solution, solution->points[point].peak, visit, user, NULL) : REMAT_OK;
+    return solution->model.n ? walk(solution, solution->points[point].peak_bytes, visit, user, NULL) : REMAT_OK;
 }

@@ -201,8 +201,6 @@ typedef struct slot_ruler {
     unsigned memory_shift, cost_shift;
 } slot_ruler;
 
-enum { MOST_SLOTS = 1 << 24 };
-
 static unsigned shift_below_2_31(uint64_t range)
 {
     return remat_bits(range) > 31 ? remat_bits(range) - 31 : 0;
@@ -225,18 +223,6 @@ static size_t slot_of(const staircase_envelope *envelope, const slot_ruler *rule
     uint64_t memory = (envelope->memory[k] - ruler->first_memory) >> ruler->memory_shift;
     uint64_t cost = (ruler->first_cost - envelope->cost[k]) >> ruler->cost_shift;
     return (size_t)((memory * ruler->per_memory + cost * ruler->per_cost) >> 32);
-}
-
-static size_t count_slots(const staircase_envelope *envelope, uint64_t slots)
-{
-    slot_ruler ruler = make_ruler(envelope, slots);
-    size_t used = 0, previous = SIZE_MAX;
-    for (size_t k = 0; k < envelope->count; k++) {
-        size_t slot = slot_of(envelope, &ruler, k);
-        used += slot != previous;
-        previous = slot;
-    }
-    return used;
 }
 
 /* Of corners first..end-1 the one furthest below the line through first and end. */
@@ -272,14 +258,7 @@ static void thin(staircase_envelope *envelope, size_t limit)
     if (count <= limit || limit < 4)
         return;
     envelope->thinned = true;
-    uint64_t slots = limit - 3;
-    for (int round = 0; round < 3; round++) { /* many slots may be empty: use more of them */
-        uint64_t wider = slots * (limit - 3) / count_slots(envelope, slots);
-        if (wider > MOST_SLOTS || count_slots(envelope, wider) > limit - 2)
-            break;
-        slots = wider;
-    }
-    slot_ruler ruler = make_ruler(envelope, slots);
+    slot_ruler ruler = make_ruler(envelope, limit - 3);
     while (first < count - 1 && (kept < limit - 1 || envelope->round_down)) {
         size_t slot = slot_of(envelope, &ruler, first), end = first + 1;
         while (end < count - 1 && slot_of(envelope, &ruler, end) == slot)

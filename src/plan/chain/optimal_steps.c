@@ -44,16 +44,6 @@ static remat_status push_state(step_writer *writer, optimal_state state, uint64_
     return push(writer, (writer_task){.state = state, .memory = memory});
 }
 
-static remat_step step_of(remat_op op, uint32_t layer, uint16_t save)
-{
-    return (remat_step){layer, save, (uint8_t)op};
-}
-
-static remat_status write_step(step_writer *writer, remat_step step)
-{
-    return writer->visit(writer->user, step);
-}
-
 static void add_cost(step_writer *writer, uint64_t cost)
 {
     if (!remat_add(&writer->cost, cost) || writer->cost > COST_LIMIT)
@@ -68,27 +58,27 @@ static remat_status write_pending(step_writer *writer, optimal_state state)
     uint64_t memory, cost;
     optimal_pending_step(writer->table->model, state.start, state.pending, &memory, &cost);
     add_cost(writer, cost);
-    bool loss = state.start == writer->table->model->n;
-    return write_step(writer, step_of(loss ? REMAT_LOSS : REMAT_BACKWARD, loss ? 0 : state.start, REMAT_NO_SAVE));
+    remat_step backward = {state.start, REMAT_NO_SAVE, REMAT_BACKWARD}, loss = {0, REMAT_NO_SAVE, REMAT_LOSS};
+    return writer->visit(writer->user, state.start == writer->table->model->n ? loss : backward);
 }
 
 /* What drops x_i where it is held in a form. */
 static remat_step drop_of(const optimal_model *model, uint32_t i, uint32_t form)
 {
     bool inside = model->forms[form * model->n + i - 1].inside;
-    return inside ? step_of(REMAT_DROP_STATE, i - 1, REMAT_NO_SAVE) : step_of(REMAT_DROP_X, i, REMAT_NO_SAVE);
+    return inside ? (remat_step){i - 1, REMAT_NO_SAVE, REMAT_DROP_STATE} : (remat_step){i, REMAT_NO_SAVE, REMAT_DROP_X};
 }
 
 static remat_status expand_save(step_writer *writer, optimal_state state, const optimal_choice *choice, uint64_t memory)
 {
     const optimal_model *model = writer->table->model;
-    REMAT_TRY(write_step(writer, step_of(REMAT_FORWARD, state.start, (uint16_t)choice->mode)));
+    REMAT_TRY(writer->visit(writer->user, (remat_step){state.start, (uint16_t)choice->mode, REMAT_FORWARD}));
     if (state.rest)
-        REMAT_TRY(write_step(writer, drop_of(model, state.start, optimal_rest_of(model, state).form)));
+        REMAT_TRY(writer->visit(writer->user, drop_of(model, state.start, optimal_rest_of(model, state).form)));
     else
-        REMAT_TRY(push_step(writer, step_of(REMAT_BACKWARD, state.start, REMAT_NO_SAVE)));
+        REMAT_TRY(push_step(writer, (remat_step){state.start, REMAT_NO_SAVE, REMAT_BACKWARD}));
     if (!optimal_model_mode(model, state.start, choice->mode)->holds_output)
-        REMAT_TRY(push_step(writer, step_of(REMAT_DROP_X, state.start + 1, REMAT_NO_SAVE)));
+        REMAT_TRY(push_step(writer, (remat_step){state.start + 1, REMAT_NO_SAVE, REMAT_DROP_X}));
     return push_state(writer, choice->right, memory - choice->offer.right_shift);
 }
 
@@ -98,11 +88,12 @@ static remat_status write_pass(step_writer *writer, optimal_state state, const o
     const optimal_model *model = writer->table->model;
     for (uint32_t t = state.start; t < choice->cut; t++) {
         uint32_t save = model->forms[choice->form * model->n + t].save;
-        REMAT_TRY(write_step(writer, step_of(REMAT_FORWARD, t, save ? (uint16_t)(save - 1) : REMAT_NO_SAVE)));
+        REMAT_TRY(
+            writer->visit(writer->user, (remat_step){t, save ? (uint16_t)(save - 1) : REMAT_NO_SAVE, REMAT_FORWARD}));
         if (t > state.start)
-            REMAT_TRY(write_step(writer, drop_of(model, t, choice->form)));
+            REMAT_TRY(writer->visit(writer->user, drop_of(model, t, choice->form)));
         else if (choice->kind == CHOICE_LAST_USE)
-            REMAT_TRY(write_step(writer, drop_of(model, t, optimal_rest_of(model, state).form)));
+            REMAT_TRY(writer->visit(writer->user, drop_of(model, t, optimal_rest_of(model, state).form)));
     }
     return REMAT_OK;
 }
@@ -240,7 +231,7 @@ static remat_status write_all(step_writer *writer, optimal_state root, uint64_t 
     remat_status status = push_state(writer, root, memory);
     while (status == REMAT_OK && writer->count > 0) {
         writer_task task = writer->tasks[--writer->count];
-        status = task.is_step ? write_step(writer, task.step) : expand_state(writer, task.state, task.memory);
+        status = task.is_step ? writer->visit(writer->user, task.step) : expand_state(writer, task.state, task.memory);
     }
     return status;
 }

@@ -4,26 +4,15 @@
 #include "base/input.h"
 #include "base/options.h"
 #include "plan/chain/lower_bound.h"
-#include "plan/chain/optimal_method.h"
 
 #include <string.h>
 
 /* ---- what a file states against what its schedule comes to ---- */
 
-static remat_status differs(remat_context *context, const char *file, const char *field, uint64_t stated,
-                            const char *relation, uint64_t found)
-{
-    remat_place place = REMAT_PLACE_NOWHERE;
-    place.file = file;
-    place.field = field;
-    return remat_fail(context, REMAT_CHECK_FAILED, &place, "%llu is stated, %s %llu", (unsigned long long)stated,
-                      relation, (unsigned long long)found);
-}
-
 /* How a stated number must relate to what the schedule comes to. */
 typedef enum stated_relation { MUST_EQUAL, AT_MOST, AT_LEAST } stated_relation;
 
-static remat_status compare_numbers(const remat_plan *plan, const schedule_stated *stated, const char *file)
+static remat_status compare_numbers(const remat_plan *plan, const schedule_stated *stated, remat_place place)
 {
     static const char same[] = "but the schedule comes to", base[] = "but keeping all of this profile comes to";
     const remat_figures *schedule = &plan->figures.schedule;
@@ -49,17 +38,17 @@ static remat_status compare_numbers(const remat_plan *plan, const schedule_state
     };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         uint64_t number = stated->numbers[rules[i].which], found = rules[i].found;
+        place.field = schedule_stated_names[rules[i].which];
         if (schedule_states(stated, rules[i].which) &&
             ((number > found && rules[i].relation != AT_LEAST) || (number < found && rules[i].relation != AT_MOST)))
-            return differs(plan->context, file, schedule_stated_names[rules[i].which], number, rules[i].text, found);
+            return remat_fail(plan->context, REMAT_CHECK_FAILED, &place, "%llu is stated, %s %llu",
+                              (unsigned long long)number, rules[i].text, (unsigned long long)found);
     }
     return REMAT_OK;
 }
 
-static remat_status compare_layers(const remat_plan *plan, const schedule_stated *stated, const char *file)
+static remat_status compare_layers(const remat_plan *plan, const schedule_stated *stated, remat_place place)
 {
-    remat_place place = REMAT_PLACE_NOWHERE;
-    place.file = file;
     for (size_t i = 0; stated->has_layers && i < plan->chain->layer_count; i++) {
         const layer_outcome *said = &stated->layers[i], *found = &plan->layers[i];
         place.layer = i;
@@ -82,14 +71,14 @@ static remat_status compare_layers(const remat_plan *plan, const schedule_stated
 
 static remat_status compare(const remat_plan *plan, const schedule_stated *stated, const char *file)
 {
+    remat_place place = REMAT_PLACE_NOWHERE;
+    place.file = file;
     if (!stated->feasible) {
-        remat_place place = REMAT_PLACE_NOWHERE;
-        place.file = file;
         place.field = "feasible";
         return remat_fail(plan->context, REMAT_CHECK_FAILED, &place, "false is stated, but there is a legal schedule");
     }
-    REMAT_TRY(compare_numbers(plan, stated, file));
-    return compare_layers(plan, stated, file);
+    REMAT_TRY(compare_numbers(plan, stated, place));
+    return compare_layers(plan, stated, place);
 }
 
 /* ---- reading ---- */

@@ -29,7 +29,7 @@ void plan_object_take_outcomes(remat_plan *plan, const remat_simulator *simulato
 /* Cost and peak with everything kept, the same way. */
 remat_status plan_object_replay_base(remat_plan *plan);
 
-/* Puts into the plan's remark why it saves nothing against keeping everything, where that is so. */
+/* Puts into the plan's remark why it saves nothing against keeping everything, where that is so (plan.c). */
 void plan_object_explain(remat_plan *plan);
 
 /* The layer whose step makes the peak of a plan that has a schedule; NULL where none does. */

@@ -1,39 +1,7 @@
 #include "plan/chain/plan_object.h"
 
 #include "base/alloc.h"
-#include "base/output.h"
-
-static void write_step(output *out, const remat_profile *chain, remat_step step)
-{
-    static const char *const openings[] = {
-        [REMAT_FORWARD] = "{\"op\": \"forward\", \"layer\": ",
-        [REMAT_LOSS] = "{\"op\": \"loss\"",
-        [REMAT_BACKWARD] = "{\"op\": \"backward\", \"layer\": ",
-        [REMAT_DROP_X] = "{\"op\": \"drop\", \"what\": \"x\", \"layer\": ",
-        [REMAT_DROP_STATE] = "{\"op\": \"drop\", \"what\": \"s\", \"layer\": ",
-    };
-    output_text(out, openings[step.op]);
-    if (step.op != REMAT_LOSS)
-        output_number(out, step.layer);
-    if (step.op == REMAT_FORWARD && step.save != REMAT_NO_SAVE)
-        output_text_field(out, ", ", "save", chain->layers[step.layer].modes[step.save].name);
-    output_text(out, "}");
-}
-
-typedef struct step_writer {
-    output *out;
-    const remat_profile *chain;
-    bool first;
-} step_writer;
-
-static remat_status write_next_step(void *user, remat_step step)
-{
-    step_writer *writer = user;
-    output_text(writer->out, writer->first ? "\n  " : ",\n  ");
-    writer->first = false;
-    write_step(writer->out, writer->chain, step);
-    return writer->out->status;
-}
+#include "graph/schedule_writer.h"
 
 static void write_figures(output *out, const remat_plan *plan)
 {
@@ -93,10 +61,10 @@ static remat_status write_plan(output *out, const remat_plan *plan, const plan_p
         write_placement(out, placement);
     remat_status status = REMAT_OK;
     if (plan->figures.feasible && with_schedule) {
-        step_writer writer = {out, plan->chain, true};
+        schedule_writer writer = {out, plan->chain, 0};
         write_layers(out, plan);
         output_text(out, ",\n \"schedule\": [");
-        status = remat_plan_walk(plan, write_next_step, &writer);
+        status = remat_plan_walk(plan, schedule_write_step, &writer);
         output_text(out, "]");
     }
     output_text(out, "}\n");

@@ -1,4 +1,4 @@
-/* The argument. In any schedule a layer is one of
+/* A lower bound from segments of layers that are recomputed together. In any schedule a layer is one of
  *   held      its state is live from before the loss to its backward; it runs forward once;
  *   twice     it runs forward once more, after the loss, and that forward saves the state which its backward uses;
  *   often     it runs forward three times or more.
@@ -11,7 +11,7 @@
  * k are all live, with y_{k+1}, y_k and everything that is held or kept further left. At the loss everything that is held or
  * kept is live. The bound is the cheapest way to label the layers that meets these conditions: a dynamic program over the
  * layers whose value is a staircase over the bytes held so far. Staircases that get too long are rounded down. */
-#include "plan/chain/segment_bound.h"
+#include "plan/chain/lower_bound.h"
 
 #include "base/alloc.h"
 #include "base/min_max.h"
@@ -53,8 +53,9 @@ static void fill_layer(segment_search *s, size_t i)
 /* Bytes that keeping x_i takes at every moment until backward i. */
 static uint64_t kept_bytes(const segment_search *s, size_t i)
 {
-    uint64_t bytes = i == 0 ? 0 : remat_min(remat_chain_x_bytes(s->chain, i), s->save_bytes[i]);
-    return i == 0 ? 0 : remat_min(bytes, s->save_bytes[i - 1]);
+    if (i == 0)
+        return 0;
+    return remat_min(remat_chain_x_bytes(s->chain, i), remat_min(s->save_bytes[i], s->save_bytes[i - 1]));
 }
 
 static void offer_moved(segment_search *s, staircase from, uint64_t bytes, uint64_t cost, uint64_t most)
@@ -137,19 +138,15 @@ static uint64_t cheapest_at_loss(segment_search *s)
 
 static remat_status run(segment_search *s, uint64_t *bound)
 {
-    size_t n = s->n;
-    remat_status status = REMAT_OK;
     envelope_reset(&s->envelope, s->limit, s->room);
     offer_moved(s, stairs_nothing(), 0, 0, s->room);
-    status = keep_stairs(s, &s->closed[0]);
-    for (size_t i = 0; i < n && status == REMAT_OK; i++) {
-        status = close_layer(s, i);
-        if (status == REMAT_OK)
-            status = open_layer(s, i);
+    REMAT_TRY(keep_stairs(s, &s->closed[0]));
+    for (size_t i = 0; i < s->n; i++) {
+        REMAT_TRY(close_layer(s, i));
+        REMAT_TRY(open_layer(s, i));
     }
-    if (status == REMAT_OK)
-        *bound = cheapest_at_loss(s);
-    return status;
+    *bound = cheapest_at_loss(s);
+    return REMAT_OK;
 }
 
 /* How many segments there are that fit the budget. */

@@ -38,7 +38,7 @@ struct plan_draft {
     const char *peak_layer;     /* where infeasible: the layer that needs min_budget_bytes; NULL: not known */
 };
 
-/* Makes an empty draft of marks, all MARK_KEEP. */
+/* Makes an empty draft of marks, all MARK_KEEP. This is the strategy `none`. */
 remat_status plan_draft_marks(const plan_request *request, plan_draft *draft);
 /* Appends a step to a draft of steps. */
 remat_status plan_draft_add_step(remat_context *context, plan_draft *draft, remat_step step);
@@ -65,7 +65,6 @@ typedef struct strategy_entry {
 remat_status remat_strategy_parse(plan_request *request, const char *text, const strategy_entry **found);
 
 /* The strategies. */
-remat_status strategy_none(const plan_request *request, plan_draft *draft);
 remat_status strategy_full(const plan_request *request, plan_draft *draft);
 remat_status strategy_selective(const plan_request *request, plan_draft *draft);
 remat_status strategy_attention_only(const plan_request *request, plan_draft *draft);
@@ -77,5 +76,15 @@ remat_status strategy_sqrt(const plan_request *request, plan_draft *draft);
 remat_status strategy_revolve(const plan_request *request, plan_draft *draft);
 remat_status strategy_optimal(const plan_request *request, plan_draft *draft);
 remat_status strategy_online(const plan_request *request, plan_draft *draft);
+
+/* How `optimal` solves: by searching all schedules of a short chain, or over intervals. */
+typedef enum optimal_method { METHOD_EXHAUSTIVE, METHOD_INTERVALS } optimal_method;
+
+/* The method that the options ask for; by default the search where the chain is short enough for it. */
+remat_status optimal_method_choose(remat_context *context, const remat_profile *chain,
+                                   const remat_plan_options *options, optimal_method *method);
+const char *optimal_method_name(optimal_method method);
+/* The name as the library spells it, or NULL where there is no such method. */
+const char *optimal_method_find(const char *name);
 
 #endif

@@ -1,14 +1,53 @@
 #include "plan/chain/exhaustive.h"
-#include "plan/chain/optimal_method.h"
 #include "plan/chain/optimal_solve.h"
+
+#include <string.h>
+
+/* ---- methods ---- */
+
+static const char *const names[] = {[METHOD_EXHAUSTIVE] = "exhaustive", [METHOD_INTERVALS] = "intervals"};
+
+const char *optimal_method_name(optimal_method method)
+{
+    return names[method];
+}
+
+const char *optimal_method_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i], name) == 0)
+            return names[i];
+    return NULL;
+}
+
+remat_status optimal_method_choose(remat_context *context, const remat_profile *chain,
+                                   const remat_plan_options *options, optimal_method *method)
+{
+    const char *asked = options->method;
+    *method = exhaustive_applies(chain) ? METHOD_EXHAUSTIVE : METHOD_INTERVALS;
+    if (!asked || strcmp(asked, "auto") == 0 || strcmp(asked, names[*method]) == 0)
+        return REMAT_OK;
+    if (!optimal_method_find(asked))
+        return remat_fail(context, REMAT_INVALID, NULL, "there is no method '%.60s'; use auto, exhaustive or intervals",
+                          asked);
+    if (*method == METHOD_INTERVALS)
+        return remat_fail(context, REMAT_INVALID, NULL,
+                          "the chain is too long for the method 'exhaustive' (%zu layers); use auto or intervals",
+                          chain->layer_count);
+    *method = METHOD_INTERVALS;
+    return REMAT_OK;
+}
+
+/* A draft that takes the steps of a walk. */
+typedef struct draft_taker {
+    remat_context *context;
+    plan_draft *draft;
+} draft_taker;
 
 static remat_status append_step(void *user, remat_step step)
 {
-    const struct {
-        remat_context *context;
-        plan_draft *draft;
-    } *to = user;
-    return plan_draft_add_step(to->context, to->draft, step);
+    draft_taker *taker = user;
+    return plan_draft_add_step(taker->context, taker->draft, step);
 }
 
 /* ---- what forbids a budget ---- */
@@ -31,6 +70,16 @@ static remat_status explain_least(const plan_request *request, const plan_draft 
     return REMAT_OK;
 }
 
+/* `least` is that schedule, if `status` is REMAT_OK. */
+static remat_status refuse(const plan_request *request, remat_status status, plan_draft *least, plan_draft *draft)
+{
+    draft->infeasible = true;
+    if (status == REMAT_OK)
+        status = explain_least(request, least, draft);
+    plan_draft_clear(request->context, request->chain->layer_count, least);
+    return status;
+}
+
 /* ---- short chains: the best of all legal schedules ---- */
 
 static bool has_lossy_modes(const remat_profile *chain)
@@ -42,20 +91,6 @@ static bool has_lossy_modes(const remat_profile *chain)
     return false;
 }
 
-static remat_status refuse_exhaustive(const plan_request *request, plan_draft *draft)
-{
-    plan_draft least = {0};
-    bool feasible;
-    uint64_t cost;
-    draft->infeasible = true;
-    remat_status status = exhaustive_solve(request->context, request->chain, draft->min_budget_bytes,
-                                           request->options->allow_lossy, &least, &feasible, &cost);
-    if (status == REMAT_OK)
-        status = explain_least(request, &least, draft);
-    plan_draft_clear(request->context, request->chain->layer_count, &least);
-    return status;
-}
-
 static remat_status plan_exhaustive(const plan_request *request, plan_draft *draft)
 {
     const remat_profile *chain = request->chain;
@@ -63,8 +98,12 @@ static remat_status plan_exhaustive(const plan_request *request, plan_draft *dra
     bool lossy = request->options->allow_lossy, feasible;
     draft->knows_min_budget = true;
     REMAT_TRY(exhaustive_min_budget(request->context, chain, lossy, &draft->min_budget_bytes));
-    if (budget < draft->min_budget_bytes)
-        return refuse_exhaustive(request, draft);
+    if (budget < draft->min_budget_bytes) {
+        plan_draft least = {0};
+        remat_status status = exhaustive_solve(request->context, chain, draft->min_budget_bytes, lossy, &least,
+                                               &feasible, &draft->method_bound_cost);
+        return refuse(request, status, &least, draft);
+    }
     REMAT_TRY(exhaustive_solve(request->context, chain, budget, lossy, draft, &feasible, &draft->method_bound_cost));
     draft->lower_bound_cost = draft->method_bound_cost;
     /* The bound holds for every legal schedule, those with lossy modes included. */
@@ -75,50 +114,24 @@ static remat_status plan_exhaustive(const plan_request *request, plan_draft *dra
 
 /* ---- longer chains: over intervals ---- */
 
-/* The last point of the curve within the budget; false where none is. */
-static bool find_point(const optimal_solution *solution, uint64_t budget, size_t *point)
-{
-    size_t low = 0, high = optimal_curve_count(solution);
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        uint64_t peak, cost;
-        optimal_curve_point(solution, middle, &peak, &cost);
-        if (peak <= budget)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *point = low - 1;
-    return low > 0;
-}
-
-static remat_status walk_point(const plan_request *request, const optimal_solution *solution, size_t point,
-                               plan_draft *draft)
-{
-    struct {
-        remat_context *context;
-        plan_draft *draft;
-    } to = {request->context, draft};
-    return optimal_walk(solution, point, append_step, &to);
-}
-
 static remat_status plan_from_solution(const plan_request *request, const optimal_solution *solution, plan_draft *draft)
 {
-    uint64_t budget = request->options->budget_bytes, peak, cost;
-    size_t point;
+    uint64_t peak, cost;
+    size_t points = 0; /* within the budget */
     draft->knows_min_budget = true;
     optimal_curve_point(solution, 0, &draft->min_budget_bytes, &cost);
-    if (!find_point(solution, budget, &point)) {
-        plan_draft least = {0};
-        draft->infeasible = true;
-        remat_status status = walk_point(request, solution, 0, &least);
-        if (status == REMAT_OK)
-            status = explain_least(request, &least, draft);
-        plan_draft_clear(request->context, request->chain->layer_count, &least);
-        return status;
+    for (; points < optimal_curve_count(solution); points++) {
+        optimal_curve_point(solution, points, &peak, &cost);
+        if (peak > request->options->budget_bytes)
+            break;
     }
-    optimal_curve_point(solution, point, &peak, &cost);
-    REMAT_TRY(walk_point(request, solution, point, draft));
+    if (points == 0) {
+        plan_draft least = {0};
+        remat_status status = optimal_walk(solution, 0, append_step, &(draft_taker){request->context, &least});
+        return refuse(request, status, &least, draft);
+    }
+    optimal_curve_point(solution, points - 1, &peak, &cost);
+    REMAT_TRY(optimal_walk(solution, points - 1, append_step, &(draft_taker){request->context, draft}));
     if (optimal_is_exact(solution))
         draft->method_bound_cost = cost;
     return REMAT_OK;

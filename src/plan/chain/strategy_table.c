@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const strategy_entry table[] = {
-    {{"none", "", "keep everything", false}, ARGUMENT_NONE, strategy_none},
+    {{"none", "", "keep everything", false}, ARGUMENT_NONE, plan_draft_marks},
     {{"full", "[:K]", "recompute everything, in blocks of K layers (default 1)", false},
      ARGUMENT_OPTIONAL_COUNT,
      strategy_full},

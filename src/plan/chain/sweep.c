@@ -4,8 +4,9 @@
 #include "base/options.h"
 #include "plan/chain/curve_knee.h"
 #include "plan/chain/exhaustive.h"
-#include "plan/chain/optimal_method.h"
 #include "plan/chain/optimal_solve.h"
+
+#include <string.h>
 
 struct remat_sweep {
     remat_context *context;
@@ -30,15 +31,6 @@ static remat_status add_point(remat_sweep *sweep, uint64_t peak, uint64_t cost)
         remat_grow(sweep->context, (void **)&sweep->points, &sweep->capacity, sweep->count + 1, sizeof *sweep->points));
     sweep->points[sweep->count++] = (remat_sweep_point){peak, cost};
     return REMAT_OK;
-}
-
-static void reverse_points(remat_sweep *sweep)
-{
-    for (size_t i = 0; i < sweep->count / 2; i++) {
-        remat_sweep_point point = sweep->points[i];
-        sweep->points[i] = sweep->points[sweep->count - 1 - i];
-        sweep->points[sweep->count - 1 - i] = point;
-    }
 }
 
 /* The cheapest schedule within `budget` and its peak. */
@@ -66,15 +58,15 @@ static remat_status sweep_exhaustive(remat_sweep *sweep)
         REMAT_TRY(solve_once(sweep, budget, &feasible, &point));
         if (!feasible)
             break;
-        if (sweep->count > 0 && sweep->points[sweep->count - 1].total_cost == point.total_cost)
-            sweep->points[sweep->count - 1] = point;
-        else
-            REMAT_TRY(add_point(sweep, point.peak_bytes, point.total_cost));
+        if (sweep->count == 0 || sweep->points[0].total_cost != point.total_cost) {
+            REMAT_TRY(add_point(sweep, 0, 0));
+            memmove(&sweep->points[1], &sweep->points[0], (sweep->count - 1) * sizeof point);
+        }
+        sweep->points[0] = point;
         if (point.peak_bytes == 0)
             break;
         budget = point.peak_bytes - 1;
     }
-    reverse_points(sweep);
     return REMAT_OK;
 }
 
