@@ -424,18 +424,6 @@ static remat_status start(search *s, remat_context *context, const remat_profile
 
 /* ---- the answer ---- */
 
-static remat_status add_edge(const search *s, exhaustive_edge edge, plan_draft *draft)
-{
-    remat_context *context = s->store.context;
-    uint32_t output = edge.step.op == REMAT_LOSS ? (uint32_t)s->n : edge.step.layer + 1;
-    REMAT_TRY(plan_draft_add_step(context, draft, edge.step));
-    if (edge.drop_input)
-        REMAT_TRY(plan_draft_add_step(context, draft, (remat_step){edge.step.layer, REMAT_NO_SAVE, REMAT_DROP_X}));
-    if (edge.drop_output)
-        REMAT_TRY(plan_draft_add_step(context, draft, (remat_step){output, REMAT_NO_SAVE, REMAT_DROP_X}));
-    return REMAT_OK;
-}
-
 /* Turns the parents of the way to `goal` around, into a list from the start, and adds its steps. */
 static remat_status add_steps(search *s, uint32_t goal, plan_draft *draft)
 {
@@ -447,8 +435,16 @@ static remat_status add_steps(search *s, uint32_t goal, plan_draft *draft)
         next = at;
         at = parent;
     }
-    for (uint32_t at = nodes[next].parent; at != EXHAUSTIVE_NO_NODE; at = nodes[at].parent) /* not into the first */
-        REMAT_TRY(add_edge(s, nodes[at].edge, draft));
+    for (uint32_t at = nodes[next].parent; at != EXHAUSTIVE_NO_NODE; at = nodes[at].parent) {
+        remat_context *context = s->store.context;
+        remat_step step = nodes[at].edge.step;
+        uint32_t output = step.op == REMAT_LOSS ? (uint32_t)s->n : step.layer + 1;
+        REMAT_TRY(plan_draft_add_step(context, draft, step));
+        if (nodes[at].edge.drop_input)
+            REMAT_TRY(plan_draft_add_step(context, draft, (remat_step){step.layer, REMAT_NO_SAVE, REMAT_DROP_X}));
+        if (nodes[at].edge.drop_output)
+            REMAT_TRY(plan_draft_add_step(context, draft, (remat_step){output, REMAT_NO_SAVE, REMAT_DROP_X}));
+    }
     return REMAT_OK;
 }
 

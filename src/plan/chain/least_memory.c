@@ -68,14 +68,13 @@ remat_status least_memory_build(remat_context *context, const optimal_model *mod
     least->gradient = remat_alloc(context, n * (n + 1), sizeof *least->gradient);
     least->loss = remat_alloc(context, n + 1, sizeof *least->loss);
     uint64_t *rows = remat_alloc(context, 3 * (n + 1), sizeof *rows);
-    if (least->gradient && least->loss && rows) {
+    bool made = least->gradient && least->loss && rows;
+    if (made)
         fill(model, least, &(least_row){rows, rows + n + 1, rows + 2 * (n + 1)});
-        remat_release(context, rows, 3 * (n + 1), sizeof *rows);
-        return REMAT_OK;
-    }
+    else
+        least_memory_free(context, least);
     remat_release(context, rows, 3 * (n + 1), sizeof *rows);
-    least_memory_free(context, least);
-    return REMAT_NO_MEMORY;
+    return made ? REMAT_OK : REMAT_NO_MEMORY;
 }
 
 void least_memory_free(remat_context *context, least_memory *least)

@@ -25,7 +25,7 @@ typedef struct optimal_intervals {
     optimal_interval *list; /* the visited intervals */
     uint32_t *by_length;    /* their positions in the list, short ones first */
     size_t count, capacity;
-    size_t cut_count; /* cuts of all visited intervals together: the work ahead */
+    size_t cut_count; /* cuts of all visited intervals together: the work to do */
 } optimal_intervals;
 
 remat_status optimal_intervals_build(remat_context *context, const optimal_model *model, size_t near,

@@ -2,10 +2,9 @@
  *
  * Every point of the curve is a schedule that can be walked, and its peak and cost are never rounded. Chains of up to
  * 40 layers are solved exactly within the class of optimal_choices.h where their staircases are not too long
- * (optimal_is_exact); up to 100 with all cuts, but with staircases cut short where that was never found to matter; longer
- * ones with fewer cuts and thinned staircases. 340 layers take some 2 seconds of
- * processor time, 1,000 about 10 and 250 MB, 10,000 about 14 and 400 MB (half of that where layers repeat), shared by
- * all threads. */
+ * (optimal_is_exact); up to 100 with all cuts, but without corners that were never found to matter; longer ones with fewer
+ * cuts and thinned staircases. 340 layers take some 2 seconds of processor time, 1,000 about 7 and 150 MB, 10,000 about 11
+ * and 200 MB where layers repeat, shared by all threads. */
 #ifndef REMAT_PLAN_CHAIN_OPTIMAL_SOLVE_H
 #define REMAT_PLAN_CHAIN_OPTIMAL_SOLVE_H
 

@@ -89,7 +89,7 @@ typedef struct walk_place {
 } walk_place;
 
 /* Whether a corner is worth taking where envelope corner e - 1 is in force and dearer. Once thinned, the envelope
- * misses corners in every gap; filling them again with corners above the line between its own would be work for
+ * misses corners in every gap; filling them with corners above the line between its own would be work for
  * nothing, but for gaps much wider than thinning makes them. */
 static bool below_line(const staircase_envelope *envelope, size_t e, uint64_t memory, uint64_t cost)
 {

@@ -121,7 +121,7 @@ static remat_status disagree(const step_writer *writer, optimal_state state)
 
 /* ---- below the staircases ---- */
 
-/* What a state may cost within memory; where no staircase reaches that low, a guess: all of it again for each layer. */
+/* What a state may cost within memory; where no staircase reaches that low, a guess: all of it for each layer. */
 static uint64_t likely_cost(const step_writer *writer, optimal_state state, uint64_t memory)
 {
     staircase stairs = optimal_table_stairs(writer->table, state);

@@ -185,14 +185,10 @@ static void work(solve_worker *worker, atomic_bool *failed)
 }
 
 /* A thread wants some layers to itself, and the result does not depend on how many there are. */
-static size_t thread_count(const optimal_model *model, const table_options *options)
+static remat_status solve_with_workers(remat_context *context, optimal_table *table, unsigned wanted)
 {
-    uint64_t threads = options->threads > 0 ? options->threads : (uint64_t)omp_get_max_threads();
-    return (size_t)remat_min(remat_min(threads, MOST_THREADS), 1 + model->n / LAYERS_A_THREAD);
-}
-
-static remat_status solve_with_workers(remat_context *context, optimal_table *table, size_t threads)
-{
+    size_t most = remat_min(MOST_THREADS, 1 + table->model->n / LAYERS_A_THREAD);
+    size_t threads = remat_min(wanted ? wanted : (size_t)omp_get_max_threads(), most);
     solve_worker *workers = remat_alloc_zeroed(context, threads, sizeof *workers);
     remat_status status = workers ? REMAT_OK : REMAT_NO_MEMORY;
     for (size_t t = 0; t < threads && status == REMAT_OK; t++)
@@ -253,10 +249,8 @@ static void choose_corners(optimal_table *table, const table_options *options)
     table->suffix_corners = options->suffix_corners ? options->suffix_corners : clamp_corners(by_memory, by_work);
 }
 
-static size_t choose_near(const optimal_model *model, const table_options *options)
+static size_t choose_near(const optimal_model *model)
 {
-    if (options->near)
-        return options->near;
     if (model->n <= EXACT_LAYERS)
         return EXACT_LAYERS;
     return model->n <= 400 ? 24 : model->n <= 1500 ? 16 : model->n <= 4000 ? 8 : 6;
@@ -265,7 +259,7 @@ static size_t choose_near(const optimal_model *model, const table_options *optio
 /* Every mode multiplies the work: with many, fewer cuts are tried. */
 static remat_status build_intervals(remat_context *context, const table_options *options, optimal_table *table)
 {
-    for (size_t near = choose_near(table->model, options);; near /= 2) {
+    for (size_t near = options->near ? options->near : choose_near(table->model);; near /= 2) {
         REMAT_TRY(optimal_intervals_build(context, table->model, near, &table->intervals));
         bool bearable = count_offers(table) <= MOST_WORK / FEWEST_CORNERS / 3;
         if (bearable || table->model->n <= EXACT_LAYERS || options->near || near < 8)
@@ -280,7 +274,7 @@ static remat_status fill_table(remat_context *context, const table_options *opti
     REMAT_TRY(optimal_table_number_states(context, table));
     REMAT_TRY(optimal_table_fill_pending_steps(context, table));
     choose_corners(table, options);
-    return solve_with_workers(context, table, thread_count(table->model, options));
+    return solve_with_workers(context, table, options->threads);
 }
 
 remat_status optimal_table_solve(remat_context *context, const optimal_model *model, const table_options *options,

@@ -63,8 +63,7 @@ remat_status plan_object_replay_base(remat_plan *plan)
     if (status == REMAT_OK)
         status = plan_draft_play(plan->context, plan->chain, &keep_all, &figures);
     plan_draft_clear(plan->context, plan->chain->layer_count, &keep_all);
-    if (status != REMAT_OK)
-        return status;
+    REMAT_TRY(status);
     plan->figures.base_cost = figures.total_cost;
     plan->figures.base_peak_bytes = figures.peak_bytes;
     return REMAT_OK;

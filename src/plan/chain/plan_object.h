@@ -8,7 +8,7 @@
 struct remat_plan {
     remat_context *context;
     const remat_profile *chain;
-    const char *strategy; /* as it can be asked for again: "every-nth:2" */
+    const char *strategy; /* as it can be asked for: "every-nth:2" */
     remat_budget_counts count;
     plan_draft draft;
     remat_plan_figures figures;
