@@ -1,5 +1,6 @@
 #include "graph/graph.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -8,11 +9,10 @@
 
 remat_status graph_create(remat_context *context, remat_graph **made)
 {
-    remat_graph *g = remat_alloc_zeroed(context, 1, sizeof *g);
+    remat_graph *g = *made = remat_alloc_zeroed(context, 1, sizeof *g);
     if (!g)
         return REMAT_NO_MEMORY;
     g->context = context;
-    *made = g;
     return REMAT_OK;
 }
 
@@ -22,35 +22,99 @@ void graph_destroy(remat_graph *graph)
         return;
     remat_context *context = graph->context;
     remat_release(context, graph->tensors, graph->tensor_capacity, sizeof *graph->tensors);
-    remat_release(context, graph->layers, graph->layer_capacity, sizeof *graph->layers);
     remat_release(context, graph->actions, graph->action_capacity, sizeof *graph->actions);
     remat_release(context, graph->links, graph->link_capacity, sizeof *graph->links);
+    remat_release(context, graph->results, graph->result_capacity, sizeof *graph->results);
     remat_release(context, graph, 1, sizeof *graph);
 }
 
-static remat_status round_up(remat_context *context, const char *name, uint64_t *bytes)
+static const char *name_or_number(const char *name, uint32_t number, char text[GRAPH_NAME_TEXT])
 {
-    if (!remat_add(bytes, 63))
-        return remat_fail(context, REMAT_INVALID, NULL, "%s: its bytes pass 2^63", name ? name : "a tensor");
-    *bytes &= ~(uint64_t)63;
-    return REMAT_OK;
+    if (name && *name)
+        return name;
+    snprintf(text, GRAPH_NAME_TEXT, "%u", number);
+    return text;
 }
 
-remat_status graph_add_tensor(remat_graph *graph, const char *name, uint64_t bytes)
+const char *graph_action_name(const remat_graph *graph, uint32_t action, char text[GRAPH_NAME_TEXT])
 {
-    REMAT_TRY(round_up(graph->context, name, &bytes));
+    return name_or_number(graph->actions[action].name, action, text);
+}
+
+const char *graph_tensor_name(const remat_graph *graph, uint32_t tensor, char text[GRAPH_NAME_TEXT])
+{
+    return name_or_number(graph->tensors[tensor].name, tensor, text);
+}
+
+remat_status graph_add_tensor(remat_graph *graph, const graph_tensor *tensor)
+{
+    char text[GRAPH_NAME_TEXT];
+    if (tensor->bytes >= REMAT_LIMIT)
+        return remat_fail(graph->context, REMAT_INVALID, NULL, "tensor %s: its bytes reach 2^63",
+                          name_or_number(tensor->name, (uint32_t)graph->tensor_count, text));
     REMAT_TRY(remat_grow(graph->context, (void **)&graph->tensors, &graph->tensor_capacity, graph->tensor_count + 1,
                          sizeof *graph->tensors));
-    graph->tensors[graph->tensor_count++] = (graph_tensor){name, bytes};
+    graph->tensors[graph->tensor_count++] = *tensor;
     return REMAT_OK;
 }
 
-remat_status graph_add_layer(remat_graph *graph, const graph_layer *layer)
+remat_status graph_add_result(remat_graph *graph, uint32_t tensor)
 {
-    REMAT_TRY(remat_grow(graph->context, (void **)&graph->layers, &graph->layer_capacity, graph->layer_count + 1,
-                         sizeof *graph->layers));
-    graph->layers[graph->layer_count++] = *layer;
+    if (tensor >= graph->tensor_count)
+        return remat_fail(graph->context, REMAT_INVALID, NULL, "there is no tensor %u for a result", tensor);
+    REMAT_TRY(remat_grow(graph->context, (void **)&graph->results, &graph->result_capacity, graph->result_count + 1,
+                         sizeof *graph->results));
+    graph->results[graph->result_count++] = tensor;
     return REMAT_OK;
+}
+
+/* ---- actions ---- */
+
+static bool contains(const uint32_t *list, size_t count, uint32_t tensor)
+{
+    for (size_t i = 0; i < count; i++)
+        if (list[i] == tensor)
+            return true;
+    return false;
+}
+
+static bool all_below(const uint32_t *list, size_t count, size_t limit)
+{
+    for (size_t i = 0; i < count; i++)
+        if (list[i] >= limit)
+            return false;
+    return true;
+}
+
+static const char *wrong_with_writes(const remat_graph *graph, const graph_links *links)
+{
+    for (size_t i = 0; i < links->write_count; i++) {
+        if (graph->tensors[links->writes[i]].given)
+            return "it writes a given tensor";
+        if (contains(links->writes, i, links->writes[i]))
+            return "it writes a tensor twice";
+    }
+    return NULL;
+}
+
+/* What is wrong with an action; NULL: nothing. */
+static const char *wrong_with(const remat_graph *graph, const graph_action *action, const graph_links *links)
+{
+    size_t limit = graph->tensor_count, all = links->read_count + links->update_count + links->write_count;
+    if (!all_below(links->reads, links->read_count, limit) || !all_below(links->updates, links->update_count, limit) ||
+        !all_below(links->writes, links->write_count, limit))
+        return "it names a tensor that does not exist";
+    if (all >= GRAPH_NONE - graph->link_count)
+        return "the actions have too many tensors";
+    if (action->workspace_bytes >= REMAT_LIMIT || action->cost >= REMAT_LIMIT)
+        return "its cost or the bytes of its workspace reach 2^63";
+    if (links->update_count && !action->once)
+        return "it updates a tensor, but may run more than once";
+    if (action->in_place_from != GRAPH_NONE || action->in_place_to != GRAPH_NONE)
+        if (!contains(links->reads, links->read_count, action->in_place_from) ||
+            !contains(links->writes, links->write_count, action->in_place_to))
+            return "in_place does not name a tensor that it reads and one that it writes";
+    return wrong_with_writes(graph, links);
 }
 
 static void append_links(remat_graph *graph, const uint32_t *from, size_t count)
@@ -62,22 +126,24 @@ static void append_links(remat_graph *graph, const uint32_t *from, size_t count)
 
 remat_status graph_add_action(remat_graph *graph, const graph_action *action, const graph_links *links)
 {
+    char text[GRAPH_NAME_TEXT];
+    const char *wrong = wrong_with(graph, action, links);
+    if (wrong)
+        return remat_fail(graph->context, REMAT_INVALID, NULL, "action %s: %s",
+                          name_or_number(action->name, (uint32_t)graph->action_count, text), wrong);
     graph_action added = *action;
     added.first_link = (uint32_t)graph->link_count;
-    added.read_count = (uint16_t)links->read_count;
-    added.write_count = (uint16_t)links->write_count;
-    added.update_count = (uint16_t)links->update_count;
-    REMAT_TRY(round_up(graph->context, "a workspace", &added.workspace_bytes));
-    size_t more = links->read_count + links->write_count + links->update_count;
+    added.read_count = (uint32_t)links->read_count;
+    added.update_count = (uint32_t)links->update_count;
+    added.write_count = (uint32_t)links->write_count;
+    size_t more = links->read_count + links->update_count + links->write_count;
     REMAT_TRY(remat_grow(graph->context, (void **)&graph->links, &graph->link_capacity, graph->link_count + more,
                          sizeof *graph->links));
     REMAT_TRY(remat_grow(graph->context, (void **)&graph->actions, &graph->action_capacity, graph->action_count + 1,
                          sizeof *graph->actions));
     append_links(graph, links->reads, links->read_count);
-    append_links(graph, links->writes, links->write_count);
     append_links(graph, links->updates, links->update_count);
+    append_links(graph, links->writes, links->write_count);
     graph->actions[graph->action_count++] = added;
-    if (added.kind == GRAPH_LOAD || added.kind == GRAPH_FORWARD)
-        graph->backward_begin = graph->action_count;
     return REMAT_OK;
 }

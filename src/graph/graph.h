@@ -1,80 +1,67 @@
-/* A model as the planner sees it: tensors and the actions that make and read them, in integers only.
+/* A graph: tensors, and the actions that read and write them, in integers only (docs/memory-model.md).
  *
- * The actions stand in the order of a plain training step. First the forward ones, each of which may run again later;
- * behind them the backward ones, each of which runs exactly once and in this order. A schedule of a graph is a list of
- * actions: all backward ones in their order, with forward ones before and between them as often as the plan wants.
+ * A schedule of a graph is a list of actions. An action with `once` runs exactly once, and all of those run in the order
+ * of the graph; the others may run any number of times. The order of the graph, each action once, is the schedule that
+ * keeps everything:
  *
- *     plain         F0 F1 F2 F3 | B3 B2 B1 B0
- *     F1, F2 again  F0 F1 F2 F3   B3 F1 F2 B2 B1 B0
+ *     keeps everything   load F1 F2 F3 | B3 B2 B1        load and B are `once`
+ *     recomputes F1, F2  load F1 F2 F3   B3 F1 F2 B2 B1
  *
- * Nothing else needs to be said, because lifetimes follow: a write makes a new instance of a tensor, a read means the
- * latest instance, and an instance lives from its write to its last read before the tensor is written again. What is not
- * read again is never held (graph_walk.h). */
+ * A write makes a new instance of a tensor, a read means the latest instance, and an instance lives from its write to its
+ * last read before the tensor is written again. graph_walk.h finds what lives when. */
 #ifndef REMAT_GRAPH_GRAPH_H
 #define REMAT_GRAPH_GRAPH_H
 
-#include <remat/profile.h>
+#include <stdbool.h>
+
+#include <remat/context.h>
+#include <remat/dtype.h>
 
 #define GRAPH_NONE UINT32_MAX
 
 typedef struct graph_tensor {
-    const char *name; /* borrowed from whoever built the graph */
-    uint64_t bytes;   /* a multiple of 64 */
+    const char *name;  /* may be NULL; borrowed from whoever built the graph */
+    uint64_t bytes;    /* exact; where memory is placed, graph_placed_bytes */
+    remat_dtype dtype; /* for people: nothing here depends on it */
+    bool given;        /* lives from the first position to the last and is never written */
 } graph_tensor;
 
-typedef enum graph_kind {
-    GRAPH_LOAD,       /* data comes in: a forward action that runs once */
-    GRAPH_FORWARD,    /* may run again */
-    GRAPH_GRADIENT,   /* of the layer's parameters */
-    GRAPH_DERIVATIVE, /* of the layer's inputs */
-    GRAPH_APPLY,      /* the optimizer's step on the layer's parameters */
-    GRAPH_FINISH,     /* results are read: once, at the end */
-} graph_kind;
-
-/* The lists of an action are runs of tensor numbers in graph.links: reads, then writes, then updates. */
+/* The tensors of an action are runs of numbers in graph.links: reads, then updates, then writes. */
 typedef struct graph_action {
-    graph_kind kind;
-    uint32_t layer; /* whose action this is */
+    const char *name; /* may be NULL; borrowed */
     uint32_t first_link;
-    uint16_t read_count;                 /* instances that must live */
-    uint16_t write_count;                /* new instances */
-    uint16_t update_count;               /* instances that must live and are changed: sums of gradients */
-    uint32_t in_place_from, in_place_to; /* a write may take the place of as large a read that ends here; GRAPH_NONE */
-    uint64_t workspace_bytes;            /* while it runs; a multiple of 64 */
+    uint32_t read_count, update_count, write_count;
+    uint32_t in_place_from, in_place_to; /* a read and a write: the write may take the bytes of the read; GRAPH_NONE */
+    bool once;
+    uint64_t workspace_bytes; /* while it runs; exact */
     uint64_t cost;
 } graph_action;
-
-typedef struct graph_layer {
-    const char *name; /* borrowed */
-    remat_layer_type type;
-    uint64_t flops; /* of its forward */
-} graph_layer;
 
 typedef struct remat_graph {
     remat_context *context;
     graph_tensor *tensors;
     size_t tensor_count, tensor_capacity;
-    graph_layer *layers;
-    size_t layer_count, layer_capacity;
     graph_action *actions;
     size_t action_count, action_capacity;
-    size_t backward_begin; /* number of forward actions */
     uint32_t *links;
     size_t link_count, link_capacity;
+    uint32_t *results; /* their last instances live to the end */
+    size_t result_count, result_capacity;
 } remat_graph;
 
 remat_status graph_create(remat_context *context, remat_graph **made);
 void graph_destroy(remat_graph *graph);
 
-/* Appends; the number of the new one is the old count. Bytes are rounded up to 64. REMAT_INVALID where they pass 2^63. */
-remat_status graph_add_tensor(remat_graph *graph, const char *name, uint64_t bytes);
-remat_status graph_add_layer(remat_graph *graph, const graph_layer *layer);
+/* Each of these appends; the number of the new one is the old count. REMAT_INVALID where a number is 2^63 or more or
+ * names no tensor. */
+remat_status graph_add_tensor(remat_graph *graph, const graph_tensor *tensor);
+remat_status graph_add_result(remat_graph *graph, uint32_t tensor);
 
-/* Appends an action; forward ones before backward ones. `action` says all but the links and their counts. A tensor stands
- * at most once in each list. */
+/* `action` says all but the links and their counts. REMAT_INVALID also where an action without `once` updates, a given
+ * tensor is written, a tensor is written twice, or `in_place` does not name a read and a write. */
 typedef struct graph_links {
-    const uint32_t *reads, *writes, *updates;
-    size_t read_count, write_count, update_count;
+    const uint32_t *reads, *updates, *writes;
+    size_t read_count, update_count, write_count;
 } graph_links;
 remat_status graph_add_action(remat_graph *graph, const graph_action *action, const graph_links *links);
 
@@ -82,13 +69,31 @@ static inline const uint32_t *graph_reads(const remat_graph *graph, const graph_
 {
     return graph->links + action->first_link;
 }
-static inline const uint32_t *graph_writes(const remat_graph *graph, const graph_action *action)
+static inline const uint32_t *graph_updates(const remat_graph *graph, const graph_action *action)
 {
     return graph_reads(graph, action) + action->read_count;
 }
-static inline const uint32_t *graph_updates(const remat_graph *graph, const graph_action *action)
+static inline const uint32_t *graph_writes(const remat_graph *graph, const graph_action *action)
 {
-    return graph_writes(graph, action) + action->write_count;
+    return graph_updates(graph, action) + action->update_count;
+}
+
+/* What must be live for the action: its reads and updates, one after the other from graph_reads on. */
+static inline size_t graph_need_count(const graph_action *action)
+{
+    return (size_t)action->read_count + action->update_count;
+}
+
+/* For messages: the name, or the number as text. */
+enum { GRAPH_NAME_TEXT = 24 };
+const char *graph_action_name(const remat_graph *graph, uint32_t action, char text[GRAPH_NAME_TEXT]);
+const char *graph_tensor_name(const remat_graph *graph, uint32_t tensor, char text[GRAPH_NAME_TEXT]);
+
+/* Memory is placed in units of 64 bytes. */
+enum { GRAPH_ALIGNMENT = 64 };
+static inline uint64_t graph_placed_bytes(uint64_t bytes)
+{
+    return (bytes + GRAPH_ALIGNMENT - 1) & ~(uint64_t)(GRAPH_ALIGNMENT - 1);
 }
 
 #endif

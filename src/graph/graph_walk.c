@@ -1,10 +1,14 @@
 #include "graph/graph_walk.h"
 
-#include <stdbool.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/error.h"
+
+/* ---- lists of actions ---- */
 
 remat_status graph_sequence_add(remat_context *context, graph_sequence *sequence, uint32_t action)
 {
@@ -32,174 +36,333 @@ remat_status graph_sequence_plain(const remat_graph *graph, graph_sequence *sequ
     return REMAT_OK;
 }
 
-void graph_lives_release(remat_context *context, graph_lives *lives)
+/* ---- a walker ---- */
+
+/* The latest range of a given tensor; GRAPH_NONE: of one that has none yet. Ranges have lower numbers. */
+#define RANGE_GIVEN (GRAPH_NONE - 1)
+#define RANGE_LIMIT RANGE_GIVEN
+
+void graph_liveness_release(remat_context *context, graph_liveness *liveness)
 {
-    remat_release(context, lives->lives, lives->life_capacity, sizeof *lives->lives);
-    remat_release(context, lives->buffers, lives->buffer_capacity, sizeof *lives->buffers);
-    *lives = (graph_lives){0};
+    remat_release(context, liveness->ranges, liveness->range_capacity, sizeof *liveness->ranges);
+    remat_release(context, liveness->buffers, liveness->buffer_capacity, sizeof *liveness->buffers);
+    remat_release(context, liveness->live_bytes, liveness->position_capacity, sizeof *liveness->live_bytes);
+    *liveness = (graph_liveness){0};
 }
 
-/* The latest life of every tensor; NO_LIFE before the first. */
-#define NO_LIFE SIZE_MAX
-
-static remat_status complain(const remat_graph *graph, uint64_t position, const graph_action *action, const char *what,
-                             uint32_t tensor)
+void graph_walker_release(graph_walker *walker)
 {
-    static const char *const kinds[] = {"load", "forward", "gradient", "derivative", "apply", "finish"};
-    const char *layer = action->layer < graph->layer_count ? graph->layers[action->layer].name : "";
-    const char *name = tensor != GRAPH_NONE && graph->tensors[tensor].name ? graph->tensors[tensor].name : "";
-    return remat_fail(graph->context, REMAT_CHECK_FAILED,
-                      &(remat_place){NULL, REMAT_NOWHERE, REMAT_NOWHERE, position, NULL}, "%s of %s %s %s",
-                      kinds[action->kind], layer, what, name);
+    if (!walker->graph)
+        return;
+    remat_context *context = walker->graph->context;
+    remat_release(context, walker->bytes, walker->graph->tensor_count, sizeof *walker->bytes);
+    remat_release(context, walker->latest, walker->graph->tensor_count, sizeof *walker->latest);
+    remat_release(context, walker->mark.ends, walker->mark.capacity, sizeof *walker->mark.ends);
+    graph_liveness_release(context, &walker->found);
+    *walker = (graph_walker){0};
 }
 
-static remat_status add_life(remat_context *context, graph_lives *lives, uint32_t tensor, uint64_t position)
+static uint64_t counted(const graph_walker *walker, uint64_t bytes)
 {
-    REMAT_TRY(remat_grow(context, (void **)&lives->lives, &lives->life_capacity, lives->life_count + 1,
-                         sizeof *lives->lives));
-    lives->lives[lives->life_count++] = (graph_life){tensor, GRAPH_NONE, position, position + 1};
-    return REMAT_OK;
+    return walker->counting == GRAPH_PLACED ? graph_placed_bytes(bytes) : bytes;
 }
 
-/* Stretches the latest instance of each tensor of a list to the position. */
-static remat_status use(const remat_graph *graph, const graph_action *action, const uint32_t *list, size_t count,
-                        const size_t *latest, uint64_t position, graph_lives *lives)
+/* At one position a tensor has at most two instances, one that is read and one that is written: if that fits below
+ * 2^63, no sum of a walk passes it. */
+static remat_status count_bytes(graph_walker *walker)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (latest[list[i]] == NO_LIFE)
-            return complain(graph, position, action, "needs what nobody has made:", list[i]);
-        lives->lives[latest[list[i]]].ends = position + 1;
+    const remat_graph *graph = walker->graph;
+    uint64_t most = 0, workspace = 0;
+    bool fits = true;
+    for (size_t t = 0; t < graph->tensor_count; t++) {
+        const graph_tensor *tensor = &graph->tensors[t];
+        walker->bytes[t] = counted(walker, tensor->bytes);
+        fits = fits && remat_add(&most, walker->bytes[t]) && remat_add(&most, walker->bytes[t]);
+        if (tensor->given && walker->counting == GRAPH_EXACT)
+            walker->given_bytes += tensor->bytes;
     }
-    return REMAT_OK;
+    for (size_t i = 0; i < graph->action_count; i++)
+        if (graph->actions[i].workspace_bytes > workspace)
+            workspace = graph->actions[i].workspace_bytes;
+    if (fits && remat_add(&most, workspace) && remat_add(&most, GRAPH_ALIGNMENT))
+        return REMAT_OK;
+    return remat_fail(graph->context, REMAT_INVALID, NULL, "the bytes of all tensors together are too many");
 }
 
-/* Backward actions come once each and in order, loads once. */
-static remat_status check_order(const remat_graph *graph, uint32_t number, uint64_t position, size_t *next_backward,
-                                bool *loaded)
+remat_status graph_walker_create(const remat_graph *graph, graph_counting counting, graph_walker *walker)
 {
-    const graph_action *action = &graph->actions[number];
-    if (number >= graph->backward_begin) {
-        if (number != *next_backward)
-            return complain(graph, position, action, "is out of order", GRAPH_NONE);
-        (*next_backward)++;
-    } else if (action->kind == GRAPH_LOAD) {
-        if (loaded[number])
-            return complain(graph, position, action, "runs a second time", GRAPH_NONE);
-        loaded[number] = true;
-    }
-    return REMAT_OK;
-}
-
-static remat_status find_lives(const remat_graph *graph, const graph_sequence *sequence, size_t *latest, bool *loaded,
-                               graph_lives *lives)
-{
-    size_t next_backward = graph->backward_begin;
-    for (size_t t = 0; t < graph->tensor_count; t++)
-        latest[t] = NO_LIFE;
-    for (size_t position = 0; position < sequence->count; position++) {
-        uint32_t number = sequence->actions[position];
-        if (number >= graph->action_count)
-            return remat_fail(graph->context, REMAT_CHECK_FAILED, NULL, "position %zu names action %u of %zu", position,
-                              number, graph->action_count);
-        const graph_action *action = &graph->actions[number];
-        REMAT_TRY(check_order(graph, number, position, &next_backward, loaded));
-        REMAT_TRY(use(graph, action, graph_reads(graph, action), action->read_count, latest, position, lives));
-        REMAT_TRY(use(graph, action, graph_updates(graph, action), action->update_count, latest, position, lives));
-        const uint32_t *writes = graph_writes(graph, action);
-        for (size_t i = 0; i < action->write_count; i++) {
-            REMAT_TRY(add_life(graph->context, lives, writes[i], position));
-            latest[writes[i]] = lives->life_count - 1;
-        }
-        if (action->workspace_bytes)
-            REMAT_TRY(add_life(graph->context, lives, GRAPH_NONE, position));
-        if (!remat_add(&lives->cost, action->cost))
-            return remat_fail(graph->context, REMAT_INVALID, NULL, "the cost of the schedule passes 2^63");
-    }
-    if (next_backward != graph->action_count)
-        return complain(graph, sequence->count, &graph->actions[next_backward], "is missing", GRAPH_NONE);
-    return REMAT_OK;
-}
-
-static remat_status add_buffer(remat_context *context, graph_lives *lives, graph_life *life, uint64_t bytes)
-{
-    REMAT_TRY(remat_grow(context, (void **)&lives->buffers, &lives->buffer_capacity, lives->buffer_count + 1,
-                         sizeof *lives->buffers));
-    life->buffer = (uint32_t)lives->buffer_count;
-    lives->buffers[lives->buffer_count++] = (graph_buffer){bytes, life->born, life->ends};
-    return REMAT_OK;
-}
-
-/* Gives every life its buffer: a new one, or that of the instance whose place it takes. Walks the births a second time,
- * now that every end is known. */
-static remat_status find_buffers(const remat_graph *graph, const graph_sequence *sequence, size_t *latest,
-                                 graph_lives *lives)
-{
-    for (size_t t = 0; t < graph->tensor_count; t++)
-        latest[t] = NO_LIFE;
-    size_t next = 0;
-    for (size_t position = 0; position < sequence->count; position++) {
-        const graph_action *action = &graph->actions[sequence->actions[position]];
-        size_t from = action->in_place_from == GRAPH_NONE ? NO_LIFE : latest[action->in_place_from];
-        if (from != NO_LIFE && lives->lives[from].ends != position + 1)
-            from = NO_LIFE; /* somebody reads it later */
-        for (; next < lives->life_count && lives->lives[next].born == position; next++) {
-            graph_life *life = &lives->lives[next];
-            uint64_t bytes = life->tensor == GRAPH_NONE ? action->workspace_bytes : graph->tensors[life->tensor].bytes;
-            if (life->tensor != GRAPH_NONE && life->tensor == action->in_place_to && from != NO_LIFE &&
-                lives->buffers[lives->lives[from].buffer].bytes == bytes) {
-                life->buffer = lives->lives[from].buffer;
-                lives->buffers[life->buffer].ends = life->ends;
-            } else {
-                REMAT_TRY(add_buffer(graph->context, lives, life, bytes));
-            }
-            if (life->tensor != GRAPH_NONE)
-                latest[life->tensor] = next;
-        }
-    }
-    return REMAT_OK;
-}
-
-static remat_status find_peak(const remat_graph *graph, size_t positions, graph_lives *lives)
-{
-    uint64_t *change = remat_alloc_zeroed(graph->context, positions + 1, sizeof *change); /* wraps, and back */
-    if (!change)
-        return REMAT_NO_MEMORY;
-    uint64_t total = 0, now = 0;
-    remat_status status = REMAT_OK;
-    for (size_t b = 0; b < lives->buffer_count; b++) {
-        const graph_buffer *buffer = &lives->buffers[b];
-        if (!remat_add(&total, buffer->bytes))
-            status = remat_fail(graph->context, REMAT_INVALID, NULL, "the bytes of all tensors together pass 2^63");
-        change[buffer->born] += buffer->bytes;
-        change[buffer->ends] -= buffer->bytes;
-    }
-    for (size_t position = 0; position < positions; position++) {
-        now += change[position];
-        if (now > lives->peak_bytes) {
-            lives->peak_bytes = now;
-            lives->peak_position = position;
-        }
-    }
-    remat_release(graph->context, change, positions + 1, sizeof *change);
+    *walker = (graph_walker){.graph = graph, .counting = counting};
+    walker->bytes = remat_alloc(graph->context, graph->tensor_count, sizeof *walker->bytes);
+    walker->latest = remat_alloc(graph->context, graph->tensor_count, sizeof *walker->latest);
+    remat_status status = walker->bytes && walker->latest ? count_bytes(walker) : REMAT_NO_MEMORY;
+    if (status != REMAT_OK)
+        graph_walker_release(walker);
+    else
+        graph_walker_start(walker);
     return status;
 }
 
-remat_status graph_walk(const remat_graph *graph, const graph_sequence *sequence, graph_lives *lives)
+static uint32_t next_once(const remat_graph *graph, size_t from)
 {
-    *lives = (graph_lives){0};
-    remat_context *context = graph->context;
-    size_t *latest = remat_alloc(context, graph->tensor_count, sizeof *latest);
-    bool *loaded = remat_alloc_zeroed(context, graph->action_count, sizeof *loaded);
-    remat_status status = latest && loaded ? REMAT_OK : REMAT_NO_MEMORY;
+    while (from < graph->action_count && !graph->actions[from].once)
+        from++;
+    return (uint32_t)from;
+}
+
+void graph_walker_start(graph_walker *walker)
+{
+    const remat_graph *graph = walker->graph;
+    for (size_t t = 0; t < graph->tensor_count; t++)
+        walker->latest[t] = graph->tensors[t].given ? RANGE_GIVEN : GRAPH_NONE;
+    walker->found.range_count = walker->found.position_count = 0;
+    walker->found.cost = 0;
+    walker->next_once = next_once(graph, 0);
+}
+
+/* ---- one action after the other ---- */
+
+__attribute__((format(printf, 3, 4))) static remat_status illegal(const graph_walker *walker, uint64_t position,
+                                                                  const char *format, ...)
+{
+    char text[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    remat_place place = REMAT_PLACE_NOWHERE;
+    place.step = position;
+    return remat_fail(walker->graph->context, REMAT_CHECK_FAILED, &place, "%s", text);
+}
+
+static remat_status without_instance(const graph_walker *walker, uint64_t position, uint32_t action, uint32_t tensor)
+{
+    char a[GRAPH_NAME_TEXT], t[GRAPH_NAME_TEXT];
+    return illegal(walker, position, "action %.80s needs tensor %.80s, which was never written",
+                   graph_action_name(walker->graph, action, a), graph_tensor_name(walker->graph, tensor, t));
+}
+
+static remat_status out_of_order(const graph_walker *walker, uint64_t position, uint32_t action)
+{
+    char a[GRAPH_NAME_TEXT], b[GRAPH_NAME_TEXT];
+    const char *name = graph_action_name(walker->graph, action, a);
+    if (action < walker->next_once)
+        return illegal(walker, position, "action %.80s runs a second time, but may run only once", name);
+    return illegal(walker, position, "action %.80s is out of order: %.80s comes before it", name,
+                   graph_action_name(walker->graph, walker->next_once, b));
+}
+
+/* The range whose bytes a write may take, if that turns out to end here. */
+static uint32_t find_place(const graph_walker *walker, const graph_action *action)
+{
+    const graph_tensor *tensors = walker->graph->tensors;
+    uint32_t from = action->in_place_from;
+    if (tensors[from].given || tensors[action->in_place_to].bytes > tensors[from].bytes)
+        return GRAPH_NONE;
+    return walker->latest[from];
+}
+
+static remat_status run_action(graph_walker *walker, uint32_t number)
+{
+    const remat_graph *graph = walker->graph;
+    const graph_action *action = &graph->actions[number];
+    const uint32_t *needs = graph_reads(graph, action), *writes = graph_writes(graph, action);
+    const size_t need_count = graph_need_count(action), write_count = action->write_count;
+    const uint32_t position = (uint32_t)walker->found.position_count++;
+    uint32_t *latest = walker->latest;
+    live_range *ranges = walker->found.ranges, *next = ranges + walker->found.range_count;
+    if (action->once) {
+        if (number != walker->next_once)
+            return out_of_order(walker, position, number);
+        walker->next_once = next_once(graph, (size_t)number + 1);
+    }
+    for (size_t i = 0; i < need_count; i++) {
+        uint32_t range = latest[needs[i]];
+        if (range < RANGE_LIMIT)
+            ranges[range].ends = position + 1;
+        else if (range == GRAPH_NONE)
+            return without_instance(walker, position, number, needs[i]);
+    }
+    uint32_t place = action->in_place_from == GRAPH_NONE ? GRAPH_NONE : find_place(walker, action);
+    for (size_t i = 0; i < write_count; i++, next++) {
+        uint32_t tensor = writes[i], in_place_of = tensor == action->in_place_to ? place : GRAPH_NONE;
+        *next = (live_range){walker->bytes[tensor], tensor, position, position + 1, in_place_of, GRAPH_NONE};
+        latest[tensor] = (uint32_t)(next - ranges);
+    }
+    if (action->workspace_bytes) {
+        uint64_t bytes = counted(walker, action->workspace_bytes);
+        *next++ = (live_range){bytes, GRAPH_NONE, position, position + 1, GRAPH_NONE, GRAPH_NONE};
+    }
+    walker->found.range_count = (size_t)(next - ranges);
+    return REMAT_OK;
+}
+
+/* Room for all ranges that the actions make. */
+static remat_status make_room(graph_walker *walker, const uint32_t *actions, size_t count)
+{
+    const remat_graph *graph = walker->graph;
+    graph_liveness *found = &walker->found;
+    size_t needed = found->range_count + count;
+    for (size_t i = 0; i < count; i++) {
+        if (actions[i] >= graph->action_count)
+            return illegal(walker, found->position_count + i, "there is no action %u", actions[i]);
+        needed += graph->actions[actions[i]].write_count;
+    }
+    if (needed >= RANGE_LIMIT || found->position_count + count >= RANGE_LIMIT)
+        return remat_fail(graph->context, REMAT_INVALID, NULL, "the schedule is too long");
+    return remat_grow(graph->context, (void **)&found->ranges, &found->range_capacity, needed, sizeof *found->ranges);
+}
+
+remat_status graph_walker_run(graph_walker *walker, const uint32_t *actions, size_t count)
+{
+    uint64_t cost = walker->found.cost;
+    REMAT_TRY(make_room(walker, actions, count));
+    for (size_t i = 0; i < count; i++) {
+        REMAT_TRY(run_action(walker, actions[i]));
+        if (!remat_add(&cost, walker->graph->actions[actions[i]].cost))
+            return remat_fail(walker->graph->context, REMAT_INVALID, NULL, "the cost of the schedule passes 2^63");
+    }
+    walker->found.cost = cost;
+    return REMAT_OK;
+}
+
+/* ---- the whole ---- */
+
+/* What lives to the end outlives the last position: nothing takes its place there. */
+static remat_status keep_results(graph_walker *walker)
+{
+    const remat_graph *graph = walker->graph;
+    size_t count = walker->found.position_count;
+    char text[GRAPH_NAME_TEXT];
+    if (walker->next_once < graph->action_count)
+        return illegal(walker, count, "the schedule ends here, but action %.80s has not run",
+                       graph_action_name(graph, walker->next_once, text));
+    for (size_t i = 0; i < graph->result_count; i++) {
+        uint32_t range = walker->latest[graph->results[i]];
+        if (range >= RANGE_LIMIT)
+            return illegal(walker, count, "the result %.80s was never written",
+                           graph_tensor_name(graph, graph->results[i], text));
+        walker->found.ranges[range].ends = (uint32_t)count + 1;
+    }
+    return REMAT_OK;
+}
+
+static bool is_in_place(const graph_liveness *found, const live_range *range)
+{
+    return range->in_place_of != GRAPH_NONE && found->ranges[range->in_place_of].ends == range->born + 1;
+}
+
+static void find_peak(graph_liveness *found, uint64_t given_bytes)
+{
+    uint64_t *live = found->live_bytes, now = given_bytes; /* at first changes, which wrap, and back; then their sums */
+    memset(live, 0, (found->position_count + 2) * sizeof *live);
+    for (size_t i = 0; i < found->range_count; i++) {
+        const live_range *range = &found->ranges[i];
+        live[range->born + is_in_place(found, range)] += range->bytes;
+        live[range->ends] -= range->bytes;
+    }
+    found->peak_bytes = found->peak_position = 0;
+    for (size_t position = 0; position < found->position_count; position++) {
+        live[position] = now += live[position];
+        if (now > found->peak_bytes) {
+            found->peak_bytes = now;
+            found->peak_position = (uint32_t)position;
+        }
+    }
+}
+
+remat_status graph_walker_finish(graph_walker *walker)
+{
+    graph_liveness *found = &walker->found;
+    REMAT_TRY(keep_results(walker));
+    if (found->position_count + 2 > found->position_capacity)
+        REMAT_TRY(remat_grow(walker->graph->context, (void **)&found->live_bytes, &found->position_capacity,
+                             found->position_count + 2, sizeof *found->live_bytes));
+    find_peak(found, walker->given_bytes);
+    return REMAT_OK;
+}
+
+remat_status graph_walker_mark(graph_walker *walker)
+{
+    graph_liveness *found = &walker->found;
+    walker->mark.positions = found->position_count;
+    walker->mark.ranges = found->range_count;
+    walker->mark.next_once = walker->next_once;
+    walker->mark.cost = found->cost;
+    REMAT_TRY(remat_grow(walker->graph->context, (void **)&walker->mark.ends, &walker->mark.capacity,
+                         found->range_count, sizeof *walker->mark.ends));
+    for (size_t i = 0; i < found->range_count; i++)
+        walker->mark.ends[i] = found->ranges[i].ends;
+    return REMAT_OK;
+}
+
+void graph_walker_rewind(graph_walker *walker)
+{
+    graph_liveness *found = &walker->found;
+    for (size_t i = walker->mark.ranges; i < found->range_count; i++)
+        if (found->ranges[i].tensor != GRAPH_NONE)
+            walker->latest[found->ranges[i].tensor] = GRAPH_NONE;
+    found->position_count = walker->mark.positions;
+    found->range_count = walker->mark.ranges;
+    found->cost = walker->mark.cost;
+    walker->next_once = walker->mark.next_once;
+    for (uint32_t i = 0; i < found->range_count; i++) {
+        live_range *range = &found->ranges[i];
+        range->ends = walker->mark.ends[i];
+        if (range->tensor != GRAPH_NONE)
+            walker->latest[range->tensor] = i;
+    }
+}
+
+/* ---- buffers ---- */
+
+static remat_status add_buffer(remat_context *context, graph_liveness *found, live_range *range)
+{
+    REMAT_TRY(remat_grow(context, (void **)&found->buffers, &found->buffer_capacity, found->buffer_count + 1,
+                         sizeof *found->buffers));
+    range->buffer = (uint32_t)found->buffer_count;
+    found->buffers[found->buffer_count++] = (graph_buffer){range->bytes, range->born, range->ends};
+    return REMAT_OK;
+}
+
+/* Gives every range its buffer: that of the range whose bytes it takes, where both have the same size, or its own. A
+ * smaller one that stayed in a larger buffer would hold all of it. */
+static remat_status find_buffers(remat_context *context, graph_liveness *found)
+{
+    for (size_t i = 0; i < found->range_count; i++) {
+        live_range *range = &found->ranges[i];
+        if (!is_in_place(found, range))
+            range->in_place_of = GRAPH_NONE;
+        const live_range *from = range->in_place_of == GRAPH_NONE ? NULL : &found->ranges[range->in_place_of];
+        if (from && from->bytes == range->bytes)
+            found->buffers[range->buffer = from->buffer].ends = range->ends;
+        else
+            REMAT_TRY(add_buffer(context, found, range));
+    }
+    uint32_t end = (uint32_t)found->position_count;
+    for (size_t i = 0; i < found->range_count; i++)
+        if (found->ranges[i].ends > end)
+            found->ranges[i].ends = end;
+    for (size_t i = 0; i < found->buffer_count; i++)
+        if (found->buffers[i].ends > end)
+            found->buffers[i].ends = end;
+    return REMAT_OK;
+}
+
+remat_status graph_walk(const remat_graph *graph, const graph_sequence *sequence, graph_counting counting,
+                        graph_liveness *found)
+{
+    graph_walker walker;
+    *found = (graph_liveness){0};
+    REMAT_TRY(graph_walker_create(graph, counting, &walker));
+    remat_status status = graph_walker_run(&walker, sequence->actions, sequence->count);
     if (status == REMAT_OK)
-        status = find_lives(graph, sequence, latest, loaded, lives);
+        status = graph_walker_finish(&walker);
     if (status == REMAT_OK)
-        status = find_buffers(graph, sequence, latest, lives);
-    if (status == REMAT_OK)
-        status = find_peak(graph, sequence->count, lives);
-    remat_release(context, latest, graph->tensor_count, sizeof *latest);
-    remat_release(context, loaded, graph->action_count, sizeof *loaded);
-    if (status != REMAT_OK)
-        graph_lives_release(context, lives);
+        status = find_buffers(graph->context, &walker.found);
+    if (status == REMAT_OK) {
+        *found = walker.found;
+        walker.found = (graph_liveness){0};
+    }
+    graph_walker_release(&walker);
     return status;
 }

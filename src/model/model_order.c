@@ -16,30 +16,31 @@
 typedef struct ordered_step {
     remat_program *program;
     graph_sequence sequence;
-    graph_lives lives;
+    graph_liveness liveness;
 } ordered_step;
 
 static void release(remat_context *context, ordered_step *step)
 {
-    graph_lives_release(context, &step->lives);
+    graph_liveness_release(context, &step->liveness);
     graph_sequence_release(context, &step->sequence);
     program_destroy(step->program);
 }
 
 static remat_status find_sequence(const remat_network *network, ordered_step *step)
 {
-    remat_context *context = network->context;
     program_apply apply = network->has_labels ? PROGRAM_APPLY_AT_ONCE : PROGRAM_FORWARD_ONLY;
     REMAT_TRY(program_build(network, apply, &step->program));
-    uint32_t *blocks = remat_alloc(context, network->layer_count, sizeof *blocks);
-    if (!blocks)
-        return REMAT_NO_MEMORY;
-    for (size_t n = 0; n < network->layer_count; n++)
-        blocks[n] = network->layers[n].block == NETWORK_NONE ? GRAPH_NONE : network->layers[n].block;
-    remat_status status = graph_blocks_sequence(step->program->graph, blocks, &step->sequence);
-    remat_release(context, blocks, network->layer_count, sizeof *blocks);
+    const remat_graph *graph = step->program->graph;
+    graph_outline outline;
+    uint32_t *blocks;
+    REMAT_TRY(program_find_blocks(step->program, &blocks));
+    remat_status status = graph_outline_create(graph, &outline);
+    if (status == REMAT_OK)
+        status = graph_blocks_sequence(&outline, blocks, &step->sequence);
+    graph_outline_release(&outline);
+    remat_release(network->context, blocks, graph->action_count, sizeof *blocks);
     REMAT_TRY(status);
-    return graph_walk(step->program->graph, &step->sequence, &step->lives);
+    return graph_walk(step->program->graph, &step->sequence, GRAPH_PLACED, &step->liveness);
 }
 
 /* One pass over the sequence fills the five numbers of every layer. */
@@ -51,18 +52,17 @@ static void find_order(const ordered_step *step, layer_order *order)
             order[n].at[i] = REMAT_NOWHERE;
     for (size_t position = 0; position < step->sequence.count; position++) {
         uint32_t number = step->sequence.actions[position];
-        const graph_action *action = &program->graph->actions[number];
-        uint64_t *at = order[action->layer].at, *place = NULL;
-        switch (action->kind) {
-        case GRAPH_LOAD:
-            if (program->bindings[number].output == program->outputs[action->layer])
+        const program_binding *binding = &program->bindings[number];
+        uint64_t *at = order[binding->layer].at, *place = NULL;
+        switch (binding->kind) {
+        case ACTION_LOAD:
+            if (binding->output == program->outputs[binding->layer])
                 place = &at[ORDER_FORWARD];
             break;
-        case GRAPH_FORWARD: place = &at[at[ORDER_FORWARD] == REMAT_NOWHERE ? ORDER_FORWARD : ORDER_RECOMPUTE]; break;
-        case GRAPH_GRADIENT: place = &at[ORDER_GRADIENT]; break;
-        case GRAPH_DERIVATIVE: place = &at[ORDER_DERIVATIVE]; break;
-        case GRAPH_APPLY: place = &at[ORDER_APPLY]; break;
-        case GRAPH_FINISH: break;
+        case ACTION_FORWARD: place = &at[at[ORDER_FORWARD] == REMAT_NOWHERE ? ORDER_FORWARD : ORDER_RECOMPUTE]; break;
+        case ACTION_WEIGHT_GRADIENT: place = &at[ORDER_GRADIENT]; break;
+        case ACTION_INPUT_GRADIENT: place = &at[ORDER_DERIVATIVE]; break;
+        case ACTION_APPLY: place = &at[ORDER_APPLY]; break;
         }
         if (place && *place == REMAT_NOWHERE)
             *place = position;
@@ -113,17 +113,16 @@ static void put_layer(output *out, const remat_network *network, size_t n, const
     output_text(out, json ? "}" : "\n");
 }
 
-static void put_life(output *out, const graph_life *life, const char *name, uint64_t bytes, bool first, bool json)
+static void put_range(output *out, const live_range *range, const char *name, bool first, bool json)
 {
     char text[160];
     if (json) {
         output_text(out, first ? "\n  {\"tensor\": " : ",\n  {\"tensor\": ");
         output_quoted(out, name);
-        snprintf(text, sizeof text, ", \"bytes\": %" PRIu64 ", \"born\": %" PRIu64 ", \"ends\": %" PRIu64 "}", bytes,
-                 life->born, life->ends);
+        snprintf(text, sizeof text, ", \"bytes\": %" PRIu64 ", \"born\": %u, \"ends\": %u}", range->bytes, range->born,
+                 range->ends);
     } else {
-        snprintf(text, sizeof text, "%-40s %12" PRIu64 "  %" PRIu64 "..%" PRIu64 "\n", name, bytes, life->born,
-                 life->ends - 1);
+        snprintf(text, sizeof text, "%-40s %12" PRIu64 "  %u..%u\n", name, range->bytes, range->born, range->ends - 1);
     }
     output_text(out, text);
 }
@@ -144,18 +143,17 @@ static void put_all(output *out, const remat_network *network, const ordered_ste
     snprintf(text, sizeof text, "\n%-40s %12s  lives during\n", "tensor", "bytes");
     output_text(out, json ? "],\n \"lives\": [" : text);
     bool first = true;
-    for (size_t i = 0; i < step->lives.life_count; i++) {
-        const graph_life *life = &step->lives.lives[i];
-        if (life->tensor == GRAPH_NONE)
+    for (size_t i = 0; i < step->liveness.range_count; i++) {
+        const live_range *range = &step->liveness.ranges[i];
+        if (range->tensor == GRAPH_NONE)
             continue; /* workspaces live for one step each */
-        const graph_tensor *tensor = &step->program->graph->tensors[life->tensor];
-        put_life(out, life, tensor->name, tensor->bytes, first, json);
+        put_range(out, range, step->program->graph->tensors[range->tensor].name, first, json);
         first = false;
     }
     snprintf(text, sizeof text,
-             json ? "],\n \"peak_bytes\": %" PRIu64 ", \"peak_position\": %" PRIu64 "}\n"
-                  : "\nat most %" PRIu64 " bytes live at once, first at step %" PRIu64 "\n",
-             step->lives.peak_bytes, step->lives.peak_position);
+             json ? "],\n \"peak_bytes\": %" PRIu64 ", \"peak_position\": %u}\n"
+                  : "\nat most %" PRIu64 " bytes live at once, first at step %u\n",
+             step->liveness.peak_bytes, step->liveness.peak_position);
     output_text(out, text);
 }
 

@@ -15,19 +15,21 @@ void program_destroy(remat_program *program)
     remat_context *context = program->context;
     graph_destroy(program->graph);
     remat_release(context, program->bindings, program->binding_capacity, sizeof *program->bindings);
+    remat_release(context, program->hints, program->hint_capacity, sizeof *program->hints);
     remat_release(context, program->outputs, program->network->layer_count, sizeof *program->outputs);
+    remat_release(context, program->forwards, program->network->layer_count, sizeof *program->forwards);
     remat_release(context, program->gradients, program->network->parameter_count, sizeof *program->gradients);
     remat_release(context, program->applied, program->network->parameter_count, sizeof *program->applied);
     remat_release(context, program->names, program->names_bytes, 1);
     remat_release(context, program, 1, sizeof *program);
 }
 
-/* Room for the names of all tensors at once, so that they never move: "LAYER.gradient" and the like. */
+/* Room for the names of all tensors and actions at once, so that they never move: "LAYER.gradient" and the like. */
 static remat_status make_name_room(remat_program *program)
 {
     size_t bytes = 16;
     for (size_t n = 0; n < program->network->layer_count; n++)
-        bytes += (strlen(program->network->layers[n].node.name) + 40) * (LAYER_MAX_SAVED + 2);
+        bytes += (strlen(program->network->layers[n].node.name) + 40) * (LAYER_MAX_SAVED + 7);
     for (size_t n = 0; n < program->network->layer_count; n++)
         bytes += (strlen(program->network->layers[n].node.name) + 40) * program->network->layers[n].node.input_count;
     for (size_t p = 0; p < program->network->parameter_count; p++)
@@ -42,15 +44,8 @@ static remat_status build(builder *b)
     remat_program *program = b->program;
     REMAT_TRY(make_name_room(program));
     REMAT_TRY(graph_create(program->context, &program->graph));
-    for (size_t n = 0; n < program->network->layer_count; n++) {
-        const layer_node *node = &program->network->layers[n].node;
-        const graph_layer layer = {node->name, node->type->hint, node->flops[LAYER_FORWARD]};
-        REMAT_TRY(graph_add_layer(program->graph, &layer));
-    }
     REMAT_TRY(builder_add_forward(b));
-    if (program->apply == PROGRAM_FORWARD_ONLY)
-        return builder_add_finish(b);
-    return builder_add_backward(b);
+    return program->apply == PROGRAM_FORWARD_ONLY ? builder_add_results(b) : builder_add_backward(b);
 }
 
 remat_status program_build(const remat_network *network, program_apply apply, remat_program **made)
@@ -65,11 +60,14 @@ remat_status program_build(const remat_network *network, program_apply apply, re
     program->apply = apply;
     program->labels = GRAPH_NONE;
     program->outputs = remat_alloc(context, network->layer_count, sizeof *program->outputs);
+    program->forwards = remat_alloc(context, network->layer_count, sizeof *program->forwards);
     program->gradients = remat_alloc(context, network->parameter_count, sizeof *program->gradients);
     program->applied = remat_alloc(context, network->parameter_count, sizeof *program->applied);
     builder b = {.program = program, .context = context, .network = network};
     remat_status status = REMAT_NO_MEMORY;
-    if (program->outputs && program->gradients && program->applied) {
+    if (program->outputs && program->forwards && program->gradients && program->applied) {
+        for (size_t n = 0; n < network->layer_count; n++)
+            program->forwards[n] = GRAPH_NONE;
         for (size_t p = 0; p < network->parameter_count; p++)
             program->gradients[p] = program->applied[p] = GRAPH_NONE;
         status = build(&b);
@@ -83,6 +81,19 @@ remat_status program_build(const remat_network *network, program_apply apply, re
     return REMAT_OK;
 }
 
+remat_status program_find_blocks(const remat_program *program, uint32_t **blocks)
+{
+    size_t count = program->graph->action_count;
+    *blocks = remat_alloc(program->context, count, sizeof **blocks);
+    if (!*blocks)
+        return REMAT_NO_MEMORY;
+    for (size_t a = 0; a < count; a++) {
+        uint32_t block = program->network->layers[program->bindings[a].layer].block;
+        (*blocks)[a] = block == NETWORK_NONE ? GRAPH_NONE : block;
+    }
+    return REMAT_OK;
+}
+
 /* How long the action may take, in nanoseconds, where nothing was measured: matrix work at a modest rate, every byte
  * touched once at the memory's, and the cost of starting threads. Only ratios matter to a plan. */
 uint64_t program_modelled_cost(uint64_t flops, uint64_t bytes)
@@ -91,17 +102,16 @@ uint64_t program_modelled_cost(uint64_t flops, uint64_t bytes)
 }
 
 /* Scales the actions of one kind of a layer so that they sum to the measured cost, in proportion to the model's. */
-static void spread(remat_graph *graph, uint32_t layer, bool forward, uint64_t measured)
+static void spread(remat_program *program, uint32_t layer, bool forward, uint64_t measured)
 {
+    remat_graph *graph = program->graph;
     uint64_t modelled = 0, given = 0;
     graph_action *last = NULL;
     for (int pass = 0; pass < 2; pass++)
         for (size_t a = 0; a < graph->action_count; a++) {
             graph_action *action = &graph->actions[a];
-            bool is_forward = action->kind == GRAPH_FORWARD;
-            bool is_backward =
-                action->kind == GRAPH_GRADIENT || action->kind == GRAPH_DERIVATIVE || action->kind == GRAPH_APPLY;
-            if (action->layer != layer || (forward ? !is_forward : !is_backward))
+            const program_binding *binding = &program->bindings[a];
+            if (binding->layer != layer || binding->kind == ACTION_LOAD || (binding->kind == ACTION_FORWARD) != forward)
                 continue;
             if (pass == 0) {
                 modelled += action->cost;
@@ -109,8 +119,7 @@ static void spread(remat_graph *graph, uint32_t layer, bool forward, uint64_t me
             } else if (action == last) {
                 action->cost = measured - given;
             } else {
-                double share = modelled ? (double)action->cost / (double)modelled : 0;
-                action->cost = (uint64_t)((double)measured * share);
+                action->cost = modelled ? (uint64_t)((unsigned __int128)measured * action->cost / modelled) : 0;
                 given += action->cost;
             }
         }
@@ -118,19 +127,18 @@ static void spread(remat_graph *graph, uint32_t layer, bool forward, uint64_t me
 
 /* Layers by name would be a table of their own; profiles come in the order of the layers, so the search begins behind the
  * last one found. */
-static size_t find_layer(const remat_graph *graph, const char *name, size_t from)
+static size_t find_layer(const remat_network *network, const char *name, size_t from)
 {
-    for (size_t i = 0; i < graph->layer_count; i++) {
-        size_t n = (from + i) % graph->layer_count;
-        if (strcmp(graph->layers[n].name, name) == 0)
+    for (size_t i = 0; i < network->layer_count; i++) {
+        size_t n = (from + i) % network->layer_count;
+        if (strcmp(network->layers[n].node.name, name) == 0)
             return n;
     }
-    return graph->layer_count;
+    return network->layer_count;
 }
 
 remat_status program_set_costs(remat_program *program, const remat_profile *profile)
 {
-    remat_graph *graph = program->graph;
     const char *unit = remat_profile_cost_unit(profile);
     if (strcmp(unit, "ns") != 0)
         return remat_fail(
@@ -139,19 +147,19 @@ remat_status program_set_costs(remat_program *program, const remat_profile *prof
     size_t found = 0, next = 0;
     for (size_t i = 0; i < remat_profile_layer_count(profile); i++) {
         const remat_layer *measured = remat_profile_layer(profile, i);
-        size_t n = find_layer(graph, measured->name, next);
-        if (n == graph->layer_count)
+        size_t n = find_layer(program->network, measured->name, next);
+        if (n == program->network->layer_count)
             continue;
         uint32_t output = program->outputs[n];
-        if (output != GRAPH_NONE && measured->output_bytes != graph->tensors[output].bytes)
+        uint64_t bytes = output == GRAPH_NONE ? 0 : graph_placed_bytes(program->graph->tensors[output].bytes);
+        if (output != GRAPH_NONE && measured->output_bytes != bytes)
             return remat_fail(
                 program->context, REMAT_BAD_INPUT, NULL,
                 "the profile's layer '%s' has an output of %llu bytes, the model's has %llu: it was measured "
                 "with another batch size or another model; `remat profile` with this one writes one that fits",
-                measured->name, (unsigned long long)measured->output_bytes,
-                (unsigned long long)graph->tensors[output].bytes);
-        spread(graph, (uint32_t)n, true, measured->modes[0].forward_cost);
-        spread(graph, (uint32_t)n, false, measured->modes[0].backward_cost);
+                measured->name, (unsigned long long)measured->output_bytes, (unsigned long long)bytes);
+        spread(program, (uint32_t)n, true, measured->modes[0].forward_cost);
+        spread(program, (uint32_t)n, false, measured->modes[0].backward_cost);
         next = n + 1;
         found++;
     }

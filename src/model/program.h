@@ -9,6 +9,7 @@
 
 #include "model/network.h"
 #include "graph/graph.h"
+#include "plan/graph/graph_hint.h"
 
 /* When the optimizer changes the parameters. */
 typedef enum program_apply {
@@ -18,8 +19,18 @@ typedef enum program_apply {
     PROGRAM_FORWARD_ONLY,  /* no backward: evaluation and prediction */
 } program_apply;
 
-/* Tensors of one action; GRAPH_NONE where there is none. */
+typedef enum action_kind {
+    ACTION_LOAD,            /* data comes in: once */
+    ACTION_FORWARD,         /* may run again */
+    ACTION_WEIGHT_GRADIENT, /* of the layer's parameters: once, like all below */
+    ACTION_INPUT_GRADIENT,  /* of the layer's inputs */
+    ACTION_APPLY,           /* the optimizer's step on the layer's parameters */
+} action_kind;
+
+/* What an action of the graph does, and with which tensors; GRAPH_NONE where there is none. */
 typedef struct program_binding {
+    action_kind kind;
+    uint32_t layer; /* whose action it is */
     uint32_t inputs[LAYER_MAX_INPUTS];
     uint32_t output;
     uint32_t saved[LAYER_MAX_SAVED];
@@ -37,18 +48,23 @@ typedef struct remat_program {
     program_apply apply;
     remat_graph *graph;
     program_binding *bindings; /* one for each action of the graph */
-    size_t binding_capacity;
+    graph_hint *hints;         /* likewise, for the planner */
+    size_t binding_capacity, hint_capacity;
     uint32_t *outputs;   /* of each network layer: the tensor that holds its output */
+    uint32_t *forwards;  /* of each network layer: the action that makes its output, GRAPH_NONE */
     uint32_t labels;     /* the tensor of the labels, GRAPH_NONE */
     uint32_t *gradients; /* of each network parameter: the tensor of its gradient, GRAPH_NONE */
     uint32_t *applied;   /* of each network parameter: the layer whose apply step changes it, NETWORK_NONE */
-    char *names;         /* of tensors */
+    char *names;         /* of tensors and actions */
     size_t names_bytes;
 } remat_program;
 
 /* The network must outlive the program. */
 remat_status program_build(const remat_network *network, program_apply apply, remat_program **made);
 void program_destroy(remat_program *program);
+
+/* Of each action: the block that the model declares for its layer, or GRAPH_NONE. The caller releases the list. */
+remat_status program_find_blocks(const remat_program *program, uint32_t **blocks);
 
 /* Replaces the estimated costs by measured ones, in nanoseconds. Layers of the profile are found by name. Layers that
  * it does not have keep their estimates. REMAT_BAD_INPUT: the unit is not ns, no name matches, or outputs have other

@@ -4,12 +4,6 @@
 #include "base/error.h"
 #include "model/program_builder.h"
 
-static uint64_t gradient_bytes(const remat_network *network, uint32_t producer)
-{
-    const layer_node *node = &network->layers[producer].node;
-    return dtype_bytes(node->dtype, layer_values(node->output) * node->batch);
-}
-
 static bool has_trained_parameters(const layer_node *node)
 {
     for (uint32_t p = 0; p < node->parameter_count; p++)
@@ -44,7 +38,7 @@ static remat_status find_wanted(builder *b)
 static remat_status new_gradient(builder *b, uint32_t producer, uint32_t *number)
 {
     const layer_node *node = &b->network->layers[producer].node;
-    REMAT_TRY(builder_add_tensor(b, node->name, ".gradient", gradient_bytes(b->network, producer), number));
+    REMAT_TRY(builder_add_tensor(b, node->name, ".gradient", builder_output_size(node), number));
     size_t before = b->sharer_capacity;
     REMAT_TRY(remat_grow(b->context, (void **)&b->sharers, &b->sharer_capacity, *number + 1, sizeof *b->sharers));
     memset(b->sharers + before, 0, (b->sharer_capacity - before) * sizeof *b->sharers);
@@ -117,8 +111,9 @@ static remat_status place_parameter_gradients(builder *b, const network_layer *l
         }
         if (program->gradients[number] == GRAPH_NONE) {
             const network_parameter *parameter = &b->network->parameters[number];
-            REMAT_TRY(
-                builder_add_tensor(b, parameter->name, ".gradient", parameter->bytes, &program->gradients[number]));
+            REMAT_TRY(builder_add_tensor(b, parameter->name, ".gradient",
+                                         (tensor_size){parameter->about.dtype, parameter->values},
+                                         &program->gradients[number]));
             link_list_add(&draft->writes, program->gradients[number]);
         } else {
             draft->binding.accumulate_gradients |= 1u << p;
@@ -132,7 +127,7 @@ static remat_status place_parameter_gradients(builder *b, const network_layer *l
 static remat_status add_weight_gradient(builder *b, size_t n, uint32_t d_output)
 {
     const network_layer *layer = &b->network->layers[n];
-    action_draft draft = action_draft_start(GRAPH_GRADIENT, n);
+    action_draft draft = action_draft_start(ACTION_WEIGHT_GRADIENT, n);
     add_needs(b, n, layer->node.needs[LAYER_WEIGHT_GRADIENT], d_output, &draft);
     REMAT_TRY(place_parameter_gradients(b, layer, &draft));
     draft.action.workspace_bytes = layer->node.workspace[LAYER_WEIGHT_GRADIENT];
@@ -144,7 +139,7 @@ static remat_status add_input_gradient(builder *b, size_t n, uint32_t d_output)
 {
     const network_layer *layer = &b->network->layers[n];
     const layer_node *node = &layer->node;
-    action_draft draft = action_draft_start(GRAPH_DERIVATIVE, n);
+    action_draft draft = action_draft_start(ACTION_INPUT_GRADIENT, n);
     add_needs(b, n, node->needs[LAYER_INPUT_GRADIENT], d_output, &draft);
     bool makes_gradients = !node->type->weight_gradient && has_trained_parameters(node);
     if (makes_gradients)
@@ -172,7 +167,7 @@ static remat_status add_input_gradient(builder *b, size_t n, uint32_t d_output)
 static remat_status pass_gradient(builder *b, size_t n, uint32_t d_output)
 {
     const network_layer *layer = &b->network->layers[n];
-    action_draft draft = action_draft_start(GRAPH_DERIVATIVE, n);
+    action_draft draft = action_draft_start(ACTION_INPUT_GRADIENT, n);
     for (uint32_t i = 0; i < layer->node.input_count; i++) {
         uint32_t tensor = program_input_tensor(b->program, layer->inputs[i]);
         if (!b->differentiable[tensor])
@@ -204,7 +199,7 @@ static void find_applied(builder *b)
 static remat_status add_apply(builder *b, size_t n)
 {
     remat_program *program = b->program;
-    action_draft draft = action_draft_start(GRAPH_APPLY, n);
+    action_draft draft = action_draft_start(ACTION_APPLY, n);
     uint64_t values = 0;
     for (uint32_t p = 0; p < b->network->layers[n].node.parameter_count; p++) {
         uint32_t number = b->network->layers[n].parameters[p];

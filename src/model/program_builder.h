@@ -23,7 +23,14 @@ typedef struct builder {
 } builder;
 
 /* Adds a tensor with a name made of two parts. */
-remat_status builder_add_tensor(builder *b, const char *owner, const char *what, uint64_t bytes, uint32_t *number);
+typedef struct tensor_size {
+    remat_dtype dtype;
+    uint64_t count;
+} tensor_size;
+remat_status builder_add_tensor(builder *b, const char *owner, const char *what, tensor_size size, uint32_t *number);
+
+/* Of a layer's output, and of its gradient. */
+tensor_size builder_output_size(const layer_node *node);
 
 /* Collects the links of one action; a tensor that is already there is not added again. */
 typedef struct link_list {
@@ -32,18 +39,18 @@ typedef struct link_list {
 } link_list;
 void link_list_add(link_list *list, uint32_t tensor);
 
-/* Adds the action with its links and its binding; the cost follows from flops and the bytes of all links. */
+/* Adds the action with its name, links and binding; the cost follows from flops and the bytes of all links. */
 typedef struct action_draft {
     graph_action action;
     program_binding binding;
     link_list reads, writes, updates;
     uint64_t flops;
 } action_draft;
-action_draft action_draft_start(graph_kind kind, size_t layer);
+action_draft action_draft_start(action_kind kind, size_t layer);
 remat_status builder_add_action(builder *b, action_draft *draft);
 
 remat_status builder_add_forward(builder *b);
-remat_status builder_add_finish(builder *b);
+remat_status builder_add_results(builder *b);
 remat_status builder_add_backward(builder *b);
 void builder_release(builder *b);
 

@@ -15,17 +15,25 @@ void builder_release(builder *b)
     remat_release(b->context, b->sharers, b->sharer_capacity, sizeof *b->sharers);
 }
 
-remat_status builder_add_tensor(builder *b, const char *owner, const char *what, uint64_t bytes, uint32_t *number)
+static remat_status add_name(builder *b, const char *owner, const char *what, const char **name)
 {
     remat_program *program = b->program;
     size_t length = strlen(owner) + strlen(what) + 1;
     if (b->names_used + length > program->names_bytes)
-        return remat_fail(b->context, REMAT_INTERNAL, NULL, "no room for the name of tensor %s%s", owner, what);
-    char *name = program->names + b->names_used;
-    snprintf(name, program->names_bytes - b->names_used, "%s%s", owner, what);
+        return remat_fail(b->context, REMAT_INTERNAL, NULL, "no room for the name %s%s", owner, what);
+    char *text = program->names + b->names_used;
+    snprintf(text, program->names_bytes - b->names_used, "%s%s", owner, what);
     b->names_used += length;
-    *number = (uint32_t)program->graph->tensor_count;
-    return graph_add_tensor(program->graph, name, bytes);
+    *name = text;
+    return REMAT_OK;
+}
+
+remat_status builder_add_tensor(builder *b, const char *owner, const char *what, tensor_size size, uint32_t *number)
+{
+    graph_tensor tensor = {.bytes = dtype_bytes(size.dtype, size.count), .dtype = size.dtype};
+    REMAT_TRY(add_name(b, owner, what, &tensor.name));
+    *number = (uint32_t)b->program->graph->tensor_count;
+    return graph_add_tensor(b->program->graph, &tensor);
 }
 
 void link_list_add(link_list *list, uint32_t tensor)
@@ -38,15 +46,16 @@ void link_list_add(link_list *list, uint32_t tensor)
     list->items[list->count++] = tensor;
 }
 
-action_draft action_draft_start(graph_kind kind, size_t layer)
+action_draft action_draft_start(action_kind kind, size_t layer)
 {
     action_draft draft;
     memset(&draft, 0, sizeof draft);
     /* Every tensor of the binding starts as GRAPH_NONE, which is all ones. */
     memset(&draft.binding, 0xff, sizeof draft.binding);
     draft.binding.accumulate_inputs = draft.binding.accumulate_gradients = 0;
-    draft.action.kind = kind;
-    draft.action.layer = (uint32_t)layer;
+    draft.binding.kind = kind;
+    draft.binding.layer = (uint32_t)layer;
+    draft.action.once = kind != ACTION_FORWARD;
     draft.action.in_place_from = draft.action.in_place_to = GRAPH_NONE;
     return draft;
 }
@@ -55,31 +64,38 @@ static uint64_t link_bytes(const remat_graph *graph, const link_list *list)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < list->count; i++)
-        bytes += graph->tensors[list->items[i]].bytes;
+        bytes += graph_placed_bytes(graph->tensors[list->items[i]].bytes);
     return bytes;
 }
 
 remat_status builder_add_action(builder *b, action_draft *draft)
 {
+    static const char *const suffixes[] = {".load", "", ".weight_gradient", ".input_gradient", ".apply"};
     remat_program *program = b->program;
     remat_graph *graph = program->graph;
+    const layer_node *node = &b->network->layers[draft->binding.layer].node;
+    bool is_forward = draft->binding.kind == ACTION_FORWARD;
     REMAT_TRY(remat_grow(b->context, (void **)&program->bindings, &program->binding_capacity, graph->action_count + 1,
                          sizeof *program->bindings));
+    REMAT_TRY(remat_grow(b->context, (void **)&program->hints, &program->hint_capacity, graph->action_count + 1,
+                         sizeof *program->hints));
     program->bindings[graph->action_count] = draft->binding;
+    program->hints[graph->action_count] = (graph_hint){node->type->hint, is_forward ? node->flops[LAYER_FORWARD] : 0};
+    if (is_forward || draft->binding.kind == ACTION_LOAD)
+        program->forwards[draft->binding.layer] = (uint32_t)graph->action_count;
+    REMAT_TRY(add_name(b, node->name, suffixes[draft->binding.kind], &draft->action.name));
     uint64_t bytes = link_bytes(graph, &draft->reads) + link_bytes(graph, &draft->writes) +
                      2 * link_bytes(graph, &draft->updates) + draft->action.workspace_bytes;
-    if (draft->action.kind != GRAPH_LOAD && draft->action.kind != GRAPH_FINISH)
+    if (draft->binding.kind != ACTION_LOAD)
         draft->action.cost = program_modelled_cost(draft->flops, bytes);
-    const graph_links links = {draft->reads.items, draft->writes.items, draft->updates.items,
-                               draft->reads.count, draft->writes.count, draft->updates.count};
+    const graph_links links = {draft->reads.items, draft->updates.items, draft->writes.items,
+                               draft->reads.count, draft->updates.count, draft->writes.count};
     return graph_add_action(graph, &draft->action, &links);
 }
 
-static uint64_t value_bytes(const remat_network *network, uint32_t layer)
+tensor_size builder_output_size(const layer_node *node)
 {
-    /* Numbers of tokens and labels have 4 bytes each: in the build for double they just get more room. */
-    const layer_node *node = &network->layers[layer].node;
-    return dtype_bytes(node->dtype, layer_values(node->output) * node->batch);
+    return (tensor_size){node->dtype, layer_values(node->output) * node->batch};
 }
 
 uint32_t program_input_tensor(const remat_program *program, uint32_t input)
@@ -87,10 +103,10 @@ uint32_t program_input_tensor(const remat_program *program, uint32_t input)
     return input == NETWORK_LABELS ? program->labels : program->outputs[input];
 }
 
-static remat_status add_load(builder *b, size_t layer, const char *what, uint64_t bytes, uint32_t *tensor)
+static remat_status add_load(builder *b, size_t layer, const char *what, tensor_size size, uint32_t *tensor)
 {
-    action_draft draft = action_draft_start(GRAPH_LOAD, layer);
-    REMAT_TRY(builder_add_tensor(b, b->network->layers[layer].node.name, what, bytes, tensor));
+    action_draft draft = action_draft_start(ACTION_LOAD, layer);
+    REMAT_TRY(builder_add_tensor(b, b->network->layers[layer].node.name, what, size, tensor));
     draft.binding.output = *tensor;
     link_list_add(&draft.writes, *tensor);
     return builder_add_action(b, &draft);
@@ -105,25 +121,25 @@ static remat_status add_loads(builder *b)
 {
     for (size_t n = 0; n < b->network->layer_count; n++)
         if (is_input(&b->network->layers[n].node))
-            REMAT_TRY(add_load(b, n, "", value_bytes(b->network, (uint32_t)n), &b->program->outputs[n]));
+            REMAT_TRY(add_load(b, n, "", builder_output_size(&b->network->layers[n].node), &b->program->outputs[n]));
     if (!b->network->has_labels)
         return REMAT_OK;
-    uint64_t bytes = dtype_bytes(b->network->labels_dtype, layer_values(b->network->labels) * b->network->batch);
-    return add_load(b, b->network->layer_count - 1, ".labels", bytes, &b->program->labels);
+    const tensor_size size = {b->network->labels_dtype, layer_values(b->network->labels) * b->network->batch};
+    return add_load(b, b->network->layer_count - 1, ".labels", size, &b->program->labels);
 }
 
 static remat_status add_outputs(builder *b, size_t n, action_draft *draft)
 {
     const layer_node *node = &b->network->layers[n].node;
     if (!node->loss) {
-        REMAT_TRY(builder_add_tensor(b, node->name, "", value_bytes(b->network, (uint32_t)n), &b->program->outputs[n]));
+        REMAT_TRY(builder_add_tensor(b, node->name, "", builder_output_size(node), &b->program->outputs[n]));
         link_list_add(&draft->writes, b->program->outputs[n]);
     }
     draft->binding.output = b->program->outputs[n];
     for (uint32_t s = 0; s < node->saved_count; s++) {
         char what[64];
         snprintf(what, sizeof what, ".%.38s", node->saved[s].name);
-        REMAT_TRY(builder_add_tensor(b, node->name, what, dtype_bytes(node->saved[s].dtype, node->saved[s].count),
+        REMAT_TRY(builder_add_tensor(b, node->name, what, (tensor_size){node->saved[s].dtype, node->saved[s].count},
                                      &b->saved[n * LAYER_MAX_SAVED + s]));
         draft->binding.saved[s] = b->saved[n * LAYER_MAX_SAVED + s];
         link_list_add(&draft->writes, draft->binding.saved[s]);
@@ -141,7 +157,7 @@ static remat_status add_layer(builder *b, size_t n)
         program->outputs[n] = program->outputs[layer->inputs[0]];
         return REMAT_OK;
     }
-    action_draft draft = action_draft_start(GRAPH_FORWARD, n);
+    action_draft draft = action_draft_start(ACTION_FORWARD, n);
     for (uint32_t i = 0; i < node->input_count; i++) {
         draft.binding.inputs[i] = program_input_tensor(program, layer->inputs[i]);
         link_list_add(&draft.reads, draft.binding.inputs[i]);
@@ -174,7 +190,7 @@ remat_status builder_add_forward(builder *b)
 }
 
 /* Outputs that nobody reads are the results: they live to the end. */
-remat_status builder_add_finish(builder *b)
+remat_status builder_add_results(builder *b)
 {
     const remat_network *network = b->network;
     bool *read = remat_alloc_zeroed(b->context, network->layer_count, sizeof *read);
@@ -184,10 +200,11 @@ remat_status builder_add_finish(builder *b)
         for (uint32_t i = 0; i < network->layers[n].node.input_count; i++)
             if (network->layers[n].inputs[i] != NETWORK_LABELS)
                 read[network->layers[n].inputs[i]] = true;
-    action_draft draft = action_draft_start(GRAPH_FINISH, network->layer_count - 1);
-    for (size_t n = 0; n < network->layer_count && draft.reads.count < LAYER_MAX_INPUTS; n++)
+    remat_status status = REMAT_OK;
+    remat_graph *graph = b->program->graph;
+    for (size_t n = 0; status == REMAT_OK && n < network->layer_count && graph->result_count < LAYER_MAX_INPUTS; n++)
         if (!read[n] && b->program->outputs[n] != GRAPH_NONE)
-            link_list_add(&draft.reads, b->program->outputs[n]);
+            status = graph_add_result(graph, b->program->outputs[n]);
     remat_release(b->context, read, network->layer_count, sizeof *read);
-    return builder_add_action(b, &draft);
+    return status;
 }

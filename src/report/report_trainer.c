@@ -20,25 +20,24 @@ typedef struct model_view {
     const remat_trainer *trainer;
     const remat_graph *graph;
     const graph_plan *plan;
-    trainer_holding *holdings; /* by life */
+    uint8_t *kinds; /* by tensor */
 } model_view;
 
-static const graph_action *action_at(const model_view *view, size_t position)
+static const program_binding *binding_at(const model_view *view, size_t position)
 {
-    return &view->graph->actions[view->plan->sequence.actions[position]];
+    return &view->trainer->program->bindings[view->plan->sequence.actions[position]];
 }
 
 /* ---- memory ---- */
 
-static char letter_of(const model_view *view, const graph_action *action)
+static char letter_of(const model_view *view, const program_binding *binding)
 {
-    switch (action->kind) {
-    case GRAPH_LOAD: return 'i';
-    case GRAPH_FORWARD: return view->plan->forwards[action->layer] > 1 ? 'f' : 's';
-    case GRAPH_GRADIENT: return 'g';
-    case GRAPH_DERIVATIVE: return 'b';
-    case GRAPH_APPLY: return 'a';
-    case GRAPH_FINISH: break;
+    switch (binding->kind) {
+    case ACTION_LOAD: return 'i';
+    case ACTION_FORWARD: return remat_trainer_forwards(view->trainer, binding->layer) > 1 ? 'f' : 's';
+    case ACTION_WEIGHT_GRADIENT: return 'g';
+    case ACTION_INPUT_GRADIENT: return 'b';
+    case ACTION_APPLY: return 'a';
     }
     return 'z';
 }
@@ -52,7 +51,6 @@ static void write_names(report_document *to)
     document_text(to, "g", "gradients of the weights of");
     document_text(to, "b", "backward");
     document_text(to, "a", "new weights of");
-    document_text(to, "z", "finish");
     document_close(to, '}');
     document_open(to, "kinds", '{');
     for (size_t k = 0; k < HOLDS_KINDS; k++)
@@ -63,21 +61,21 @@ static void write_names(report_document *to)
 static void write_tensors(const model_view *view)
 {
     report_document *to = view->to;
-    const graph_lives *lives = &view->plan->lives;
-    size_t count = lives->life_count;
+    const graph_liveness *liveness = &view->plan->liveness;
+    size_t count = liveness->range_count;
     document_open(to, "tensors", '{');
     document_letters_begin(to, "kind");
     for (size_t i = 0; i < count; i++)
-        document_letter(to, kinds[view->holdings[i].kind].letter[0]);
+        document_letter(to, kinds[trainer_range_kind(view->kinds, &liveness->ranges[i])].letter[0]);
     document_letters_end(to);
     DOCUMENT_COLUMN(to, "name", count, document_text,
-                    lives->lives[i].tensor == GRAPH_NONE ? "workspace"
-                                                         : view->graph->tensors[lives->lives[i].tensor].name);
-    DOCUMENT_COLUMN(to, "layer", count, document_number, action_at(view, lives->lives[i].born)->layer);
-    DOCUMENT_COLUMN(to, "bytes", count, document_number, lives->buffers[lives->lives[i].buffer].bytes);
-    DOCUMENT_COLUMN(to, "born", count, document_number, lives->lives[i].born);
-    DOCUMENT_COLUMN(to, "ends", count, document_number, view->holdings[i].ends);
-    DOCUMENT_COLUMN(to, "offset", count, document_number, view->plan->offsets[lives->lives[i].buffer]);
+                    liveness->ranges[i].tensor == GRAPH_NONE ? "workspace"
+                                                             : view->graph->tensors[liveness->ranges[i].tensor].name);
+    DOCUMENT_COLUMN(to, "layer", count, document_number, binding_at(view, liveness->ranges[i].born)->layer);
+    DOCUMENT_COLUMN(to, "bytes", count, document_number, liveness->ranges[i].bytes);
+    DOCUMENT_COLUMN(to, "born", count, document_number, live_range_counts_from(&liveness->ranges[i]));
+    DOCUMENT_COLUMN(to, "ends", count, document_number, liveness->ranges[i].ends);
+    DOCUMENT_COLUMN(to, "offset", count, document_number, view->plan->offsets[liveness->ranges[i].buffer]);
     document_close(to, '}');
 }
 
@@ -87,14 +85,14 @@ static void write_memory(const model_view *view)
     size_t steps = view->plan->sequence.count;
     document_open(to, "memory", '{');
     document_number(to, "steps", steps);
-    document_number(to, "peak_step", view->plan->lives.peak_position);
+    document_number(to, "peak_step", view->plan->liveness.peak_position);
     write_names(to);
     document_letters_begin(to, "op");
     for (size_t i = 0; i < steps; i++)
-        document_letter(to, letter_of(view, action_at(view, i)));
+        document_letter(to, letter_of(view, binding_at(view, i)));
     document_letters_end(to);
-    DOCUMENT_COLUMN(to, "layer", steps, document_number, action_at(view, i)->layer);
-    DOCUMENT_COLUMN(to, "cost", steps, document_number, action_at(view, i)->cost);
+    DOCUMENT_COLUMN(to, "layer", steps, document_number, binding_at(view, i)->layer);
+    DOCUMENT_COLUMN(to, "cost", steps, document_number, view->graph->actions[view->plan->sequence.actions[i]].cost);
     write_tensors(view);
     document_close(to, '}');
     document_open(to, "arena", '{');
@@ -120,12 +118,13 @@ static void sum_layers(const model_view *view, layer_sums *sums)
 {
     for (size_t a = 0; a < view->graph->action_count; a++) {
         const graph_action *action = &view->graph->actions[a];
-        layer_sums *sum = &sums[action->layer];
-        if (action->kind == GRAPH_FORWARD) {
+        const program_binding *binding = &view->trainer->program->bindings[a];
+        layer_sums *sum = &sums[binding->layer];
+        if (binding->kind == ACTION_FORWARD) {
             sum->forward_cost += action->cost;
             for (size_t i = 0; i < action->write_count; i++)
-                sum->bytes += view->graph->tensors[graph_writes(view->graph, action)[i]].bytes;
-        } else if (action->kind == GRAPH_GRADIENT || action->kind == GRAPH_DERIVATIVE) {
+                sum->bytes += graph_placed_bytes(view->graph->tensors[graph_writes(view->graph, action)[i]].bytes);
+        } else if (binding->kind == ACTION_WEIGHT_GRADIENT || binding->kind == ACTION_INPUT_GRADIENT) {
             sum->backward_cost += action->cost;
         }
     }
@@ -134,20 +133,22 @@ static void sum_layers(const model_view *view, layer_sums *sums)
 static remat_status write_layers(const model_view *view)
 {
     report_document *to = view->to;
-    size_t count = view->graph->layer_count;
+    const remat_network *network = view->trainer->network;
+    size_t count = network->layer_count;
     layer_sums *sums = remat_alloc_zeroed(to->context, count, sizeof *sums);
     if (!sums)
         return REMAT_NO_MEMORY;
     sum_layers(view, sums);
     document_open(to, "layers", '{');
-    DOCUMENT_COLUMN(to, "name", count, document_text, view->graph->layers[i].name);
-    DOCUMENT_COLUMN(to, "type", count, document_text, remat_layer_type_name(view->graph->layers[i].type));
+    DOCUMENT_COLUMN(to, "name", count, document_text, network->layers[i].node.name);
+    DOCUMENT_COLUMN(to, "type", count, document_text, remat_layer_type_name(network->layers[i].node.type->hint));
     DOCUMENT_COLUMN(to, "role", count, document_text, role_of(view, i));
     DOCUMENT_COLUMN(to, "activation_bytes", count, document_number, sums[i].bytes);
     DOCUMENT_COLUMN(to, "forward_cost", count, document_number, sums[i].forward_cost);
     DOCUMENT_COLUMN(to, "backward_cost", count, document_number, sums[i].backward_cost);
-    DOCUMENT_COLUMN(to, "decision", count, document_text, view->plan->forwards[i] > 1 ? "recompute" : "keep");
-    DOCUMENT_COLUMN(to, "forwards", count, document_number, view->plan->forwards[i]);
+    DOCUMENT_COLUMN(to, "decision", count, document_text,
+                    remat_trainer_forwards(view->trainer, i) > 1 ? "recompute" : "keep");
+    DOCUMENT_COLUMN(to, "forwards", count, document_number, remat_trainer_forwards(view->trainer, i));
     document_close(to, '}');
     remat_release(to->context, sums, count, sizeof *sums);
     return REMAT_OK;
@@ -233,12 +234,12 @@ remat_status remat_report_add_trainer(remat_report *report, const char *label, r
     remat_trainer_figures figures;
     remat_trainer_get_figures(trainer, &figures);
     model_view view = {.trainer = trainer, .graph = trainer->program->graph, .plan = trainer->plan};
-    REMAT_TRY(trainer_find_holdings(trainer, &view.holdings));
+    REMAT_TRY(trainer_find_kinds(trainer, &view.kinds));
     view.to = report_begin_file(report, "model", label, figures.model);
     remat_status status = write_model(&view, trainer, &figures, wanted.curve);
     if (status != REMAT_OK && view.to->status == REMAT_OK)
         view.to->status = status;
     status = report_end_file(report);
-    remat_release(trainer->context, view.holdings, view.plan->lives.life_count, sizeof *view.holdings);
+    remat_release(trainer->context, view.kinds, view.graph->tensor_count, sizeof *view.kinds);
     return status;
 }

@@ -30,7 +30,7 @@ static remat_status make_poison(remat_executor *executor)
     const executor_memory *memory = &options->memory;
     if (!options->device->host_visible)
         return REMAT_OK;
-    return poison_map_create(executor->context, options->lives, memory->offsets, memory->arena, memory->arena_bytes,
+    return poison_map_create(executor->context, options->liveness, memory->offsets, memory->arena, memory->arena_bytes,
                              &executor->poison);
 }
 
@@ -43,7 +43,7 @@ static remat_status fill(remat_executor *executor)
         return REMAT_NO_MEMORY;
     for (size_t position = 0; position < executor->count; position++) {
         executor->until[position] = position;
-        executor->forwards += executor_action(executor, position)->kind == GRAPH_FORWARD;
+        executor->forwards += executor_binding(executor, position)->kind == ACTION_FORWARD;
     }
     REMAT_TRY(executor_record(executor, &executor->fused, NULL));
     REMAT_TRY(executor_fuse(executor, &executor->fused));
@@ -162,14 +162,12 @@ static remat_status prepare_observed(remat_executor *executor)
 static remat_status call_before_apply(remat_executor *executor, size_t position, backend_queue *queue,
                                       const executor_hooks *hooks)
 {
-    const graph_action *action = executor_action(executor, position);
-    if (!hooks->before_apply || action->kind != GRAPH_APPLY)
+    const program_binding *binding = executor_binding(executor, position);
+    if (!hooks->before_apply || binding->kind != ACTION_APPLY)
         return REMAT_OK;
     REMAT_TRY(backend_wait(queue));
     poison_map_open(executor->poison);
-    const remat_program *program = executor->options.program;
-    const network_layer *layer = &program->network->layers[action->layer];
-    const program_binding *binding = &program->bindings[executor->options.sequence->actions[position]];
+    const network_layer *layer = &executor->options.program->network->layers[binding->layer];
     for (uint32_t i = 0; i < layer->node.parameter_count; i++)
         if (binding->gradients[i] != GRAPH_NONE)
             REMAT_TRY(

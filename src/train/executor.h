@@ -31,7 +31,7 @@ typedef struct executor_optimizer {
 typedef struct executor_options {
     const remat_program *program; /* these three must outlive the executor */
     const graph_sequence *sequence;
-    const graph_lives *lives;
+    const graph_liveness *liveness;
     executor_memory memory;
     backend *device;
     executor_optimizer optimizer; /* for programs with apply actions */

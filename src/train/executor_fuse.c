@@ -15,7 +15,7 @@
 
 /* The buffers that are alive at a position; positions are asked for in ascending order. */
 typedef struct living {
-    const graph_lives *lives;
+    const graph_liveness *liveness;
     const uint64_t *offsets;
     uint32_t *buffers;
     size_t count;
@@ -24,8 +24,8 @@ typedef struct living {
 
 static bool is_free(living *all, size_t position, uint64_t offset, uint64_t bytes)
 {
-    const graph_buffer *buffers = all->lives->buffers;
-    for (; all->next < all->lives->buffer_count && buffers[all->next].born <= position; all->next++)
+    const graph_buffer *buffers = all->liveness->buffers;
+    for (; all->next < all->liveness->buffer_count && buffers[all->next].born <= position; all->next++)
         all->buffers[all->count++] = all->next;
     bool is_free = true;
     size_t kept = 0;
@@ -62,7 +62,7 @@ static recorded_call *last_call(const recorded_run *run, size_t position)
 static size_t position_before(const remat_executor *executor, size_t position)
 {
     while (position-- > 0)
-        if (executor_action(executor, position)->kind != GRAPH_APPLY)
+        if (executor_binding(executor, position)->kind != ACTION_APPLY)
             return position;
     return executor->count;
 }
@@ -104,7 +104,7 @@ static bool fuse(remat_executor *executor, recorded_run *run, size_t position, l
     recorded_call *activation = only_call(run, position);
     size_t before = position_before(executor, position);
     if (!activation || before == executor->count ||
-        executor_action(executor, before)->kind != executor_action(executor, position)->kind)
+        executor_binding(executor, before)->kind != executor_binding(executor, position)->kind)
         return false;
     recorded_call *call = last_call(run, before);
     op_gemm joined;
@@ -126,13 +126,13 @@ static bool fuse(remat_executor *executor, recorded_run *run, size_t position, l
 
 remat_status executor_fuse(remat_executor *executor, recorded_run *run)
 {
-    const graph_lives *lives = executor->options.lives;
-    uint32_t *room = remat_alloc(executor->context, lives->buffer_count, sizeof *room);
+    const graph_liveness *liveness = executor->options.liveness;
+    uint32_t *room = remat_alloc(executor->context, liveness->buffer_count, sizeof *room);
     if (!room)
         return REMAT_NO_MEMORY;
-    living all = {lives, executor->options.memory.offsets, room, 0, 0};
+    living all = {liveness, executor->options.memory.offsets, room, 0, 0};
     for (size_t position = 1; position < executor->count; position++)
         executor->fused_count += fuse(executor, run, position, &all);
-    remat_release(executor->context, room, lives->buffer_count, sizeof *room);
+    remat_release(executor->context, room, liveness->buffer_count, sizeof *room);
     return REMAT_OK;
 }

@@ -41,11 +41,11 @@ remat_status executor_fuse(remat_executor *executor, recorded_run *run);
 /* executor_work.c */
 layer_work executor_find_work(const remat_executor *executor, uint32_t action, const layer_call *call);
 
-/* The action at a position. */
-static inline const graph_action *executor_action(const remat_executor *executor, size_t position)
+/* What the action at a position does. */
+static inline const program_binding *executor_binding(const remat_executor *executor, size_t position)
 {
     const executor_options *options = &executor->options;
-    return &options->program->graph->actions[options->sequence->actions[position]];
+    return &options->program->bindings[options->sequence->actions[position]];
 }
 
 #endif

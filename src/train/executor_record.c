@@ -15,9 +15,9 @@ typedef struct recorder {
     remat_executor *executor;
     recorded_run *run;
     layer_work *work;
-    instance *latest; /* of each tensor */
-    bool *ran;        /* of each action */
-    size_t next_life; /* the first that is born at this position or later */
+    instance *latest;  /* of each tensor */
+    bool *ran;         /* of each action */
+    size_t next_range; /* the first that is born at this position or later */
 } recorder;
 
 /* ---- addresses ---- */
@@ -36,22 +36,22 @@ static bool is_read(const recorder *r, uint32_t tensor, size_t position)
 /* Takes up the instances born at this position; returns the workspace, if there is one. */
 static tensor_ref take_births(recorder *r, size_t position)
 {
-    const graph_lives *lives = r->executor->options.lives;
+    const graph_liveness *liveness = r->executor->options.liveness;
     const executor_memory *memory = &r->executor->options.memory;
     tensor_ref workspace = {NULL, REMAT_UINT8};
-    for (; r->next_life < lives->life_count && lives->lives[r->next_life].born == position; r->next_life++) {
-        const graph_life *life = &lives->lives[r->next_life];
-        char *at = memory->arena + memory->offsets[life->buffer];
-        if (life->tensor == GRAPH_NONE)
+    for (; r->next_range < liveness->range_count && liveness->ranges[r->next_range].born == position; r->next_range++) {
+        const live_range *range = &liveness->ranges[r->next_range];
+        char *at = memory->arena + memory->offsets[range->buffer];
+        if (range->tensor == GRAPH_NONE)
             workspace.at = at;
         else
-            r->latest[life->tensor] = (instance){at, life->ends};
+            r->latest[range->tensor] = (instance){at, range->ends};
     }
     return workspace;
 }
 
 static void bind_parameters(const recorder *r, const network_layer *layer, const program_binding *binding,
-                            graph_kind kind, layer_call *call)
+                            layer_call *call)
 {
     const executor_memory *memory = &r->executor->options.memory;
     const remat_network *network = r->executor->options.program->network;
@@ -60,7 +60,7 @@ static void bind_parameters(const recorder *r, const network_layer *layer, const
         const remat_dtype dtype = parameter->about.dtype;
         call->parameters[i] = (tensor_ref){memory->parameters + parameter->offset, dtype};
         call->gradients[i] = tensor_at(r, binding->gradients[i], dtype);
-        if (memory->gradients && kind != GRAPH_FORWARD && !parameter->about.statistic)
+        if (memory->gradients && binding->kind != ACTION_FORWARD && !parameter->about.statistic)
             call->gradients[i] = (tensor_ref){memory->gradients + parameter->offset, dtype};
         call->accumulate_gradients[i] = binding->accumulate_gradients >> i & 1u;
     }
@@ -71,13 +71,12 @@ static void bind_parameters(const recorder *r, const network_layer *layer, const
 static void bind(recorder *r, size_t position, layer_call *call, tensor_ref copied[LAYER_MAX_INPUTS])
 {
     const executor_options *options = &r->executor->options;
-    const graph_action *action = executor_action(r->executor, position);
-    const program_binding *binding = &options->program->bindings[options->sequence->actions[position]];
-    const network_layer *layer = &options->program->network->layers[action->layer];
+    const program_binding *binding = executor_binding(r->executor, position);
+    const network_layer *layer = &options->program->network->layers[binding->layer];
     const layer_node *node = &layer->node;
     *call = (layer_call){.calls = &r->run->calls,
                          .step = {options->memory.step, REMAT_UINT8},
-                         .number = action->layer,
+                         .number = binding->layer,
                          .training = options->training,
                          .counts_correct = !options->training,
                          .loss_share = options->loss_share};
@@ -88,7 +87,7 @@ static void bind(recorder *r, size_t position, layer_call *call, tensor_ref copi
     }
     call->workspace = take_births(r, position);
     call->output = tensor_at(r, binding->output, node->dtype);
-    if (action->kind == GRAPH_FORWARD && node->type->may_skip_output && !is_read(r, binding->output, position))
+    if (binding->kind == ACTION_FORWARD && node->type->may_skip_output && !is_read(r, binding->output, position))
         call->output = TENSOR_NONE;
     for (uint32_t s = 0; s < node->saved_count; s++)
         call->saved[s] = tensor_at(r, binding->saved[s], node->saved[s].dtype);
@@ -96,7 +95,7 @@ static void bind(recorder *r, size_t position, layer_call *call, tensor_ref copi
         call->d_inputs[i] = tensor_at(r, binding->d_inputs[i], node->input_dtypes[i]);
         call->accumulate_inputs[i] = binding->accumulate_inputs >> i & 1u;
     }
-    bind_parameters(r, layer, binding, action->kind, call);
+    bind_parameters(r, layer, binding, call);
 }
 
 /* ---- operations ---- */
@@ -138,8 +137,9 @@ static remat_status record_apply(recorder *r, size_t position, const network_lay
 
 /* ---- what others ask for ---- */
 
-static void note_load(recorder *r, uint32_t tensor, const graph_action *action)
+static void note_load(recorder *r, const program_binding *binding)
 {
+    uint32_t tensor = binding->output;
     remat_executor *executor = r->executor;
     const remat_program *program = executor->options.program;
     const remat_network *network = program->network;
@@ -147,7 +147,7 @@ static void note_load(recorder *r, uint32_t tensor, const graph_action *action)
     for (uint32_t n = 0; n < network->layer_count; n++) {
         if (network->layers[n].node.input_count != 0)
             continue;
-        if (program->outputs[n] == tensor && n == action->layer)
+        if (program->outputs[n] == tensor && n == binding->layer)
             executor->inputs[number] = tensor_at(r, tensor, network->layers[n].node.dtype);
         number++;
     }
@@ -155,15 +155,15 @@ static void note_load(recorder *r, uint32_t tensor, const graph_action *action)
         executor->labels = tensor_at(r, tensor, network->labels_dtype);
 }
 
-static void note_results(recorder *r, const graph_action *action)
+static void note_results(recorder *r)
 {
     remat_executor *executor = r->executor;
     const remat_program *program = executor->options.program;
-    const uint32_t *reads = graph_reads(program->graph, action);
-    for (size_t i = 0; i < action->read_count; i++)
+    const uint32_t *results = program->graph->results;
+    for (size_t i = 0; i < program->graph->result_count; i++)
         for (uint32_t n = 0; n < program->network->layer_count; n++)
-            if (program->outputs[n] == reads[i]) {
-                executor->results[i] = tensor_at(r, reads[i], program->network->layers[n].node.dtype);
+            if (program->outputs[n] == results[i]) {
+                executor->results[i] = tensor_at(r, results[i], program->network->layers[n].node.dtype);
                 executor->result_layers[i] = n;
             }
 }
@@ -182,9 +182,8 @@ static remat_status record_position(recorder *r, size_t position)
 {
     const executor_options *options = &r->executor->options;
     uint32_t number = options->sequence->actions[position];
-    const graph_action *action = executor_action(r->executor, position);
-    const program_binding *binding = &options->program->bindings[number];
-    const network_layer *layer = &options->program->network->layers[action->layer];
+    const program_binding *binding = executor_binding(r->executor, position);
+    const network_layer *layer = &options->program->network->layers[binding->layer];
     const layer_node *node = &layer->node;
     layer_call call;
     tensor_ref copied[LAYER_MAX_INPUTS];
@@ -194,13 +193,16 @@ static remat_status record_position(recorder *r, size_t position)
     r->ran[number] = true;
     if (r->work)
         r->work[position] = executor_find_work(r->executor, number, &call);
-    switch (action->kind) {
-    case GRAPH_LOAD: note_load(r, binding->output, action); return REMAT_OK; /* data is copied in before a run */
-    case GRAPH_FORWARD: return node->type->forward(node, &call);
-    case GRAPH_GRADIENT: note_gradients(r, layer, binding, &call); return node->type->weight_gradient(node, &call);
-    case GRAPH_DERIVATIVE: note_gradients(r, layer, binding, &call); return record_input_gradient(node, &call, copied);
-    case GRAPH_APPLY: return record_apply(r, position, layer, binding, &call);
-    case GRAPH_FINISH: note_results(r, action); return REMAT_OK;
+    switch (binding->kind) {
+    case ACTION_LOAD: note_load(r, binding); return REMAT_OK; /* data is copied in before a run */
+    case ACTION_FORWARD: return node->type->forward(node, &call);
+    case ACTION_WEIGHT_GRADIENT:
+        note_gradients(r, layer, binding, &call);
+        return node->type->weight_gradient(node, &call);
+    case ACTION_INPUT_GRADIENT:
+        note_gradients(r, layer, binding, &call);
+        return record_input_gradient(node, &call, copied);
+    case ACTION_APPLY: return record_apply(r, position, layer, binding, &call);
     }
     return REMAT_OK;
 }
@@ -211,14 +213,15 @@ static remat_status record_all(recorder *r)
     for (size_t position = 0; position < executor->count; position++) {
         remat_status status = record_position(r, position);
         if (status == REMAT_INVALID) { /* no kernel for its types: say whose */
-            const graph_action *action = executor_action(executor, position);
+            const program_binding *binding = executor_binding(executor, position);
             return remat_fail(executor->context, status, NULL, "layer '%.80s': %s",
-                              executor->options.program->network->layers[action->layer].node.name,
+                              executor->options.program->network->layers[binding->layer].node.name,
                               remat_context_message(executor->context));
         }
         REMAT_TRY(status);
     }
     r->run->starts[executor->count] = r->run->calls.used;
+    note_results(r);
     return REMAT_OK;
 }
 

@@ -7,12 +7,11 @@
 static uint64_t parameter_bytes(const remat_program *program, uint32_t action)
 {
     const program_binding *binding = &program->bindings[action];
-    graph_kind kind = program->graph->actions[action].kind;
-    const network_layer *layer = &program->network->layers[program->graph->actions[action].layer];
-    bool makes_input_gradient = kind == GRAPH_DERIVATIVE && !layer->node.passes_gradient;
+    const network_layer *layer = &program->network->layers[binding->layer];
+    bool makes_input_gradient = binding->kind == ACTION_INPUT_GRADIENT && !layer->node.passes_gradient;
     uint64_t bytes = 0;
     for (uint32_t p = 0; p < layer->node.parameter_count; p++) {
-        bool read = kind == GRAPH_FORWARD || (makes_input_gradient && p == 0);
+        bool read = binding->kind == ACTION_FORWARD || (makes_input_gradient && p == 0);
         bool added = binding->gradients[p] == GRAPH_NONE && binding->accumulate_gradients >> p & 1u;
         bytes += (uint64_t)(read + 2 * added) * program->network->parameters[layer->parameters[p]].bytes;
     }
@@ -23,31 +22,33 @@ static uint64_t parameter_bytes(const remat_program *program, uint32_t action)
 static uint64_t tensor_bytes(const remat_graph *graph, const graph_action *action)
 {
     const uint32_t *links = graph_reads(graph, action);
-    size_t once = (size_t)action->read_count + action->write_count;
-    uint64_t bytes = action->workspace_bytes;
-    for (size_t i = 0; i < once + action->update_count; i++)
-        bytes += graph->tensors[links[i]].bytes * (i < once ? 1 : 2);
+    size_t updated = action->read_count, written = graph_need_count(action);
+    uint64_t bytes = graph_placed_bytes(action->workspace_bytes);
+    for (size_t i = 0; i < written + action->write_count; i++)
+        bytes += graph_placed_bytes(graph->tensors[links[i]].bytes) * (i < updated || i >= written ? 1 : 2);
     return bytes;
 }
 
 layer_work executor_find_work(const remat_executor *executor, uint32_t number, const layer_call *call)
 {
-    static const layer_pass passes[] = {[GRAPH_FORWARD] = LAYER_FORWARD,
-                                        [GRAPH_GRADIENT] = LAYER_WEIGHT_GRADIENT,
-                                        [GRAPH_DERIVATIVE] = LAYER_INPUT_GRADIENT};
+    static const layer_pass passes[] = {[ACTION_FORWARD] = LAYER_FORWARD,
+                                        [ACTION_WEIGHT_GRADIENT] = LAYER_WEIGHT_GRADIENT,
+                                        [ACTION_INPUT_GRADIENT] = LAYER_INPUT_GRADIENT};
     const remat_program *program = executor->options.program;
-    const graph_action *action = &program->graph->actions[number];
-    const layer_node *node = &program->network->layers[action->layer].node;
-    uint32_t output = program->bindings[number].output;
-    if (action->kind == GRAPH_LOAD || action->kind == GRAPH_FINISH || action->kind == GRAPH_APPLY)
+    const program_binding *binding = &program->bindings[number];
+    const layer_node *node = &program->network->layers[binding->layer].node;
+    uint32_t output = binding->output;
+    if (binding->kind == ACTION_LOAD || binding->kind == ACTION_APPLY)
         return (layer_work){0};
-    if (action->kind == GRAPH_FORWARD && node->loss && node->flops[LAYER_FORWARD] == 0)
+    if (binding->kind == ACTION_FORWARD && node->loss && node->flops[LAYER_FORWARD] == 0)
         return (layer_work){0}; /* its input gradient does everything */
-    layer_pass pass = passes[action->kind];
+    layer_pass pass = passes[binding->kind];
     layer_work work = {.flops = node->flops[pass],
-                       .bytes = tensor_bytes(program->graph, action) + parameter_bytes(program, number)};
+                       .bytes = tensor_bytes(program->graph, &program->graph->actions[number]) +
+                                parameter_bytes(program, number)};
     if (pass == LAYER_FORWARD && output != GRAPH_NONE && !call->output.at)
-        work.bytes -= program->graph->tensors[output].bytes; /* nobody reads it, so it is not made */
+        work.bytes -=
+            graph_placed_bytes(program->graph->tensors[output].bytes); /* nobody reads it, so it is not made */
     work.gemm_flops = node->type->multiplies ? work.flops : 0;
     if (node->type->correct_work)
         node->type->correct_work(node, pass, call, &work);

@@ -10,20 +10,20 @@
 /* Buffers listed by the position at which they are born. */
 struct poison_map {
     remat_context *context;
-    const graph_lives *lives;
+    const graph_liveness *liveness;
     const uint64_t *offsets;
     char *arena;
     uint64_t arena_bytes;
     size_t next; /* the first buffer not yet born in this run; buffers stand in order of birth */
 };
 
-remat_status poison_map_create(remat_context *context, const graph_lives *lives, const uint64_t *offsets, char *arena,
-                               uint64_t arena_bytes, poison_map **made)
+remat_status poison_map_create(remat_context *context, const graph_liveness *liveness, const uint64_t *offsets,
+                               char *arena, uint64_t arena_bytes, poison_map **made)
 {
     poison_map *map = remat_alloc_zeroed(context, 1, sizeof *map);
     if (!map)
         return REMAT_NO_MEMORY;
-    *map = (poison_map){context, lives, offsets, arena, arena_bytes, 0};
+    *map = (poison_map){context, liveness, offsets, arena, arena_bytes, 0};
     *made = map;
     return REMAT_OK;
 }
@@ -38,14 +38,14 @@ void poison_map_enter(poison_map *map, size_t position)
 {
     if (!map)
         return;
-    const graph_lives *lives = map->lives;
+    const graph_liveness *liveness = map->liveness;
     if (position == 0) {
         /* Data was loaded between the runs: poisoning keeps the bytes. */
         __asan_poison_memory_region(map->arena, map->arena_bytes);
         map->next = 0;
     }
-    for (; map->next < lives->buffer_count && lives->buffers[map->next].born <= position; map->next++)
-        __asan_unpoison_memory_region(map->arena + map->offsets[map->next], lives->buffers[map->next].bytes);
+    for (; map->next < liveness->buffer_count && liveness->buffers[map->next].born <= position; map->next++)
+        __asan_unpoison_memory_region(map->arena + map->offsets[map->next], liveness->buffers[map->next].bytes);
 }
 
 void poison_map_leave(poison_map *map, size_t position)
@@ -54,8 +54,8 @@ void poison_map_leave(poison_map *map, size_t position)
         return;
     /* Quadratic in bad cases, which is fine for tests: only buffers born so far are looked at. */
     for (size_t b = 0; b < map->next; b++)
-        if (map->lives->buffers[b].ends == position + 1)
-            __asan_poison_memory_region(map->arena + map->offsets[b], map->lives->buffers[b].bytes);
+        if (map->liveness->buffers[b].ends == position + 1)
+            __asan_poison_memory_region(map->arena + map->offsets[b], map->liveness->buffers[b].bytes);
 }
 
 void poison_map_open(poison_map *map)

@@ -16,17 +16,18 @@ typedef struct poison_map poison_map;
 #endif
 
 #ifdef REMAT_POISON
-remat_status poison_map_create(remat_context *context, const graph_lives *lives, const uint64_t *offsets, char *arena,
-                               uint64_t arena_bytes, poison_map **made);
+remat_status poison_map_create(remat_context *context, const graph_liveness *liveness, const uint64_t *offsets,
+                               char *arena, uint64_t arena_bytes, poison_map **made);
 void poison_map_destroy(poison_map *map);
 void poison_map_enter(poison_map *map, size_t position); /* only tensors that are live there may be accessed */
 void poison_map_leave(poison_map *map, size_t position);
 void poison_map_open(poison_map *map); /* between runs everything may be accessed: data is copied in */
 #else
-static inline remat_status poison_map_create(remat_context *context, const graph_lives *lives, const uint64_t *offsets,
-                                             char *arena, uint64_t arena_bytes, poison_map **made)
+static inline remat_status poison_map_create(remat_context *context, const graph_liveness *liveness,
+                                             const uint64_t *offsets, char *arena, uint64_t arena_bytes,
+                                             poison_map **made)
 {
-    (void)context, (void)lives, (void)offsets, (void)arena, (void)arena_bytes;
+    (void)context, (void)liveness, (void)offsets, (void)arena, (void)arena_bytes;
     *made = NULL;
     return REMAT_OK;
 }

@@ -55,7 +55,7 @@ static remat_status create(remat_predictor *predictor, const char *weights_path,
     const executor_options run = {
         .program = predictor->program,
         .sequence = &predictor->plan.sequence,
-        .lives = &predictor->plan.lives,
+        .liveness = &predictor->plan.liveness,
         .memory = {.arena = predictor->arena.at,
                    .arena_bytes = predictor->arena.bytes,
                    .offsets = predictor->plan.offsets,

@@ -125,7 +125,7 @@ static remat_status make_executors(remat_trainer *trainer)
     executor_options options = {
         .program = trainer->program,
         .sequence = &trainer->plan->sequence,
-        .lives = &trainer->plan->lives,
+        .liveness = &trainer->plan->liveness,
         .memory = {.arena = trainer->arena.at,
                    .arena_bytes = trainer->arena.bytes,
                    .offsets = trainer->plan->offsets,
@@ -141,7 +141,7 @@ static remat_status make_executors(remat_trainer *trainer)
     REMAT_TRY(trainer_record_apply(trainer));
     options.program = trainer->evaluation;
     options.sequence = &trainer->evaluation_plan.sequence;
-    options.lives = &trainer->evaluation_plan.lives;
+    options.liveness = &trainer->evaluation_plan.liveness;
     options.memory.offsets = trainer->evaluation_plan.offsets;
     options.memory.gradients = NULL;
     options.training = false;

@@ -20,7 +20,8 @@ const remat_plan *remat_trainer_plan(const remat_trainer *trainer)
 
 uint32_t remat_trainer_forwards(const remat_trainer *trainer, size_t layer)
 {
-    return layer < trainer->network->layer_count ? trainer->plan->forwards[layer] : 0;
+    uint32_t action = layer < trainer->network->layer_count ? trainer->program->forwards[layer] : GRAPH_NONE;
+    return action == GRAPH_NONE ? 0 : trainer->plan->runs[action];
 }
 
 /* ---- the plan as a file ---- */
@@ -82,6 +83,7 @@ remat_status remat_trainer_find_curve(remat_trainer *trainer, size_t *count)
 {
     graph_plan_options options;
     graph_plan_options_init(&options);
+    options.hints = trainer->program->hints;
     options.threads = trainer->options.threads;
     graph_plan_curve curve;
     REMAT_TRY(graph_plan_curve_create(trainer->program->graph, &options, 0, &curve));

@@ -15,10 +15,10 @@ typedef struct measurement {
 static void observe(void *user, size_t position, bool is_recompute, uint64_t began, uint64_t ended)
 {
     measurement *m = user;
-    const graph_action *action = &m->trainer->program->graph->actions[m->trainer->plan->sequence.actions[position]];
-    if (action->kind == GRAPH_LOAD || action->kind == GRAPH_FINISH)
+    const program_binding *action = &m->trainer->program->bindings[m->trainer->plan->sequence.actions[position]];
+    if (action->kind == ACTION_LOAD)
         return;
-    if (action->kind != GRAPH_FORWARD) {
+    if (action->kind != ACTION_FORWARD) {
         m->backward[action->layer] += ended - began;
     } else if (!is_recompute) { /* a second run is the same work */
         m->forward[action->layer] = ended - began;
@@ -47,7 +47,8 @@ static remat_status add_layer(const remat_trainer *trainer, size_t n, uint64_t f
     uint32_t output = trainer->program->outputs[n];
     options.name = node->name;
     options.type = node->type->hint;
-    options.output_bytes = output == GRAPH_NONE ? 0 : trainer->program->graph->tensors[output].bytes;
+    options.output_bytes =
+        output == GRAPH_NONE ? 0 : graph_placed_bytes(trainer->program->graph->tensors[output].bytes);
     options.activation_bytes = options.output_bytes;
     for (uint32_t s = 0; s < node->saved_count; s++)
         options.activation_bytes += (dtype_bytes(node->saved[s].dtype, node->saved[s].count) + 63) & ~(uint64_t)63;

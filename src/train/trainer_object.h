@@ -23,13 +23,6 @@
 /* What the arena holds. */
 enum { HOLDS_DATA, HOLDS_ACTIVATION, HOLDS_GRADIENT, HOLDS_WEIGHT_GRADIENT, HOLDS_WORKSPACE, HOLDS_KINDS };
 
-/* For one live range of the plan: its kind, and the position where it ends. If a tensor takes over another's bytes in
- * place, both are live in that step, and the bytes are counted for the new one. */
-typedef struct trainer_holding {
-    uint8_t kind;
-    uint64_t ends;
-} trainer_holding;
-
 struct remat_trainer {
     remat_context *context;
     remat_model *model;
@@ -70,7 +63,6 @@ struct remat_trainer {
     void *on_gradient_user;
     remat_action_fn on_action;
     void *on_action_user;
-    uint64_t *live_bytes; /* by position of the sequence, if actions are observed */
 };
 
 /* trainer.c: opens the training data. The seed sets its order, and its values if they are generated. */
@@ -78,8 +70,9 @@ remat_status trainer_open_data(const remat_trainer *trainer, uint64_t seed, data
 /* trainer_plan.c: decides what is kept, and places all tensors, within the budget. */
 remat_status trainer_plan(remat_trainer *trainer);
 uint64_t trainer_arena_bytes(const remat_trainer *trainer); /* for training and evaluation */
-/* trainer_peak.c: one holding for each live range of the plan; the caller releases them. */
-remat_status trainer_find_holdings(const remat_trainer *trainer, trainer_holding **holdings);
+/* trainer_peak.c: the kind of each tensor of the program's graph; the caller releases the list. */
+remat_status trainer_find_kinds(const remat_trainer *trainer, uint8_t **kinds);
+uint8_t trainer_range_kind(const uint8_t *kinds, const live_range *range);
 /* Fills `peak`. */
 remat_status trainer_find_peak(remat_trainer *trainer);
 

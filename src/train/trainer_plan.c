@@ -49,6 +49,15 @@ static remat_status too_small(const remat_trainer *trainer, uint64_t fixed, uint
     return remat_fail_budget(trainer->context, trainer->options.budget_bytes, fixed + arena, layer);
 }
 
+/* The layer whose action makes the peak, or NULL. */
+static const char *peak_layer(const remat_trainer *trainer)
+{
+    uint32_t action = trainer->plan->peak_action;
+    if (action == GRAPH_NONE)
+        return NULL;
+    return trainer->network->layers[trainer->program->bindings[action].layer].node.name;
+}
+
 static remat_status plan_training(remat_trainer *trainer, const uint32_t *blocks)
 {
     const remat_train_options *options = &trainer->options;
@@ -57,32 +66,25 @@ static remat_status plan_training(remat_trainer *trainer, const uint32_t *blocks
     graph_plan_options_init(&wanted);
     wanted.strategy = options->strategy;
     wanted.plan_path = options->plan_path;
-    wanted.block_of_layer = blocks;
+    wanted.blocks = blocks;
+    wanted.hints = trainer->program->hints;
     wanted.threads = options->threads;
     if (options->budget_bytes != REMAT_NO_BUDGET)
         wanted.budget_bytes = options->budget_bytes > fixed ? options->budget_bytes - fixed : 0;
     remat_status status = graph_plan_create(trainer->program->graph, &wanted, &trainer->plan);
     if (status != REMAT_INFEASIBLE || options->budget_bytes == REMAT_NO_BUDGET)
         return status;
-    const graph_plan *plan = trainer->plan;
-    const char *layer = plan->peak_layer == GRAPH_NONE ? NULL : trainer->program->graph->layers[plan->peak_layer].name;
-    return too_small(trainer, fixed, shared_arena(trainer, plan->min_budget_bytes), layer);
+    return too_small(trainer, fixed, shared_arena(trainer, trainer->plan->min_budget_bytes), peak_layer(trainer));
 }
 
 remat_status trainer_plan(remat_trainer *trainer)
 {
-    const remat_network *network = trainer->network;
     REMAT_TRY(place_evaluation(trainer));
     uint32_t *blocks = NULL;
-    if (network->block_count) {
-        blocks = remat_alloc(trainer->context, network->layer_count, sizeof *blocks);
-        if (!blocks)
-            return REMAT_NO_MEMORY;
-        for (size_t n = 0; n < network->layer_count; n++)
-            blocks[n] = network->layers[n].block == NETWORK_NONE ? GRAPH_NONE : network->layers[n].block;
-    }
+    if (trainer->network->block_count)
+        REMAT_TRY(program_find_blocks(trainer->program, &blocks));
     remat_status status = plan_training(trainer, blocks);
-    remat_release(trainer->context, blocks, network->layer_count, sizeof *blocks);
+    remat_release(trainer->context, blocks, trainer->program->graph->action_count, sizeof *blocks);
     REMAT_TRY(status);
     uint64_t fixed = trainer_fixed_bytes(trainer), arena = trainer_arena_bytes(trainer);
     if (trainer->options.budget_bytes != REMAT_NO_BUDGET && fixed + arena > trainer->options.budget_bytes)
@@ -116,8 +118,8 @@ static void count_forwards(const remat_trainer *trainer, remat_trainer_figures *
         if (node->input_count == 0 || node->view)
             continue;
         figures->layers++;
-        figures->forwards += trainer->plan->forwards[n];
-        figures->recomputed_layers += trainer->plan->forwards[n] > 1;
+        figures->forwards += remat_trainer_forwards(trainer, n);
+        figures->recomputed_layers += remat_trainer_forwards(trainer, n) > 1;
     }
 }
 
@@ -162,7 +164,7 @@ void remat_trainer_get_figures_sized(const remat_trainer *trainer, remat_trainer
         .threads = trainer->device->threads,
         .model = trainer->settings.name ? trainer->settings.name : "",
         .strategy = strategy_in_use(trainer),
-        .peak_layer = plan->peak_layer == GRAPH_NONE ? NULL : trainer->program->graph->layers[plan->peak_layer].name,
+        .peak_layer = peak_layer(trainer),
         .kernels = trainer->device->kernels,
         .remark = plan->remark,
     };

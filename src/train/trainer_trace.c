@@ -4,31 +4,8 @@
 #include "train/optimizer.h"
 #include "train/trainer_object.h"
 
-static void fill_live_bytes(const graph_lives *lives, size_t positions, uint64_t *live)
-{
-    /* First the changes, which wrap where bytes go; then their sums. */
-    for (size_t b = 0; b < lives->buffer_count; b++) {
-        const graph_buffer *buffer = &lives->buffers[b];
-        live[buffer->born] += buffer->bytes;
-        if (buffer->ends < positions)
-            live[buffer->ends] -= buffer->bytes;
-    }
-    for (size_t position = 1; position < positions; position++)
-        live[position] += live[position - 1];
-}
-
 remat_status remat_trainer_on_action(remat_trainer *trainer, remat_action_fn visit, void *user)
 {
-    size_t positions = trainer->plan ? trainer->plan->sequence.count : 0;
-    if (visit && !trainer->live_bytes) {
-        trainer->live_bytes = remat_alloc_zeroed(trainer->context, positions, sizeof *trainer->live_bytes);
-        if (!trainer->live_bytes)
-            return REMAT_NO_MEMORY;
-        fill_live_bytes(&trainer->plan->lives, positions, trainer->live_bytes);
-    } else if (!visit) {
-        remat_release(trainer->context, trainer->live_bytes, positions, sizeof *trainer->live_bytes);
-        trainer->live_bytes = NULL;
-    }
     trainer->on_action = visit;
     trainer->on_action_user = user;
     return REMAT_OK;
@@ -55,7 +32,7 @@ static layer_work update_work(const remat_trainer *trainer, uint32_t parameter)
 static layer_work apply_work(const remat_trainer *trainer, uint32_t action)
 {
     const program_binding *binding = &trainer->program->bindings[action];
-    const network_layer *layer = &trainer->network->layers[trainer->program->graph->actions[action].layer];
+    const network_layer *layer = &trainer->network->layers[binding->layer];
     layer_work sum = {0};
     for (uint32_t p = 0; p < layer->node.parameter_count; p++)
         if (binding->gradients[p] != GRAPH_NONE) {
@@ -78,18 +55,18 @@ static void report(const remat_trainer *trainer, remat_action seen, layer_work w
 
 void trainer_observe(void *user, size_t position, bool is_recompute, uint64_t began, uint64_t ended)
 {
-    static const char *const names[] = {"load", "forward", "weight_gradient", "input_gradient", "apply", "finish"};
+    static const char *const names[] = {"load", "forward", "weight_gradient", "input_gradient", "apply"};
     const remat_trainer *trainer = user;
     uint32_t number = trainer->plan->sequence.actions[position];
-    const graph_action *action = &trainer->program->graph->actions[number];
-    const remat_action seen = {.layer = trainer->network->layers[action->layer].node.name,
-                               .phase = is_recompute ? "recompute" : names[action->kind],
-                               .position = action->layer,
+    const program_binding *binding = &trainer->program->bindings[number];
+    const remat_action seen = {.layer = trainer->network->layers[binding->layer].node.name,
+                               .phase = is_recompute ? "recompute" : names[binding->kind],
+                               .position = binding->layer,
                                .began = began,
                                .ended = ended,
-                               .live_bytes = trainer->live_bytes[position]};
+                               .live_bytes = trainer->plan->liveness.live_bytes[position]};
     report(trainer, seen,
-           action->kind == GRAPH_APPLY ? apply_work(trainer, number) : executor_work(trainer->executor, position));
+           binding->kind == ACTION_APPLY ? apply_work(trainer, number) : executor_work(trainer->executor, position));
 }
 
 void trainer_note_apply(const remat_trainer *trainer, uint32_t parameter, uint64_t began, uint64_t ended)
@@ -138,5 +115,5 @@ void trainer_note_norm(const remat_trainer *trainer, uint64_t live_bytes, uint64
 void trainer_observe_norm(void *user, size_t position, uint64_t began, uint64_t ended)
 {
     const remat_trainer *trainer = user;
-    trainer_note_norm(trainer, trainer->live_bytes[position], began, ended);
+    trainer_note_norm(trainer, trainer->plan->liveness.live_bytes[position], began, ended);
 }

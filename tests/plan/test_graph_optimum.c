@@ -39,13 +39,15 @@ static void compare(const remat_graph *graph, const graph_curve *ours, const bru
 static void run(fixture *f, test_random *random, int graphs, bool whole, comparison *c)
 {
     for (int i = 0; i < graphs;) {
-        remat_graph *graph = random_graph(f, random, &(graph_traits){1, 7, false});
+        remat_graph *graph = random_graph(f, random, &(graph_traits){1, 7, false, false}, NULL);
         if (graph_made_count(graph) <= MOST_MADE) {
+            graph_outline outline;
             graph_pieces *fine, *one;
             graph_curve curve;
-            expect_ok(f, graph_pieces_create(graph, &(graph_pieces_options){.most_modes = 12}, &fine));
-            expect_ok(f, graph_pieces_create(graph, &(graph_pieces_options){.whole = true, .most_modes = 63}, &one));
-            graph_curve_begin(graph, &curve);
+            expect_ok(f, graph_outline_create(graph, &outline));
+            expect_ok(f, graph_pieces_create(&outline, &(graph_pieces_options){.most_modes = 12}, &fine));
+            expect_ok(f, graph_pieces_create(&outline, &(graph_pieces_options){.whole = true, .most_modes = 63}, &one));
+            expect_ok(f, graph_curve_begin(&outline, &curve));
             expect_ok(f, graph_curve_add(&curve, fine, 1));
             if (whole)
                 expect_ok(f, graph_curve_add(&curve, one, 1));
@@ -55,6 +57,7 @@ static void run(fixture *f, test_random *random, int graphs, bool whole, compari
             graph_curve_release(&curve);
             graph_pieces_destroy(fine);
             graph_pieces_destroy(one);
+            graph_outline_release(&outline);
             i++;
         }
         graph_destroy(graph);

@@ -6,32 +6,32 @@
 #include "arena/placement.h"
 #include "support/random_graph.h"
 
-static const graph_traits small = {1, 9, false}, large = {12, 40, false};
+static const graph_traits small = {1, 9, false, false}, large = {12, 40, false, false};
 
 /* What the plan states is what a walk of its own finds, and its offsets hold. */
 static void expect_sound(fixture *f, const graph_plan *plan, uint64_t budget)
 {
     const remat_graph *graph = plan->graph;
-    graph_lives lives;
+    graph_liveness found;
     assert_true(plan->feasible);
-    expect_ok(f, graph_walk(graph, &plan->sequence, &lives));
-    assert_int_equal(lives.peak_bytes, plan->peak_bytes);
-    assert_int_equal(lives.cost, plan->cost);
-    assert_int_equal(lives.buffer_count, plan->lives.buffer_count);
-    remat_lifetime *rows = calloc(lives.buffer_count + 1, sizeof *rows);
-    for (size_t i = 0; i < lives.buffer_count; i++)
+    expect_ok(f, graph_walk(graph, &plan->sequence, GRAPH_PLACED, &found));
+    assert_int_equal(found.peak_bytes, plan->peak_bytes);
+    assert_int_equal(found.cost, plan->cost);
+    assert_int_equal(found.buffer_count, plan->liveness.buffer_count);
+    remat_lifetime *rows = calloc(found.buffer_count + 1, sizeof *rows);
+    for (size_t i = 0; i < found.buffer_count; i++)
         rows[i] =
-            (remat_lifetime){lives.buffers[i].born, lives.buffers[i].ends, lives.buffers[i].bytes, plan->offsets[i]};
-    expect_ok(f, arena_check(f->context, rows, lives.buffer_count, 64, plan->arena_bytes));
+            (remat_lifetime){found.buffers[i].born, found.buffers[i].ends, found.buffers[i].bytes, plan->offsets[i]};
+    expect_ok(f, arena_check(f->context, rows, found.buffer_count, 64, plan->arena_bytes));
     free(rows);
     assert_true(plan->arena_bytes <= budget && plan->peak_bytes <= plan->arena_bytes);
     assert_true(plan->min_budget_bytes <= plan->arena_bytes);
     assert_true(plan->cost >= plan->base_cost);
     uint64_t again = 0;
-    for (size_t l = 0; l < graph->layer_count; l++)
-        again += plan->forwards[l] > 1;
+    for (size_t i = 0; i < graph->action_count; i++)
+        again += plan->runs[i] > 1;
     assert_true(plan->cost == plan->base_cost || again > 0);
-    graph_lives_release(f->context, &lives);
+    graph_liveness_release(f->context, &found);
 }
 
 static graph_plan *expect_plan(fixture *f, const remat_graph *graph, const graph_plan_options *options)
@@ -50,9 +50,9 @@ static void expect_refused(fixture *f, const remat_graph *graph, graph_plan_opti
     assert_non_null(plan);
     assert_false(plan->feasible);
     assert_int_equal(plan->min_budget_bytes, least);
-    assert_true(plan->peak_layer < graph->layer_count);
+    assert_true(plan->peak_action < graph->action_count);
     expect_budget_error(f, least - 1, least);
-    assert_string_equal(remat_context_error(f->context)->layer_name, graph->layers[plan->peak_layer].name);
+    assert_string_equal(remat_context_error(f->context)->layer_name, graph->actions[plan->peak_action].name);
     graph_plan_destroy(plan);
 }
 
@@ -85,7 +85,7 @@ static void budgets_are_kept(void **state)
         graph_plan_options options;
         graph_plan_options_init(&options);
         options.threads = 1;
-        remat_graph *graph = random_graph(f, &random, i % 8 == 5 ? &large : &small);
+        remat_graph *graph = random_graph(f, &random, i % 8 == 5 ? &large : &small, NULL);
         try_budgets(f, graph, &options);
         graph_destroy(graph);
     }
@@ -101,7 +101,7 @@ static void curve_agrees_with_plans(void **state)
         graph_plan_curve curve;
         graph_plan_options_init(&options);
         options.threads = 1;
-        remat_graph *graph = random_graph(f, &random, i % 4 == 3 ? &large : &small);
+        remat_graph *graph = random_graph(f, &random, i % 4 == 3 ? &large : &small, NULL);
         expect_ok(f, graph_plan_curve_create(graph, &options, 0, &curve));
         assert_true(curve.count > 0);
         assert_int_equal(curve.points[curve.count - 1].cost, curve.base_cost);
@@ -127,9 +127,11 @@ static void strategies_apply_to_the_pieces(void **state)
     fixture *f = *state;
     static const char *const strategies[] = {"none",           "full", "full:2",    "every-nth:2",
                                              "attention-only", "sqrt", "largest:3", "revolve:3"};
-    remat_graph *graph = transformer_graph(f, 4, 4096);
+    graph_notes notes;
+    remat_graph *graph = transformer_graph(f, 4, 4096, &notes);
     graph_plan_options options;
     graph_plan_options_init(&options);
+    options.hints = notes.hints;
     for (size_t i = 0; i < sizeof strategies / sizeof strategies[0]; i++) {
         options.strategy = strategies[i];
         options.budget_bytes = REMAT_NO_BUDGET;
@@ -149,6 +151,7 @@ static void strategies_apply_to_the_pieces(void **state)
     graph_plan *plan;
     expect_status(f, graph_plan_create(graph, &options, &plan), REMAT_INVALID);
     assert_null(plan);
+    graph_notes_free(&notes);
     graph_destroy(graph);
 }
 
@@ -156,7 +159,7 @@ static void strategies_apply_to_the_pieces(void **state)
 static void budget_strategy_fits_its_arena(void **state)
 {
     fixture *f = *state;
-    remat_graph *graph = transformer_graph(f, 4, 4096);
+    remat_graph *graph = transformer_graph(f, 4, 4096, NULL);
     graph_plan_options options;
     graph_plan_options_init(&options);
     options.strategy = "none";
@@ -178,13 +181,16 @@ static void budget_strategy_fits_its_arena(void **state)
 static void blocks_are_a_plan_and_a_candidate(void **state)
 {
     fixture *f = *state;
-    remat_graph *graph = transformer_graph(f, 4, 4096);
-    uint32_t *blocks = malloc(graph->layer_count * sizeof *blocks);
-    for (size_t l = 0; l < graph->layer_count; l++)
-        blocks[l] = l < 2 || l + 1 == graph->layer_count ? GRAPH_NONE : (uint32_t)(l - 2) / 8;
+    graph_notes notes;
+    remat_graph *graph = transformer_graph(f, 4, 4096, &notes);
+    uint32_t *blocks = malloc(graph->action_count * sizeof *blocks);
+    for (size_t i = 0; i < graph->action_count; i++) {
+        uint32_t l = notes.layers[i];
+        blocks[i] = l < 2 || l + 1 == notes.layer_count ? GRAPH_NONE : (l - 2) / 8;
+    }
     graph_plan_options options;
     graph_plan_options_init(&options);
-    options.block_of_layer = blocks;
+    options.blocks = blocks;
     graph_plan *plan = expect_plan(f, graph, &options);
     assert_null(plan->chain_plan);
     assert_true(plan->arena_bytes < plan->base_arena_bytes && plan->cost > plan->base_cost);
@@ -194,6 +200,7 @@ static void blocks_are_a_plan_and_a_candidate(void **state)
     graph_plan_destroy(chosen);
     graph_plan_destroy(plan);
     free(blocks);
+    graph_notes_free(&notes);
     graph_destroy(graph);
 }
 
@@ -209,7 +216,7 @@ static void plan_files_come_back(void **state)
     for (int i = 0; i < LESS_WHEN_SANITIZED(12, 4); i++) {
         graph_plan_options options;
         graph_plan_options_init(&options);
-        remat_graph *graph = random_graph(f, &random, i % 3 == 1 ? &large : &small);
+        remat_graph *graph = random_graph(f, &random, i % 3 == 1 ? &large : &small, NULL);
         graph_plan *plan = expect_plan(f, graph, &options);
         options.budget_bytes = (plan->min_budget_bytes + plan->base_arena_bytes) / 2;
         graph_plan_destroy(plan);
@@ -233,7 +240,7 @@ static void plan_files_come_back(void **state)
 static void threads_change_nothing(void **state)
 {
     fixture *f = *state;
-    remat_graph *graph = transformer_graph(f, 6, 4096);
+    remat_graph *graph = transformer_graph(f, 6, 4096, NULL);
     graph_plan_options options;
     graph_plan_options_init(&options);
     options.budget_bytes = 150000;
@@ -243,7 +250,7 @@ static void threads_change_nothing(void **state)
     graph_plan *three = expect_plan(f, graph, &options);
     assert_int_equal(one->sequence.count, three->sequence.count);
     assert_memory_equal(one->sequence.actions, three->sequence.actions, one->sequence.count * sizeof(uint32_t));
-    assert_memory_equal(one->offsets, three->offsets, one->lives.buffer_count * sizeof(uint64_t));
+    assert_memory_equal(one->offsets, three->offsets, one->liveness.buffer_count * sizeof(uint64_t));
     graph_plan_destroy(one);
     graph_plan_destroy(three);
     graph_destroy(graph);
@@ -253,17 +260,17 @@ static void threads_change_nothing(void **state)
 static void long_transformer_is_planned(void **state)
 {
     fixture *f = *state;
-    remat_graph *graph = transformer_graph(f, LESS_WHEN_SANITIZED(96, 12), 1 << 20);
+    remat_graph *graph = transformer_graph(f, LESS_WHEN_SANITIZED(96, 12), 1 << 20, NULL);
     graph_plan_options options;
     graph_plan_options_init(&options);
     options.budget_bytes = LESS_WHEN_SANITIZED((uint64_t)400, 100) << 20;
     double before = cpu_seconds();
     graph_plan *plan = expect_plan(f, graph, &options);
     double seconds = cpu_seconds() - before;
-    print_message("%zu pieces, arena %.0f of %.0f MiB, %.1f %% dearer, %zu placements, %.2f s of processor time\n",
-                  graph_pieces_count(plan->owned[0]), (double)plan->arena_bytes / (1 << 20),
+    print_message("%zu pieces, arena %.0f of %.0f MiB, %.1f %% dearer, %.2f s of processor time\n",
+                  graph_pieces_count(plan->pieces), (double)plan->arena_bytes / (1 << 20),
                   (double)plan->base_arena_bytes / (1 << 20), 100 * ((double)plan->cost / (double)plan->base_cost - 1),
-                  plan->arena_count, seconds);
+                  seconds);
     graph_plan_destroy(plan);
     graph_destroy(graph);
 }
@@ -276,7 +283,7 @@ static void no_memory_is_survived(void **state)
     graph_plan_options options;
     graph_plan_options_init(&options);
     options.threads = 1;
-    remat_graph *graph = random_graph(f, &random, &(graph_traits){5, 5, false});
+    remat_graph *graph = random_graph(f, &random, &(graph_traits){5, 5, false, false}, NULL);
     uint64_t held = f->memory.bytes;
     graph_plan *plan = NULL;
     remat_status status = REMAT_NO_MEMORY;

@@ -27,55 +27,13 @@ static bool writes(const remat_graph *graph, uint32_t action, uint32_t tensor)
     return contains(graph_writes(graph, a), a->write_count, tensor);
 }
 
-/* ---- peak and cost ---- */
-
-/* Whether what the tensor is at `position` is read at a later position, before it is written again. */
-static bool read_later(const remat_graph *graph, const uint32_t *actions, size_t count, size_t position,
-                       uint32_t tensor)
+/* Behind the last action that may run again. */
+static uint32_t backward_begin(const remat_graph *graph)
 {
-    for (size_t p = position + 1; p < count; p++) {
-        if (reads(graph, actions[p], tensor))
-            return true;
-        if (writes(graph, actions[p], tensor))
-            return false;
-    }
-    return false;
-}
-
-static bool written_before(const remat_graph *graph, const uint32_t *actions, size_t position, uint32_t tensor)
-{
-    for (size_t p = 0; p < position; p++)
-        if (writes(graph, actions[p], tensor))
-            return true;
-    return false;
-}
-
-static uint64_t live_bytes(const remat_graph *graph, const uint32_t *actions, size_t count, size_t position)
-{
-    const graph_action *action = &graph->actions[actions[position]];
-    uint64_t bytes = action->workspace_bytes;
-    for (uint32_t t = 0; t < graph->tensor_count; t++) {
-        bool written = writes(graph, actions[position], t);
-        bool old = written_before(graph, actions, position, t) &&
-                   (reads(graph, actions[position], t) || (!written && read_later(graph, actions, count, position, t)));
-        bytes += (old ? graph->tensors[t].bytes : 0) + (written ? graph->tensors[t].bytes : 0);
-    }
-    uint32_t from = action->in_place_from, to = action->in_place_to;
-    if (from != GRAPH_NONE && graph->tensors[from].bytes == graph->tensors[to].bytes &&
-        !read_later(graph, actions, count, position, from))
-        bytes -= graph->tensors[to].bytes;
-    return bytes;
-}
-
-slow_walk graph_slow_walk(const remat_graph *graph, const uint32_t *actions, size_t count)
-{
-    slow_walk walk = {0, 0};
-    for (size_t p = 0; p < count; p++) {
-        uint64_t bytes = live_bytes(graph, actions, count, p);
-        walk.peak = bytes > walk.peak ? bytes : walk.peak;
-        walk.cost += graph->actions[actions[p]].cost;
-    }
-    return walk;
+    uint32_t begin = 0;
+    for (uint32_t i = 0; i < graph->action_count; i++)
+        begin = graph->actions[i].once ? begin : i + 1;
+    return begin;
 }
 
 /* ---- every set ---- */
@@ -101,7 +59,7 @@ static void prepare(trial *t, uint32_t action)
     for (uint32_t tensor = 0; tensor < t->graph->tensor_count; tensor++) {
         if (!reads(t->graph, action, tensor) || t->there[tensor])
             continue;
-        for (uint32_t maker = 0; maker < t->graph->backward_begin; maker++)
+        for (uint32_t maker = 0; maker < backward_begin(t->graph); maker++)
             if (writes(t->graph, maker, tensor)) {
                 prepare(t, maker);
                 run(t, maker);
@@ -113,23 +71,23 @@ static void prepare(trial *t, uint32_t action)
 static slow_walk try_set(const remat_graph *graph, const uint32_t *made, size_t made_count, uint32_t kept)
 {
     trial t = {.graph = graph};
-    for (uint32_t i = 0; i < graph->backward_begin; i++)
+    for (uint32_t i = 0; i < backward_begin(graph); i++)
         run(&t, i);
     for (size_t i = 0; i < made_count; i++)
         t.there[made[i]] = kept >> i & 1;
-    for (uint32_t i = (uint32_t)graph->backward_begin; i < graph->action_count; i++) {
+    for (uint32_t i = backward_begin(graph); i < graph->action_count; i++) {
         prepare(&t, i);
         run(&t, i);
     }
-    return graph_slow_walk(graph, t.actions, t.count);
+    return graph_slow_walk(graph, t.actions, t.count, GRAPH_ALIGNMENT, false);
 }
 
 static size_t list_made(const remat_graph *graph, uint32_t made[MOST_MADE])
 {
     size_t count = 0;
     for (uint32_t t = 0; t < graph->tensor_count; t++)
-        for (uint32_t i = 0; i < graph->backward_begin; i++)
-            if (graph->actions[i].kind != GRAPH_LOAD && writes(graph, i, t)) {
+        for (uint32_t i = 0; i < backward_begin(graph); i++)
+            if (!graph->actions[i].once && writes(graph, i, t)) {
                 if (made && count < MOST_MADE)
                     made[count] = t;
                 count++;

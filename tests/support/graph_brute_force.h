@@ -3,13 +3,7 @@
 #ifndef TESTS_GRAPH_BRUTE_FORCE_H
 #define TESTS_GRAPH_BRUTE_FORCE_H
 
-#include "graph/graph.h"
-
-/* Peak and cost of a sequence, by looking at every tensor at every position. */
-typedef struct slow_walk {
-    uint64_t peak, cost;
-} slow_walk;
-slow_walk graph_slow_walk(const remat_graph *graph, const uint32_t *actions, size_t count);
+#include "support/slow_graph.h"
 
 /* For every set of the tensors that forward actions make: those are kept, the others are made again when the backward
  * needs them. Points with falling peaks and rising costs; the caller frees. At most 16 tensors. */

@@ -17,11 +17,11 @@ void program_rig_open(program_rig *rig, const remat_model *model, const program_
     expect_fine(rig, network_build(model, &network, &rig->network));
     expect_fine(rig, program_build(rig->network, options->apply, &rig->program));
     expect_fine(rig, graph_sequence_plain(rig->program->graph, &rig->sequence));
-    expect_fine(rig, graph_walk(rig->program->graph, &rig->sequence, &rig->lives));
-    rig->offsets = calloc(rig->lives.buffer_count, sizeof *rig->offsets);
-    for (size_t b = 0; b < rig->lives.buffer_count; b++) {
+    expect_fine(rig, graph_walk(rig->program->graph, &rig->sequence, GRAPH_PLACED, &rig->liveness));
+    rig->offsets = calloc(rig->liveness.buffer_count, sizeof *rig->offsets);
+    for (size_t b = 0; b < rig->liveness.buffer_count; b++) {
         rig->offsets[b] = rig->arena_bytes;
-        rig->arena_bytes += rig->lives.buffers[b].bytes;
+        rig->arena_bytes += rig->liveness.buffers[b].bytes;
     }
     rig->arena = aligned_alloc(64, rig->arena_bytes);
     rig->parameters = calloc(1, rig->network->parameter_bytes);
@@ -49,7 +49,7 @@ void program_rig_make_executor(program_rig *rig)
     const executor_options options = {
         .program = rig->program,
         .sequence = &rig->sequence,
-        .lives = &rig->lives,
+        .liveness = &rig->liveness,
         .memory = {.arena = rig->arena,
                    .arena_bytes = rig->arena_bytes,
                    .offsets = rig->offsets,
@@ -75,7 +75,7 @@ void program_rig_close(program_rig *rig)
     free(rig->gradients);
     free(rig->arena);
     free(rig->offsets);
-    graph_lives_release(rig->context, &rig->lives);
+    graph_liveness_release(rig->context, &rig->liveness);
     graph_sequence_release(rig->context, &rig->sequence);
     program_destroy(rig->program);
     network_destroy(rig->network);

@@ -13,7 +13,7 @@ typedef struct program_rig {
     remat_network *network;
     remat_program *program;
     graph_sequence sequence;
-    graph_lives lives;
+    graph_liveness liveness;
     uint64_t *offsets, arena_bytes;
     char *arena;
     char *parameters, *gradients; /* areas with the network's layout */

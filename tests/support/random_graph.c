@@ -13,6 +13,12 @@ typedef struct maker {
     uint32_t late[MOST_LAYERS]; /* gradients of weights that wait for the end */
     uint32_t late_layer[MOST_LAYERS];
     size_t late_count;
+    struct {
+        const char *name;
+        graph_hint hint;
+    } layers[MOST_LAYERS + 2];
+    graph_notes *notes; /* or NULL */
+    uint32_t layer_count;
 } maker;
 
 static uint64_t below(maker *m, uint64_t bound)
@@ -37,15 +43,16 @@ static uint64_t random_cost(maker *m)
 
 static uint32_t new_tensor(maker *m, const char *name, uint64_t bytes)
 {
-    expect_ok(m->f, graph_add_tensor(m->graph, name, bytes));
+    expect_ok(m->f, graph_add_tensor(m->graph, &(graph_tensor){.name = name, .bytes = bytes}));
     m->gradient_of[m->graph->tensor_count - 1] = GRAPH_NONE;
     return (uint32_t)m->graph->tensor_count - 1;
 }
 
 static uint32_t new_layer(maker *m, const char *name, remat_layer_type type)
 {
-    expect_ok(m->f, graph_add_layer(m->graph, &(graph_layer){name, type, 10}));
-    return (uint32_t)m->graph->layer_count - 1;
+    m->layers[m->layer_count].name = name;
+    m->layers[m->layer_count].hint = (graph_hint){type, 10};
+    return m->layer_count++;
 }
 
 typedef struct links {
@@ -61,15 +68,32 @@ static void read_once(links *to, uint32_t tensor)
     to->reads[to->read_count++] = tensor;
 }
 
-static void add(maker *m, graph_kind kind, uint32_t layer, const links *from, uint32_t in_place_from,
-                uint32_t in_place_to, uint64_t cost)
+enum { LOAD, FORWARD, BACKWARD };
+
+static void take_note(maker *m, uint32_t layer)
 {
-    graph_action action = {.kind = kind, .layer = layer, .in_place_from = in_place_from, .in_place_to = in_place_to};
-    action.cost = cost;
+    if (!m->notes)
+        return;
+    size_t count = m->graph->action_count;
+    m->notes->hints = realloc(m->notes->hints, count * sizeof *m->notes->hints);
+    m->notes->layers = realloc(m->notes->layers, count * sizeof *m->notes->layers);
+    assert_true(m->notes->hints && m->notes->layers);
+    m->notes->hints[count - 1] = m->layers[layer].hint;
+    m->notes->layers[count - 1] = layer;
+    m->notes->layer_count = m->layer_count;
+}
+
+static void add(maker *m, int kind, uint32_t layer, const links *from, uint32_t in_place_from, uint32_t in_place_to,
+                uint64_t cost)
+{
+    graph_action action = {.name = m->layers[layer].name, .once = kind != FORWARD, .cost = cost};
+    action.in_place_from = in_place_from;
+    action.in_place_to = in_place_to;
     action.workspace_bytes = m->workspaces && chance(m, 30) ? random_bytes(m) : 0;
-    graph_links lists = {from->reads,      from->writes,      from->updates,
-                         from->read_count, from->write_count, from->update_count};
+    graph_links lists = {from->reads,      from->updates,      from->writes,
+                         from->read_count, from->update_count, from->write_count};
     expect_ok(m->f, graph_add_action(m->graph, &action, &lists));
+    take_note(m, layer);
 }
 
 /* ---- layers ---- */
@@ -110,7 +134,7 @@ static void draw_forward(maker *m, const uint32_t *values, size_t count, drawn_l
     if (chance(m, 25)) { /* in two actions */
         l->middle = new_tensor(m, "middle", random_bytes(m));
         first.writes[first.write_count++] = l->middle;
-        add(m, GRAPH_FORWARD, l->layer, &first, GRAPH_NONE, GRAPH_NONE, random_cost(m));
+        add(m, FORWARD, l->layer, &first, GRAPH_NONE, GRAPH_NONE, random_cost(m));
         first = (links){.reads = {l->middle}, .read_count = 1};
     }
     bool same = chance(m, 40);
@@ -121,7 +145,7 @@ static void draw_forward(maker *m, const uint32_t *values, size_t count, drawn_l
         first.writes[first.write_count++] = l->extra;
     }
     bool in_place = m->in_place && same && chance(m, 60);
-    add(m, GRAPH_FORWARD, l->layer, &first, in_place ? first.reads[0] : GRAPH_NONE, in_place ? l->output : GRAPH_NONE,
+    add(m, FORWARD, l->layer, &first, in_place ? first.reads[0] : GRAPH_NONE, in_place ? l->output : GRAPH_NONE,
         random_cost(m));
     l->reads_input = !in_place && chance(m, 60);
     l->reads_output = chance(m, 35);
@@ -132,7 +156,7 @@ static void draw_forward(maker *m, const uint32_t *values, size_t count, drawn_l
 
 static bool is_data(const maker *m, uint32_t tensor)
 {
-    for (size_t i = 0; i < m->graph->backward_begin && m->graph->actions[i].kind == GRAPH_LOAD; i++)
+    for (size_t i = 0; i < m->graph->action_count && m->graph->actions[i].once; i++)
         for (size_t k = 0; k < m->graph->actions[i].write_count; k++)
             if (graph_writes(m->graph, &m->graph->actions[i])[k] == tensor)
                 return true;
@@ -162,7 +186,7 @@ static void draw_weights(maker *m, const drawn_layer *l, uint32_t gradient)
         to.updates[to.update_count++] = m->late[below(m, m->late_count)];
     else
         to.writes[to.write_count++] = weights;
-    add(m, GRAPH_GRADIENT, l->layer, &to, GRAPH_NONE, GRAPH_NONE, random_cost(m));
+    add(m, BACKWARD, l->layer, &to, GRAPH_NONE, GRAPH_NONE, random_cost(m));
     if (tied)
         return;
     if (m->apply_late || chance(m, 10)) {
@@ -170,8 +194,7 @@ static void draw_weights(maker *m, const drawn_layer *l, uint32_t gradient)
         m->late_layer[m->late_count++] = l->layer;
         return;
     }
-    add(m, GRAPH_APPLY, l->layer, &(links){.reads = {weights}, .read_count = 1}, GRAPH_NONE, GRAPH_NONE,
-        random_cost(m));
+    add(m, BACKWARD, l->layer, &(links){.reads = {weights}, .read_count = 1}, GRAPH_NONE, GRAPH_NONE, random_cost(m));
 }
 
 static void draw_backward(maker *m, const drawn_layer *l)
@@ -198,8 +221,7 @@ static void draw_backward(maker *m, const drawn_layer *l)
         if (in_place_to == GRAPH_NONE && l->shares && bytes == m->graph->tensors[gradient].bytes)
             in_place_to = m->gradient_of[input];
     }
-    add(m, GRAPH_DERIVATIVE, l->layer, &to, in_place_to == GRAPH_NONE ? GRAPH_NONE : gradient, in_place_to,
-        random_cost(m));
+    add(m, BACKWARD, l->layer, &to, in_place_to == GRAPH_NONE ? GRAPH_NONE : gradient, in_place_to, random_cost(m));
 }
 
 /* Labels belong to the loss, but come in with the rest. */
@@ -209,11 +231,11 @@ static void load_data(maker *m, uint32_t *values, size_t *count, uint32_t *label
     size_t inputs = 1 + below(m, 2);
     for (size_t i = 0; i < inputs; i++) {
         values[*count] = new_tensor(m, "x", random_bytes(m));
-        add(m, GRAPH_LOAD, layer, &(links){.writes = {values[*count]}, .write_count = 1}, GRAPH_NONE, GRAPH_NONE, 1);
+        add(m, LOAD, layer, &(links){.writes = {values[*count]}, .write_count = 1}, GRAPH_NONE, GRAPH_NONE, 1);
         ++*count;
     }
     *labels = new_tensor(m, "labels", 64 * (1 + below(m, 3)));
-    add(m, GRAPH_LOAD, loss, &(links){.writes = {*labels}, .write_count = 1}, GRAPH_NONE, GRAPH_NONE, 1);
+    add(m, LOAD, loss, &(links){.writes = {*labels}, .write_count = 1}, GRAPH_NONE, GRAPH_NONE, 1);
 }
 
 /* The loss: forward and the first gradient. */
@@ -227,7 +249,7 @@ static uint32_t draw_loss(maker *m, uint32_t layer, uint32_t last, uint32_t labe
         to.writes[to.write_count++] = *saved;
     }
     bool in_place = *saved != GRAPH_NONE && m->in_place;
-    add(m, GRAPH_FORWARD, layer, &to, in_place ? last : GRAPH_NONE, in_place ? *saved : GRAPH_NONE, random_cost(m));
+    add(m, FORWARD, layer, &to, in_place ? last : GRAPH_NONE, in_place ? *saved : GRAPH_NONE, random_cost(m));
     return value;
 }
 
@@ -237,30 +259,33 @@ static void draw_loss_backward(maker *m, uint32_t layer, uint32_t last, uint32_t
     uint32_t from = saved == GRAPH_NONE ? last : saved;
     links to = {.reads = {from, labels}, .read_count = 2, .writes = {m->gradient_of[last]}, .write_count = 1};
     bool in_place = saved != GRAPH_NONE && m->in_place;
-    add(m, GRAPH_DERIVATIVE, layer, &to, in_place ? saved : GRAPH_NONE, in_place ? m->gradient_of[last] : GRAPH_NONE,
+    add(m, BACKWARD, layer, &to, in_place ? saved : GRAPH_NONE, in_place ? m->gradient_of[last] : GRAPH_NONE,
         random_cost(m));
 }
 
 static void apply_late(maker *m)
 {
     for (size_t i = 0; i < m->late_count; i++)
-        add(m, GRAPH_APPLY, m->late_layer[i], &(links){.reads = {m->late[i]}, .read_count = 1}, GRAPH_NONE, GRAPH_NONE,
+        add(m, BACKWARD, m->late_layer[i], &(links){.reads = {m->late[i]}, .read_count = 1}, GRAPH_NONE, GRAPH_NONE,
             random_cost(m));
 }
 
-static maker *new_maker(fixture *f, test_random *random)
+static maker *new_maker(fixture *f, test_random *random, graph_notes *notes)
 {
     maker *m = calloc(1, sizeof *m);
     assert_non_null(m);
     m->f = f;
     m->random = random;
+    m->notes = notes;
+    if (notes)
+        *notes = (graph_notes){0};
     expect_ok(f, graph_create(f->context, &m->graph));
     return m;
 }
 
-remat_graph *random_graph(fixture *f, test_random *random, const graph_traits *traits)
+remat_graph *random_graph(fixture *f, test_random *random, const graph_traits *traits, graph_notes *notes)
 {
-    maker *m = new_maker(f, random);
+    maker *m = new_maker(f, random, notes);
     draw_character(m);
     uint32_t values[MOST_LAYERS + 2], labels, saved;
     drawn_layer drawn[MOST_LAYERS];
@@ -287,8 +312,10 @@ remat_graph *random_graph(fixture *f, test_random *random, const graph_traits *t
         draw_backward(m, &drawn[i]);
     }
     apply_late(m);
-    if (results)
-        add(m, GRAPH_FINISH, loss, &(links){.reads = {result, labels}, .read_count = 2}, GRAPH_NONE, GRAPH_NONE, 1);
+    if (results && !traits->no_results) {
+        expect_ok(f, graph_add_result(m->graph, result));
+        expect_ok(f, graph_add_result(m->graph, labels));
+    }
     m->random->state = resume;
     remat_graph *graph = m->graph;
     free(m);
@@ -317,16 +344,15 @@ static void half_forward(maker *m, uint32_t input, uint64_t unit, bool attends, 
     h->mixed = new_tensor(m, attends ? "attended" : "gelu", mixed);
     h->extra = attends ? new_tensor(m, "sums", unit / 32) : GRAPH_NONE;
     h->output = new_tensor(m, "residual", unit);
-    add(m, GRAPH_FORWARD, h->layer[0],
+    add(m, FORWARD, h->layer[0],
         &(links){.reads = {input}, .read_count = 1, .writes = {h->normed, h->statistics}, .write_count = 2}, GRAPH_NONE,
         GRAPH_NONE, 8);
-    add(m, GRAPH_FORWARD, h->layer[1],
-        &(links){.reads = {h->normed}, .read_count = 1, .writes = {h->wide}, .write_count = 1}, GRAPH_NONE, GRAPH_NONE,
-        attends ? 240 : 320);
-    add(m, GRAPH_FORWARD, h->layer[2],
+    add(m, FORWARD, h->layer[1], &(links){.reads = {h->normed}, .read_count = 1, .writes = {h->wide}, .write_count = 1},
+        GRAPH_NONE, GRAPH_NONE, attends ? 240 : 320);
+    add(m, FORWARD, h->layer[2],
         &(links){.reads = {h->wide}, .read_count = 1, .writes = {h->mixed, h->extra}, .write_count = attends ? 2 : 1},
         GRAPH_NONE, GRAPH_NONE, attends ? 150 : 30);
-    add(m, GRAPH_FORWARD, h->layer[3],
+    add(m, FORWARD, h->layer[3],
         &(links){.reads = {h->mixed, input}, .read_count = 2, .writes = {h->output}, .write_count = 1}, GRAPH_NONE,
         GRAPH_NONE, attends ? 85 : 325);
 }
@@ -334,10 +360,10 @@ static void half_forward(maker *m, uint32_t input, uint64_t unit, bool attends, 
 static void step_weights(maker *m, uint32_t layer, uint32_t gradient, uint32_t input, uint64_t bytes, uint64_t cost)
 {
     uint32_t weights = new_tensor(m, "dw", bytes);
-    add(m, GRAPH_GRADIENT, layer,
+    add(m, BACKWARD, layer,
         &(links){.reads = {gradient, input}, .read_count = 2, .writes = {weights}, .write_count = 1}, GRAPH_NONE,
         GRAPH_NONE, cost);
-    add(m, GRAPH_APPLY, layer, &(links){.reads = {weights}, .read_count = 1}, GRAPH_NONE, GRAPH_NONE, 5);
+    add(m, BACKWARD, layer, &(links){.reads = {weights}, .read_count = 1}, GRAPH_NONE, GRAPH_NONE, 5);
 }
 
 /* The gradient of the residual is one tensor all the way: the branch adds to it. */
@@ -348,57 +374,52 @@ static void half_backward(maker *m, uint32_t residual, uint64_t unit, const half
     uint32_t dmixed = new_tensor(m, "dmixed", mixed), dwide = new_tensor(m, "dwide", wide);
     uint32_t dnormed = new_tensor(m, "dnormed", unit);
     step_weights(m, h->layer[3], residual, h->mixed, mixed, attends ? 80 : 320);
-    add(m, GRAPH_DERIVATIVE, h->layer[3],
-        &(links){.reads = {residual}, .read_count = 1, .writes = {dmixed}, .write_count = 1}, GRAPH_NONE, GRAPH_NONE,
-        attends ? 80 : 320);
+    add(m, BACKWARD, h->layer[3], &(links){.reads = {residual}, .read_count = 1, .writes = {dmixed}, .write_count = 1},
+        GRAPH_NONE, GRAPH_NONE, attends ? 80 : 320);
     links middle = {.reads = {dmixed, h->wide}, .read_count = 2, .writes = {dwide}, .write_count = 1};
     if (attends) {
         read_once(&middle, h->mixed);
         read_once(&middle, h->extra);
     }
-    add(m, GRAPH_DERIVATIVE, h->layer[2], &middle, attends ? GRAPH_NONE : dmixed, attends ? GRAPH_NONE : dwide,
+    add(m, BACKWARD, h->layer[2], &middle, attends ? GRAPH_NONE : dmixed, attends ? GRAPH_NONE : dwide,
         attends ? 320 : 40);
     step_weights(m, h->layer[1], dwide, h->normed, wide, attends ? 240 : 320);
-    add(m, GRAPH_DERIVATIVE, h->layer[1],
-        &(links){.reads = {dwide}, .read_count = 1, .writes = {dnormed}, .write_count = 1}, GRAPH_NONE, GRAPH_NONE,
-        attends ? 240 : 320);
-    add(m, GRAPH_DERIVATIVE, h->layer[0],
+    add(m, BACKWARD, h->layer[1], &(links){.reads = {dwide}, .read_count = 1, .writes = {dnormed}, .write_count = 1},
+        GRAPH_NONE, GRAPH_NONE, attends ? 240 : 320);
+    add(m, BACKWARD, h->layer[0],
         &(links){
             .reads = {dnormed, h->input, h->statistics}, .read_count = 3, .updates = {residual}, .update_count = 1},
         GRAPH_NONE, GRAPH_NONE, 15);
 }
 
-remat_graph *transformer_graph(fixture *f, size_t blocks, uint64_t unit)
+remat_graph *transformer_graph(fixture *f, size_t blocks, uint64_t unit, graph_notes *notes)
 {
     test_random random = {1};
-    maker *m = new_maker(f, &random);
+    maker *m = new_maker(f, &random, notes);
     half_block *halves = calloc(2 * blocks + 1, sizeof *halves);
     assert_non_null(halves);
     uint32_t data = new_layer(m, "data", REMAT_OTHER), embed = new_layer(m, "embed", REMAT_EMBEDDING);
     uint32_t tokens = new_tensor(m, "tokens", unit / 256), labels = new_tensor(m, "labels", unit / 256);
-    add(m, GRAPH_LOAD, data, &(links){.writes = {tokens, labels}, .write_count = 2}, GRAPH_NONE, GRAPH_NONE, 1);
+    add(m, LOAD, data, &(links){.writes = {tokens, labels}, .write_count = 2}, GRAPH_NONE, GRAPH_NONE, 1);
     uint32_t at = new_tensor(m, "residual", unit);
-    add(m, GRAPH_FORWARD, embed, &(links){.reads = {tokens}, .read_count = 1, .writes = {at}, .write_count = 1},
-        GRAPH_NONE, GRAPH_NONE, 5);
+    add(m, FORWARD, embed, &(links){.reads = {tokens}, .read_count = 1, .writes = {at}, .write_count = 1}, GRAPH_NONE,
+        GRAPH_NONE, 5);
     for (size_t i = 0; i < 2 * blocks; i++) {
         half_forward(m, at, unit, i % 2 == 0, &halves[i]);
         at = halves[i].output;
     }
     uint32_t head = new_layer(m, "head", REMAT_OTHER), loss = new_tensor(m, "loss", 64);
     uint32_t logits = new_tensor(m, "logits", 16 * unit), residual = new_tensor(m, "dresidual", unit);
-    add(m, GRAPH_FORWARD, head, &(links){.reads = {at}, .read_count = 1, .writes = {logits}, .write_count = 1},
-        GRAPH_NONE, GRAPH_NONE, 1300);
-    add(m, GRAPH_FORWARD, head,
-        &(links){.reads = {logits, labels}, .read_count = 2, .writes = {loss}, .write_count = 1}, GRAPH_NONE,
-        GRAPH_NONE, 60);
+    add(m, FORWARD, head, &(links){.reads = {at}, .read_count = 1, .writes = {logits}, .write_count = 1}, GRAPH_NONE,
+        GRAPH_NONE, 1300);
+    add(m, FORWARD, head, &(links){.reads = {logits, labels}, .read_count = 2, .writes = {loss}, .write_count = 1},
+        GRAPH_NONE, GRAPH_NONE, 60);
     uint32_t dlogits = new_tensor(m, "dlogits", 16 * unit);
-    add(m, GRAPH_DERIVATIVE, head,
-        &(links){.reads = {logits, labels}, .read_count = 2, .writes = {dlogits}, .write_count = 1}, logits, dlogits,
-        60);
+    add(m, BACKWARD, head, &(links){.reads = {logits, labels}, .read_count = 2, .writes = {dlogits}, .write_count = 1},
+        logits, dlogits, 60);
     step_weights(m, head, dlogits, at, 4 * unit, 1300);
-    add(m, GRAPH_DERIVATIVE, head,
-        &(links){.reads = {dlogits}, .read_count = 1, .writes = {residual}, .write_count = 1}, GRAPH_NONE, GRAPH_NONE,
-        1300);
+    add(m, BACKWARD, head, &(links){.reads = {dlogits}, .read_count = 1, .writes = {residual}, .write_count = 1},
+        GRAPH_NONE, GRAPH_NONE, 1300);
     for (size_t i = 2 * blocks; i-- > 0;)
         half_backward(m, residual, unit, &halves[i]);
     step_weights(m, embed, residual, tokens, 4 * unit, 20);
@@ -410,22 +431,30 @@ remat_graph *transformer_graph(fixture *f, size_t blocks, uint64_t unit)
 
 /* ---- looking at one ---- */
 
+void graph_notes_free(graph_notes *notes)
+{
+    free(notes->hints);
+    free(notes->layers);
+    *notes = (graph_notes){0};
+}
+
 void graph_print(const remat_graph *graph)
 {
-    static const char *const kinds[] = {"load", "forward", "gradient", "derivative", "apply", "finish"};
     for (size_t i = 0; i < graph->action_count; i++) {
         const graph_action *action = &graph->actions[i];
-        printf("%zu %s layer %u cost %llu workspace %llu:", i, kinds[action->kind], action->layer,
+        printf("%zu%s %s cost %llu workspace %llu:", i, action->once ? " once" : "", action->name ? action->name : "",
                (unsigned long long)action->cost, (unsigned long long)action->workspace_bytes);
         for (size_t k = 0; k < action->read_count; k++)
             printf(" r%u", graph_reads(graph, action)[k]);
+        for (size_t k = 0; k < action->update_count; k++)
+            printf(" u%u", graph_updates(graph, action)[k]);
         for (size_t k = 0; k < action->write_count; k++)
             printf(" w%u(%llu)", graph_writes(graph, action)[k],
                    (unsigned long long)graph->tensors[graph_writes(graph, action)[k]].bytes);
-        for (size_t k = 0; k < action->update_count; k++)
-            printf(" u%u", graph_updates(graph, action)[k]);
         if (action->in_place_to != GRAPH_NONE)
             printf(" %u in place of %u", action->in_place_to, action->in_place_from);
         printf("\n");
     }
+    for (size_t i = 0; i < graph->result_count; i++)
+        printf("result %u\n", graph->results[i]);
 }

@@ -24,10 +24,10 @@ static void rig_open(program_rig *rig, const remat_model *model, network_purpose
 /* The buffer of a tensor's only instance. */
 static uint32_t buffer_of(const program_rig *rig, const char *tensor)
 {
-    for (size_t i = 0; i < rig->lives.life_count; i++)
-        if (rig->lives.lives[i].tensor != GRAPH_NONE &&
-            strcmp(rig->program->graph->tensors[rig->lives.lives[i].tensor].name, tensor) == 0)
-            return rig->lives.lives[i].buffer;
+    for (size_t i = 0; i < rig->liveness.range_count; i++)
+        if (rig->liveness.ranges[i].tensor != GRAPH_NONE &&
+            strcmp(rig->program->graph->tensors[rig->liveness.ranges[i].tensor].name, tensor) == 0)
+            return rig->liveness.ranges[i].buffer;
     fail_msg("there is no tensor %s", tensor);
     return 0;
 }
@@ -212,12 +212,12 @@ static void forward_results_need_room(void **state)
     rig.offsets[act] = rig.offsets[in]; /* free when the activation runs, not before */
     expect_fused(&rig, 0, 1, 0);
     rig.offsets[act] = alone;
-    rig.offsets[in] = alone - rig.lives.buffers[in].bytes; /* beside it: in front, then with one line in common */
+    rig.offsets[in] = alone - rig.liveness.buffers[in].bytes; /* beside it: in front, then with one line in common */
     rig.offsets[fc] = 0;
     expect_fused(&rig, 1, 0, 0);
     rig.offsets[in] += 64;
     expect_fused(&rig, 0, 1, 0);
-    rig.offsets[in] = rig.offsets[act] + rig.lives.buffers[act].bytes - 64;
+    rig.offsets[in] = rig.offsets[act] + rig.liveness.buffers[act].bytes - 64;
     expect_fused(&rig, 0, 1, 0);
     rig.offsets[in] += 64;
     expect_fused(&rig, 1, 0, 0);
@@ -254,8 +254,8 @@ static void input_gradients_need_room(void **state)
     for (int i = 0; i < 3; i++) {
         uint64_t alone = rig.offsets[before[i].buffer];
         rig.offsets[before[i].buffer] = rig.offsets[result];
-        assert_true(rig.lives.buffers[before[i].buffer].bytes <= rig.lives.buffers[result].bytes);
-        assert_true(rig.lives.buffers[before[i].buffer].ends <= rig.lives.buffers[result].born);
+        assert_true(rig.liveness.buffers[before[i].buffer].bytes <= rig.liveness.buffers[result].bytes);
+        assert_true(rig.liveness.buffers[before[i].buffer].ends <= rig.liveness.buffers[result].born);
         expect_fused(&rig, before[i].fused, 0, 2 - (unsigned)before[i].fused);
         rig.offsets[before[i].buffer] = alone;
     }

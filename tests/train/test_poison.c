@@ -12,10 +12,10 @@ static void only_what_lives_may_be_touched(void **state)
     fixture *f = *state;
     graph_buffer buffers[] = {{64, 0, 1}, {64, 0, 3}, {64, 2, 3}};
     const uint64_t offsets[] = {0, 128, 0};
-    const graph_lives lives = {.buffers = buffers, .buffer_count = 3};
+    const graph_liveness liveness = {.buffers = buffers, .buffer_count = 3};
     _Alignas(64) static char arena[256];
     poison_map *map;
-    expect_ok(f, poison_map_create(f->context, &lives, offsets, arena, sizeof arena, &map));
+    expect_ok(f, poison_map_create(f->context, &liveness, offsets, arena, sizeof arena, &map));
     for (int run = 0; run < 2; run++) {
         static const bool first_lives[] = {true, false, true};
         for (size_t position = 0; position < 3; position++) {

@@ -31,12 +31,12 @@ static bool is_read(const remat_graph *graph, const graph_sequence *sequence, si
 /* Whether a recorded call of this position touches the instance of the tensor that is born there. */
 static bool is_made(const remat_trainer *trainer, size_t position, uint32_t tensor)
 {
-    const graph_lives *lives = &trainer->plan->lives;
+    const graph_liveness *liveness = &trainer->plan->liveness;
     const recorded_run *run = &trainer->executor->fused;
-    size_t life = 0;
-    while (lives->lives[life].born != position || lives->lives[life].tensor != tensor)
-        life++;
-    const char *at = trainer->arena.at + trainer->plan->offsets[lives->lives[life].buffer];
+    const live_range *range = liveness->ranges;
+    while (range->born != position || range->tensor != tensor)
+        range++;
+    const char *at = trainer->arena.at + trainer->plan->offsets[range->buffer];
     bool made = false;
     const recorded_call *call;
     for (size_t c = run->starts[position]; c < run->starts[position + 1]; c += call->bytes) {
@@ -55,11 +55,10 @@ static size_t count_left(const remat_trainer *trainer)
     const graph_sequence *sequence = &trainer->plan->sequence;
     size_t left = 0;
     for (size_t p = 0; p < sequence->count; p++) {
-        const graph_action *action = &program->graph->actions[sequence->actions[p]];
-        const layer_node *node = &program->network->layers[action->layer].node;
-        if (action->kind != GRAPH_FORWARD || node->loss)
+        const program_binding *binding = &program->bindings[sequence->actions[p]];
+        if (binding->kind != ACTION_FORWARD || program->network->layers[binding->layer].node.loss)
             continue;
-        uint32_t output = program->bindings[sequence->actions[p]].output;
+        uint32_t output = binding->output;
         bool read = is_read(program->graph, sequence, p, output);
         assert_true(is_made(trainer, p, output) == read);
         left += !read;

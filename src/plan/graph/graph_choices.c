@@ -21,15 +21,23 @@ const uint8_t *choice_keep(const piece_choices *choices, const piece_choice *cho
 
 void piece_choices_release(piece_choices *choices)
 {
-    remat_context *context = choices->piece->context;
+    remat_context *context = choices->piece->graph->context;
     remat_release(context, choices->list, choices->capacity, sizeof *choices->list);
     remat_release(context, choices->flags, choices->flag_capacity, sizeof *choices->flags);
     *choices = (piece_choices){.piece = choices->piece};
 }
 
+exchange_rate piece_rate(const graph_piece *piece, uint64_t factor)
+{
+    wide_number bytes = 1;
+    for (uint32_t t = 0; t < piece->inner_count; t++)
+        bytes += piece_tensor_bytes(piece, t);
+    return exchange_rate_of(((wide_number)piece->forward_cost + 1) * factor, bytes * 64 << 16);
+}
+
 static bool as_good(const piece_choices *choices, const piece_figures *a, const piece_figures *b)
 {
-    if (a->remake_cost > b->remake_cost || choice_bytes(choices, a) > choice_bytes(choices, b))
+    if (a->recompute_cost > b->recompute_cost || choice_bytes(choices, a) > choice_bytes(choices, b))
         return false;
     return a->held_bytes <= b->held_bytes && (choices->alone || a->backward_peak <= b->backward_peak);
 }
@@ -39,7 +47,7 @@ static remat_status add_choice(piece_choices *choices, const uint8_t *keep, cons
     for (size_t i = 0; i < choices->count; i++)
         if (as_good(choices, &choices->list[i].figures, figures))
             return REMAT_OK;
-    remat_context *context = choices->piece->context;
+    remat_context *context = choices->piece->graph->context;
     size_t width = choices->piece->inner_count, kept = 0;
     uint32_t room = GRAPH_NONE; /* of a choice that goes */
     for (size_t i = 0; i < choices->count; i++) {
@@ -66,7 +74,7 @@ static remat_status add_choice(piece_choices *choices, const uint8_t *keep, cons
 
 typedef struct search {
     const graph_piece *piece;
-    piece_scratch *scratch;
+    piece_evaluator *evaluator;
     piece_choices *choices;
     uint8_t *keep;
     uint32_t *candidates; /* inner tensors that anybody reads */
@@ -75,17 +83,17 @@ typedef struct search {
 
 static remat_status evaluate(search *s, piece_figures *figures)
 {
-    piece_evaluate(s->scratch, s->keep, figures);
+    REMAT_TRY(piece_evaluate(s->evaluator, s->keep, figures));
     return add_choice(s->choices, s->keep, figures);
 }
 
 static void find_candidates(search *s)
 {
     const graph_piece *piece = s->piece;
-    for (size_t a = 0; a < piece->action_count; a++) {
-        const piece_action *action = &piece->actions[a];
-        for (size_t i = 0; i < action->need_count; i++) {
-            uint32_t tensor = piece->links[action->first_link + i];
+    for (size_t a = 0; a < piece->graph->action_count; a++) {
+        const graph_action *action = &piece->graph->actions[a];
+        for (size_t i = 0; i < graph_need_count(action) && a != piece->forward_count; i++) {
+            uint32_t tensor = graph_reads(piece->graph, action)[i];
             if (tensor < piece->inner_count && !s->keep[tensor]) {
                 s->keep[tensor] = 1;
                 s->candidates[s->candidate_count++] = tensor;
@@ -106,25 +114,26 @@ static remat_status enumerate(search *s)
     return REMAT_OK;
 }
 
-static double price(const search *s, const piece_figures *figures, double rate)
+/* A peak in the backward counts half of what is held. */
+static wide_number price(const search *s, const piece_figures *figures, exchange_rate rate)
 {
-    double bytes = (double)choice_bytes(s->choices, figures) + (double)figures->held_bytes;
-    return (double)figures->remake_cost + rate * (bytes + (double)figures->backward_peak / 2);
+    wide_number bytes = (wide_number)choice_bytes(s->choices, figures) + figures->held_bytes;
+    return exchange_price(rate, 2 * figures->recompute_cost, 2 * bytes + figures->backward_peak);
 }
 
 /* Tensors change sides one by one while that lowers the price. */
-static remat_status descend(search *s, double rate, size_t evaluations)
+static remat_status descend(search *s, exchange_rate rate, size_t evaluations)
 {
     piece_figures figures;
     REMAT_TRY(evaluate(s, &figures));
-    double best = price(s, &figures, rate);
+    wide_number best = price(s, &figures, rate);
     for (bool better = true; better && evaluations > 0;) {
         better = false;
         for (size_t i = 0; i < s->candidate_count && evaluations > 0; i++, evaluations--) {
             uint8_t *side = &s->keep[s->candidates[i]];
             *side ^= 1;
             REMAT_TRY(evaluate(s, &figures));
-            double now = price(s, &figures, rate);
+            wide_number now = price(s, &figures, rate);
             if (now < best) {
                 best = now;
                 better = true;
@@ -140,14 +149,11 @@ static remat_status search_rates(search *s, size_t evaluations)
 {
     enum { RATES = 10 };
     const graph_piece *piece = s->piece;
-    double bytes = 1;
-    for (size_t t = 0; t < piece->inner_count; t++) {
-        bytes += (double)piece->tensors[t].bytes;
+    uint64_t factor = 1 << 16;
+    for (size_t t = 0; t < piece->inner_count; t++)
         s->keep[t] = piece->tensors[t].wanted;
-    }
-    double rate = ((double)piece->forward_cost + 1) / bytes / 64;
-    for (size_t i = 0; i < RATES; i++, rate *= 2.5)
-        REMAT_TRY(descend(s, rate, evaluations / RATES));
+    for (size_t i = 0; i < RATES; i++, factor = factor * 5 / 2)
+        REMAT_TRY(descend(s, piece_rate(piece, factor), evaluations / RATES));
     memset(s->keep, 0, piece->inner_count);
     piece_figures figures;
     return evaluate(s, &figures);
@@ -192,7 +198,7 @@ static remat_status search_neighbours(search *s, size_t evaluations)
 /* Evaluations take longer in larger pieces. */
 static remat_status search_some(search *s)
 {
-    size_t most = 4000000 / (s->piece->action_count + s->piece->forward_count + 1);
+    size_t most = 4000000 / (s->piece->graph->action_count + s->piece->forward_count);
     most = most < 600 ? 600 : most > 12000 ? 12000 : most;
     REMAT_TRY(search_rates(s, most / 4));
     return search_neighbours(s, most - most / 4);
@@ -219,13 +225,13 @@ static remat_status find(search *s, const keep_sets *seeds)
     return s->candidate_count <= MOST_ENUMERATED ? enumerate(s) : search_some(s);
 }
 
-remat_status piece_choices_find(const graph_piece *piece, piece_scratch *scratch, bool alone, const keep_sets *seeds,
-                                piece_choices *choices)
+remat_status piece_choices_find(const graph_piece *piece, piece_evaluator *evaluator, bool alone,
+                                const keep_sets *seeds, piece_choices *choices)
 {
-    remat_context *context = piece->context;
+    remat_context *context = piece->graph->context;
     *choices = (piece_choices){.piece = piece, .alone = alone};
-    choices->output_bytes = piece->output == GRAPH_NONE ? 0 : piece->tensors[piece->output].bytes;
-    search s = {.piece = piece, .scratch = scratch, .choices = choices};
+    choices->output_bytes = piece->output == GRAPH_NONE ? 0 : piece_tensor_bytes(piece, piece->output);
+    search s = {.piece = piece, .evaluator = evaluator, .choices = choices};
     s.keep = remat_alloc_zeroed(context, piece->inner_count, sizeof *s.keep);
     s.candidates = remat_alloc(context, piece->inner_count, sizeof *s.candidates);
     remat_status status = find(&s, seeds);

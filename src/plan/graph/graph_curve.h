@@ -1,12 +1,12 @@
 /* Many schedules of one graph, from everything kept to as little as can be: each a list of actions whose peak and cost
  * are known from a walk.
  *
- * They come from the chain of pieces, in three ways: the points of the optimal planner's curve; every piece saved in
- * one of its modes, at all rates of exchange between bytes and time; and, where the graph is one small piece, all its
+ * They come from chains of pieces: the points of the optimal planner's curve; and, where the graph is one piece, all its
  * modes. */
 #ifndef REMAT_PLAN_GRAPH_GRAPH_CURVE_H
 #define REMAT_PLAN_GRAPH_GRAPH_CURVE_H
 
+#include "plan/graph/graph_choices.h"
 #include "plan/graph/graph_pieces.h"
 
 typedef struct graph_point {
@@ -19,25 +19,24 @@ typedef struct graph_point {
 
 /* Points in order of cost; with the same cost the lower peak comes first. None is beaten by another in both. */
 typedef struct graph_curve {
-    const remat_graph *graph;
+    const graph_outline *outline;
     graph_point *points;
     size_t count, capacity;
     size_t most_actions; /* longer schedules are left out */
     uint64_t margin;     /* a new point must be so many thousandths cheaper than what is there; 0 at first */
+    graph_walker walker; /* of every schedule that is tried */
+    graph_sequence sequence;
 } graph_curve;
 
-void graph_curve_begin(const remat_graph *graph, graph_curve *curve);
+/* The outline must outlive the curve. */
+remat_status graph_curve_begin(const graph_outline *outline, graph_curve *curve);
 void graph_curve_release(graph_curve *curve);
 
 /* Adds the schedules of a chain of pieces, which must outlive the curve. */
 remat_status graph_curve_add(graph_curve *curve, const graph_pieces *pieces, unsigned threads);
 
-/* Adds one schedule. Its peak and where it is come back, whether it was worth keeping or not; `peak_action` may be
- * NULL. */
-remat_status graph_curve_try(graph_curve *curve, const graph_pieces *pieces, const remat_step *steps, size_t count,
-                             uint64_t *peak_bytes, uint32_t *peak_action);
-
-/* Adds a schedule that is no plan of the chain. */
+/* Adds one schedule, if it is worth keeping: steps of a chain of pieces; or actions. */
+remat_status graph_curve_try(graph_curve *curve, const graph_pieces *pieces, const remat_step *steps, size_t count);
 remat_status graph_curve_try_sequence(graph_curve *curve, const graph_sequence *sequence);
 
 /* The actions of a point. */
@@ -45,12 +44,8 @@ remat_status graph_point_expand(const graph_curve *curve, const graph_point *poi
 
 /* For every point: which of the tensors that were made forward are still there, as they were made, when the backward
  * begins and reads them. The caller releases. */
-struct keep_sets;
-remat_status graph_curve_keep_sets(const graph_curve *curve, struct keep_sets *sets);
-void keep_sets_release(remat_context *context, struct keep_sets *sets);
-
-/* graph_graded.c: every piece is saved once, in the mode that is best at a rate of exchange; many rates. */
-remat_status graph_curve_add_graded(graph_curve *curve, const graph_pieces *pieces);
+remat_status graph_curve_keep_sets(graph_curve *curve, keep_sets *sets);
+void keep_sets_release(remat_context *context, keep_sets *sets);
 
 /* graph_optimal.c: the curve of the optimal planner. */
 remat_status graph_curve_add_optimal(graph_curve *curve, const graph_pieces *pieces, unsigned threads);

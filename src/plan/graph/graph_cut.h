@@ -4,33 +4,11 @@
  *     backward   | piece 0 |--y_1--| piece 1 |--y_2--| piece 2 |
  *
  * Of all that the forward actions of a piece make, only its output is read by later pieces, forward or backward, and no
- * earlier piece reads anything of it. Data that is loaded is at hand everywhere, and so are results once they are
- * made. */
+ * earlier piece reads anything of it. Tensors that are made once are at hand everywhere, and so are results. */
 #ifndef REMAT_PLAN_GRAPH_GRAPH_CUT_H
 #define REMAT_PLAN_GRAPH_GRAPH_CUT_H
 
-#include <stdbool.h>
-
-#include "graph/graph.h"
-
-/* Who makes and reads a tensor that a forward action makes; positions, and GRAPH_NONE for nobody. */
-typedef struct tensor_use {
-    uint32_t maker;                 /* the forward action */
-    uint32_t last_forward;          /* that reads it */
-    uint32_t first_back, last_back; /* backward actions that read or update it, counted from 0 */
-    bool loaded, updated;
-    bool finished; /* a result: it stays until the end */
-} tensor_use;
-
-/* Made once and there from then on. */
-static inline bool tensor_stays(const tensor_use *use)
-{
-    return use->loaded || use->finished;
-}
-
-/* REMAT_INVALID where a graph is not one that can be run again: a forward action that updates, a tensor with two makers
- * in the forward pass or one in each pass, figures whose sums reach 2^61. `uses` has one entry a tensor. */
-remat_status graph_find_uses(const remat_graph *graph, tensor_use *uses);
+#include "plan/graph/graph_outline.h"
 
 typedef struct graph_cut {
     size_t piece_count;
@@ -41,7 +19,7 @@ typedef struct graph_cut {
 } graph_cut;
 
 /* `whole`: all in one piece. */
-remat_status graph_cut_find(const remat_graph *graph, const tensor_use *uses, bool whole, graph_cut *cut);
+remat_status graph_cut_find(const graph_outline *outline, bool whole, graph_cut *cut);
 void graph_cut_release(remat_context *context, graph_cut *cut);
 
 #endif

@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "plan/graph/graph_pieces_object.h"
 
-/* ---- what runs again for nothing ---- */
+/* ---- what is recomputed for nothing ---- */
 
 /* From the end to the front: a tensor is wanted while a read lies ahead and no write before it. */
 static void mark_useless(const remat_graph *graph, graph_sequence *sequence, bool *wanted, const size_t *first_run)
@@ -10,9 +10,8 @@ static void mark_useless(const remat_graph *graph, graph_sequence *sequence, boo
     for (size_t position = sequence->count; position-- > 0;) {
         uint32_t number = sequence->actions[position];
         const graph_action *action = &graph->actions[number];
-        const uint32_t *reads = graph_reads(graph, action), *writes = graph_writes(graph, action);
-        const uint32_t *updates = graph_updates(graph, action);
-        bool useful = number >= graph->backward_begin || first_run[number] == position;
+        const uint32_t *needs = graph_reads(graph, action), *writes = graph_writes(graph, action);
+        bool useful = action->once || first_run[number] == position;
         for (size_t i = 0; i < action->write_count; i++)
             useful |= wanted[writes[i]];
         if (!useful) {
@@ -21,14 +20,13 @@ static void mark_useless(const remat_graph *graph, graph_sequence *sequence, boo
         }
         for (size_t i = 0; i < action->write_count; i++)
             wanted[writes[i]] = false;
-        for (size_t i = 0; i < action->read_count; i++)
-            wanted[reads[i]] = true;
-        for (size_t i = 0; i < action->update_count; i++)
-            wanted[updates[i]] = true;
+        for (size_t i = 0; i < graph_need_count(action); i++)
+            wanted[needs[i]] = true;
     }
 }
 
-remat_status graph_sequence_prune(const remat_graph *graph, graph_sequence *sequence)
+/* Leaves out every action that runs again although nobody reads what it makes. */
+static remat_status prune(const remat_graph *graph, graph_sequence *sequence)
 {
     remat_context *context = graph->context;
     bool *wanted = remat_alloc_zeroed(context, graph->tensor_count, sizeof *wanted);
@@ -51,24 +49,19 @@ remat_status graph_sequence_prune(const remat_graph *graph, graph_sequence *sequ
 
 /* ---- from steps to actions ---- */
 
-remat_status graph_expansion_begin(const graph_pieces *pieces, graph_sequence *sequence, graph_expansion *expansion)
-{
-    remat_context *context = pieces->graph->context;
-    *expansion = (graph_expansion){.pieces = pieces, .sequence = sequence};
-    expansion->modes = remat_alloc_zeroed(context, pieces->cut.piece_count, sizeof *expansion->modes);
-    expansion->ran = remat_alloc_zeroed(context, pieces->cut.piece_count, sizeof *expansion->ran);
-    if (expansion->modes && expansion->ran)
-        return REMAT_OK;
-    graph_expansion_end(expansion);
-    return REMAT_NO_MEMORY;
-}
+typedef struct expansion {
+    const graph_pieces *pieces;
+    graph_sequence *sequence;
+    uint16_t *modes; /* by piece: how it is saved right now */
+    bool *ran;       /* by piece: whether its forward ran already */
+} expansion;
 
-static remat_status expand_forward(graph_expansion *to, remat_step step)
+static remat_status expand_forward(expansion *to, remat_step step)
 {
     const graph_pieces *pieces = to->pieces;
-    const remat_graph *graph = pieces->graph;
+    const remat_graph *graph = pieces->outline->graph;
     for (uint32_t i = pieces->cut.forward_begin[step.layer]; i < pieces->cut.forward_begin[step.layer + 1]; i++)
-        if (!to->ran[step.layer] || graph->actions[i].kind != GRAPH_LOAD)
+        if (!to->ran[step.layer] || !graph->actions[i].once)
             REMAT_TRY(graph_sequence_add(graph->context, to->sequence, i));
     to->ran[step.layer] = true;
     if (step.save != REMAT_NO_SAVE)
@@ -76,26 +69,26 @@ static remat_status expand_forward(graph_expansion *to, remat_step step)
     return REMAT_OK;
 }
 
-static remat_status expand_backward(graph_expansion *to, remat_step step)
+static remat_status expand_backward(expansion *to, remat_step step)
 {
     const graph_pieces *pieces = to->pieces;
     const piece_kind *kind = &pieces->kinds[pieces->kind_of[step.layer]];
     const graph_mode *mode = &kind->modes.modes[to->modes[step.layer]];
-    uint32_t forward = pieces->cut.forward_begin[step.layer];
-    uint32_t backward = (uint32_t)pieces->graph->backward_begin + pieces->cut.backward_begin[step.layer + 1];
+    uint32_t turn = kind->piece.forward_count, forward = pieces->cut.forward_begin[step.layer];
+    uint32_t backward = pieces->outline->forward_count + pieces->cut.backward_begin[step.layer + 1];
     for (size_t i = 0; i < mode->backward_count; i++) {
-        uint32_t action = mode->backward[i], count = (uint32_t)kind->piece.forward_count;
-        REMAT_TRY(graph_sequence_add(pieces->graph->context, to->sequence,
-                                     action < count ? forward + action : backward + action - count));
+        uint32_t action = mode->backward[i];
+        REMAT_TRY(graph_sequence_add(pieces->outline->graph->context, to->sequence,
+                                     action < turn ? forward + action : backward + action - turn - 1));
     }
     return REMAT_OK;
 }
 
-remat_status graph_expansion_step(void *expansion, remat_step step)
+static remat_status expand_step(void *to, remat_step step)
 {
     switch ((remat_op)step.op) {
-    case REMAT_FORWARD: return expand_forward(expansion, step);
-    case REMAT_BACKWARD: return expand_backward(expansion, step);
+    case REMAT_FORWARD: return expand_forward(to, step);
+    case REMAT_BACKWARD: return expand_backward(to, step);
     case REMAT_LOSS:   /* one of the last piece's actions */
     case REMAT_DROP_X: /* what is not read again is not held */
     case REMAT_DROP_STATE: /* likewise */ break;
@@ -103,23 +96,40 @@ remat_status graph_expansion_step(void *expansion, remat_step step)
     return REMAT_OK;
 }
 
-remat_status graph_expansion_end(graph_expansion *expansion)
+static remat_status begin(const graph_pieces *pieces, graph_sequence *sequence, expansion *to)
 {
-    const remat_graph *graph = expansion->pieces->graph;
-    size_t count = expansion->pieces->cut.piece_count;
-    remat_release(graph->context, expansion->modes, count, sizeof *expansion->modes);
-    remat_release(graph->context, expansion->ran, count, sizeof *expansion->ran);
-    expansion->modes = NULL;
-    expansion->ran = NULL;
-    return graph_sequence_prune(graph, expansion->sequence);
+    remat_context *context = pieces->outline->graph->context;
+    *to = (expansion){.pieces = pieces, .sequence = sequence};
+    sequence->count = 0;
+    to->modes = remat_alloc_zeroed(context, pieces->cut.piece_count, sizeof *to->modes);
+    to->ran = remat_alloc_zeroed(context, pieces->cut.piece_count, sizeof *to->ran);
+    return to->modes && to->ran ? REMAT_OK : REMAT_NO_MEMORY;
+}
+
+static remat_status end(expansion *to, remat_status status)
+{
+    const remat_graph *graph = to->pieces->outline->graph;
+    size_t count = to->pieces->cut.piece_count;
+    remat_release(graph->context, to->modes, count, sizeof *to->modes);
+    remat_release(graph->context, to->ran, count, sizeof *to->ran);
+    return status == REMAT_OK ? prune(graph, to->sequence) : status;
 }
 
 remat_status graph_pieces_expand(const graph_pieces *pieces, const remat_plan *plan, graph_sequence *sequence)
 {
-    graph_expansion expansion;
-    sequence->count = 0;
-    REMAT_TRY(graph_expansion_begin(pieces, sequence, &expansion));
-    remat_status status = remat_plan_walk(plan, graph_expansion_step, &expansion);
-    remat_status ended = graph_expansion_end(&expansion);
-    return status != REMAT_OK ? status : ended;
+    expansion to;
+    remat_status status = begin(pieces, sequence, &to);
+    if (status == REMAT_OK)
+        status = remat_plan_walk(plan, expand_step, &to);
+    return end(&to, status);
+}
+
+remat_status graph_pieces_expand_steps(const graph_pieces *pieces, const remat_step *steps, size_t count,
+                                       graph_sequence *sequence)
+{
+    expansion to;
+    remat_status status = begin(pieces, sequence, &to);
+    for (size_t i = 0; status == REMAT_OK && i < count; i++)
+        status = expand_step(&to, steps[i]);
+    return end(&to, status);
 }

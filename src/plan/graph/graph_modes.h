@@ -6,7 +6,7 @@
 #ifndef REMAT_PLAN_GRAPH_GRAPH_MODES_H
 #define REMAT_PLAN_GRAPH_GRAPH_MODES_H
 
-#include "plan/graph/graph_piece.h"
+#include "plan/graph/graph_choices.h"
 
 typedef struct graph_mode {
     piece_figures figures;

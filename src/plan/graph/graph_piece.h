@@ -6,89 +6,77 @@
 #ifndef REMAT_PLAN_GRAPH_GRAPH_PIECE_H
 #define REMAT_PLAN_GRAPH_GRAPH_PIECE_H
 
+#include "graph/graph_walk.h"
 #include "plan/graph/graph_cut.h"
 
-/* A tensor as the piece sees it; those that live all through (data, the piece's input) are left out. */
+/* Which pieces a gradient lives through: those from `from`, which makes it, down to `to`, the last that needs it. */
+typedef struct gradient_span {
+    uint32_t from, to;
+    bool constant; /* held all through, outside of the pieces */
+} gradient_span;
+
+typedef struct graph_gradients {
+    gradient_span *spans;    /* by tensor */
+    uint64_t *passing_bytes; /* by piece: of the gradients that pass to it */
+    size_t tensor_count, piece_count;
+    uint64_t constant_bytes;
+} graph_gradients;
+remat_status graph_gradients_find(const graph_outline *outline, const graph_cut *cut, graph_gradients *gradients);
+void graph_gradients_release(remat_context *context, graph_gradients *gradients);
+
 typedef struct piece_tensor {
-    uint64_t bytes;
-    uint32_t number; /* in the graph */
+    uint32_t number; /* in the whole graph */
     uint32_t maker;  /* the piece's forward action; GRAPH_NONE: a gradient, or data */
-    bool is_output, is_data;
-    bool wanted;  /* a backward action reads it, and a forward action made it */
-    bool arrives; /* a gradient that is there when the backward of the piece begins */
-    bool leaves;  /* one that the next backward reads */
+    bool wanted;     /* a backward action reads it, and a forward action made it */
+    bool is_data;    /* made once */
 } piece_tensor;
 
-/* Reads and updates, then writes, in piece.links. */
-typedef struct piece_action {
-    uint32_t first_link, need_count, write_count;
-    uint32_t in_place_from, in_place_to;
-    uint64_t workspace_bytes, cost;
-    bool is_load;
-} piece_action;
-
+/* The piece as a graph of its own. Left out are tensors that live all through, such as the piece's input. Its actions
+ * are the forward ones, one that stands for the turn from forward to backward, and the backward ones. The turn reads the
+ * output and makes the gradients that arrive; gradients that leave are results. */
 typedef struct graph_piece {
-    remat_context *context;
-    uint32_t first_forward, first_backward; /* in the graph */
-    size_t forward_count, backward_count;
-    uint32_t output; /* the piece's tensor that passes on; GRAPH_NONE */
-    piece_tensor *tensors;
-    size_t tensor_count, tensor_capacity, inner_count; /* the inner ones, made forward, come first */
-    piece_action *actions;                             /* forward, then backward */
-    size_t action_count, action_capacity;
-    uint32_t *links;
-    size_t link_count, link_capacity;
+    remat_graph *graph;
+    piece_tensor *tensors; /* the inner ones, which may be made again, come first */
+    size_t tensor_capacity;
+    uint32_t inner_count, forward_count, backward_count;
+    uint32_t output; /* the inner tensor that passes on; GRAPH_NONE */
     uint64_t forward_cost, backward_cost;
 } graph_piece;
 
-/* What the graph knows about its gradients: which live through several pieces, and which pass from one to the next. */
-typedef struct graph_gradients {
-    bool *constant;        /* by tensor: held all through, outside of the pieces */
-    uint32_t *passing;     /* tensors, those that pass to piece 0 first */
-    size_t *passing_begin; /* piece_count + 1 */
-    size_t passing_count, passing_capacity, piece_count, tensor_count;
-    uint64_t constant_bytes;
-} graph_gradients;
-remat_status graph_gradients_find(const remat_graph *graph, const graph_cut *cut, const tensor_use *uses,
-                                  graph_gradients *gradients);
-void graph_gradients_release(remat_context *context, graph_gradients *gradients);
-uint64_t graph_gradients_passing_bytes(const remat_graph *graph, const graph_gradients *gradients, size_t to_piece);
-
-remat_status graph_piece_build(const remat_graph *graph, const graph_cut *cut, const tensor_use *uses,
-                               const graph_gradients *gradients, size_t number, graph_piece *piece);
+/* `room` is for graph_piece_room numbers, of which the first, one for each tensor of the graph, are GRAPH_NONE before and
+ * after. */
+static inline size_t graph_piece_room(const remat_graph *graph)
+{
+    return 2 * graph->tensor_count + graph->link_count;
+}
+remat_status graph_piece_build(const graph_outline *outline, const graph_cut *cut, const graph_gradients *gradients,
+                               uint32_t number, uint32_t *room, graph_piece *piece);
 void graph_piece_release(graph_piece *piece);
 
 /* Whether two pieces differ in nothing but their numbers in the graph. */
 bool graph_piece_same(const graph_piece *a, const graph_piece *b);
 
-/* Sets of tensors worth keeping, to start a search from: `width` flags each, by the tensors' numbers in the graph. */
-typedef struct keep_sets {
-    uint8_t *flags;
-    size_t count, capacity, width;
-} keep_sets;
-
 /* What a choice comes to, the piece's input not counted. */
 typedef struct piece_figures {
     uint64_t held_bytes; /* from the forward to the backward */
     uint64_t forward_peak, backward_peak;
-    uint64_t remake_cost;
+    uint64_t recompute_cost;
     bool holds_output;
 } piece_figures;
 
-/* Room for the evaluation of one piece after another. */
-typedef struct piece_scratch piece_scratch;
-remat_status piece_scratch_create(const graph_piece *piece, piece_scratch **scratch);
-void piece_scratch_destroy(piece_scratch *scratch);
+/* Evaluates choices of one piece, without allocating memory for each. */
+typedef struct piece_evaluator piece_evaluator;
+remat_status piece_evaluator_create(const graph_piece *piece, piece_evaluator **made);
+void piece_evaluator_destroy(piece_evaluator *evaluator);
 
-/* Whether data that the piece counts is to be left out from now on: to its chain it lives all through, whatever runs
- * again. At first it is not. */
-void piece_leave_out_data(piece_scratch *scratch, bool leave_out);
+/* Whether data counts from now on. To its chain it lives all through, whatever is recomputed; at first it counts. */
+remat_status piece_evaluator_count_data(piece_evaluator *evaluator, bool counts);
 
 /* Evaluates a choice: `keep` has an entry for every inner tensor. */
-void piece_evaluate(piece_scratch *scratch, const uint8_t *keep, piece_figures *figures);
-/* The forward on its own, with nothing kept. */
-uint64_t piece_forward_peak(piece_scratch *scratch);
-/* The actions of the backward evaluated last, as numbers of piece.actions: in all, and from which position on. */
-const uint32_t *piece_backward_actions(const piece_scratch *scratch, size_t *count);
+remat_status piece_evaluate(piece_evaluator *evaluator, const uint8_t *keep, piece_figures *figures);
+/* The backward of the choice evaluated last, with what it recomputes, as numbers of the piece's actions. */
+const uint32_t *piece_backward_actions(const piece_evaluator *evaluator, size_t *count);
+/* What the tensor counts, by its number in the piece. */
+uint64_t piece_tensor_bytes(const graph_piece *piece, uint32_t tensor);
 
 #endif

@@ -1,245 +1,163 @@
+#include <string.h>
+
 #include "base/alloc.h"
+#include "base/error.h"
 #include "plan/graph/graph_piece.h"
 
-/* One instance of a tensor. */
-typedef struct instance {
-    uint32_t tensor;
-    uint32_t born, ends;
-} instance;
+/* An action that waits for what it needs: the next of its needs to look at. */
+typedef struct waiting_action {
+    uint32_t action, need;
+} waiting_action;
 
-/* A write that may take the place of an instance, if that turns out to end there. */
-typedef struct in_place {
-    uint32_t position, from;
-    uint64_t bytes;
-} in_place;
-
-struct piece_scratch {
+struct piece_evaluator {
     const graph_piece *piece;
-    size_t most_positions, most_instances;
-    bool without_data;
-    uint32_t *actions; /* in order; the backward begins at `turn` */
-    size_t count, turn;
-    uint8_t *have;
-    instance *instances; /* those of the forward, which is the same for all choices, stay */
-    size_t instance_count, forward_instances;
-    uint32_t *forward_ends; /* of those, where the forward itself is done with them */
-    uint32_t *latest;       /* by tensor: its latest instance */
-    in_place *shared;
-    size_t shared_count, forward_shared;
-    uint64_t *change; /* of the bytes that live, by position; differences wrap, and back */
-    uint64_t *saved;  /* by position: what is not taken twice */
+    graph_walker walker; /* rewound to the turn before every choice */
+    uint32_t *backward;
+    size_t count;
+    uint8_t *have; /* by inner tensor */
+    waiting_action *stack;
 };
 
-/* Forward actions run at most twice: once forward, once in the backward. */
-remat_status piece_scratch_create(const graph_piece *piece, piece_scratch **made)
+/* Each forward action runs at most once more in the backward. */
+static size_t most_backward(const graph_piece *piece)
 {
-    remat_context *context = piece->context;
-    piece_scratch *s = *made = remat_alloc_zeroed(context, 1, sizeof *s);
-    if (!s)
+    return piece->graph->action_count;
+}
+
+remat_status piece_evaluator_create(const graph_piece *piece, piece_evaluator **made)
+{
+    remat_context *context = piece->graph->context;
+    piece_evaluator *e = *made = remat_alloc_zeroed(context, 1, sizeof *e);
+    if (!e)
         return REMAT_NO_MEMORY;
-    s->piece = piece;
-    s->most_positions = piece->forward_count + piece->action_count + 1;
-    s->most_instances = 2 * piece->link_count + piece->tensor_count;
-    s->actions = remat_alloc(context, s->most_positions, sizeof *s->actions);
-    s->have = remat_alloc(context, piece->tensor_count, sizeof *s->have);
-    s->instances = remat_alloc(context, s->most_instances, sizeof *s->instances);
-    s->forward_ends = remat_alloc(context, s->most_instances, sizeof *s->forward_ends);
-    s->latest = remat_alloc(context, piece->tensor_count, sizeof *s->latest);
-    s->shared = remat_alloc(context, s->most_positions, sizeof *s->shared);
-    s->change = remat_alloc(context, s->most_positions, sizeof *s->change);
-    s->saved = remat_alloc(context, s->most_positions, sizeof *s->saved);
-    if (s->actions && s->have && s->instances && s->forward_ends && s->latest && s->shared && s->change && s->saved) {
-        piece_leave_out_data(s, false);
-        return REMAT_OK;
+    e->piece = piece;
+    e->backward = remat_alloc(context, most_backward(piece), sizeof *e->backward);
+    e->have = remat_alloc(context, piece->inner_count, sizeof *e->have);
+    e->stack = remat_alloc(context, (size_t)piece->forward_count + 1, sizeof *e->stack);
+    remat_status status = e->backward && e->have && e->stack ? REMAT_OK : REMAT_NO_MEMORY;
+    if (status == REMAT_OK)
+        status = graph_walker_create(piece->graph, GRAPH_PLACED, &e->walker);
+    if (status == REMAT_OK)
+        status = piece_evaluator_count_data(e, true);
+    if (status != REMAT_OK) {
+        piece_evaluator_destroy(e);
+        *made = NULL;
     }
-    piece_scratch_destroy(s);
-    *made = NULL;
-    return REMAT_NO_MEMORY;
+    return status;
 }
 
-void piece_scratch_destroy(piece_scratch *s)
+void piece_evaluator_destroy(piece_evaluator *e)
 {
-    if (!s)
+    if (!e)
         return;
-    remat_context *context = s->piece->context;
-    remat_release(context, s->actions, s->most_positions, sizeof *s->actions);
-    remat_release(context, s->have, s->piece->tensor_count, sizeof *s->have);
-    remat_release(context, s->instances, s->most_instances, sizeof *s->instances);
-    remat_release(context, s->forward_ends, s->most_instances, sizeof *s->forward_ends);
-    remat_release(context, s->latest, s->piece->tensor_count, sizeof *s->latest);
-    remat_release(context, s->shared, s->most_positions, sizeof *s->shared);
-    remat_release(context, s->change, s->most_positions, sizeof *s->change);
-    remat_release(context, s->saved, s->most_positions, sizeof *s->saved);
-    remat_release(context, s, 1, sizeof *s);
+    remat_context *context = e->piece->graph->context;
+    graph_walker_release(&e->walker);
+    remat_release(context, e->backward, most_backward(e->piece), sizeof *e->backward);
+    remat_release(context, e->have, e->piece->inner_count, sizeof *e->have);
+    remat_release(context, e->stack, (size_t)e->piece->forward_count + 1, sizeof *e->stack);
+    remat_release(context, e, 1, sizeof *e);
 }
 
-/* ---- which actions run ---- */
-
-static uint64_t make_needs(piece_scratch *s, const piece_action *action);
-
-/* Makes a tensor again, and before it what its maker needs; returns the cost. */
-static uint64_t make(piece_scratch *s, uint32_t tensor)
+/* The forward and the turn are the same for all choices: they run here. */
+remat_status piece_evaluator_count_data(piece_evaluator *e, bool counts)
 {
-    uint32_t maker = s->piece->tensors[tensor].maker;
-    const piece_action *action = &s->piece->actions[maker];
-    uint64_t cost = make_needs(s, action) + action->cost;
-    s->actions[s->count++] = maker;
-    const uint32_t *writes = s->piece->links + action->first_link + action->need_count;
+    const graph_piece *piece = e->piece;
+    for (uint32_t t = piece->inner_count; t < piece->graph->tensor_count; t++)
+        if (piece->tensors[t].is_data)
+            e->walker.bytes[t] = counts ? piece_tensor_bytes(piece, t) : 0;
+    graph_walker_start(&e->walker);
+    for (uint32_t i = 0; i <= piece->forward_count; i++)
+        REMAT_TRY(graph_walker_run(&e->walker, &i, 1));
+    return graph_walker_mark(&e->walker);
+}
+
+static void list_recompute(piece_evaluator *e, uint32_t maker)
+{
+    const graph_action *action = &e->piece->graph->actions[maker];
+    const uint32_t *writes = graph_writes(e->piece->graph, action);
+    e->backward[e->count++] = maker;
     for (size_t i = 0; i < action->write_count; i++)
-        s->have[writes[i]] = 1;
-    return cost;
+        e->have[writes[i]] = 1;
 }
 
-static uint64_t make_needs(piece_scratch *s, const piece_action *action)
+/* Lists what makes an inner tensor, and before it all that needs in turn and is not there. */
+static void list_makers(piece_evaluator *e, uint32_t tensor)
 {
-    uint64_t cost = 0;
-    const uint32_t *needs = s->piece->links + action->first_link;
-    for (size_t i = 0; i < action->need_count; i++)
-        if (needs[i] < s->piece->inner_count && !s->have[needs[i]])
-            cost += make(s, needs[i]);
-    return cost;
-}
-
-static uint64_t list_backward(piece_scratch *s, const uint8_t *keep)
-{
-    const graph_piece *piece = s->piece;
-    uint64_t cost = 0;
-    for (size_t t = 0; t < piece->inner_count; t++)
-        s->have[t] = keep[t];
-    for (size_t i = piece->forward_count; i < piece->action_count; i++) {
-        cost += make_needs(s, &piece->actions[i]);
-        s->actions[s->count++] = (uint32_t)i;
-    }
-    return cost;
-}
-
-/* ---- what lives when ---- */
-
-static uint64_t bytes_of(const piece_scratch *s, uint32_t tensor)
-{
-    const piece_tensor *it = &s->piece->tensors[tensor];
-    return it->is_data && s->without_data ? 0 : it->bytes;
-}
-
-static void be_born(piece_scratch *s, uint32_t tensor, uint32_t position)
-{
-    s->latest[tensor] = (uint32_t)s->instance_count;
-    s->instances[s->instance_count++] = (instance){tensor, position, position + 1};
-}
-
-static void live_through(piece_scratch *s, uint32_t position)
-{
-    const graph_piece *piece = s->piece;
-    const piece_action *action = &piece->actions[s->actions[position]];
-    const uint32_t *links = piece->links + action->first_link;
-    for (size_t i = 0; i < action->need_count; i++)
-        s->instances[s->latest[links[i]]].ends = position + 1;
-    uint32_t from = action->in_place_from, to = action->in_place_to;
-    if (from != GRAPH_NONE && to != GRAPH_NONE && bytes_of(s, from) == piece->tensors[to].bytes)
-        s->shared[s->shared_count++] = (in_place){position, s->latest[from], piece->tensors[to].bytes};
-    for (size_t i = 0; i < action->write_count; i++)
-        be_born(s, links[action->need_count + i], position);
-}
-
-static void run_forward(piece_scratch *s)
-{
-    const graph_piece *piece = s->piece;
-    s->instance_count = s->shared_count = 0;
-    s->turn = piece->forward_count;
-    for (uint32_t position = 0; position < s->turn; position++) {
-        s->actions[position] = position;
-        live_through(s, position);
-    }
-    if (piece->output != GRAPH_NONE)
-        s->instances[s->latest[piece->output]].ends = (uint32_t)s->turn;
-    for (size_t i = 0; i < s->instance_count; i++)
-        s->forward_ends[i] = s->instances[i].ends;
-    s->forward_instances = s->instance_count;
-    s->forward_shared = s->shared_count;
-}
-
-/* As it was when the forward was done. */
-static void return_to_turn(piece_scratch *s)
-{
-    s->count = s->turn;
-    s->instance_count = s->forward_instances;
-    s->shared_count = s->forward_shared;
-    for (uint32_t i = 0; i < s->instance_count; i++) {
-        s->instances[i].ends = s->forward_ends[i];
-        s->latest[s->instances[i].tensor] = i;
+    const graph_piece *piece = e->piece;
+    const remat_graph *graph = piece->graph;
+    size_t depth = 0;
+    e->stack[depth++] = (waiting_action){piece->tensors[tensor].maker, 0};
+    while (depth > 0) {
+        waiting_action *top = &e->stack[depth - 1];
+        const graph_action *action = &graph->actions[top->action];
+        const uint32_t *needs = graph_reads(graph, action);
+        uint32_t need = top->need, count = (uint32_t)graph_need_count(action);
+        while (need < count && (needs[need] >= piece->inner_count || e->have[needs[need]]))
+            need++;
+        top->need = need;
+        if (need < count)
+            e->stack[depth++] = (waiting_action){piece->tensors[needs[need]].maker, 0};
+        else
+            list_recompute(e, e->stack[--depth].action);
     }
 }
 
-static void run_backward(piece_scratch *s)
+/* The backward actions, each behind what it needs and does not have. */
+static void list_backward(piece_evaluator *e, const uint8_t *keep)
 {
-    const graph_piece *piece = s->piece;
-    for (uint32_t t = (uint32_t)piece->inner_count; t < piece->tensor_count && s->count > s->turn; t++)
-        if (piece->tensors[t].arrives)
-            be_born(s, t, (uint32_t)s->turn);
-    for (uint32_t position = (uint32_t)s->turn; position < s->count; position++)
-        live_through(s, position);
-    for (uint32_t t = (uint32_t)piece->inner_count; t < piece->tensor_count && s->count > s->turn; t++)
-        if (piece->tensors[t].leaves)
-            s->instances[s->latest[t]].ends = (uint32_t)s->count;
-}
-
-static uint64_t greatest(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-static void sum_up(piece_scratch *s, piece_figures *figures)
-{
-    const graph_piece *piece = s->piece;
-    for (size_t p = 0; p <= s->count; p++)
-        s->change[p] = s->saved[p] = 0;
-    for (size_t i = 0; i < s->instance_count; i++) {
-        const instance *it = &s->instances[i];
-        uint64_t bytes = bytes_of(s, it->tensor);
-        s->change[it->born] += bytes;
-        s->change[it->ends] -= bytes;
-        if (it->born >= s->turn || it->ends <= s->turn)
-            continue;
-        figures->held_bytes += bytes;
-        figures->holds_output |= piece->tensors[it->tensor].is_output;
-    }
-    for (size_t i = 0; i < s->shared_count; i++)
-        if (s->instances[s->shared[i].from].ends == s->shared[i].position + 1)
-            s->saved[s->shared[i].position] = s->shared[i].bytes;
-    uint64_t now = 0;
-    for (size_t p = 0; p < s->count; p++) {
-        now += s->change[p];
-        uint64_t bytes = now - s->saved[p] + piece->actions[s->actions[p]].workspace_bytes;
-        uint64_t *peak = p < s->turn ? &figures->forward_peak : &figures->backward_peak;
-        *peak = greatest(*peak, bytes);
+    const graph_piece *piece = e->piece;
+    const remat_graph *graph = piece->graph;
+    const uint32_t inner_count = piece->inner_count;
+    uint8_t *have = e->have;
+    memcpy(have, keep, inner_count);
+    e->count = 0;
+    for (uint32_t i = piece->forward_count + 1; i < graph->action_count; i++) {
+        const uint32_t *needs = graph_reads(graph, &graph->actions[i]);
+        size_t count = graph_need_count(&graph->actions[i]);
+        for (size_t k = 0; k < count; k++)
+            if (needs[k] < inner_count && !have[needs[k]])
+                list_makers(e, needs[k]);
+        e->backward[e->count++] = i;
     }
 }
 
-void piece_leave_out_data(piece_scratch *s, bool leave_out)
+static uint64_t greatest(const uint64_t *values, size_t count)
 {
-    s->without_data = leave_out;
-    run_forward(s);
+    uint64_t most = 0;
+    for (size_t i = 0; i < count; i++)
+        most = values[i] > most ? values[i] : most;
+    return most;
 }
 
-void piece_evaluate(piece_scratch *s, const uint8_t *keep, piece_figures *figures)
+static void take_figures(const piece_evaluator *e, piece_figures *figures)
 {
-    *figures = (piece_figures){0};
-    return_to_turn(s);
-    figures->remake_cost = list_backward(s, keep);
-    run_backward(s);
-    sum_up(s, figures);
+    const graph_piece *piece = e->piece;
+    const graph_liveness *found = &e->walker.found;
+    size_t turn = piece->forward_count;
+    *figures = (piece_figures){
+        .forward_peak = greatest(found->live_bytes, turn),
+        .backward_peak = greatest(found->live_bytes + turn + 1, found->position_count - turn - 1),
+        .recompute_cost = found->cost - piece->forward_cost - piece->backward_cost,
+    };
+    for (size_t i = 0; i < found->range_count && found->ranges[i].born < turn; i++)
+        if (found->ranges[i].ends > turn + 1) {
+            figures->held_bytes += found->ranges[i].bytes;
+            figures->holds_output |= found->ranges[i].tensor == piece->output;
+        }
 }
 
-uint64_t piece_forward_peak(piece_scratch *s)
+remat_status piece_evaluate(piece_evaluator *e, const uint8_t *keep, piece_figures *figures)
 {
-    piece_figures figures = {0};
-    return_to_turn(s);
-    sum_up(s, &figures);
-    return figures.forward_peak;
+    list_backward(e, keep);
+    graph_walker_rewind(&e->walker);
+    REMAT_TRY(graph_walker_run(&e->walker, e->backward, e->count));
+    REMAT_TRY(graph_walker_finish(&e->walker));
+    take_figures(e, figures);
+    return REMAT_OK;
 }
 
-const uint32_t *piece_backward_actions(const piece_scratch *s, size_t *count)
+const uint32_t *piece_backward_actions(const piece_evaluator *e, size_t *count)
 {
-    *count = s->count - s->turn;
-    return s->actions + s->turn;
+    *count = e->count;
+    return e->backward;
 }

@@ -1,12 +1,14 @@
 #include "base/alloc.h"
 #include "base/error.h"
+#include "plan/chain/lower_bound.h"
+#include "plan/chain/plan_object.h"
 #include "plan/graph/graph_pieces_object.h"
 
 void graph_pieces_destroy(graph_pieces *pieces)
 {
     if (!pieces)
         return;
-    remat_context *context = pieces->graph->context;
+    remat_context *context = pieces->outline->graph->context;
     remat_profile_destroy(pieces->profile);
     for (size_t i = 0; i < pieces->kind_count; i++) {
         graph_modes_release(&pieces->kinds[i].modes);
@@ -14,7 +16,6 @@ void graph_pieces_destroy(graph_pieces *pieces)
     }
     remat_release(context, pieces->kinds, pieces->kind_capacity, sizeof *pieces->kinds);
     remat_release(context, pieces->kind_of, pieces->cut.piece_count, sizeof *pieces->kind_of);
-    remat_release(context, pieces->uses, pieces->graph->tensor_count, sizeof *pieces->uses);
     graph_gradients_release(context, &pieces->gradients);
     graph_cut_release(context, &pieces->cut);
     remat_release(context, pieces, 1, sizeof *pieces);
@@ -23,17 +24,17 @@ void graph_pieces_destroy(graph_pieces *pieces)
 uint64_t graph_pieces_input_bytes(const graph_pieces *pieces, size_t piece)
 {
     uint32_t tensor = pieces->cut.input[piece];
-    return tensor == GRAPH_NONE ? 0 : pieces->graph->tensors[tensor].bytes;
+    return tensor == GRAPH_NONE ? 0 : graph_placed_bytes(pieces->outline->graph->tensors[tensor].bytes);
 }
 
 /* Solves the piece, unless one like it was solved before. */
-static remat_status add_piece(graph_pieces *pieces, size_t number, const graph_pieces_options *options)
+static remat_status add_piece(graph_pieces *pieces, uint32_t number, const graph_pieces_options *options,
+                              uint32_t *room)
 {
-    const remat_graph *graph = pieces->graph;
-    REMAT_TRY(remat_grow(graph->context, (void **)&pieces->kinds, &pieces->kind_capacity, pieces->kind_count + 1,
-                         sizeof *pieces->kinds));
+    REMAT_TRY(remat_grow(pieces->outline->graph->context, (void **)&pieces->kinds, &pieces->kind_capacity,
+                         pieces->kind_count + 1, sizeof *pieces->kinds));
     piece_kind *kind = &pieces->kinds[pieces->kind_count];
-    REMAT_TRY(graph_piece_build(graph, &pieces->cut, pieces->uses, &pieces->gradients, number, &kind->piece));
+    REMAT_TRY(graph_piece_build(pieces->outline, &pieces->cut, &pieces->gradients, number, room, &kind->piece));
     for (size_t i = 0; i < pieces->kind_count; i++) {
         if (graph_piece_same(&pieces->kinds[i].piece, &kind->piece)) {
             graph_piece_release(&kind->piece);
@@ -51,48 +52,59 @@ static remat_status add_piece(graph_pieces *pieces, size_t number, const graph_p
     return REMAT_OK;
 }
 
+static remat_status add_pieces(graph_pieces *pieces, const graph_pieces_options *options)
+{
+    const remat_graph *graph = pieces->outline->graph;
+    size_t size = graph_piece_room(graph);
+    uint32_t *room = remat_alloc(graph->context, size, sizeof *room);
+    remat_status status = room ? REMAT_OK : REMAT_NO_MEMORY;
+    for (size_t t = 0; room && t < graph->tensor_count; t++)
+        room[t] = GRAPH_NONE;
+    for (uint32_t i = 0; status == REMAT_OK && i < pieces->cut.piece_count; i++)
+        status = add_piece(pieces, i, options, room);
+    remat_release(graph->context, room, size, sizeof *room);
+    return status;
+}
+
 /* In the chain the gradient that passes has the bytes of the tensor that passes. What is above that is constant, and
  * only one gradient passes at a time. */
 static void count_constant(graph_pieces *pieces)
 {
+    const graph_outline *outline = pieces->outline;
     uint64_t most = 0;
     for (size_t i = 0; i + 1 < pieces->cut.piece_count; i++) {
-        uint64_t passing = graph_gradients_passing_bytes(pieces->graph, &pieces->gradients, i);
-        uint64_t counted = graph_pieces_input_bytes(pieces, i + 1);
+        uint64_t passing = pieces->gradients.passing_bytes[i], counted = graph_pieces_input_bytes(pieces, i + 1);
         if (passing > counted && passing - counted > most)
             most = passing - counted;
     }
-    for (size_t t = 0; pieces->cut.piece_count > 1 && t < pieces->graph->tensor_count;
-         t++) /* data is the chain's input */
-        most += pieces->uses[t].finished && !pieces->uses[t].loaded ? pieces->graph->tensors[t].bytes : 0;
+    for (size_t t = 0; pieces->cut.piece_count > 1 && t < outline->graph->tensor_count; t++) {
+        const tensor_use *use = &outline->uses[t];
+        if (use->is_result && use->maker != GRAPH_NONE && !use->made_once) /* what is made once is the chain's input */
+            most += graph_placed_bytes(outline->graph->tensors[t].bytes);
+    }
     pieces->constant_bytes = pieces->gradients.constant_bytes + most;
 }
 
 static remat_status build(graph_pieces *pieces, const graph_pieces_options *options)
 {
-    const remat_graph *graph = pieces->graph;
-    if (!pieces->uses)
-        return REMAT_NO_MEMORY;
-    REMAT_TRY(graph_find_uses(graph, pieces->uses));
-    REMAT_TRY(graph_cut_find(graph, pieces->uses, options->whole, &pieces->cut));
-    pieces->kind_of = remat_alloc_zeroed(graph->context, pieces->cut.piece_count, sizeof *pieces->kind_of);
+    remat_context *context = pieces->outline->graph->context;
+    REMAT_TRY(graph_cut_find(pieces->outline, options->whole, &pieces->cut));
+    pieces->kind_of = remat_alloc_zeroed(context, pieces->cut.piece_count, sizeof *pieces->kind_of);
     if (!pieces->kind_of)
         return REMAT_NO_MEMORY;
-    REMAT_TRY(graph_gradients_find(graph, &pieces->cut, pieces->uses, &pieces->gradients));
-    for (size_t i = 0; i < pieces->cut.piece_count; i++)
-        REMAT_TRY(add_piece(pieces, i, options));
+    REMAT_TRY(graph_gradients_find(pieces->outline, &pieces->cut, &pieces->gradients));
+    REMAT_TRY(add_pieces(pieces, options));
     count_constant(pieces);
-    REMAT_TRY(remat_profile_create(graph->context, &pieces->profile));
-    return graph_pieces_write_profile(pieces, options->most_modes, pieces->profile);
+    return graph_pieces_lean_profile(pieces, options->most_modes, &pieces->profile);
 }
 
-remat_status graph_pieces_create(const remat_graph *graph, const graph_pieces_options *options, graph_pieces **made)
+remat_status graph_pieces_create(const graph_outline *outline, const graph_pieces_options *options, graph_pieces **made)
 {
-    graph_pieces *pieces = *made = remat_alloc_zeroed(graph->context, 1, sizeof *pieces);
+    graph_pieces *pieces = *made = remat_alloc_zeroed(outline->graph->context, 1, sizeof *pieces);
     if (!pieces)
         return REMAT_NO_MEMORY;
-    pieces->graph = graph;
-    pieces->uses = remat_alloc(graph->context, graph->tensor_count, sizeof *pieces->uses);
+    pieces->outline = outline;
+    pieces->hints = options->hints;
     remat_status status = build(pieces, options);
     if (status != REMAT_OK) {
         graph_pieces_destroy(pieces);
@@ -108,7 +120,7 @@ const remat_profile *graph_pieces_profile(const graph_pieces *pieces)
 
 remat_status graph_pieces_lean_profile(const graph_pieces *pieces, size_t most, remat_profile **profile)
 {
-    REMAT_TRY(remat_profile_create(pieces->graph->context, profile));
+    REMAT_TRY(remat_profile_create(pieces->outline->graph->context, profile));
     remat_status status = graph_pieces_write_profile(pieces, most, *profile);
     if (status != REMAT_OK) {
         remat_profile_destroy(*profile);
@@ -132,16 +144,28 @@ size_t graph_pieces_kinds(const graph_pieces *pieces)
     return pieces->kind_count;
 }
 
-size_t graph_pieces_of_action(const graph_pieces *pieces, uint32_t action)
+/* ---- a plan of the chain ---- */
+
+static remat_status fill_plan(remat_plan *plan, const remat_step *steps, size_t count)
 {
-    const graph_cut *cut = &pieces->cut;
-    size_t piece = 0;
-    if (action < pieces->graph->backward_begin) {
-        while (action >= cut->forward_begin[piece + 1])
-            piece++;
-    } else {
-        while (action - pieces->graph->backward_begin < cut->backward_begin[piece + 1])
-            piece++;
+    for (size_t i = 0; i < count; i++)
+        REMAT_TRY(plan_draft_add_step(plan->context, &plan->draft, steps[i]));
+    REMAT_TRY(plan_object_replay_base(plan));
+    REMAT_TRY(plan_object_replay(plan));
+    plan->figures.min_budget_bytes = plan->figures.schedule.peak_bytes;
+    plan->figures.feasible = true;
+    plan_object_explain(plan);
+    return lower_bound_cost(plan->context, plan->chain, REMAT_NO_BUDGET, UINT64_MAX, &plan->figures.lower_bound_cost);
+}
+
+remat_status graph_pieces_plan(const graph_pieces *pieces, const char *strategy, const remat_step *steps, size_t count,
+                               remat_plan **plan)
+{
+    REMAT_TRY(plan_object_create(pieces->outline->graph->context, pieces->profile, strategy, plan));
+    remat_status status = fill_plan(*plan, steps, count);
+    if (status != REMAT_OK) {
+        remat_plan_destroy(*plan);
+        *plan = NULL;
     }
-    return piece;
+    return status;
 }

@@ -2,7 +2,6 @@
 #ifndef REMAT_PLAN_GRAPH_GRAPH_PIECES_OBJECT_H
 #define REMAT_PLAN_GRAPH_GRAPH_PIECES_OBJECT_H
 
-#include "plan/graph/graph_cut.h"
 #include "plan/graph/graph_modes.h"
 #include "plan/graph/graph_pieces.h"
 
@@ -13,8 +12,8 @@ typedef struct piece_kind {
 } piece_kind;
 
 struct graph_pieces {
-    const remat_graph *graph;
-    tensor_use *uses;
+    const graph_outline *outline;
+    const graph_hint *hints;
     graph_cut cut;
     graph_gradients gradients;
     piece_kind *kinds;

@@ -23,26 +23,37 @@ static uint64_t greatest(uint64_t a, uint64_t b)
 
 static const char *tensor_name(const graph_pieces *pieces, uint32_t tensor)
 {
-    const char *name = pieces->graph->tensors[tensor].name;
+    const char *name = pieces->outline->graph->tensors[tensor].name;
     return name && *name ? name : "tensor";
+}
+
+/* The name of an inner tensor in a piece of its kind: as many of its maker's tensors come before it in both. */
+static const char *inner_name(const graph_pieces *pieces, size_t piece, size_t tensor)
+{
+    const graph_outline *outline = pieces->outline;
+    const graph_piece *kind = &pieces->kinds[pieces->kind_of[piece]].piece;
+    const graph_action *maker =
+        &outline->graph->actions[pieces->cut.forward_begin[piece] + kind->tensors[tensor].maker];
+    const uint32_t *writes = graph_writes(outline->graph, maker);
+    size_t before = 0;
+    while (before < tensor && kind->tensors[tensor - before - 1].maker == kind->tensors[tensor].maker)
+        before++;
+    for (size_t i = 0; i < maker->write_count; i++)
+        if ((!outline->uses[writes[i]].is_result || pieces->cut.piece_count == 1) && before-- == 0)
+            return tensor_name(pieces, writes[i]);
+    return "tensor";
 }
 
 /* The first tensors that are kept, by name, and how many more; with the number of the mode where that is not unique. */
 static void name_mode(const graph_pieces *pieces, size_t piece, const graph_mode *mode, char name[MODE_NAME])
 {
     const piece_kind *kind = &pieces->kinds[pieces->kind_of[piece]];
-    uint32_t begin = pieces->cut.forward_begin[piece];
     size_t length = 0, left_out = 0;
     name[0] = '\0';
     for (size_t t = 0; t < kind->piece.inner_count; t++) {
-        const piece_tensor *tensor = &kind->piece.tensors[t];
         if (!mode->keep[t])
             continue;
-        const graph_action *maker = &pieces->graph->actions[begin + tensor->maker];
-        size_t which = 0; /* among the writes of its maker, that have the same order in all pieces of a kind */
-        for (size_t u = 0; u < t; u++)
-            which += kind->piece.tensors[u].maker == tensor->maker;
-        const char *text = tensor_name(pieces, graph_writes(pieces->graph, maker)[which]);
+        const char *text = inner_name(pieces, piece, t);
         if (length + strlen(text) + 24 < MODE_NAME) /* room for the rest of the name */
             length += (size_t)snprintf(name + length, MODE_NAME - length, "%s%s", length ? "+" : "", text);
         else
@@ -67,33 +78,40 @@ static void make_unique(mode_names *names, size_t at)
         snprintf(name + strlen(name), MODE_NAME - strlen(name), " #%zu", at + 1);
 }
 
-/* The names of its first and last layer, the hint of the costliest, and the flops of all. */
-static void describe(const graph_pieces *pieces, size_t piece, char name[PIECE_NAME], remat_layer_options *layer)
+/* The type of the costliest action, or attention where there is any, and the flops of all. */
+static void take_hints(const graph_pieces *pieces, size_t piece, remat_layer_options *layer)
 {
-    const remat_graph *graph = pieces->graph;
-    const graph_layer *first = NULL, *last = NULL;
     uint64_t highest = 0;
     bool attends = false;
     for (uint32_t i = pieces->cut.forward_begin[piece]; i < pieces->cut.forward_begin[piece + 1]; i++) {
-        const graph_action *action = &graph->actions[i];
-        if (action->kind == GRAPH_LOAD || action->layer >= graph->layer_count)
+        const graph_action *action = &pieces->outline->graph->actions[i];
+        if (action->once)
             continue;
-        const graph_layer *now = &graph->layers[action->layer];
-        if (now != last)
-            layer->recompute_flops += now->flops;
-        first = first ? first : now;
-        last = now;
-        attends |= now->type == REMAT_ATTENTION;
+        layer->recompute_flops += pieces->hints[i].flops;
+        attends |= pieces->hints[i].type == REMAT_ATTENTION;
         if (action->cost >= highest) {
             highest = action->cost;
-            layer->type = now->type;
+            layer->type = pieces->hints[i].type;
         }
     }
     layer->type = attends ? REMAT_ATTENTION : layer->type;
+}
+
+/* The names of its first and last action. */
+static void describe(const graph_pieces *pieces, size_t piece, char name[PIECE_NAME], remat_layer_options *layer)
+{
+    const graph_action *actions = pieces->outline->graph->actions, *first = NULL, *last = NULL;
+    for (uint32_t i = pieces->cut.forward_begin[piece]; i < pieces->cut.forward_begin[piece + 1]; i++)
+        if (!actions[i].once) {
+            first = first ? first : &actions[i];
+            last = &actions[i];
+        }
+    if (pieces->hints)
+        take_hints(pieces, piece, layer);
     const char *from = first && first->name ? first->name : "piece", *to = last && last->name ? last->name : "piece";
     if (strlen(from) + strlen(to) + 4 > PIECE_NAME) /* half a letter would not be UTF-8 */
         snprintf(name, PIECE_NAME, "piece %zu", piece);
-    else if (first == last)
+    else if (strcmp(from, to) == 0)
         snprintf(name, PIECE_NAME, "%s", from);
     else
         snprintf(name, PIECE_NAME, "%s..%s", from, to);
@@ -127,7 +145,7 @@ static void fill_modes(const graph_pieces *pieces, size_t piece, size_t most, mo
         to->name = names->text[i - 1];
         to->activation_bytes = figures->held_bytes;
         to->holds_output = figures->holds_output;
-        to->backward_cost = kind->piece.backward_cost + figures->remake_cost;
+        to->backward_cost = kind->piece.backward_cost + figures->recompute_cost;
         to->forward_workspace_bytes =
             above(figures->forward_peak, figures->held_bytes + (figures->holds_output ? 0 : output));
         to->backward_workspace_bytes = above(figures->backward_peak, figures->held_bytes + gradients);
@@ -136,11 +154,12 @@ static void fill_modes(const graph_pieces *pieces, size_t piece, size_t most, mo
 
 remat_status graph_pieces_write_profile(const graph_pieces *pieces, size_t most, remat_profile *profile)
 {
-    remat_context *context = pieces->graph->context;
-    uint64_t loaded = 0;
-    for (size_t t = 0; t < pieces->graph->tensor_count; t++)
-        loaded += pieces->uses[t].loaded ? pieces->graph->tensors[t].bytes : 0;
-    REMAT_TRY(remat_profile_set_input_bytes(profile, loaded));
+    const graph_outline *outline = pieces->outline;
+    remat_context *context = outline->graph->context;
+    uint64_t data = 0;
+    for (size_t t = 0; t < outline->graph->tensor_count; t++)
+        data += outline->uses[t].made_once ? graph_placed_bytes(outline->graph->tensors[t].bytes) : 0;
+    REMAT_TRY(remat_profile_set_input_bytes(profile, data));
     REMAT_TRY(remat_profile_set_input_gradient_bytes(profile, 0));
     mode_names *names = remat_alloc(context, 1, sizeof *names);
     remat_mode_options *options = remat_alloc(context, MOST_MODES, sizeof *options);

@@ -11,24 +11,24 @@ void placed_graph_release(placed_graph *placed)
 {
     if (!placed->context)
         return;
-    remat_release(placed->context, placed->offsets, placed->lives.buffer_count, sizeof *placed->offsets);
-    graph_lives_release(placed->context, &placed->lives);
+    remat_release(placed->context, placed->offsets, placed->liveness.buffer_count, sizeof *placed->offsets);
+    graph_liveness_release(placed->context, &placed->liveness);
     graph_sequence_release(placed->context, &placed->sequence);
     *placed = (placed_graph){0};
 }
 
 static remat_status place(placed_graph *placed, remat_lifetime *lifetimes, bool hard)
 {
-    const graph_lives *lives = &placed->lives;
-    for (size_t i = 0; i < lives->buffer_count; i++) {
-        const graph_buffer *buffer = &lives->buffers[i];
+    const graph_liveness *liveness = &placed->liveness;
+    for (size_t i = 0; i < liveness->buffer_count; i++) {
+        const graph_buffer *buffer = &liveness->buffers[i];
         lifetimes[i] = (remat_lifetime){buffer->born, buffer->ends, buffer->bytes, 0};
     }
-    bool searches = hard && lives->buffer_count <= MOST_SEARCHED;
+    bool searches = hard && liveness->buffer_count <= MOST_SEARCHED;
     arena_options options = {.alignment = GRAPH_ALIGNMENT, .node_limit = searches ? MOST_NODES : 0};
     arena_result result;
-    REMAT_TRY(arena_place(placed->context, lifetimes, lives->buffer_count, &options, &result));
-    for (size_t i = 0; i < lives->buffer_count; i++)
+    REMAT_TRY(arena_place(placed->context, lifetimes, liveness->buffer_count, &options, &result));
+    for (size_t i = 0; i < liveness->buffer_count; i++)
         placed->offsets[i] = lifetimes[i].offset;
     placed->arena_bytes = result.height;
     return REMAT_OK;
@@ -39,9 +39,9 @@ remat_status graph_place(const remat_graph *graph, graph_sequence *sequence, boo
     remat_context *context = graph->context;
     *placed = (placed_graph){.context = context, .sequence = *sequence};
     *sequence = (graph_sequence){0};
-    remat_status status = graph_walk(graph, &placed->sequence, &placed->lives);
+    remat_status status = graph_walk(graph, &placed->sequence, GRAPH_PLACED, &placed->liveness);
     if (status == REMAT_OK) {
-        size_t count = placed->lives.buffer_count;
+        size_t count = placed->liveness.buffer_count;
         remat_lifetime *lifetimes = remat_alloc(context, count, sizeof *lifetimes);
         placed->offsets = remat_alloc(context, count, sizeof *placed->offsets);
         status = lifetimes && placed->offsets ? place(placed, lifetimes, hard) : REMAT_NO_MEMORY;

@@ -2,17 +2,13 @@
 #ifndef REMAT_PLAN_GRAPH_GRAPH_PLACE_H
 #define REMAT_PLAN_GRAPH_GRAPH_PLACE_H
 
-#include <stdbool.h>
-
 #include "graph/graph_walk.h"
 
-enum { GRAPH_ALIGNMENT = 64 };
-
-/* A schedule with its lives and their offsets. */
+/* A schedule with its live ranges and the offsets of their buffers. */
 typedef struct placed_graph {
     remat_context *context;
     graph_sequence sequence;
-    graph_lives lives;
+    graph_liveness liveness;
     uint64_t *offsets;
     uint64_t arena_bytes;
 } placed_graph;

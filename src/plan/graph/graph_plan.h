@@ -1,51 +1,52 @@
 /* From a graph and a budget to a schedule with every byte in its place: what the executor runs.
  *
- * A plan is accepted by its arena, not by its peak: of all schedules that the planner knows (plan/graph_curve.h), the
- * cheapest whose arena fits the budget. Which arena a schedule gets does not depend on the budget, so that more budget
- * is never slower. */
+ * A plan is accepted by its arena, not by its peak: of all schedules that the planner knows (graph_curve.h), the cheapest
+ * whose arena fits the budget. Which arena a schedule gets does not depend on the budget, so that more budget is never
+ * slower. */
 #ifndef REMAT_PLAN_GRAPH_GRAPH_PLAN_H
 #define REMAT_PLAN_GRAPH_GRAPH_PLAN_H
 
 #include "plan/graph/graph_pieces.h"
 
 typedef struct graph_plan_options {
-    uint64_t budget_bytes;          /* of the arena; REMAT_NO_BUDGET: none */
-    const char *strategy;           /* applied to the chain of pieces; NULL or "optimal": the cheapest that fits */
-    const uint32_t *block_of_layer; /* blocks declared by the user, or NULL: without strategy and budget, they are the
-                                       plan; with a budget they are one of the schedules to choose from */
-    const char *plan_path;          /* a plan file of the chain of pieces: it is the plan */
-    unsigned threads;               /* 0: all there are; the plan is the same with any number */
+    uint64_t budget_bytes;   /* of the arena; REMAT_NO_BUDGET: none */
+    const char *strategy;    /* applied to the chain of pieces; NULL or "optimal": the cheapest that fits */
+    const char *plan_path;   /* a plan file of the chain of pieces: it is the plan */
+    const uint32_t *blocks;  /* by action: its block, or GRAPH_NONE; declared by the user, or NULL. Without strategy and
+                                budget they are the plan; with a budget they are one of the schedules to choose from */
+    const graph_hint *hints; /* by action, or NULL */
+    unsigned threads;        /* 0: all there are; the plan is the same with any number */
 } graph_plan_options;
 void graph_plan_options_init(graph_plan_options *options);
 
+/* Bytes are as they are placed: rounded up to 64, without given tensors. */
 typedef struct graph_plan {
     const remat_graph *graph;
     bool feasible;
     graph_sequence sequence;
-    graph_lives lives;
-    uint64_t *offsets; /* of lives.buffers */
+    graph_liveness liveness;
+    uint64_t *offsets; /* of liveness.buffers */
     uint64_t arena_bytes, peak_bytes, cost;
     uint64_t base_arena_bytes, base_peak_bytes, base_cost; /* everything kept */
-    uint64_t min_budget_bytes; /* the smallest arena found; of a fixed strategy, blocks or a file: its own */
-    uint32_t peak_layer;       /* whose action makes the peak (where not feasible: of the smallest arena); GRAPH_NONE */
-    uint32_t *forwards;        /* by layer: how often it runs forward */
+    uint64_t min_budget_bytes;  /* the smallest arena found; of a fixed strategy, blocks or a file: its own */
+    uint32_t peak_action;       /* that makes the peak (where not feasible: of the smallest arena); GRAPH_NONE */
+    uint32_t *runs;             /* by action: how often it runs */
     const graph_pieces *pieces; /* the chain that chain_plan belongs to */
     remat_plan *chain_plan;     /* NULL: blocks */
     char remark[512];           /* why nothing was saved, or what was not needed; "" */
-    graph_pieces *owned[2];
-    size_t arena_count; /* how many placements it took */
+    struct graph_search *search;
 } graph_plan;
 
-/* Plans. The graph must outlive the plan. REMAT_INFEASIBLE: nothing fits the budget; *plan is set then too, without a
- * schedule: min_budget_bytes and peak_layer say what would do and what needs it. On any other failure *plan is NULL. */
+/* Plans. The graph and the hints must outlive the plan. REMAT_INFEASIBLE: nothing fits the budget; *plan is set then too,
+ * without a schedule: min_budget_bytes and peak_action say what would do and what needs it. On any other failure *plan
+ * is NULL. */
 remat_status graph_plan_create(const remat_graph *graph, const graph_plan_options *options, graph_plan **plan);
 void graph_plan_destroy(graph_plan *plan);
 
 /* The whole curve: from the smallest arena to the cheapest schedule. Arenas rise, costs fall. */
 typedef struct graph_plan_point {
     uint64_t arena_bytes, peak_bytes, cost;
-    uint64_t kept_bytes;         /* of tensors made forward that the backward reads as they were first made */
-    uint64_t recomputed_actions; /* forward actions that run again, each run counted */
+    uint64_t recomputed_actions; /* actions that run again, each run counted */
 } graph_plan_point;
 typedef struct graph_plan_curve {
     remat_context *context;
@@ -53,7 +54,7 @@ typedef struct graph_plan_curve {
     size_t count, capacity;
     uint64_t base_arena_bytes, base_cost;
 } graph_plan_curve;
-/* Of the options it uses block_of_layer and threads. At most `most_points` (0: 64) schedules are placed. */
+/* Of the options it uses blocks, hints and threads. At most `most_points` (0: 64) schedules are placed. */
 remat_status graph_plan_curve_create(const remat_graph *graph, const graph_plan_options *options, size_t most_points,
                                      graph_plan_curve *curve);
 void graph_plan_curve_release(graph_plan_curve *curve);

@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "plan/graph/graph_blocks.h"
-#include "plan/graph/graph_piece.h"
 
 /* Up to this many tensors the graph is also solved as one piece: without the slack of a chain, small ones exactly. */
 enum { MOST_WHOLE = 200, FINE_MODES = 12, WHOLE_MODES = 63 };
@@ -12,65 +11,74 @@ enum { WHOLE_FREELY = 16, WHOLE_MARGIN = 10 };
 
 void graph_search_release(graph_search *search)
 {
-    if (search->curve.graph)
+    if (search->curve.outline)
         graph_curve_release(&search->curve);
     graph_pieces_destroy(search->pieces[0]);
     graph_pieces_destroy(search->pieces[1]);
+    graph_outline_release(&search->outline);
     *search = (graph_search){0};
 }
 
-static size_t count_made(const remat_graph *graph)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < graph->backward_begin; i++)
-        if (graph->actions[i].kind != GRAPH_LOAD)
-            count += graph->actions[i].write_count;
-    return count;
-}
-
-static remat_status add_blocks(graph_search *search, const uint32_t *block_of_layer)
+static remat_status place_base(const remat_graph *graph, graph_search *search)
 {
     graph_sequence sequence = {0};
-    remat_status status = graph_blocks_sequence(search->graph, block_of_layer, &sequence);
+    placed_graph placed;
+    REMAT_TRY(graph_sequence_plain(graph, &sequence));
+    REMAT_TRY(graph_place(graph, &sequence, true, &placed));
+    search->base_arena_bytes = placed.arena_bytes;
+    search->base_peak_bytes = placed.liveness.peak_bytes;
+    search->base_cost = placed.liveness.cost;
+    placed_graph_release(&placed);
+    return REMAT_OK;
+}
+
+static remat_status add_blocks(graph_search *search, const uint32_t *blocks)
+{
+    graph_sequence sequence = {0};
+    remat_status status = graph_blocks_sequence(&search->outline, blocks, &sequence);
     if (status == REMAT_OK)
         status = graph_curve_try_sequence(&search->curve, &sequence);
-    graph_sequence_release(search->graph->context, &sequence);
+    graph_sequence_release(search->outline.graph->context, &sequence);
     return status;
 }
 
 /* What the chain's schedules keep is a good place to begin. */
-static remat_status add_whole(graph_search *search, unsigned threads)
+static remat_status add_whole(graph_search *search, const graph_plan_options *options)
 {
     keep_sets seeds;
     REMAT_TRY(graph_curve_keep_sets(&search->curve, &seeds));
-    graph_pieces_options options = {.whole = true, .most_modes = WHOLE_MODES, .seeds = &seeds};
-    remat_status status = graph_pieces_create(search->graph, &options, &search->pieces[1]);
-    keep_sets_release(search->graph->context, &seeds);
+    const graph_pieces_options one = {
+        .hints = options->hints, .whole = true, .most_modes = WHOLE_MODES, .seeds = &seeds};
+    remat_status status = graph_pieces_create(&search->outline, &one, &search->pieces[1]);
+    keep_sets_release(search->outline.graph->context, &seeds);
     REMAT_TRY(status);
-    search->curve.margin = count_made(search->graph) <= WHOLE_FREELY ? 0 : WHOLE_MARGIN;
-    status = graph_curve_add(&search->curve, search->pieces[1], threads);
+    search->curve.margin = graph_outline_made(&search->outline) <= WHOLE_FREELY ? 0 : WHOLE_MARGIN;
+    status = graph_curve_add(&search->curve, search->pieces[1], options->threads);
     search->curve.margin = 0;
     return status;
 }
 
-static remat_status fill(graph_search *search, const graph_plan_options *options, bool with_curve)
+static remat_status fill(graph_search *search, const graph_plan_options *options)
 {
-    const remat_graph *graph = search->graph;
-    REMAT_TRY(graph_pieces_create(graph, &(graph_pieces_options){.most_modes = FINE_MODES}, &search->pieces[0]));
-    if (!with_curve)
-        return REMAT_OK;
+    REMAT_TRY(graph_curve_begin(&search->outline, &search->curve));
     REMAT_TRY(graph_curve_add(&search->curve, search->pieces[0], options->threads));
-    if (count_made(graph) <= MOST_WHOLE)
-        REMAT_TRY(add_whole(search, options->threads));
-    return options->block_of_layer ? add_blocks(search, options->block_of_layer) : REMAT_OK;
+    if (graph_outline_made(&search->outline) <= MOST_WHOLE)
+        REMAT_TRY(add_whole(search, options));
+    return options->blocks ? add_blocks(search, options->blocks) : REMAT_OK;
 }
 
 remat_status graph_search_begin(const remat_graph *graph, const graph_plan_options *options, bool with_curve,
                                 graph_search *search)
 {
-    *search = (graph_search){.graph = graph};
-    graph_curve_begin(graph, &search->curve);
-    remat_status status = fill(search, options, with_curve);
+    *search = (graph_search){0};
+    const graph_pieces_options fine = {.hints = options->hints, .most_modes = FINE_MODES};
+    remat_status status = place_base(graph, search);
+    if (status == REMAT_OK)
+        status = graph_outline_create(graph, &search->outline);
+    if (status == REMAT_OK)
+        status = graph_pieces_create(&search->outline, &fine, &search->pieces[0]);
+    if (status == REMAT_OK && with_curve)
+        status = fill(search, options);
     if (status != REMAT_OK)
         graph_search_release(search);
     return status;
@@ -80,11 +88,10 @@ remat_status graph_search_place(graph_search *search, size_t point, bool hard, p
 {
     graph_sequence sequence = {0};
     *placed = (placed_graph){0};
-    search->arena_count++;
     remat_status status = graph_point_expand(&search->curve, &search->curve.points[point], &sequence);
     if (status == REMAT_OK)
-        return graph_place(search->graph, &sequence, hard, placed);
-    graph_sequence_release(search->graph->context, &sequence);
+        return graph_place(search->outline.graph, &sequence, hard, placed);
+    graph_sequence_release(search->outline.graph->context, &sequence);
     return status;
 }
 
@@ -92,7 +99,7 @@ remat_status graph_search_place(graph_search *search, size_t point, bool hard, p
 static remat_status place_within(graph_search *search, size_t point, uint64_t limit, placed_graph *placed)
 {
     REMAT_TRY(graph_search_place(search, point, false, placed));
-    if (placed->arena_bytes <= limit || placed->arena_bytes == placed->lives.peak_bytes)
+    if (placed->arena_bytes <= limit || placed->arena_bytes == placed->liveness.peak_bytes)
         return REMAT_OK;
     placed_graph_release(placed);
     return graph_search_place(search, point, true, placed);
@@ -111,18 +118,16 @@ remat_status graph_search_fit(graph_search *search, uint64_t budget, size_t *poi
     return REMAT_OK;
 }
 
-uint32_t placed_graph_peak_layer(const remat_graph *graph, const placed_graph *placed)
+uint32_t placed_graph_peak_action(const placed_graph *placed)
 {
-    if (placed->sequence.count == 0)
-        return GRAPH_NONE;
-    return graph->actions[placed->sequence.actions[placed->lives.peak_position]].layer;
+    return placed->sequence.count ? placed->sequence.actions[placed->liveness.peak_position] : GRAPH_NONE;
 }
 
 /* An arena takes at least the peak, and peaks rise from the last point to the first. */
-remat_status graph_search_smallest(graph_search *search, uint64_t *arena_bytes, uint32_t *layer)
+remat_status graph_search_smallest(graph_search *search, uint64_t *arena_bytes, uint32_t *action)
 {
     *arena_bytes = UINT64_MAX;
-    *layer = GRAPH_NONE;
+    *action = GRAPH_NONE;
     for (size_t i = search->curve.count; i-- > 0;) {
         placed_graph placed;
         if (search->curve.points[i].peak_bytes >= *arena_bytes)
@@ -130,7 +135,7 @@ remat_status graph_search_smallest(graph_search *search, uint64_t *arena_bytes, 
         REMAT_TRY(place_within(search, i, 0, &placed));
         if (placed.arena_bytes < *arena_bytes) {
             *arena_bytes = placed.arena_bytes;
-            *layer = placed_graph_peak_layer(search->graph, &placed);
+            *action = placed_graph_peak_action(&placed);
         }
         placed_graph_release(&placed);
     }

@@ -7,13 +7,13 @@
 #include "plan/graph/graph_curve.h"
 
 typedef struct graph_search {
-    const remat_graph *graph;
-    graph_pieces *pieces[2]; /* cut as finely as it goes; and in one, where that is small: else NULL */
+    graph_outline outline;
+    graph_pieces *pieces[2]; /* cut where a tensor passes; and in one, where the graph is small: else NULL */
     graph_curve curve;
-    size_t arena_count; /* placements so far */
+    uint64_t base_arena_bytes, base_peak_bytes, base_cost; /* everything kept */
 } graph_search;
 
-/* Only the chain of pieces; `with_curve` also all schedules. */
+/* The chain of pieces; `with_curve` also all schedules. The search must not move. */
 remat_status graph_search_begin(const remat_graph *graph, const graph_plan_options *options, bool with_curve,
                                 graph_search *search);
 void graph_search_release(graph_search *search);
@@ -24,10 +24,10 @@ remat_status graph_search_place(graph_search *search, size_t point, bool hard, p
 /* The first point whose arena fits: *point is the curve's count where none does. */
 remat_status graph_search_fit(graph_search *search, uint64_t budget, size_t *point, placed_graph *placed);
 
-/* The smallest arena of any point, and the layer whose action makes its peak. */
-remat_status graph_search_smallest(graph_search *search, uint64_t *arena_bytes, uint32_t *layer);
+/* The smallest arena of any point, and the action that makes its peak. */
+remat_status graph_search_smallest(graph_search *search, uint64_t *arena_bytes, uint32_t *action);
 
-/* The layer whose action makes the peak; GRAPH_NONE for an empty schedule. */
-uint32_t placed_graph_peak_layer(const remat_graph *graph, const placed_graph *placed);
+/* The action that makes the peak; GRAPH_NONE for an empty schedule. */
+uint32_t placed_graph_peak_action(const placed_graph *placed);
 
 #endif

@@ -1,0 +1,220 @@
+#include "plan/graph/graph_outline.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/error.h"
+
+/* Every sum of figures that the planner forms stays below 2^63. */
+#define SUM_LIMIT ((uint64_t)1 << 61)
+
+void graph_outline_release(graph_outline *outline)
+{
+    if (!outline->graph)
+        return;
+    remat_context *context = outline->graph->context;
+    remat_release(context, outline->uses, outline->graph->tensor_count, sizeof *outline->uses);
+    remat_release(context, outline->partner, outline->backward_count, sizeof *outline->partner);
+    *outline = (graph_outline){0};
+}
+
+/* ---- who makes and needs what ---- */
+
+static remat_status invalid(const remat_graph *graph, uint32_t action, uint32_t tensor, const char *what)
+{
+    char a[GRAPH_NAME_TEXT], t[GRAPH_NAME_TEXT];
+    return remat_fail(graph->context, REMAT_INVALID, NULL, "action %s, tensor %s: %s",
+                      graph_action_name(graph, action, a), graph_tensor_name(graph, tensor, t), what);
+}
+
+static remat_status note_forward(const graph_outline *outline, uint32_t number)
+{
+    const remat_graph *graph = outline->graph;
+    const graph_action *action = &graph->actions[number];
+    const uint32_t *needs = graph_reads(graph, action), *writes = graph_writes(graph, action);
+    for (size_t i = 0; i < graph_need_count(action); i++) {
+        tensor_use *use = &outline->uses[needs[i]];
+        use->last_forward = number;
+        if (i >= action->read_count && use->maker != GRAPH_NONE && !use->made_once)
+            return invalid(graph, number, needs[i], "it is updated before the backward pass, but may be recomputed");
+    }
+    for (size_t i = 0; i < action->write_count; i++) {
+        tensor_use *use = &outline->uses[writes[i]];
+        if (use->maker != GRAPH_NONE)
+            return invalid(graph, number, writes[i], "two actions before the backward pass write it");
+        use->maker = number;
+        use->made_once = action->once;
+    }
+    return REMAT_OK;
+}
+
+static remat_status note_backward(const graph_outline *outline, uint32_t number)
+{
+    const remat_graph *graph = outline->graph;
+    const graph_action *action = &graph->actions[outline->forward_count + number];
+    const uint32_t *needs = graph_reads(graph, action), *writes = graph_writes(graph, action);
+    for (size_t i = 0; i < graph_need_count(action); i++) {
+        tensor_use *use = &outline->uses[needs[i]];
+        use->first_back = use->first_back == GRAPH_NONE ? number : use->first_back;
+        use->last_back = number;
+        use->overwritten |= i >= action->read_count || needs[i] == action->in_place_from;
+    }
+    for (size_t i = 0; i < action->write_count; i++)
+        if (outline->uses[writes[i]].maker != GRAPH_NONE)
+            return invalid(graph, outline->forward_count + number, writes[i],
+                           "it is written both before and in the backward pass");
+    return REMAT_OK;
+}
+
+static remat_status check_sums(const remat_graph *graph)
+{
+    uint64_t bytes = 0, cost = 0;
+    bool fits = true;
+    for (size_t t = 0; t < graph->tensor_count; t++)
+        fits = fits && remat_add(&bytes, graph_placed_bytes(graph->tensors[t].bytes));
+    for (size_t i = 0; i < graph->action_count; i++)
+        fits = fits && remat_add(&bytes, graph_placed_bytes(graph->actions[i].workspace_bytes)) &&
+               remat_add(&cost, graph->actions[i].cost);
+    if (fits && bytes < SUM_LIMIT && cost < SUM_LIMIT)
+        return REMAT_OK;
+    return remat_fail(graph->context, REMAT_INVALID, NULL, "the bytes or the costs of all actions together reach 2^61");
+}
+
+static remat_status find_uses(graph_outline *outline)
+{
+    const remat_graph *graph = outline->graph;
+    for (size_t t = 0; t < graph->tensor_count; t++)
+        outline->uses[t] = (tensor_use){GRAPH_NONE, GRAPH_NONE, GRAPH_NONE, GRAPH_NONE, false, false, false};
+    for (uint32_t i = 0; i < outline->forward_count; i++)
+        REMAT_TRY(note_forward(outline, i));
+    for (uint32_t i = 0; i < outline->backward_count; i++)
+        REMAT_TRY(note_backward(outline, i));
+    for (size_t i = 0; i < graph->result_count; i++)
+        outline->uses[graph->results[i]].is_result = true;
+    return check_sums(graph);
+}
+
+/* ---- partners ---- */
+
+/* While the backward pass is walked, of each tensor that it makes. */
+typedef struct gradient_state {
+    uint32_t by;     /* the action that wrote or updated it last; GRAPH_NONE */
+    bool read_since; /* somebody has read it since */
+} gradient_state;
+
+/* Whether the forward action reads or writes all that a backward action needs of the forward pass. */
+static bool touches_needs(const graph_outline *outline, uint32_t forward, const graph_action *backward)
+{
+    const remat_graph *graph = outline->graph;
+    const graph_action *action = &graph->actions[forward];
+    const uint32_t *links = graph_reads(graph, action), *needs = graph_reads(graph, backward);
+    size_t count = graph_need_count(action) + action->write_count;
+    for (size_t i = 0; i < graph_need_count(backward); i++) {
+        size_t k = 0;
+        while (k < count && links[k] != needs[i])
+            k++;
+        if (k == count && outline->uses[needs[i]].maker != GRAPH_NONE)
+            return false;
+    }
+    return true;
+}
+
+/* The last action that makes something a forward action reads; the action itself where none does. */
+static uint32_t producer_of(const graph_outline *outline, uint32_t forward)
+{
+    const graph_action *action = &outline->graph->actions[forward];
+    uint32_t last = GRAPH_NONE;
+    for (size_t i = 0; i < action->read_count; i++) {
+        uint32_t maker = outline->uses[graph_reads(outline->graph, action)[i]].maker;
+        last = maker != GRAPH_NONE && (last == GRAPH_NONE || maker > last) ? maker : last;
+    }
+    return last == GRAPH_NONE ? forward : last;
+}
+
+/* The backward pass goes from the last layer to the first: partners never rise. A backward action belongs to the last
+ * forward action that touches everything it needs of the forward pass, and stands before the partner of whoever made the
+ * gradients that it reads. One that needs nothing of the forward pass belongs to the producer of that partner, if it is
+ * the first to read a gradient and makes another; else to the action before it. */
+static uint32_t find_partner(const graph_outline *outline, uint32_t number, uint32_t before,
+                             const gradient_state *gradients)
+{
+    const graph_action *action = &outline->graph->actions[outline->forward_count + number];
+    const uint32_t *needs = graph_reads(outline->graph, action);
+    uint32_t lowest = GRAPH_NONE, limit = before, fresh = GRAPH_NONE;
+    for (size_t i = 0; i < action->read_count; i++) {
+        uint32_t maker = outline->uses[needs[i]].maker;
+        const gradient_state *gradient = &gradients[needs[i]];
+        if (maker != GRAPH_NONE) {
+            lowest = lowest == GRAPH_NONE || maker > lowest ? maker : lowest;
+        } else if (gradient->by != GRAPH_NONE) {
+            uint32_t partner = outline->partner[gradient->by];
+            limit = partner > 0 && partner - 1 < limit ? partner - 1 : limit;
+            fresh = gradient->read_since ? fresh : partner;
+        }
+    }
+    if (lowest == GRAPH_NONE) {
+        uint32_t producer = fresh != GRAPH_NONE && action->write_count ? producer_of(outline, fresh) : before;
+        return producer < before ? producer : before;
+    }
+    for (uint32_t f = limit; f > lowest; f--)
+        if (touches_needs(outline, f, action))
+            return f;
+    return lowest < before ? lowest : before;
+}
+
+static remat_status find_partners(graph_outline *outline)
+{
+    const remat_graph *graph = outline->graph;
+    gradient_state *gradients = remat_alloc(graph->context, graph->tensor_count, sizeof *gradients);
+    uint32_t before = outline->forward_count ? outline->forward_count - 1 : 0;
+    if (!gradients)
+        return REMAT_NO_MEMORY;
+    for (size_t t = 0; t < graph->tensor_count; t++)
+        gradients[t] = (gradient_state){GRAPH_NONE, false};
+    for (uint32_t k = 0; k < outline->backward_count; k++) {
+        const graph_action *action = &graph->actions[outline->forward_count + k];
+        const uint32_t *links = graph_reads(graph, action);
+        before = outline->partner[k] = find_partner(outline, k, before, gradients);
+        for (size_t i = 0; i < action->read_count; i++)
+            gradients[links[i]].read_since = true;
+        for (size_t i = action->read_count; i < graph_need_count(action) + action->write_count; i++)
+            gradients[links[i]] = (gradient_state){k, false};
+    }
+    remat_release(graph->context, gradients, graph->tensor_count, sizeof *gradients);
+    return REMAT_OK;
+}
+
+/* ---- the whole ---- */
+
+remat_status graph_outline_create(const remat_graph *graph, graph_outline *outline)
+{
+    *outline = (graph_outline){.graph = graph};
+    for (size_t i = 0; i < graph->action_count; i++)
+        if (!graph->actions[i].once)
+            outline->forward_count = (uint32_t)i + 1;
+    outline->backward_count = (uint32_t)graph->action_count - outline->forward_count;
+    outline->uses = remat_alloc(graph->context, graph->tensor_count, sizeof *outline->uses);
+    outline->partner = remat_alloc(graph->context, outline->backward_count, sizeof *outline->partner);
+    remat_status status = outline->uses && outline->partner ? find_uses(outline) : REMAT_NO_MEMORY;
+    if (status == REMAT_OK)
+        status = find_partners(outline);
+    if (status != REMAT_OK)
+        graph_outline_release(outline);
+    return status;
+}
+
+size_t graph_outline_made(const graph_outline *outline)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < outline->forward_count; i++)
+        if (!outline->graph->actions[i].once)
+            count += outline->graph->actions[i].write_count;
+    return count;
+}
+
+size_t graph_outline_turn(const graph_outline *outline, const graph_sequence *sequence)
+{
+    size_t turn = 0;
+    while (turn < sequence->count && sequence->actions[turn] < outline->forward_count)
+        turn++;
+    return turn;
+}

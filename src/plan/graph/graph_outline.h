@@ -1,0 +1,44 @@
+/* What the planner knows of a graph before it cuts it, all of it from reads and writes alone: where the backward pass
+ * begins, who makes and needs each tensor, and which forward action each backward action belongs to.
+ *
+ * Forward are the actions up to the last one that may run again. The backward ones behind it all run once. */
+#ifndef REMAT_PLAN_GRAPH_GRAPH_OUTLINE_H
+#define REMAT_PLAN_GRAPH_GRAPH_OUTLINE_H
+
+#include "graph/graph_walk.h"
+
+/* Of one tensor; actions, or GRAPH_NONE. Backward actions are counted from 0. */
+typedef struct tensor_use {
+    uint32_t maker;                 /* the forward action that writes it */
+    uint32_t last_forward;          /* that reads it */
+    uint32_t first_back, last_back; /* backward actions that need it */
+    bool made_once;                 /* its maker runs once: data that is loaded, for example */
+    bool overwritten;               /* a backward action updates it, or may write something else in its place */
+    bool is_result;
+} tensor_use;
+
+/* Made forward and there from then on. */
+static inline bool tensor_stays(const tensor_use *use)
+{
+    return use->made_once || use->is_result;
+}
+
+typedef struct graph_outline {
+    const remat_graph *graph;
+    uint32_t forward_count, backward_count;
+    tensor_use *uses;  /* by tensor */
+    uint32_t *partner; /* by backward action: the forward action whose gradients it computes */
+} graph_outline;
+
+/* REMAT_INVALID where recomputing could change what a tensor holds: one that several actions write, or one that a
+ * forward action updates; and where the sums of all bytes or costs reach 2^61. */
+remat_status graph_outline_create(const remat_graph *graph, graph_outline *outline);
+void graph_outline_release(graph_outline *outline);
+
+/* How many tensors the actions that may run again make. */
+size_t graph_outline_made(const graph_outline *outline);
+
+/* The position of the first backward action of a schedule. */
+size_t graph_outline_turn(const graph_outline *outline, const graph_sequence *sequence);
+
+#endif
