@@ -49,7 +49,7 @@ static remat_status create(remat_predictor *predictor, const char *weights_path,
     REMAT_TRY(program_build(predictor->network, PROGRAM_FORWARD_ONLY, &predictor->program));
     graph_sequence sequence = {0};
     REMAT_TRY(graph_sequence_plain(predictor->program->graph, &sequence));
-    REMAT_TRY(graph_place(predictor->program->graph, &sequence, false, &predictor->plan));
+    REMAT_TRY(graph_place(predictor->program->graph, &sequence, &predictor->plan));
     REMAT_TRY(allocate(predictor));
     REMAT_TRY(load_weights(predictor, weights_path));
     const executor_options run = {

@@ -10,7 +10,7 @@
 
 const remat_profile *remat_trainer_chain(const remat_trainer *trainer)
 {
-    return trainer->plan->pieces ? graph_pieces_profile(trainer->plan->pieces) : NULL;
+    return trainer->plan->pieces ? trainer->plan->pieces->profile : NULL;
 }
 
 const remat_plan *remat_trainer_plan(const remat_trainer *trainer)

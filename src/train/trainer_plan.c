@@ -15,7 +15,7 @@ static remat_status place_evaluation(remat_trainer *trainer)
 {
     graph_sequence sequence = {0};
     REMAT_TRY(graph_sequence_plain(trainer->evaluation->graph, &sequence));
-    return graph_place(trainer->evaluation->graph, &sequence, false, &trainer->evaluation_plan);
+    return graph_place(trainer->evaluation->graph, &sequence, &trainer->evaluation_plan);
 }
 
 /* One arena serves training and evaluation. */

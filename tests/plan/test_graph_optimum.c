@@ -45,8 +45,8 @@ static void run(fixture *f, test_random *random, int graphs, bool whole, compari
             graph_pieces *fine, *one;
             graph_curve curve;
             expect_ok(f, graph_outline_create(graph, &outline));
-            expect_ok(f, graph_pieces_create(&outline, &(graph_pieces_options){.most_modes = 12}, &fine));
-            expect_ok(f, graph_pieces_create(&outline, &(graph_pieces_options){.whole = true, .most_modes = 63}, &one));
+            expect_ok(f, graph_pieces_create(&outline, &(graph_pieces_options){0}, &fine));
+            expect_ok(f, graph_pieces_create(&outline, &(graph_pieces_options){.whole = true}, &one));
             expect_ok(f, graph_curve_begin(&outline, &curve));
             expect_ok(f, graph_curve_add(&curve, fine, 1));
             if (whole)

@@ -23,13 +23,13 @@ static void expect_plan_runs(fixture *f, const remat_graph *graph, const graph_p
     expect_ok(f, graph_pieces_expand(pieces, plan, &sequence));
     graph_liveness found = expect_walk(f, graph, &sequence);
     const remat_plan_figures *figures = remat_plan_get_figures(plan);
-    uint64_t promised = figures->schedule.peak_bytes + graph_pieces_constant_bytes(pieces);
+    uint64_t promised = figures->schedule.peak_bytes + pieces->constant_bytes;
     if (found.peak_bytes > promised) {
         graph_print(graph);
         print_message("%zu pieces: peak %llu at %u of %zu, promised %llu, constant %llu, strategy %s\n",
-                      graph_pieces_count(pieces), (unsigned long long)found.peak_bytes, found.peak_position,
-                      sequence.count, (unsigned long long)promised,
-                      (unsigned long long)graph_pieces_constant_bytes(pieces), remat_plan_strategy(plan));
+                      pieces->cut.piece_count, (unsigned long long)found.peak_bytes, found.peak_position,
+                      sequence.count, (unsigned long long)promised, (unsigned long long)pieces->constant_bytes,
+                      remat_plan_strategy(plan));
         for (size_t i = 0; i < sequence.count; i++)
             print_message("%u ", sequence.actions[i]);
     }
@@ -48,8 +48,7 @@ static void try_strategies(fixture *f, const remat_graph *graph, const graph_pie
                                              "attention-only", "ffn-only", "sqrt",   "largest:2",     "revolve:2"};
     for (size_t i = 0; i < sizeof strategies / sizeof strategies[0]; i++) {
         remat_plan *plan;
-        expect_ok(f,
-                  make_plan(f, graph_pieces_profile(pieces), strategies[i], REMAT_NO_BUDGET, REMAT_COUNT_PEAK, &plan));
+        expect_ok(f, make_plan(f, pieces->profile, strategies[i], REMAT_NO_BUDGET, REMAT_COUNT_PEAK, &plan));
         expect_plan_runs(f, graph, pieces, plan, t);
         remat_plan_destroy(plan);
     }
@@ -58,14 +57,14 @@ static void try_strategies(fixture *f, const remat_graph *graph, const graph_pie
 static void try_budgets(fixture *f, const remat_graph *graph, const graph_pieces *pieces, tally *t)
 {
     remat_plan *plan;
-    remat_status status = make_plan(f, graph_pieces_profile(pieces), "optimal", 0, REMAT_COUNT_PEAK, &plan);
+    remat_status status = make_plan(f, pieces->profile, "optimal", 0, REMAT_COUNT_PEAK, &plan);
     assert_true(status == REMAT_OK || status == REMAT_INFEASIBLE);
     uint64_t least = remat_plan_get_figures(plan)->min_budget_bytes,
              most = remat_plan_get_figures(plan)->base_peak_bytes;
     remat_plan_destroy(plan);
     for (uint64_t i = 0; i <= 4; i++) {
         uint64_t budget = most > least ? least + (most - least) * i / 4 : least;
-        expect_ok(f, make_plan(f, graph_pieces_profile(pieces), "optimal", budget, REMAT_COUNT_PEAK, &plan));
+        expect_ok(f, make_plan(f, pieces->profile, "optimal", budget, REMAT_COUNT_PEAK, &plan));
         expect_plan_runs(f, graph, pieces, plan, t);
         remat_plan_destroy(plan);
     }
@@ -82,17 +81,15 @@ static void try_curve(fixture *f, const graph_outline *outline, const graph_piec
     for (size_t i = 0; i < curve.count; i += 1 + curve.count / 5) {
         const graph_point *point = &curve.points[i];
         remat_plan *plan;
-        graph_sequence sequence = {0};
-        expect_ok(f, graph_pieces_plan(pieces, "optimal", point->steps, point->count, &plan));
+        const graph_sequence sequence = {point->actions, point->action_count, 0};
+        expect_ok(f, graph_pieces_plan(pieces, "optimal", point->steps, point->step_count, &plan));
         expect_plan_runs(f, graph, pieces, plan, t);
         remat_plan_destroy(plan);
-        expect_ok(f, graph_point_expand(&curve, point, &sequence));
         graph_liveness found = expect_walk(f, graph, &sequence);
         assert_int_equal(found.peak_bytes, point->peak_bytes);
         assert_int_equal(found.cost, point->cost);
         assert_true(i == 0 || (point->cost > curve.points[0].cost && point->peak_bytes < curve.points[0].peak_bytes));
         graph_liveness_release(f->context, &found);
-        graph_sequence_release(f->context, &sequence);
     }
     graph_curve_release(&curve);
 }
@@ -104,8 +101,8 @@ static void try_graph(fixture *f, const remat_graph *graph, const graph_pieces_o
     expect_ok(f, graph_outline_create(graph, &outline));
     expect_ok(f, graph_pieces_create(&outline, options, &pieces));
     t->graphs++;
-    t->pieces += graph_pieces_count(pieces);
-    t->kinds += graph_pieces_kinds(pieces);
+    t->pieces += pieces->cut.piece_count;
+    t->kinds += pieces->kind_count;
     try_strategies(f, graph, pieces, t);
     if (budgets) /* which takes longer */
         try_budgets(f, graph, pieces, t);
@@ -121,7 +118,7 @@ static void walk_stays_within_the_chain(void **state)
     tally t = {0};
     for (int i = 0; i < LESS_WHEN_SANITIZED(1000, 60); i++) {
         remat_graph *graph = random_graph(f, &random, i % 4 == 3 ? &repeated : &small, NULL);
-        graph_pieces_options options = {.whole = i % 5 == 4, .most_modes = 1 + (size_t)i % 6};
+        graph_pieces_options options = {.whole = i % 5 == 4};
         try_graph(f, graph, &options, i % 10 == 0, &t);
         graph_destroy(graph);
     }
@@ -139,17 +136,15 @@ static void transformer_is_cut_and_solved_once(void **state)
     graph_pieces *pieces;
     double before = cpu_seconds();
     expect_ok(f, graph_outline_create(graph, &outline));
-    expect_ok(f,
-              graph_pieces_create(&outline, &(graph_pieces_options){.hints = notes.hints, .most_modes = 8}, &pieces));
-    print_message("6 blocks: %zu pieces, %zu kinds, %.3f s, constant %llu\n", graph_pieces_count(pieces),
-                  graph_pieces_kinds(pieces), cpu_seconds() - before,
-                  (unsigned long long)graph_pieces_constant_bytes(pieces));
-    assert_int_equal(graph_pieces_count(pieces), 14);
-    assert_int_equal(graph_pieces_kinds(pieces), 4);
-    assert_int_equal(graph_pieces_constant_bytes(pieces), 0);
-    assert_int_equal(remat_profile_layer(graph_pieces_profile(pieces), 1)->type, REMAT_ATTENTION);
-    assert_string_equal(remat_profile_layer(graph_pieces_profile(pieces), 1)->name, "norm..project");
-    assert_int_equal(remat_profile_layer(graph_pieces_profile(pieces), 2)->type, REMAT_FFN);
+    expect_ok(f, graph_pieces_create(&outline, &(graph_pieces_options){.hints = notes.hints}, &pieces));
+    print_message("6 blocks: %zu pieces, %zu kinds, %.3f s, constant %llu\n", pieces->cut.piece_count,
+                  pieces->kind_count, cpu_seconds() - before, (unsigned long long)pieces->constant_bytes);
+    assert_int_equal(pieces->cut.piece_count, 14);
+    assert_int_equal(pieces->kind_count, 4);
+    assert_int_equal(pieces->constant_bytes, 0);
+    assert_int_equal(remat_profile_layer(pieces->profile, 1)->type, REMAT_ATTENTION);
+    assert_string_equal(remat_profile_layer(pieces->profile, 1)->name, "norm..project");
+    assert_int_equal(remat_profile_layer(pieces->profile, 2)->type, REMAT_FFN);
     tally t = {0};
     try_strategies(f, graph, pieces, &t);
     try_budgets(f, graph, pieces, &t);
@@ -178,7 +173,7 @@ static void graphs_without_a_backward(void **state)
                       graph_add_action(graph, &action,
                                        &(graph_links){.reads = &x, .read_count = 1, .writes = &y, .write_count = 1}));
         }
-        try_graph(f, graph, &(graph_pieces_options){.most_modes = 4}, true, &t);
+        try_graph(f, graph, &(graph_pieces_options){0}, true, &t);
         graph_destroy(graph);
     }
 }

@@ -137,7 +137,7 @@ static void strategies_apply_to_the_pieces(void **state)
         options.budget_bytes = REMAT_NO_BUDGET;
         graph_plan *plan = expect_plan(f, graph, &options);
         assert_string_equal(remat_plan_strategy(plan->chain_plan), strategies[i]);
-        assert_int_equal(graph_pieces_count(plan->pieces), 10);
+        assert_int_equal(plan->pieces->cut.piece_count, 10);
         uint64_t arena = plan->arena_bytes;
         assert_int_equal(plan->min_budget_bytes, arena);
         assert_true(i > 0 || (plan->cost == plan->base_cost && arena == plan->base_arena_bytes));
@@ -268,7 +268,7 @@ static void long_transformer_is_planned(void **state)
     graph_plan *plan = expect_plan(f, graph, &options);
     double seconds = cpu_seconds() - before;
     print_message("%zu pieces, arena %.0f of %.0f MiB, %.1f %% dearer, %.2f s of processor time\n",
-                  graph_pieces_count(plan->pieces), (double)plan->arena_bytes / (1 << 20),
+                  plan->pieces->cut.piece_count, (double)plan->arena_bytes / (1 << 20),
                   (double)plan->base_arena_bytes / (1 << 20), 100 * ((double)plan->cost / (double)plan->base_cost - 1),
                   seconds);
     graph_plan_destroy(plan);

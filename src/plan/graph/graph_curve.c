@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "plan/graph/graph_pieces_object.h"
+#include "plan/chain/optimal_table.h"
 
 /* A schedule may have this many times the actions of the plain one: beyond it nobody wants to wait. */
 enum { LONGEST = 8 };
@@ -17,8 +17,8 @@ remat_status graph_curve_begin(const graph_outline *outline, graph_curve *curve)
 
 static void release_point(remat_context *context, graph_point *point)
 {
-    remat_release(context, point->steps, point->count, sizeof *point->steps);
-    remat_release(context, point->actions, point->count, sizeof *point->actions);
+    remat_release(context, point->steps, point->step_count, sizeof *point->steps);
+    remat_release(context, point->actions, point->action_count, sizeof *point->actions);
 }
 
 void graph_curve_release(graph_curve *curve)
@@ -30,16 +30,6 @@ void graph_curve_release(graph_curve *curve)
     graph_walker_release(&curve->walker);
     graph_sequence_release(context, &curve->sequence);
     *curve = (graph_curve){.outline = curve->outline};
-}
-
-remat_status graph_point_expand(const graph_curve *curve, const graph_point *point, graph_sequence *sequence)
-{
-    if (point->pieces)
-        return graph_pieces_expand_steps(point->pieces, point->steps, point->count, sequence);
-    sequence->count = 0;
-    for (size_t i = 0; i < point->count; i++)
-        REMAT_TRY(graph_sequence_add(curve->outline->graph->context, sequence, point->actions[i]));
-    return REMAT_OK;
 }
 
 /* ---- the points ---- */
@@ -77,12 +67,12 @@ static remat_status insert(graph_curve *curve, graph_point point)
         return REMAT_OK;
     REMAT_TRY(remat_grow(context, (void **)&curve->points, &curve->capacity, curve->count + 1, sizeof *points));
     points = curve->points;
-    if (point.pieces)
-        point.steps = copy_list(context, point.steps, point.count, sizeof *point.steps);
-    else
-        point.actions = copy_list(context, point.actions, point.count, sizeof *point.actions);
-    if (!point.steps && !point.actions)
+    point.steps = copy_list(context, point.steps, point.step_count, sizeof *point.steps);
+    point.actions = copy_list(context, point.actions, point.action_count, sizeof *point.actions);
+    if (!point.steps || !point.actions) {
+        release_point(context, &point);
         return REMAT_NO_MEMORY;
+    }
     /* Beaten are those before it that are not cheaper, and one behind it with the same peak. */
     while (at > 0 && points[at - 1].cost >= point.cost)
         at--;
@@ -95,35 +85,36 @@ static remat_status insert(graph_curve *curve, graph_point point)
     return REMAT_OK;
 }
 
-static remat_status walk(graph_curve *curve, const graph_sequence *sequence)
+static remat_status walk(graph_walker *walker, const uint32_t *actions, size_t count)
 {
-    graph_walker_start(&curve->walker);
-    REMAT_TRY(graph_walker_run(&curve->walker, sequence->actions, sequence->count));
-    return graph_walker_finish(&curve->walker);
+    graph_walker_start(walker);
+    REMAT_TRY(graph_walker_run(walker, actions, count));
+    return graph_walker_finish(walker);
 }
 
-remat_status graph_curve_try_sequence(graph_curve *curve, const graph_sequence *sequence)
+static remat_status try_point(graph_curve *curve, graph_point point)
 {
-    REMAT_TRY(walk(curve, sequence));
-    const graph_liveness *found = &curve->walker.found;
-    return insert(curve, (graph_point){.peak_bytes = found->peak_bytes,
-                                       .cost = found->cost,
-                                       .actions = sequence->actions,
-                                       .count = sequence->count});
+    point.actions = curve->sequence.actions;
+    point.action_count = curve->sequence.count;
+    if (point.action_count > curve->most_actions)
+        return REMAT_OK;
+    REMAT_TRY(walk(&curve->walker, point.actions, point.action_count));
+    point.peak_bytes = curve->walker.found.peak_bytes;
+    point.cost = curve->walker.found.cost;
+    return insert(curve, point);
+}
+
+remat_status graph_curve_try_sequence(graph_curve *curve)
+{
+    return try_point(curve, (graph_point){0});
 }
 
 remat_status graph_curve_try(graph_curve *curve, const graph_pieces *pieces, const remat_step *steps, size_t count)
 {
     REMAT_TRY(graph_pieces_expand_steps(pieces, steps, count, &curve->sequence));
-    if (curve->sequence.count > curve->most_actions)
-        return REMAT_OK;
-    REMAT_TRY(walk(curve, &curve->sequence));
-    const graph_liveness *found = &curve->walker.found;
-    return insert(curve, (graph_point){.peak_bytes = found->peak_bytes,
-                                       .cost = found->cost,
-                                       .pieces = pieces,
-                                       .steps = (remat_step *)(uintptr_t)steps, /* which are copied */
-                                       .count = count});
+    return try_point(curve, (graph_point){.pieces = pieces,
+                                          .steps = (remat_step *)(uintptr_t)steps, /* which are copied */
+                                          .step_count = count});
 }
 
 /* ---- what the points keep ---- */
@@ -136,10 +127,10 @@ void keep_sets_release(remat_context *context, keep_sets *sets)
 
 static remat_status note_kept(graph_curve *curve, const graph_point *point, uint8_t *flags)
 {
-    graph_sequence *sequence = &curve->sequence;
-    REMAT_TRY(graph_point_expand(curve, point, sequence));
-    REMAT_TRY(walk(curve, sequence));
-    size_t turn = graph_outline_turn(curve->outline, sequence);
+    REMAT_TRY(walk(&curve->walker, point->actions, point->action_count));
+    size_t turn = 0;
+    while (turn < point->action_count && point->actions[turn] < curve->outline->forward_count)
+        turn++;
     for (size_t i = 0; i < curve->walker.found.range_count; i++) {
         const live_range *range = &curve->walker.found.ranges[i];
         if (range->tensor != GRAPH_NONE && range->born < turn && range->ends > turn)
@@ -161,11 +152,82 @@ remat_status graph_curve_keep_sets(graph_curve *curve, keep_sets *sets)
     return status;
 }
 
+/* ---- the points of the optimal planner ---- */
+
+enum { MOST_POINTS = 160 };
+
+typedef struct solver {
+    graph_curve *curve;
+    const graph_pieces *pieces;
+    optimal_model model;
+    optimal_table table;
+    remat_step *steps; /* of the point at hand */
+    size_t count, capacity, most;
+} solver;
+
+/* Stops with REMAT_INFEASIBLE where the schedule gets too long. */
+static remat_status add_step(void *user, remat_step step)
+{
+    solver *s = user;
+    if (s->count >= s->most)
+        return REMAT_INFEASIBLE;
+    REMAT_TRY(
+        remat_grow(s->curve->outline->graph->context, (void **)&s->steps, &s->capacity, s->count + 1, sizeof step));
+    s->steps[s->count++] = step;
+    return REMAT_OK;
+}
+
+static remat_status add_points(solver *s)
+{
+    staircase curve = optimal_table_curve(&s->table);
+    size_t taken = curve.count < MOST_POINTS ? curve.count : MOST_POINTS;
+    for (size_t i = 0; i < taken; i++) {
+        size_t point = taken > 1 ? i * (curve.count - 1) / (taken - 1) : 0;
+        s->count = 0;
+        remat_status status = optimal_table_plan(s->curve->outline->graph->context, &s->table, NULL,
+                                                 curve.memory[point] + s->model.chain->input_bytes, add_step, s, NULL);
+        if (status == REMAT_INFEASIBLE)
+            continue;
+        REMAT_TRY(status);
+        REMAT_TRY(graph_curve_try(s->curve, s->pieces, s->steps, s->count));
+    }
+    return REMAT_OK;
+}
+
+static remat_status solve(solver *s, unsigned threads)
+{
+    const chain_effort *effort = s->pieces->effort;
+    remat_context *context = s->curve->outline->graph->context;
+    REMAT_TRY(optimal_model_build(context, s->pieces->profile, false, &s->model));
+    table_options options = {
+        .near = effort->near,
+        .corners = effort->corners,
+        .suffix_corners = effort->suffix_corners,
+        .threads = threads,
+    };
+    remat_status status = optimal_table_solve(context, &s->model, &options, &s->table);
+    if (status == REMAT_OK) {
+        status = add_points(s);
+        optimal_table_free(context, &s->table);
+    }
+    optimal_model_free(context, &s->model);
+    return status;
+}
+
+static remat_status add_optimal(graph_curve *curve, const graph_pieces *pieces, unsigned threads)
+{
+    /* each step is at least one action, or a drop of what a step made */
+    solver s = {.curve = curve, .pieces = pieces, .most = 4 * curve->most_actions};
+    remat_status status = solve(&s, threads);
+    remat_release(curve->outline->graph->context, s.steps, s.capacity, sizeof *s.steps);
+    return status;
+}
+
 /* ---- all together ---- */
 
 remat_status graph_curve_add(graph_curve *curve, const graph_pieces *pieces, unsigned threads)
 {
-    size_t count = graph_pieces_count(pieces);
+    size_t count = pieces->cut.piece_count;
     if (count == 0)
         return graph_curve_try(curve, pieces, NULL, 0);
     for (uint16_t mode = 0; count == 1 && mode < pieces->kinds[0].modes.count; mode++) {
@@ -173,5 +235,5 @@ remat_status graph_curve_add(graph_curve *curve, const graph_pieces *pieces, uns
             {0, mode, REMAT_FORWARD}, {0, REMAT_NO_SAVE, REMAT_LOSS}, {0, REMAT_NO_SAVE, REMAT_BACKWARD}};
         REMAT_TRY(graph_curve_try(curve, pieces, steps, 3));
     }
-    return count == 1 ? REMAT_OK : graph_curve_add_optimal(curve, pieces, threads);
+    return count == 1 ? REMAT_OK : add_optimal(curve, pieces, threads);
 }

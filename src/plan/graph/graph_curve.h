@@ -6,15 +6,14 @@
 #ifndef REMAT_PLAN_GRAPH_GRAPH_CURVE_H
 #define REMAT_PLAN_GRAPH_GRAPH_CURVE_H
 
-#include "plan/graph/graph_choices.h"
 #include "plan/graph/graph_pieces.h"
 
 typedef struct graph_point {
-    uint64_t peak_bytes, cost;  /* of the walk */
-    const graph_pieces *pieces; /* NULL: the actions themselves */
-    remat_step *steps;          /* of the chain of pieces */
+    uint64_t peak_bytes, cost; /* of the walk */
     uint32_t *actions;
-    size_t count; /* of steps or actions */
+    const graph_pieces *pieces; /* whose steps made it, or NULL */
+    remat_step *steps;
+    size_t action_count, step_count;
 } graph_point;
 
 /* Points in order of cost; with the same cost the lower peak comes first. None is beaten by another in both. */
@@ -22,10 +21,10 @@ typedef struct graph_curve {
     const graph_outline *outline;
     graph_point *points;
     size_t count, capacity;
-    size_t most_actions; /* longer schedules are left out */
-    uint64_t margin;     /* a new point must be so many thousandths cheaper than what is there; 0 at first */
-    graph_walker walker; /* of every schedule that is tried */
-    graph_sequence sequence;
+    size_t most_actions;     /* longer schedules are left out */
+    uint64_t margin;         /* a new point must be so many thousandths cheaper than what is there; 0 at first */
+    graph_walker walker;     /* of every schedule that is tried */
+    graph_sequence sequence; /* the one at hand */
 } graph_curve;
 
 /* The outline must outlive the curve. */
@@ -35,19 +34,13 @@ void graph_curve_release(graph_curve *curve);
 /* Adds the schedules of a chain of pieces, which must outlive the curve. */
 remat_status graph_curve_add(graph_curve *curve, const graph_pieces *pieces, unsigned threads);
 
-/* Adds one schedule, if it is worth keeping: steps of a chain of pieces; or actions. */
+/* Adds one schedule, if it is worth keeping: steps of a chain of pieces; or the actions in curve.sequence. */
 remat_status graph_curve_try(graph_curve *curve, const graph_pieces *pieces, const remat_step *steps, size_t count);
-remat_status graph_curve_try_sequence(graph_curve *curve, const graph_sequence *sequence);
-
-/* The actions of a point. */
-remat_status graph_point_expand(const graph_curve *curve, const graph_point *point, graph_sequence *sequence);
+remat_status graph_curve_try_sequence(graph_curve *curve);
 
 /* For every point: which of the tensors that were made forward are still there, as they were made, when the backward
  * begins and reads them. The caller releases. */
 remat_status graph_curve_keep_sets(graph_curve *curve, keep_sets *sets);
 void keep_sets_release(remat_context *context, keep_sets *sets);
-
-/* graph_optimal.c: the curve of the optimal planner. */
-remat_status graph_curve_add_optimal(graph_curve *curve, const graph_pieces *pieces, unsigned threads);
 
 #endif

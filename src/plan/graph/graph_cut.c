@@ -8,13 +8,14 @@ typedef struct cut_place {
     uint32_t passing;   /* how many tensors pass; wraps while it is summed up */
     uint32_t tensor;    /* the one, where it is one; likewise */
     uint32_t right_end; /* all backward actions from here on need nothing that was made on the right */
-    uint32_t back;      /* the first backward action whose partner is on the left */
 } cut_place;
 
-static uint32_t least(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
+typedef struct cutter {
+    const graph_outline *outline;
+    cut_place *places;      /* forward_count + 2 */
+    uint64_t *passing_back; /* backward_count + 2: bytes of gradients that live across, in front of a backward action */
+    graph_cut *cut;
+} cutter;
 
 /* Whether the tensor belongs to the piece that makes it. */
 static bool is_inner(const tensor_use *use)
@@ -22,11 +23,11 @@ static bool is_inner(const tensor_use *use)
     return use->maker != GRAPH_NONE && !tensor_stays(use);
 }
 
-static void find_places(const graph_outline *outline, cut_place *places)
+static void find_places(const cutter *c)
 {
+    const graph_outline *outline = c->outline;
+    cut_place *places = c->places;
     uint32_t count = outline->forward_count;
-    for (uint32_t p = 0; p <= count; p++)
-        places[p] = (cut_place){.back = outline->backward_count};
     for (uint32_t t = 0; t < outline->graph->tensor_count; t++) {
         const tensor_use *use = &outline->uses[t];
         if (!is_inner(use))
@@ -40,16 +41,34 @@ static void find_places(const graph_outline *outline, cut_place *places)
         if (use->last_back != GRAPH_NONE && use->last_back >= places[use->maker].right_end)
             places[use->maker].right_end = use->last_back + 1;
     }
-    for (uint32_t k = outline->backward_count; k-- > 0;)
-        places[outline->partner[k] + 1].back = k;
     for (uint32_t p = 1; p <= count; p++) {
         places[p].passing += places[p - 1].passing;
         places[p].tensor += places[p - 1].tensor;
-        places[p].back = least(places[p].back, places[p - 1].back);
     }
     for (uint32_t p = count; p-- > 0;)
         if (places[p + 1].right_end > places[p].right_end)
             places[p].right_end = places[p + 1].right_end;
+}
+
+/* A gradient lives from the action that writes it to the last that needs it. */
+static void find_passing_back(const cutter *c)
+{
+    const graph_outline *outline = c->outline;
+    const remat_graph *graph = outline->graph;
+    uint64_t *passing = c->passing_back; /* at first changes, which wrap, and back; then their sums */
+    for (uint32_t k = 0; k < outline->backward_count; k++) {
+        const graph_action *action = &graph->actions[outline->forward_count + k];
+        for (size_t i = 0; i < action->write_count; i++) {
+            uint32_t tensor = graph_writes(graph, action)[i];
+            uint32_t last = outline->uses[tensor].last_back;
+            if (last != GRAPH_NONE && last > k) {
+                passing[k + 1] += graph_placed_bytes(graph->tensors[tensor].bytes);
+                passing[last + 1] -= graph_placed_bytes(graph->tensors[tensor].bytes);
+            }
+        }
+    }
+    for (uint32_t k = 1; k <= outline->backward_count; k++)
+        passing[k] += passing[k - 1];
 }
 
 /* Two tensors of the left that the backward needs first. */
@@ -68,17 +87,6 @@ static void note_first(first_needs *needs, uint32_t tensor, uint32_t first)
     }
 }
 
-/* A cut is worth it where the backward behind it reads the tensor that passes: the chain holds it all the same. Where it
- * writes in its place, the chain would count both. */
-static bool is_cut(const graph_outline *outline, const cut_place *place, const first_needs *left)
-{
-    if (place->passing != 1 || outline->uses[place->tensor].overwritten)
-        return false;
-    uint32_t other = left->tensor == place->tensor ? left->second : left->first;
-    return place->right_end <= place->back && other >= place->back &&
-           outline->uses[place->tensor].first_back < place->back;
-}
-
 static void add_cut(graph_cut *cut, uint32_t forward, uint32_t backward, uint32_t input)
 {
     cut->forward_begin[cut->piece_count] = forward;
@@ -86,25 +94,50 @@ static void add_cut(graph_cut *cut, uint32_t forward, uint32_t backward, uint32_
     cut->input[cut->piece_count++] = input;
 }
 
-static void find_cuts(const graph_outline *outline, const cut_place *places, bool whole, graph_cut *cut)
+/* Cuts here, if a single tensor passes and the backward pass can be cut as well: behind all that needs what the right
+ * made, and in front of all that needs what the left made or loaded, apart from the tensor that passes. Of these places it takes the
+ * first one where the fewest bytes of gradients pass.
+ *
+ * The chain holds the tensor that passes until the backward pass gets here, so a cut is worth it only where the right
+ * reads it. Where the backward pass may write in its place, the chain would count both. */
+static void try_cut(const cutter *c, uint32_t forward, const first_needs *left)
 {
+    const cut_place *place = &c->places[forward];
+    const tensor_use *use = place->passing == 1 ? &c->outline->uses[place->tensor] : NULL;
+    if (!use || use->overwritten || use->first_back == GRAPH_NONE)
+        return;
+    uint32_t end = c->cut->backward_begin[c->cut->piece_count - 1];
+    uint32_t other = left->tensor == place->tensor ? left->second : left->first;
+    uint32_t back = use->first_back < place->right_end ? place->right_end : use->first_back + 1;
+    for (uint32_t k = back; k <= other && k <= end; k++)
+        if (c->passing_back[k] < c->passing_back[back])
+            back = k;
+    if (back <= other && back <= end)
+        add_cut(c->cut, forward, back, place->tensor);
+}
+
+static void find_cuts(const cutter *c)
+{
+    const graph_outline *outline = c->outline;
     const remat_graph *graph = outline->graph;
     first_needs left = {GRAPH_NONE, GRAPH_NONE, GRAPH_NONE};
     bool works = false; /* whether anything on the left may run again */
-    if (graph->action_count > 0)
-        add_cut(cut, 0, outline->backward_count, GRAPH_NONE);
-    for (uint32_t p = 0; p < outline->forward_count && !whole; p++) {
+    for (uint32_t p = 0; p < outline->forward_count; p++) {
         const graph_action *action = &graph->actions[p];
-        if (works && is_cut(outline, &places[p], &left))
-            add_cut(cut, p, places[p].back, places[p].tensor);
+        if (works)
+            try_cut(c, p, &left);
         works |= !action->once;
-        for (size_t i = 0; i < action->write_count; i++)
-            if (is_inner(&outline->uses[graph_writes(graph, action)[i]]))
-                note_first(&left, graph_writes(graph, action)[i],
-                           outline->uses[graph_writes(graph, action)[i]].first_back);
+        for (size_t i = 0; i < graph_need_count(action); i++) { /* data that nobody on the right reads is the left's */
+            const tensor_use *use = &outline->uses[graph_reads(graph, action)[i]];
+            if (use->made_once && use->last_forward == p)
+                note_first(&left, GRAPH_NONE, use->first_back);
+        }
+        for (size_t i = 0; i < action->write_count; i++) {
+            uint32_t tensor = graph_writes(graph, action)[i];
+            if (is_inner(&outline->uses[tensor]))
+                note_first(&left, tensor, outline->uses[tensor].first_back);
+        }
     }
-    add_cut(cut, outline->forward_count, 0, GRAPH_NONE);
-    cut->piece_count--; /* that was the end */
 }
 
 void graph_cut_release(remat_context *context, graph_cut *cut)
@@ -118,19 +151,28 @@ void graph_cut_release(remat_context *context, graph_cut *cut)
 remat_status graph_cut_find(const graph_outline *outline, bool whole, graph_cut *cut)
 {
     remat_context *context = outline->graph->context;
-    size_t count = (size_t)outline->forward_count + 2;
+    size_t count = (size_t)outline->forward_count + 2, back_count = (size_t)outline->backward_count + 2;
     *cut = (graph_cut){.capacity = count};
-    cut_place *places = remat_alloc(context, count, sizeof *places);
+    cutter c = {.outline = outline, .cut = cut};
+    c.places = remat_alloc_zeroed(context, count, sizeof *c.places);
+    c.passing_back = remat_alloc_zeroed(context, back_count, sizeof *c.passing_back);
     cut->forward_begin = remat_alloc(context, count, sizeof *cut->forward_begin);
     cut->backward_begin = remat_alloc(context, count, sizeof *cut->backward_begin);
     cut->input = remat_alloc(context, count, sizeof *cut->input);
     remat_status status = REMAT_NO_MEMORY;
-    if (places && cut->forward_begin && cut->backward_begin && cut->input) {
-        find_places(outline, places);
-        find_cuts(outline, places, whole, cut);
+    if (c.places && c.passing_back && cut->forward_begin && cut->backward_begin && cut->input) {
+        find_places(&c);
+        find_passing_back(&c);
+        if (outline->graph->action_count > 0)
+            add_cut(cut, 0, outline->backward_count, GRAPH_NONE);
+        if (!whole)
+            find_cuts(&c);
+        add_cut(cut, outline->forward_count, 0, GRAPH_NONE);
+        cut->piece_count--; /* that was the end */
         status = REMAT_OK;
     }
-    remat_release(context, places, count, sizeof *places);
+    remat_release(context, c.places, count, sizeof *c.places);
+    remat_release(context, c.passing_back, back_count, sizeof *c.passing_back);
     if (status != REMAT_OK)
         graph_cut_release(context, cut);
     return status;

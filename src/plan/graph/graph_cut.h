@@ -18,6 +18,12 @@ typedef struct graph_cut {
     size_t capacity;
 } graph_cut;
 
+/* Bytes of the tensor that passes to a piece; 0 at both ends of the chain. */
+static inline uint64_t graph_cut_input_bytes(const graph_cut *cut, const remat_graph *graph, size_t piece)
+{
+    return cut->input[piece] == GRAPH_NONE ? 0 : graph_placed_bytes(graph->tensors[cut->input[piece]].bytes);
+}
+
 /* `whole`: all in one piece. */
 remat_status graph_cut_find(const graph_outline *outline, bool whole, graph_cut *cut);
 void graph_cut_release(remat_context *context, graph_cut *cut);

@@ -1,6 +1,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
-#include "plan/graph/graph_pieces_object.h"
+#include "plan/graph/graph_pieces.h"
 
 /* ---- what is recomputed for nothing ---- */
 

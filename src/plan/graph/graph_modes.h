@@ -1,12 +1,18 @@
 /* The ways of saving one piece of a graph: which of its tensors to keep, and what that costs.
  *
- * Small pieces are enumerated, all choices of them; in larger ones single tensors change sides while that pays, at many
- * rates of exchange between bytes and time. Of all choices seen, those are left that no other beats in everything, and
- * of these the ones that are best at most rates. */
+ * Of a small piece all choices are evaluated. In a larger one a search goes from good choices to those that differ in a
+ * tensor or two. Of all choices seen, those are left that no other beats in everything, and of these the ones that are
+ * best at most rates of exchange between bytes and time. */
 #ifndef REMAT_PLAN_GRAPH_GRAPH_MODES_H
 #define REMAT_PLAN_GRAPH_GRAPH_MODES_H
 
-#include "plan/graph/graph_choices.h"
+#include "plan/graph/graph_piece.h"
+
+/* Sets of tensors worth keeping, to start a search from: `width` flags each, by the tensors' numbers in the graph. */
+typedef struct keep_sets {
+    uint8_t *flags;
+    size_t count, capacity, width;
+} keep_sets;
 
 typedef struct graph_mode {
     piece_figures figures;

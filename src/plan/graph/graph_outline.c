@@ -13,7 +13,6 @@ void graph_outline_release(graph_outline *outline)
         return;
     remat_context *context = outline->graph->context;
     remat_release(context, outline->uses, outline->graph->tensor_count, sizeof *outline->uses);
-    remat_release(context, outline->partner, outline->backward_count, sizeof *outline->partner);
     *outline = (graph_outline){0};
 }
 
@@ -93,96 +92,6 @@ static remat_status find_uses(graph_outline *outline)
     return check_sums(graph);
 }
 
-/* ---- partners ---- */
-
-/* While the backward pass is walked, of each tensor that it makes. */
-typedef struct gradient_state {
-    uint32_t by;     /* the action that wrote or updated it last; GRAPH_NONE */
-    bool read_since; /* somebody has read it since */
-} gradient_state;
-
-/* Whether the forward action reads or writes all that a backward action needs of the forward pass. */
-static bool touches_needs(const graph_outline *outline, uint32_t forward, const graph_action *backward)
-{
-    const remat_graph *graph = outline->graph;
-    const graph_action *action = &graph->actions[forward];
-    const uint32_t *links = graph_reads(graph, action), *needs = graph_reads(graph, backward);
-    size_t count = graph_need_count(action) + action->write_count;
-    for (size_t i = 0; i < graph_need_count(backward); i++) {
-        size_t k = 0;
-        while (k < count && links[k] != needs[i])
-            k++;
-        if (k == count && outline->uses[needs[i]].maker != GRAPH_NONE)
-            return false;
-    }
-    return true;
-}
-
-/* The last action that makes something a forward action reads; the action itself where none does. */
-static uint32_t producer_of(const graph_outline *outline, uint32_t forward)
-{
-    const graph_action *action = &outline->graph->actions[forward];
-    uint32_t last = GRAPH_NONE;
-    for (size_t i = 0; i < action->read_count; i++) {
-        uint32_t maker = outline->uses[graph_reads(outline->graph, action)[i]].maker;
-        last = maker != GRAPH_NONE && (last == GRAPH_NONE || maker > last) ? maker : last;
-    }
-    return last == GRAPH_NONE ? forward : last;
-}
-
-/* The backward pass goes from the last layer to the first: partners never rise. A backward action belongs to the last
- * forward action that touches everything it needs of the forward pass, and stands before the partner of whoever made the
- * gradients that it reads. One that needs nothing of the forward pass belongs to the producer of that partner, if it is
- * the first to read a gradient and makes another; else to the action before it. */
-static uint32_t find_partner(const graph_outline *outline, uint32_t number, uint32_t before,
-                             const gradient_state *gradients)
-{
-    const graph_action *action = &outline->graph->actions[outline->forward_count + number];
-    const uint32_t *needs = graph_reads(outline->graph, action);
-    uint32_t lowest = GRAPH_NONE, limit = before, fresh = GRAPH_NONE;
-    for (size_t i = 0; i < action->read_count; i++) {
-        uint32_t maker = outline->uses[needs[i]].maker;
-        const gradient_state *gradient = &gradients[needs[i]];
-        if (maker != GRAPH_NONE) {
-            lowest = lowest == GRAPH_NONE || maker > lowest ? maker : lowest;
-        } else if (gradient->by != GRAPH_NONE) {
-            uint32_t partner = outline->partner[gradient->by];
-            limit = partner > 0 && partner - 1 < limit ? partner - 1 : limit;
-            fresh = gradient->read_since ? fresh : partner;
-        }
-    }
-    if (lowest == GRAPH_NONE) {
-        uint32_t producer = fresh != GRAPH_NONE && action->write_count ? producer_of(outline, fresh) : before;
-        return producer < before ? producer : before;
-    }
-    for (uint32_t f = limit; f > lowest; f--)
-        if (touches_needs(outline, f, action))
-            return f;
-    return lowest < before ? lowest : before;
-}
-
-static remat_status find_partners(graph_outline *outline)
-{
-    const remat_graph *graph = outline->graph;
-    gradient_state *gradients = remat_alloc(graph->context, graph->tensor_count, sizeof *gradients);
-    uint32_t before = outline->forward_count ? outline->forward_count - 1 : 0;
-    if (!gradients)
-        return REMAT_NO_MEMORY;
-    for (size_t t = 0; t < graph->tensor_count; t++)
-        gradients[t] = (gradient_state){GRAPH_NONE, false};
-    for (uint32_t k = 0; k < outline->backward_count; k++) {
-        const graph_action *action = &graph->actions[outline->forward_count + k];
-        const uint32_t *links = graph_reads(graph, action);
-        before = outline->partner[k] = find_partner(outline, k, before, gradients);
-        for (size_t i = 0; i < action->read_count; i++)
-            gradients[links[i]].read_since = true;
-        for (size_t i = action->read_count; i < graph_need_count(action) + action->write_count; i++)
-            gradients[links[i]] = (gradient_state){k, false};
-    }
-    remat_release(graph->context, gradients, graph->tensor_count, sizeof *gradients);
-    return REMAT_OK;
-}
-
 /* ---- the whole ---- */
 
 remat_status graph_outline_create(const remat_graph *graph, graph_outline *outline)
@@ -193,10 +102,7 @@ remat_status graph_outline_create(const remat_graph *graph, graph_outline *outli
             outline->forward_count = (uint32_t)i + 1;
     outline->backward_count = (uint32_t)graph->action_count - outline->forward_count;
     outline->uses = remat_alloc(graph->context, graph->tensor_count, sizeof *outline->uses);
-    outline->partner = remat_alloc(graph->context, outline->backward_count, sizeof *outline->partner);
-    remat_status status = outline->uses && outline->partner ? find_uses(outline) : REMAT_NO_MEMORY;
-    if (status == REMAT_OK)
-        status = find_partners(outline);
+    remat_status status = outline->uses ? find_uses(outline) : REMAT_NO_MEMORY;
     if (status != REMAT_OK)
         graph_outline_release(outline);
     return status;
@@ -209,12 +115,4 @@ size_t graph_outline_made(const graph_outline *outline)
         if (!outline->graph->actions[i].once)
             count += outline->graph->actions[i].write_count;
     return count;
-}
-
-size_t graph_outline_turn(const graph_outline *outline, const graph_sequence *sequence)
-{
-    size_t turn = 0;
-    while (turn < sequence->count && sequence->actions[turn] < outline->forward_count)
-        turn++;
-    return turn;
 }

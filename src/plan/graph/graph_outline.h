@@ -1,5 +1,5 @@
 /* What the planner knows of a graph before it cuts it, all of it from reads and writes alone: where the backward pass
- * begins, who makes and needs each tensor, and which forward action each backward action belongs to.
+ * begins, and who makes and needs each tensor.
  *
  * Forward are the actions up to the last one that may run again. The backward ones behind it all run once. */
 #ifndef REMAT_PLAN_GRAPH_GRAPH_OUTLINE_H
@@ -26,8 +26,7 @@ static inline bool tensor_stays(const tensor_use *use)
 typedef struct graph_outline {
     const remat_graph *graph;
     uint32_t forward_count, backward_count;
-    tensor_use *uses;  /* by tensor */
-    uint32_t *partner; /* by backward action: the forward action whose gradients it computes */
+    tensor_use *uses; /* by tensor */
 } graph_outline;
 
 /* REMAT_INVALID where recomputing could change what a tensor holds: one that several actions write, or one that a
@@ -37,8 +36,5 @@ void graph_outline_release(graph_outline *outline);
 
 /* How many tensors the actions that may run again make. */
 size_t graph_outline_made(const graph_outline *outline);
-
-/* The position of the first backward action of a schedule. */
-size_t graph_outline_turn(const graph_outline *outline, const graph_sequence *sequence);
 
 #endif

@@ -62,7 +62,6 @@ static remat_status meet(builder *b, uint32_t tensor)
         .maker = is_inner ? use->maker - b->first_forward : GRAPH_NONE,
         .wanted =
             is_inner && (use->is_result || (use->first_back != GRAPH_NONE && use->last_back >= b->first_backward)),
-        .is_data = use->made_once,
     };
     REMAT_TRY(graph_add_tensor(piece->graph, &(graph_tensor){.bytes = b->outline->graph->tensors[tensor].bytes}));
     piece->inner_count += is_inner;
@@ -208,7 +207,7 @@ bool graph_piece_same(const graph_piece *a, const graph_piece *b)
         return false;
     for (size_t i = 0; i < g->tensor_count; i++)
         if (g->tensors[i].bytes != h->tensors[i].bytes || a->tensors[i].maker != b->tensors[i].maker ||
-            a->tensors[i].wanted != b->tensors[i].wanted || a->tensors[i].is_data != b->tensors[i].is_data)
+            a->tensors[i].wanted != b->tensors[i].wanted)
             return false;
     for (size_t i = 0; i < g->action_count; i++)
         if (!same_action(&g->actions[i], &h->actions[i]))

@@ -28,7 +28,6 @@ typedef struct piece_tensor {
     uint32_t number; /* in the whole graph */
     uint32_t maker;  /* the piece's forward action; GRAPH_NONE: a gradient, or data */
     bool wanted;     /* a backward action reads it, and a forward action made it */
-    bool is_data;    /* made once */
 } piece_tensor;
 
 /* The piece as a graph of its own. Left out are tensors that live all through, such as the piece's input. Its actions
@@ -68,9 +67,6 @@ typedef struct piece_figures {
 typedef struct piece_evaluator piece_evaluator;
 remat_status piece_evaluator_create(const graph_piece *piece, piece_evaluator **made);
 void piece_evaluator_destroy(piece_evaluator *evaluator);
-
-/* Whether data counts from now on. To its chain it lives all through, whatever is recomputed; at first it counts. */
-remat_status piece_evaluator_count_data(piece_evaluator *evaluator, bool counts);
 
 /* Evaluates a choice: `keep` has an entry for every inner tensor. */
 remat_status piece_evaluate(piece_evaluator *evaluator, const uint8_t *keep, piece_figures *figures);

@@ -37,8 +37,11 @@ remat_status piece_evaluator_create(const graph_piece *piece, piece_evaluator **
     remat_status status = e->backward && e->have && e->stack ? REMAT_OK : REMAT_NO_MEMORY;
     if (status == REMAT_OK)
         status = graph_walker_create(piece->graph, GRAPH_PLACED, &e->walker);
+    /* The forward and the turn are the same for all choices: they run here. */
+    for (uint32_t i = 0; status == REMAT_OK && i <= piece->forward_count; i++)
+        status = graph_walker_run(&e->walker, &i, 1);
     if (status == REMAT_OK)
-        status = piece_evaluator_count_data(e, true);
+        status = graph_walker_mark(&e->walker);
     if (status != REMAT_OK) {
         piece_evaluator_destroy(e);
         *made = NULL;
@@ -56,19 +59,6 @@ void piece_evaluator_destroy(piece_evaluator *e)
     remat_release(context, e->have, e->piece->inner_count, sizeof *e->have);
     remat_release(context, e->stack, (size_t)e->piece->forward_count + 1, sizeof *e->stack);
     remat_release(context, e, 1, sizeof *e);
-}
-
-/* The forward and the turn are the same for all choices: they run here. */
-remat_status piece_evaluator_count_data(piece_evaluator *e, bool counts)
-{
-    const graph_piece *piece = e->piece;
-    for (uint32_t t = piece->inner_count; t < piece->graph->tensor_count; t++)
-        if (piece->tensors[t].is_data)
-            e->walker.bytes[t] = counts ? piece_tensor_bytes(piece, t) : 0;
-    graph_walker_start(&e->walker);
-    for (uint32_t i = 0; i <= piece->forward_count; i++)
-        REMAT_TRY(graph_walker_run(&e->walker, &i, 1));
-    return graph_walker_mark(&e->walker);
 }
 
 static void list_recompute(piece_evaluator *e, uint32_t maker)

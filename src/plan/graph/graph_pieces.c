@@ -2,7 +2,14 @@
 #include "base/error.h"
 #include "plan/chain/lower_bound.h"
 #include "plan/chain/plan_object.h"
-#include "plan/graph/graph_pieces_object.h"
+#include "plan/graph/graph_pieces.h"
+
+/* Modes and cuts make the planner slow, the more so the longer the chain. These take some tenths of a second at most, and
+ * on transformers finer ones bring less than a percent. */
+static const chain_effort efforts[] = {
+    {1, 63, 0, 0, 0},     {8, 16, 0, 1024, 4096}, {16, 12, 0, 1024, 4096}, {28, 4, 16, 32, 400},
+    {60, 3, 16, 32, 400}, {120, 3, 8, 16, 200},   {400, 2, 8, 16, 200},    {SIZE_MAX, 1, 6, 12, 200},
+};
 
 void graph_pieces_destroy(graph_pieces *pieces)
 {
@@ -21,12 +28,6 @@ void graph_pieces_destroy(graph_pieces *pieces)
     remat_release(context, pieces, 1, sizeof *pieces);
 }
 
-uint64_t graph_pieces_input_bytes(const graph_pieces *pieces, size_t piece)
-{
-    uint32_t tensor = pieces->cut.input[piece];
-    return tensor == GRAPH_NONE ? 0 : graph_placed_bytes(pieces->outline->graph->tensors[tensor].bytes);
-}
-
 /* Solves the piece, unless one like it was solved before. */
 static remat_status add_piece(graph_pieces *pieces, uint32_t number, const graph_pieces_options *options,
                               uint32_t *room)
@@ -42,8 +43,8 @@ static remat_status add_piece(graph_pieces *pieces, uint32_t number, const graph
             return REMAT_OK;
         }
     }
-    remat_status status =
-        graph_modes_find(&kind->piece, options->most_modes, pieces->cut.piece_count == 1, options->seeds, &kind->modes);
+    remat_status status = graph_modes_find(&kind->piece, pieces->effort->modes, pieces->cut.piece_count == 1,
+                                           options->seeds, &kind->modes);
     if (status != REMAT_OK) {
         graph_piece_release(&kind->piece);
         return status;
@@ -73,7 +74,8 @@ static void count_constant(graph_pieces *pieces)
     const graph_outline *outline = pieces->outline;
     uint64_t most = 0;
     for (size_t i = 0; i + 1 < pieces->cut.piece_count; i++) {
-        uint64_t passing = pieces->gradients.passing_bytes[i], counted = graph_pieces_input_bytes(pieces, i + 1);
+        uint64_t passing = pieces->gradients.passing_bytes[i],
+                 counted = graph_cut_input_bytes(&pieces->cut, outline->graph, i + 1);
         if (passing > counted && passing - counted > most)
             most = passing - counted;
     }
@@ -89,13 +91,15 @@ static remat_status build(graph_pieces *pieces, const graph_pieces_options *opti
 {
     remat_context *context = pieces->outline->graph->context;
     REMAT_TRY(graph_cut_find(pieces->outline, options->whole, &pieces->cut));
+    for (pieces->effort = efforts; pieces->cut.piece_count > pieces->effort->pieces; pieces->effort++)
+        continue;
     pieces->kind_of = remat_alloc_zeroed(context, pieces->cut.piece_count, sizeof *pieces->kind_of);
     if (!pieces->kind_of)
         return REMAT_NO_MEMORY;
     REMAT_TRY(graph_gradients_find(pieces->outline, &pieces->cut, &pieces->gradients));
     REMAT_TRY(add_pieces(pieces, options));
     count_constant(pieces);
-    return graph_pieces_lean_profile(pieces, options->most_modes, &pieces->profile);
+    return graph_pieces_make_profile(pieces);
 }
 
 remat_status graph_pieces_create(const graph_outline *outline, const graph_pieces_options *options, graph_pieces **made)
@@ -111,37 +115,6 @@ remat_status graph_pieces_create(const graph_outline *outline, const graph_piece
         *made = NULL;
     }
     return status;
-}
-
-const remat_profile *graph_pieces_profile(const graph_pieces *pieces)
-{
-    return pieces->profile;
-}
-
-remat_status graph_pieces_lean_profile(const graph_pieces *pieces, size_t most, remat_profile **profile)
-{
-    REMAT_TRY(remat_profile_create(pieces->outline->graph->context, profile));
-    remat_status status = graph_pieces_write_profile(pieces, most, *profile);
-    if (status != REMAT_OK) {
-        remat_profile_destroy(*profile);
-        *profile = NULL;
-    }
-    return status;
-}
-
-uint64_t graph_pieces_constant_bytes(const graph_pieces *pieces)
-{
-    return pieces->constant_bytes;
-}
-
-size_t graph_pieces_count(const graph_pieces *pieces)
-{
-    return pieces->cut.piece_count;
-}
-
-size_t graph_pieces_kinds(const graph_pieces *pieces)
-{
-    return pieces->kind_count;
 }
 
 /* ---- a plan of the chain ---- */

@@ -2,7 +2,7 @@
  *
  *     graph_outline_create(graph, &outline);
  *     graph_pieces_create(&outline, &options, &pieces);
- *     remat_plan_create(context, graph_pieces_profile(pieces), ..., &plan);
+ *     remat_plan_create(context, pieces->profile, ..., &plan);
  *     graph_pieces_expand(pieces, plan, &sequence);
  *
  * The chain is on the safe side: the peak of the sequence (graph_walk.h, GRAPH_PLACED) is never above the peak of the
@@ -14,32 +14,46 @@
 
 #include "graph/graph_walk.h"
 #include "plan/graph/graph_hint.h"
-#include "plan/graph/graph_outline.h"
-
-typedef struct graph_pieces graph_pieces;
+#include "plan/graph/graph_modes.h"
 
 typedef struct graph_pieces_options {
-    const graph_hint *hints;       /* by action, or NULL */
-    bool whole;                    /* all in one piece */
-    size_t most_modes;             /* of a piece, besides `keep`; 63 at most */
-    const struct keep_sets *seeds; /* of `whole`: where a search may begin (graph_choices.h); or NULL */
+    const graph_hint *hints; /* by action, or NULL */
+    bool whole;              /* all in one piece */
+    const keep_sets *seeds;  /* of `whole`: where a search may begin; or NULL */
 } graph_pieces_options;
+
+/* How finely a chain of up to so many pieces is solved: with how many modes a piece besides `keep`, and as in
+ * optimal_table.h. */
+typedef struct chain_effort {
+    size_t pieces, modes, near, corners, suffix_corners;
+} chain_effort;
+
+/* Pieces that differ in nothing but their place share one. */
+typedef struct piece_kind {
+    graph_piece piece;
+    graph_modes modes;
+} piece_kind;
+
+typedef struct graph_pieces {
+    const graph_outline *outline;
+    const graph_hint *hints;
+    graph_cut cut;
+    graph_gradients gradients;
+    const chain_effort *effort;
+    piece_kind *kinds;
+    size_t kind_count, kind_capacity;
+    uint32_t *kind_of;       /* by piece */
+    uint64_t constant_bytes; /* live outside of the chain: results, and gradients that stay while several pieces run */
+    remat_profile *profile;  /* the chain; its input is all data that is made once, a single piece counts it itself */
+} graph_pieces;
 
 /* The outline, its graph and the hints must outlive the pieces and stay as they are. */
 remat_status graph_pieces_create(const graph_outline *outline, const graph_pieces_options *options,
                                  graph_pieces **pieces);
 void graph_pieces_destroy(graph_pieces *pieces);
 
-/* The chain. Its input is all data that is made once. */
-const remat_profile *graph_pieces_profile(const graph_pieces *pieces);
-/* The same chain with only the first `most` modes of a piece, for planners that take long with many; the caller
- * destroys it. The numbers of the modes are the same in both. */
-remat_status graph_pieces_lean_profile(const graph_pieces *pieces, size_t most, remat_profile **profile);
-/* What lives outside of the chain: results, and gradients that stay while several pieces run. */
-uint64_t graph_pieces_constant_bytes(const graph_pieces *pieces);
-size_t graph_pieces_count(const graph_pieces *pieces);
-/* How many different ones there are. */
-size_t graph_pieces_kinds(const graph_pieces *pieces);
+/* graph_pieces_profile.c: makes the chain. */
+remat_status graph_pieces_make_profile(graph_pieces *pieces);
 
 /* Turns a schedule of the chain into a list of actions. Only what is read is recomputed. */
 remat_status graph_pieces_expand(const graph_pieces *pieces, const remat_plan *plan, graph_sequence *sequence);

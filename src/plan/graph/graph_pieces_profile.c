@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "plan/graph/graph_pieces_object.h"
+#include "plan/graph/graph_pieces.h"
 
 enum { MOST_MODES = 63, MODE_NAME = 80, PIECE_NAME = 160 };
 
@@ -59,10 +59,8 @@ static void name_mode(const graph_pieces *pieces, size_t piece, const graph_mode
         else
             left_out++;
     }
-    if (left_out && length)
+    if (left_out)
         snprintf(name + length, MODE_NAME - length, "+%zu more", left_out);
-    if (length == 0 && left_out)
-        snprintf(name, MODE_NAME, "%zu tensors", left_out);
     else if (length == 0)
         snprintf(name, MODE_NAME, "input only");
 }
@@ -120,12 +118,12 @@ static void describe(const graph_pieces *pieces, size_t piece, char name[PIECE_N
 
 /* The chain holds x_i, y_{i+1} and y_i while a piece runs; its workspace is what the piece takes beyond that and what
  * it holds itself. */
-static void fill_modes(const graph_pieces *pieces, size_t piece, size_t most, mode_names *names,
-                       remat_mode_options *options, remat_layer_options *layer)
+static void fill_modes(const graph_pieces *pieces, size_t piece, mode_names *names, remat_mode_options *options,
+                       remat_layer_options *layer)
 {
     const piece_kind *kind = &pieces->kinds[pieces->kind_of[piece]];
-    uint64_t output = graph_pieces_input_bytes(pieces, piece + 1);
-    uint64_t gradients = output + graph_pieces_input_bytes(pieces, piece);
+    uint64_t output = graph_cut_input_bytes(&pieces->cut, pieces->outline->graph, piece + 1);
+    uint64_t gradients = output + graph_cut_input_bytes(&pieces->cut, pieces->outline->graph, piece);
     const piece_figures *keep = &kind->modes.modes[0].figures;
     layer->output_bytes = output;
     layer->activation_bytes = keep->held_bytes + (keep->holds_output ? 0 : output);
@@ -135,7 +133,7 @@ static void fill_modes(const graph_pieces *pieces, size_t piece, size_t most, mo
         greatest(above(keep->forward_peak, layer->activation_bytes), above(kind->modes.plain_peak, output));
     layer->backward_workspace_bytes = above(keep->backward_peak, layer->activation_bytes + gradients);
     layer->modes = options;
-    for (size_t i = 1; i < kind->modes.count && i <= most; i++) {
+    for (size_t i = 1; i < kind->modes.count; i++) {
         const graph_mode *mode = &kind->modes.modes[i];
         const piece_figures *figures = &mode->figures;
         remat_mode_options *to = &options[layer->mode_count++];
@@ -152,15 +150,16 @@ static void fill_modes(const graph_pieces *pieces, size_t piece, size_t most, mo
     }
 }
 
-remat_status graph_pieces_write_profile(const graph_pieces *pieces, size_t most, remat_profile *profile)
+remat_status graph_pieces_make_profile(graph_pieces *pieces)
 {
     const graph_outline *outline = pieces->outline;
     remat_context *context = outline->graph->context;
     uint64_t data = 0;
-    for (size_t t = 0; t < outline->graph->tensor_count; t++)
+    for (size_t t = 0; pieces->cut.piece_count > 1 && t < outline->graph->tensor_count; t++)
         data += outline->uses[t].made_once ? graph_placed_bytes(outline->graph->tensors[t].bytes) : 0;
-    REMAT_TRY(remat_profile_set_input_bytes(profile, data));
-    REMAT_TRY(remat_profile_set_input_gradient_bytes(profile, 0));
+    REMAT_TRY(remat_profile_create(context, &pieces->profile));
+    REMAT_TRY(remat_profile_set_input_bytes(pieces->profile, data));
+    REMAT_TRY(remat_profile_set_input_gradient_bytes(pieces->profile, 0));
     mode_names *names = remat_alloc(context, 1, sizeof *names);
     remat_mode_options *options = remat_alloc(context, MOST_MODES, sizeof *options);
     remat_status status = names && options ? REMAT_OK : REMAT_NO_MEMORY;
@@ -169,8 +168,8 @@ remat_status graph_pieces_write_profile(const graph_pieces *pieces, size_t most,
         remat_layer_options layer;
         remat_layer_options_init(&layer);
         describe(pieces, i, name, &layer);
-        fill_modes(pieces, i, most < MOST_MODES ? most : MOST_MODES, names, options, &layer);
-        status = remat_profile_add_layer(profile, &layer);
+        fill_modes(pieces, i, names, options, &layer);
+        status = remat_profile_add_layer(pieces->profile, &layer);
     }
     remat_release(context, names, 1, sizeof *names);
     remat_release(context, options, MOST_MODES, sizeof *options);

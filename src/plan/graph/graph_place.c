@@ -17,14 +17,14 @@ void placed_graph_release(placed_graph *placed)
     *placed = (placed_graph){0};
 }
 
-static remat_status place(placed_graph *placed, remat_lifetime *lifetimes, bool hard)
+static remat_status place(placed_graph *placed, remat_lifetime *lifetimes)
 {
     const graph_liveness *liveness = &placed->liveness;
     for (size_t i = 0; i < liveness->buffer_count; i++) {
         const graph_buffer *buffer = &liveness->buffers[i];
         lifetimes[i] = (remat_lifetime){buffer->born, buffer->ends, buffer->bytes, 0};
     }
-    bool searches = hard && liveness->buffer_count <= MOST_SEARCHED;
+    bool searches = liveness->buffer_count <= MOST_SEARCHED;
     arena_options options = {.alignment = GRAPH_ALIGNMENT, .node_limit = searches ? MOST_NODES : 0};
     arena_result result;
     REMAT_TRY(arena_place(placed->context, lifetimes, liveness->buffer_count, &options, &result));
@@ -34,7 +34,7 @@ static remat_status place(placed_graph *placed, remat_lifetime *lifetimes, bool 
     return REMAT_OK;
 }
 
-remat_status graph_place(const remat_graph *graph, graph_sequence *sequence, bool hard, placed_graph *placed)
+remat_status graph_place(const remat_graph *graph, graph_sequence *sequence, placed_graph *placed)
 {
     remat_context *context = graph->context;
     *placed = (placed_graph){.context = context, .sequence = *sequence};
@@ -44,7 +44,7 @@ remat_status graph_place(const remat_graph *graph, graph_sequence *sequence, boo
         size_t count = placed->liveness.buffer_count;
         remat_lifetime *lifetimes = remat_alloc(context, count, sizeof *lifetimes);
         placed->offsets = remat_alloc(context, count, sizeof *placed->offsets);
-        status = lifetimes && placed->offsets ? place(placed, lifetimes, hard) : REMAT_NO_MEMORY;
+        status = lifetimes && placed->offsets ? place(placed, lifetimes) : REMAT_NO_MEMORY;
         remat_release(context, lifetimes, count, sizeof *lifetimes);
     }
     if (status != REMAT_OK)

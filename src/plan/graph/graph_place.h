@@ -13,9 +13,9 @@ typedef struct placed_graph {
     uint64_t arena_bytes;
 } placed_graph;
 
-/* Walks the sequence, which becomes part of the result, and places its buffers; `hard` searches where the quick ways
- * lose bytes. The same sequence always gets the same arena. On failure `placed` is empty and the sequence released. */
-remat_status graph_place(const remat_graph *graph, graph_sequence *sequence, bool hard, placed_graph *placed);
+/* Walks the sequence, which becomes part of the result, and places its buffers. The same sequence always gets the same
+ * arena. On failure `placed` is empty and the sequence released. */
+remat_status graph_place(const remat_graph *graph, graph_sequence *sequence, placed_graph *placed);
 void placed_graph_release(placed_graph *placed);
 
 #endif

@@ -34,18 +34,6 @@ void graph_plan_destroy(graph_plan *plan)
 
 /* ---- what a plan states ---- */
 
-/* What the action at the peak needs by itself: what it reads and writes and its workspace live whatever else is kept. */
-static uint64_t own_bytes(const graph_plan *plan)
-{
-    const remat_graph *graph = plan->graph;
-    const graph_action *action = &graph->actions[plan->peak_action];
-    const uint32_t *links = graph_reads(graph, action);
-    uint64_t bytes = graph_placed_bytes(action->workspace_bytes);
-    for (size_t i = 0; i < graph_need_count(action) + action->write_count; i++)
-        bytes += graph->tensors[links[i]].given ? 0 : graph_placed_bytes(graph->tensors[links[i]].bytes);
-    return bytes;
-}
-
 static void explain(graph_plan *plan)
 {
     char text[GRAPH_NAME_TEXT];
@@ -54,10 +42,10 @@ static void explain(graph_plan *plan)
     else if (plan->arena_bytes >= plan->base_arena_bytes && plan->peak_action != GRAPH_NONE)
         snprintf(plan->remark, sizeof plan->remark,
                  "this saves no memory: the arena takes %llu bytes, and %llu with everything kept, because the peak is "
-                 "where %.200s runs, which needs %llu of them by itself; what is recomputed is either alive again "
-                 "there or no larger than what its block keeps",
+                 "where %.200s runs; what is recomputed is either alive again there or no larger than what its block "
+                 "keeps",
                  (unsigned long long)plan->arena_bytes, (unsigned long long)plan->base_arena_bytes,
-                 graph_action_name(plan->graph, plan->peak_action, text), (unsigned long long)own_bytes(plan));
+                 graph_action_name(plan->graph, plan->peak_action, text));
 }
 
 /* The schedule that was chosen becomes the plan's. */
@@ -110,15 +98,11 @@ static remat_status choose(graph_plan *plan, const graph_plan_options *options)
     if (point == search->curve.count)
         return remat_fail(plan->graph->context, REMAT_INTERNAL, NULL, "the smallest arena was not found again");
     const graph_point *chosen = &search->curve.points[point];
-    if (placed.arena_bytes > placed.liveness.peak_bytes) { /* it fits; placed harder, it is what a plan file gets */
-        placed_graph_release(&placed);
-        REMAT_TRY(graph_search_place(search, point, true, &placed));
-    }
     REMAT_TRY(adopt(plan, &placed));
     plan->pieces = chosen->pieces;
     if (!chosen->pieces)
         return REMAT_OK;
-    return graph_pieces_plan(chosen->pieces, "optimal", chosen->steps, chosen->count, &plan->chain_plan);
+    return graph_pieces_plan(chosen->pieces, "optimal", chosen->steps, chosen->step_count, &plan->chain_plan);
 }
 
 /* ---- a schedule that is given ---- */
@@ -127,7 +111,7 @@ static remat_status place_fixed(graph_plan *plan, const graph_plan_options *opti
                                 const char *what)
 {
     placed_graph placed;
-    REMAT_TRY(graph_place(plan->graph, sequence, true, &placed));
+    REMAT_TRY(graph_place(plan->graph, sequence, &placed));
     plan->min_budget_bytes = placed.arena_bytes;
     if (placed.arena_bytes <= options->budget_bytes)
         return adopt(plan, &placed);
@@ -165,8 +149,8 @@ static remat_status load_file(graph_plan *plan, const graph_plan_options *option
         plan->pieces = plan->search->pieces[i];
         if (!plan->pieces)
             continue;
-        remat_status status = remat_plan_load(plan->graph->context, options->plan_path,
-                                              graph_pieces_profile(plan->pieces), &plan->chain_plan);
+        remat_status status =
+            remat_plan_load(plan->graph->context, options->plan_path, plan->pieces->profile, &plan->chain_plan);
         if (i == 0 || (status != REMAT_CHECK_FAILED && status != REMAT_BAD_INPUT))
             return status;
     }
@@ -188,13 +172,12 @@ static remat_status use_budget_strategy(graph_plan *plan, const graph_plan_optio
 {
     enum { MOST_TRIES = 40 };
     const graph_pieces *pieces = plan->search->pieces[0];
-    uint64_t constant = graph_pieces_constant_bytes(pieces), least = UINT64_MAX;
+    uint64_t constant = pieces->constant_bytes, least = UINT64_MAX;
     how->budget_bytes = options->budget_bytes > constant ? options->budget_bytes - constant : 0;
     for (int i = 0; i < MOST_TRIES; i++) {
         remat_plan_destroy(plan->chain_plan);
         plan->chain_plan = NULL;
-        remat_status status =
-            remat_plan_create(plan->graph->context, graph_pieces_profile(pieces), how, &plan->chain_plan);
+        remat_status status = remat_plan_create(plan->graph->context, pieces->profile, how, &plan->chain_plan);
         if (status == REMAT_OK)
             status = use_chain_plan(plan, options, pieces, "with this strategy the arena does");
         else if (status == REMAT_INFEASIBLE && least == UINT64_MAX)
@@ -226,7 +209,7 @@ static remat_status use_strategy(graph_plan *plan, const graph_plan_options *opt
             takes_budget = info->needs_budget;
     if (takes_budget && options->budget_bytes != REMAT_NO_BUDGET)
         return use_budget_strategy(plan, options, &how);
-    REMAT_TRY(remat_plan_create(plan->graph->context, graph_pieces_profile(pieces), &how, &plan->chain_plan));
+    REMAT_TRY(remat_plan_create(plan->graph->context, pieces->profile, &how, &plan->chain_plan));
     return use_chain_plan(plan, options, pieces, "with this strategy the arena does");
 }
 

@@ -14,7 +14,7 @@ static remat_status add_point(graph_search *search, size_t number, graph_plan_cu
 {
     placed_graph placed;
     graph_plan_point point = {0};
-    REMAT_TRY(graph_search_place(search, number, true, &placed));
+    REMAT_TRY(graph_search_place(search, number, &placed));
     point.arena_bytes = placed.arena_bytes;
     point.peak_bytes = placed.liveness.peak_bytes;
     point.cost = placed.liveness.cost;

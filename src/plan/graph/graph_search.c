@@ -1,10 +1,13 @@
 #include "plan/graph/graph_search.h"
 
+#include <string.h>
+
+#include "base/alloc.h"
 #include "base/error.h"
 #include "plan/graph/graph_blocks.h"
 
 /* Up to this many tensors the graph is also solved as one piece: without the slack of a chain, small ones exactly. */
-enum { MOST_WHOLE = 200, FINE_MODES = 12, WHOLE_MODES = 63 };
+enum { MOST_WHOLE = 200 };
 
 /* A plan in pieces says more to its reader: above this many tensors, the whole must be so many thousandths cheaper. */
 enum { WHOLE_FREELY = 16, WHOLE_MARGIN = 10 };
@@ -24,7 +27,7 @@ static remat_status place_base(const remat_graph *graph, graph_search *search)
     graph_sequence sequence = {0};
     placed_graph placed;
     REMAT_TRY(graph_sequence_plain(graph, &sequence));
-    REMAT_TRY(graph_place(graph, &sequence, true, &placed));
+    REMAT_TRY(graph_place(graph, &sequence, &placed));
     search->base_arena_bytes = placed.arena_bytes;
     search->base_peak_bytes = placed.liveness.peak_bytes;
     search->base_cost = placed.liveness.cost;
@@ -34,12 +37,8 @@ static remat_status place_base(const remat_graph *graph, graph_search *search)
 
 static remat_status add_blocks(graph_search *search, const uint32_t *blocks)
 {
-    graph_sequence sequence = {0};
-    remat_status status = graph_blocks_sequence(&search->outline, blocks, &sequence);
-    if (status == REMAT_OK)
-        status = graph_curve_try_sequence(&search->curve, &sequence);
-    graph_sequence_release(search->outline.graph->context, &sequence);
-    return status;
+    REMAT_TRY(graph_blocks_sequence(&search->outline, blocks, &search->curve.sequence));
+    return graph_curve_try_sequence(&search->curve);
 }
 
 /* What the chain's schedules keep is a good place to begin. */
@@ -47,8 +46,7 @@ static remat_status add_whole(graph_search *search, const graph_plan_options *op
 {
     keep_sets seeds;
     REMAT_TRY(graph_curve_keep_sets(&search->curve, &seeds));
-    const graph_pieces_options one = {
-        .hints = options->hints, .whole = true, .most_modes = WHOLE_MODES, .seeds = &seeds};
+    const graph_pieces_options one = {.hints = options->hints, .whole = true, .seeds = &seeds};
     remat_status status = graph_pieces_create(&search->outline, &one, &search->pieces[1]);
     keep_sets_release(search->outline.graph->context, &seeds);
     REMAT_TRY(status);
@@ -71,7 +69,7 @@ remat_status graph_search_begin(const remat_graph *graph, const graph_plan_optio
                                 graph_search *search)
 {
     *search = (graph_search){0};
-    const graph_pieces_options fine = {.hints = options->hints, .most_modes = FINE_MODES};
+    const graph_pieces_options fine = {.hints = options->hints};
     remat_status status = place_base(graph, search);
     if (status == REMAT_OK)
         status = graph_outline_create(graph, &search->outline);
@@ -84,25 +82,17 @@ remat_status graph_search_begin(const remat_graph *graph, const graph_plan_optio
     return status;
 }
 
-remat_status graph_search_place(graph_search *search, size_t point, bool hard, placed_graph *placed)
+remat_status graph_search_place(graph_search *search, size_t point, placed_graph *placed)
 {
+    const graph_point *from = &search->curve.points[point];
+    remat_context *context = search->outline.graph->context;
     graph_sequence sequence = {0};
     *placed = (placed_graph){0};
-    remat_status status = graph_point_expand(&search->curve, &search->curve.points[point], &sequence);
-    if (status == REMAT_OK)
-        return graph_place(search->outline.graph, &sequence, hard, placed);
-    graph_sequence_release(search->outline.graph->context, &sequence);
-    return status;
-}
-
-/* Quickly, and where that misses the limit, harder. */
-static remat_status place_within(graph_search *search, size_t point, uint64_t limit, placed_graph *placed)
-{
-    REMAT_TRY(graph_search_place(search, point, false, placed));
-    if (placed->arena_bytes <= limit || placed->arena_bytes == placed->liveness.peak_bytes)
-        return REMAT_OK;
-    placed_graph_release(placed);
-    return graph_search_place(search, point, true, placed);
+    REMAT_TRY(remat_grow(context, (void **)&sequence.actions, &sequence.capacity, from->action_count,
+                         sizeof *sequence.actions));
+    memcpy(sequence.actions, from->actions, from->action_count * sizeof *sequence.actions);
+    sequence.count = from->action_count;
+    return graph_place(search->outline.graph, &sequence, placed);
 }
 
 remat_status graph_search_fit(graph_search *search, uint64_t budget, size_t *point, placed_graph *placed)
@@ -110,7 +100,7 @@ remat_status graph_search_fit(graph_search *search, uint64_t budget, size_t *poi
     for (*point = 0; *point < search->curve.count; ++*point) {
         if (search->curve.points[*point].peak_bytes > budget)
             continue;
-        REMAT_TRY(place_within(search, *point, budget, placed));
+        REMAT_TRY(graph_search_place(search, *point, placed));
         if (placed->arena_bytes <= budget)
             return REMAT_OK;
         placed_graph_release(placed);
@@ -132,7 +122,7 @@ remat_status graph_search_smallest(graph_search *search, uint64_t *arena_bytes, 
         placed_graph placed;
         if (search->curve.points[i].peak_bytes >= *arena_bytes)
             break;
-        REMAT_TRY(place_within(search, i, 0, &placed));
+        REMAT_TRY(graph_search_place(search, i, &placed));
         if (placed.arena_bytes < *arena_bytes) {
             *arena_bytes = placed.arena_bytes;
             *action = placed_graph_peak_action(&placed);

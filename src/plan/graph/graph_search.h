@@ -19,7 +19,7 @@ remat_status graph_search_begin(const remat_graph *graph, const graph_plan_optio
 void graph_search_release(graph_search *search);
 
 /* Places a point of the curve. */
-remat_status graph_search_place(graph_search *search, size_t point, bool hard, placed_graph *placed);
+remat_status graph_search_place(graph_search *search, size_t point, placed_graph *placed);
 
 /* The first point whose arena fits: *point is the curve's count where none does. */
 remat_status graph_search_fit(graph_search *search, uint64_t budget, size_t *point, placed_graph *placed);
