@@ -1,7 +1,6 @@
 #include "plan/chain/curve_knee.h"
 
-/* Products of two figures. */
-__extension__ typedef __int128 wide;
+__extension__ typedef __int128 wide; /* products of two figures */
 
 size_t curve_knee(curve_point_fn point_at, const void *curve, size_t count)
 {

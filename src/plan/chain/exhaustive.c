@@ -493,7 +493,6 @@ remat_status exhaustive_min_budget(remat_context *context, const remat_profile *
 {
     search s = {.by_peak = true, .allow_lossy = allow_lossy};
     uint32_t goal;
-    *bytes = chain->input_bytes;
     REMAT_TRY(start(&s, context, chain));
     remat_status status = run(&s, least_peak(chain), &goal);
     if (status == REMAT_OK)

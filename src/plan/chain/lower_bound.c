@@ -95,11 +95,10 @@ remat_status lower_bound_cost(remat_context *context, const remat_profile *chain
     if (chain->layer_count == 0 || budget >= chain->most_bytes || *bound >= known_cost)
         return REMAT_OK;
     *bound = bound_at_loss(chain, budget);
-    if (*bound >= known_cost)
-        return REMAT_OK;
-    uint64_t by_segments;
-    REMAT_TRY(segment_bound_cost(context, chain, budget, &by_segments));
-    if (by_segments != UINT64_MAX) /* no schedule meets the budget */
+    uint64_t by_segments = 0;
+    if (*bound < known_cost)
+        REMAT_TRY(segment_bound_cost(context, chain, budget, &by_segments));
+    if (by_segments != UINT64_MAX) /* else no schedule meets the budget */
         *bound = remat_max(*bound, by_segments);
     return REMAT_OK;
 }

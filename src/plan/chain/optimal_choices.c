@@ -145,17 +145,11 @@ typedef struct split_lister {
 static void add_split(split_lister *lister, optimal_rest rest, uint32_t left, uint32_t right_rest)
 {
     const optimal_pass *pass = &lister->passes[rest.form];
-    lister->splits[lister->count++] =
-        (optimal_split){.cut = lister->cut,
-                        .k = rest.k,
-                        .pending = rest.pending,
-                        .right = lister->right,
-                        .left = left,
-                        .right_rest = right_rest,
-                        .form = rest.form,
-                        .shift = right_rest ? 0 : optimal_model_x(lister->table->model, lister->cut, rest.form),
-                        .peak = remat_max(pass->first, pass->rest),
-                        .cost = pass->cost};
+    uint64_t shift = right_rest ? 0 : optimal_model_x(lister->table->model, lister->cut, rest.form);
+    lister->splits[lister->count++] = (optimal_split){lister->cut,   rest.k, rest.pending,
+                                                      lister->right, left,   right_rest,
+                                                      rest.form,     shift,  remat_max(pass->first, pass->rest),
+                                                      pass->cost};
 }
 
 /* x_cut is kept: the left part ends before it with a gradient. */

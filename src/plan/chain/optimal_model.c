@@ -220,11 +220,11 @@ static bool allocate_model(remat_context *context, optimal_model *model)
     size_t n = model->n;
     model->forms = remat_alloc(context, MOST_FORMS * n, sizeof *model->forms);
     model->least_cost = remat_alloc(context, n, sizeof *model->least_cost);
-    model->base_parent = remat_alloc(context, n + 1, sizeof *model->base_parent);
-    model->base_reach = remat_alloc(context, n + 1, sizeof *model->base_reach);
-    model->rank = remat_alloc(context, n + 1, sizeof *model->rank);
+    model->base_parent = remat_alloc(context, 3 * (n + 1), sizeof *model->base_parent);
+    model->base_reach = model->base_parent ? model->base_parent + n + 1 : NULL;
+    model->rank = model->base_parent ? model->base_reach + n + 1 : NULL;
     model->run_of = remat_alloc_zeroed(context, n + 1, sizeof *model->run_of);
-    return model->forms && model->least_cost && model->base_parent && model->base_reach && model->rank && model->run_of;
+    return model->forms && model->least_cost && model->base_parent && model->run_of;
 }
 
 remat_status optimal_model_build(remat_context *context, const remat_profile *chain, bool allow_lossy,
@@ -253,9 +253,7 @@ void optimal_model_free(remat_context *context, optimal_model *model)
     size_t n = model->n;
     remat_release(context, model->forms, MOST_FORMS * n, sizeof *model->forms);
     remat_release(context, model->least_cost, n, sizeof *model->least_cost);
-    remat_release(context, model->base_parent, n + 1, sizeof *model->base_parent);
-    remat_release(context, model->base_reach, n + 1, sizeof *model->base_reach);
-    remat_release(context, model->rank, n + 1, sizeof *model->rank);
+    remat_release(context, model->base_parent, 3 * (n + 1), sizeof *model->base_parent);
     remat_release(context, model->run_of, n + 1, sizeof *model->run_of);
     *model = (optimal_model){0};
 }

@@ -75,18 +75,18 @@ static remat_status solve(optimal_solution *solution, const remat_profile *chain
                           n, MOST_LAYERS);
     if (n == 0)
         return add_point(solution, chain->input_bytes, 0);
-    table_options how = {.threads = options->threads};
     REMAT_TRY(optimal_model_build(solution->context, chain, options->allow_lossy, model));
-    REMAT_TRY(optimal_table_solve(solution->context, model, &how, &solution->table));
+    REMAT_TRY(
+        optimal_table_solve(solution->context, model, &(table_options){.threads = options->threads}, &solution->table));
     staircase curve = optimal_table_curve(&solution->table);
     uint64_t end = curve.count ? curve.memory[0] + chain->input_bytes : chain->most_bytes;
     if (n > solution->table.intervals.near && n <= LEAST_MEMORY_LAYERS)
         REMAT_TRY(add_guided(solution, end));
     for (uint32_t k = 0; k < curve.count; k++)
         REMAT_TRY(add_point(solution, curve.memory[k] + chain->input_bytes, curve.cost[k]));
-    if (solution->count == 0)
-        return remat_fail(solution->context, REMAT_INTERNAL, NULL, "the optimal planner found no plan at all");
-    return REMAT_OK;
+    return solution->count > 0
+               ? REMAT_OK
+               : remat_fail(solution->context, REMAT_INTERNAL, NULL, "the optimal planner found no plan");
 }
 
 remat_status optimal_solve(remat_context *context, const remat_profile *chain, const optimal_options *options,
@@ -128,8 +128,7 @@ void optimal_curve_point(const optimal_solution *solution, size_t i, uint64_t *p
 
 bool optimal_is_exact(const optimal_solution *solution)
 {
-    const optimal_table *table = &solution->table;
-    return !table->thinned && !table->prunes && !solution->model.modes_left_out;
+    return !solution->table.thinned && !solution->table.prunes && !solution->model.modes_left_out;
 }
 
 remat_status optimal_walk(const optimal_solution *solution, size_t point, remat_step_fn visit, void *user)

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 
 #include <omp.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 enum { CHUNK_WORDS = 1 << 16, MOST_CORNERS = 1 << 15, FEWEST_CORNERS = 12, EXACT_LAYERS = 100, LONG_CHAIN = 2500 };
@@ -97,9 +98,10 @@ static size_t list_worker_splits(solve_worker *worker, optimal_interval interval
     return optimal_list_splits(worker->table, interval, worker->places, places, worker->splits);
 }
 
-static bool note_start(void *least, const optimal_choice *choice)
+static bool note_start(void *context, const optimal_choice *choice)
 {
-    *(uint64_t *)least = remat_min(*(uint64_t *)least, offer_start(&choice->offer));
+    uint64_t *least = context;
+    *least = remat_min(*least, offer_start(&choice->offer));
     return false;
 }
 
@@ -159,28 +161,48 @@ static bool solve_suffix(solve_worker *worker, uint32_t start, uint32_t rest)
            solve_state(worker, state, list_worker_splits(worker, interval), worker->table->suffix_corners);
 }
 
-/* All threads run this. An interval uses shorter ones, and a suffix shorter suffixes: each loop ends with a barrier. */
-static void work(solve_worker *worker, atomic_bool *failed)
+/* What the threads share. Items come in groups: the intervals of one length, the states of one suffix. A group uses only
+ * groups before it, so that its items can begin once all of these are done. */
+typedef struct solve_progress {
+    atomic_size_t next, done; /* items taken, items finished */
+    atomic_bool failed;
+} solve_progress;
+
+/* Whether this thread's item is one of the group begin..end-1; waits until it can begin. Yielding is better than barriers:
+ * groups are many and small, and other programs may be running. */
+static bool in_group(solve_progress *progress, size_t item, size_t begin, size_t end)
+{
+    while (item < end && progress->done < begin && !progress->failed)
+        sched_yield();
+    return item < end && !progress->failed;
+}
+
+/* The thread's next item. */
+static size_t finish_item(solve_progress *progress, bool solved)
+{
+    if (!solved)
+        progress->failed = true;
+    progress->done++;
+    return progress->next++;
+}
+
+static void work(solve_worker *worker, solve_progress *progress)
 {
     const optimal_table *table = worker->table;
-    const optimal_intervals *intervals = &table->intervals;
-    const optimal_interval *list = intervals->list;
-    const uint32_t *order = intervals->by_length;
-    for (size_t begin = 0, end; begin < intervals->count; begin = end) {
+    const optimal_interval *list = table->intervals.list;
+    const uint32_t *order = table->intervals.by_length;
+    size_t item = progress->next++, begin = 0, end, n = table->model->n;
+    for (; begin < table->intervals.count; begin = end) {
         uint32_t length = list[order[begin]].last - list[order[begin]].start;
-        for (end = begin; end < intervals->count && list[order[end]].last - list[order[end]].start == length;)
+        for (end = begin; end < table->intervals.count && list[order[end]].last - list[order[end]].start == length;)
             end++;
-#pragma omp for schedule(dynamic, 1)
-        for (size_t k = begin; k < end; k++)
-            if (!*failed && !solve_interval(worker, list[order[k]]))
-                *failed = true;
+        while (in_group(progress, item, begin, end))
+            item = finish_item(progress, solve_interval(worker, list[order[item]]));
     }
-    for (size_t start = table->model->n; start-- > 0;) {
-        uint32_t rests = optimal_rest_count(table->model, start, table->model->n - 1);
-#pragma omp for schedule(dynamic, 1)
-        for (uint32_t rest = 0; rest < rests; rest++)
-            if (!*failed && !solve_suffix(worker, (uint32_t)start, rest))
-                *failed = true;
+    for (size_t start = n; start-- > 0; begin = end) {
+        end = begin + optimal_rest_count(table->model, start, n - 1);
+        while (in_group(progress, item, begin, end))
+            item = finish_item(progress, solve_suffix(worker, (uint32_t)start, (uint32_t)(item - begin)));
     }
 }
 
@@ -194,11 +216,11 @@ static remat_status solve_with_workers(remat_context *context, optimal_table *ta
     for (size_t t = 0; t < threads && status == REMAT_OK; t++)
         status = worker_allocate(context, table, &workers[t]);
     if (status == REMAT_OK) {
-        atomic_bool failed = false;
+        solve_progress progress = {0};
         int team = (int)threads;
 #pragma omp parallel num_threads(team)
-        work(&workers[omp_get_thread_num()], &failed);
-        status = failed ? REMAT_NO_MEMORY : REMAT_OK;
+        work(&workers[omp_get_thread_num()], &progress);
+        status = progress.failed ? REMAT_NO_MEMORY : REMAT_OK;
     }
     for (size_t t = 0; workers && t < threads; t++) {
         table->thinned = table->thinned || workers[t].thinned;

@@ -10,12 +10,6 @@ void remat_plan_options_init_sized(remat_plan_options *options, size_t size)
     remat_options_give(options, size, &defaults, sizeof defaults);
 }
 
-/* The budget that binds the peak, if any. */
-static uint64_t peak_budget(const remat_plan_options *options)
-{
-    return options->budget_counts == REMAT_COUNT_PEAK ? options->budget_bytes : REMAT_NO_BUDGET;
-}
-
 static remat_status refuse(remat_plan *plan, const remat_plan_options *options)
 {
     char budget[REMAT_SIZE_TEXT], least[REMAT_SIZE_TEXT];
@@ -77,7 +71,8 @@ static remat_status fill(remat_plan *plan, const strategy_entry *chosen, const p
 {
     const remat_plan_options *options = request->options;
     remat_plan_figures *figures = &plan->figures;
-    uint64_t budget = peak_budget(options);
+    /* what binds the peak */
+    uint64_t budget = options->budget_counts == REMAT_COUNT_PEAK ? options->budget_bytes : REMAT_NO_BUDGET;
     figures->has_budget = options->budget_bytes != REMAT_NO_BUDGET;
     figures->budget_bytes = figures->has_budget ? options->budget_bytes : 0;
     plan->count = options->budget_counts;

@@ -46,19 +46,15 @@ static void write_layers(output *out, const remat_plan *plan)
     output_text(out, "]");
 }
 
-static void write_placement(output *out, const plan_placement *placement)
-{
-    output_field(out, ",\n ", "arena_bytes", placement->arena_bytes);
-    output_field(out, ", ", "total_bytes", placement->total_bytes);
-    if (placement->total_budget_bytes != REMAT_NO_BUDGET)
-        output_field(out, ", ", "total_budget_bytes", placement->total_budget_bytes);
-}
-
 static remat_status write_plan(output *out, const remat_plan *plan, const plan_placement *placement, bool with_schedule)
 {
     write_figures(out, plan);
-    if (placement)
-        write_placement(out, placement);
+    if (placement) {
+        output_field(out, ",\n ", "arena_bytes", placement->arena_bytes);
+        output_field(out, ", ", "total_bytes", placement->total_bytes);
+    }
+    if (placement && placement->total_budget_bytes != REMAT_NO_BUDGET)
+        output_field(out, ", ", "total_budget_bytes", placement->total_budget_bytes);
     remat_status status = REMAT_OK;
     if (plan->figures.feasible && with_schedule) {
         schedule_writer writer = {out, plan->chain, 0};

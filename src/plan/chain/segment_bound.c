@@ -120,15 +120,14 @@ static remat_status open_layer(segment_search *s, size_t i)
     return keep_stairs(s, &s->open[i + 1]);
 }
 
-/* Bytes the loss needs beside what is held; x_n is readable inside the last state or takes room itself. */
+/* Bytes the loss needs beside what is held; x_n is read alone, or inside a state that may be smaller. */
 static uint64_t cheapest_at_loss(segment_search *s)
 {
     size_t n = s->n;
     uint64_t loss = remat_chain_y_bytes(s->chain, n) + s->chain->loss_workspace_bytes, best = UINT64_MAX;
+    uint64_t output = remat_min(remat_chain_x_bytes(s->chain, n), s->save_bytes[n - 1]);
     for (int side = 0; side < 2; side++) {
         staircase all = side ? s->open[n] : s->closed[n];
-        /* x_N is read alone, or inside a state that may be smaller than it */
-        uint64_t output = remat_min(remat_chain_x_bytes(s->chain, n), s->save_bytes[n - 1]);
         uint64_t need = loss + (side ? output : 0);
         if (need <= s->room && all.count && all.memory[0] <= s->room - need)
             best = remat_min(best, all.cost[stairs_at(all, s->room - need)]);
