@@ -1,9 +1,8 @@
-#include <remat/schedule.h>
-
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/options.h"
 #include "graph/chain.h"
+#include "graph/step_effect.h"
 
 #include <string.h>
 
@@ -22,6 +21,7 @@ struct remat_simulator {
     uint64_t live_bytes;
     size_t y; /* y_i is live for this i; NO_Y before the loss */
     remat_figures figures;
+    step_effect effect;
     layer_state *layers; /* N + 1: the last one only for x_N */
 };
 
@@ -92,9 +92,30 @@ static void note_peak(remat_simulator *simulator, uint64_t transient)
     }
 }
 
-static remat_status add_cost(remat_simulator *simulator, remat_step step, uint64_t cost)
+static void make(remat_simulator *simulator, char kind, size_t i, uint64_t bytes)
 {
-    if (remat_add(&simulator->figures.total_cost, cost))
+    step_effect *effect = &simulator->effect;
+    effect->made[effect->made_count++] = (remat_live_tensor){kind, (uint32_t)i, bytes};
+}
+
+static void end(remat_simulator *simulator, char kind, size_t i, uint64_t bytes)
+{
+    step_effect *effect = &simulator->effect;
+    effect->ended[effect->ended_count++] = (remat_live_tensor){kind, (uint32_t)i, bytes};
+}
+
+/* Counts what the step makes, needs and ends. */
+static remat_status count(remat_simulator *simulator, remat_step step)
+{
+    const step_effect *effect = &simulator->effect;
+    uint64_t made = 0;
+    for (uint32_t k = 0; k < effect->made_count; k++)
+        made += effect->made[k].bytes;
+    note_peak(simulator, made + effect->workspace_bytes);
+    simulator->live_bytes += made;
+    for (uint32_t k = 0; k < effect->ended_count; k++)
+        simulator->live_bytes -= effect->ended[k].bytes;
+    if (remat_add(&simulator->figures.total_cost, effect->cost))
         return REMAT_OK;
     return illegal(simulator, step, "the cost of the schedule passes 2^63", 0);
 }
@@ -108,18 +129,20 @@ static remat_status play_forward(remat_simulator *simulator, remat_step step)
     if (saves && step.save >= layer->mode_count)
         return illegal(simulator, step, "the layer has no such mode", 0);
     const remat_mode *mode = &layer->modes[saves ? step.save : REMAT_KEEP];
-    bool adds_x = !saves || !mode->holds_output;
+    bool makes_x = !saves || !mode->holds_output;
     if (!x_readable(simulator, i))
         return illegal(simulator, step, "its input, x %llu, is not live", i);
     if (saves && state->saved != REMAT_NO_SAVE)
         return illegal(simulator, step, "s %llu is live already", i);
-    if (adds_x && simulator->layers[i + 1].x_live)
+    if (makes_x && simulator->layers[i + 1].x_live)
         return illegal(simulator, step, "x %llu is live already", i + 1);
-    uint64_t added = (saves ? mode->activation_bytes : 0) + (adds_x ? layer->output_bytes : 0);
-    note_peak(simulator, added + mode->forward_workspace_bytes);
-    REMAT_TRY(add_cost(simulator, step, mode->forward_cost));
-    simulator->live_bytes += added;
-    simulator->layers[i + 1].x_live |= adds_x;
+    if (saves)
+        make(simulator, 's', i, mode->activation_bytes);
+    if (makes_x)
+        make(simulator, 'x', i + 1, layer->output_bytes);
+    simulator->effect.workspace_bytes = mode->forward_workspace_bytes;
+    simulator->effect.cost = mode->forward_cost;
+    simulator->layers[i + 1].x_live |= makes_x;
     state->forwards++;
     if (saves) {
         state->saved = step.save;
@@ -137,9 +160,8 @@ static remat_status play_loss(remat_simulator *simulator, remat_step step)
         return illegal(simulator, step, "the loss ran already", 0);
     if (!x_readable(simulator, n))
         return illegal(simulator, step, "its input, x %llu, is not live", n);
-    uint64_t added = remat_chain_y_bytes(simulator->chain, n);
-    note_peak(simulator, added + simulator->chain->loss_workspace_bytes);
-    simulator->live_bytes += added;
+    make(simulator, 'y', n, remat_chain_y_bytes(simulator->chain, n));
+    simulator->effect.workspace_bytes = simulator->chain->loss_workspace_bytes;
     simulator->y = n;
     return REMAT_OK;
 }
@@ -157,11 +179,11 @@ static remat_status play_backward(remat_simulator *simulator, remat_step step)
     if (!x_readable(simulator, i))
         return illegal(simulator, step, "its input, x %llu, is not live", i);
     const remat_mode *mode = &simulator->chain->layers[i].modes[state->saved];
-    uint64_t added = remat_chain_y_bytes(simulator->chain, i);
-    note_peak(simulator, added + mode->backward_workspace_bytes);
-    REMAT_TRY(add_cost(simulator, step, mode->backward_cost));
-    simulator->live_bytes += added;
-    simulator->live_bytes -= remat_chain_y_bytes(simulator->chain, i + 1) + mode->activation_bytes;
+    make(simulator, 'y', i, remat_chain_y_bytes(simulator->chain, i));
+    end(simulator, 'y', i + 1, remat_chain_y_bytes(simulator->chain, i + 1));
+    end(simulator, 's', i, mode->activation_bytes);
+    simulator->effect.workspace_bytes = mode->backward_workspace_bytes;
+    simulator->effect.cost = mode->backward_cost;
     simulator->y = i;
     if (state->saved_by_first)
         state->decision = state->saved;
@@ -174,7 +196,7 @@ static remat_status play_drop_x(remat_simulator *simulator, remat_step step)
     if (!simulator->layers[step.layer].x_live)
         return illegal(simulator, step, "x %llu is not live on its own", step.layer);
     simulator->layers[step.layer].x_live = false;
-    simulator->live_bytes -= remat_chain_x_bytes(simulator->chain, step.layer);
+    end(simulator, 'x', step.layer, remat_chain_x_bytes(simulator->chain, step.layer));
     return REMAT_OK;
 }
 
@@ -183,7 +205,7 @@ static remat_status play_drop_state(remat_simulator *simulator, remat_step step)
     layer_state *state = &simulator->layers[step.layer];
     if (state->saved == REMAT_NO_SAVE)
         return illegal(simulator, step, "s %llu is not live", step.layer);
-    simulator->live_bytes -= simulator->chain->layers[step.layer].modes[state->saved].activation_bytes;
+    end(simulator, 's', step.layer, simulator->chain->layers[step.layer].modes[state->saved].activation_bytes);
     state->saved = REMAT_NO_SAVE;
     return REMAT_OK;
 }
@@ -194,6 +216,7 @@ remat_status remat_simulator_step(remat_simulator *simulator, remat_step step)
     if (step.layer > n || (step.layer == n && step.op != REMAT_DROP_X && step.op != REMAT_LOSS))
         return illegal(simulator, step, "the chain has only %llu layers", n);
     remat_status status = REMAT_INVALID;
+    simulator->effect = (step_effect){0};
     switch ((remat_op)step.op) {
     case REMAT_FORWARD: status = play_forward(simulator, step); break;
     case REMAT_LOSS: status = play_loss(simulator, step); break;
@@ -202,6 +225,8 @@ remat_status remat_simulator_step(remat_simulator *simulator, remat_step step)
     case REMAT_DROP_STATE: status = play_drop_state(simulator, step); break;
     default: status = illegal(simulator, step, "there is no such step", 0);
     }
+    if (status == REMAT_OK)
+        status = count(simulator, step);
     simulator->figures.steps += status == REMAT_OK;
     return status;
 }
@@ -242,6 +267,11 @@ remat_status remat_simulator_finish_sized(remat_simulator *simulator, remat_figu
     REMAT_TRY(sum_up(simulator, &found));
     remat_struct_give(figures, figures_size, &found, sizeof found);
     return REMAT_OK;
+}
+
+const step_effect *simulator_effect(const remat_simulator *simulator)
+{
+    return &simulator->effect;
 }
 
 uint64_t remat_simulator_live_bytes(const remat_simulator *simulator)

@@ -6,88 +6,78 @@
 #include "base/options.h"
 #include "plan/chain/plan_object.h"
 #include "graph/chain.h"
+#include "graph/step_effect.h"
 
 const char memory_kind_letters[KIND_COUNT + 1] = "xsyw";
 
-#define NOT_ALIVE UINT64_MAX
+#define NOT_LIVE UINT64_MAX
 
-/* Since when x_i and s_i are alive, and in which mode s_i was saved. */
-typedef struct layer_life {
-    uint64_t x, s;
-    uint16_t mode;
-} layer_life;
+/* Since when x_i, s_i and y_i are live, by kind. */
+typedef struct layer_births {
+    uint64_t born[KIND_W];
+} layer_births;
 
 typedef struct walker {
     memory_walk *walk;
-    const remat_profile *chain;
-    layer_life *layers; /* N + 1 */
-    size_t y;           /* whose gradient is alive */
-    uint64_t y_born;
-    uint64_t now;              /* the step */
-    uint64_t live[KIND_COUNT]; /* during the step */
+    remat_simulator *simulator;
+    layer_births *layers; /* N + 1 */
+    uint64_t now;         /* the step */
+    uint64_t live[KIND_COUNT];
 } walker;
 
-/* ---- births and deaths ---- */
-
-static remat_status end_life(walker *w, int kind, size_t layer, uint64_t bytes, uint64_t born, uint64_t ends)
+static int kind_of(char letter)
 {
-    memory_walk *walk = w->walk;
-    if (walk->columns || bytes == 0 || ends <= born)
+    return letter == 'x' ? KIND_X : letter == 's' ? KIND_S : KIND_Y;
+}
+
+/* ---- tensors ---- */
+
+static remat_status add_tensor(memory_walk *walk, memory_tensor tensor)
+{
+    if (walk->columns || tensor.bytes == 0 || tensor.ends <= tensor.born)
         return REMAT_OK;
-    void *room = walk->tensors;
-    remat_status status =
-        remat_grow(walk->context, &room, &walk->tensor_capacity, walk->tensor_count + 1, sizeof *walk->tensors);
-    walk->tensors = room;
-    if (status != REMAT_OK)
-        return status;
-    walk->tensors[walk->tensor_count++] = (memory_tensor){bytes, born, ends, (uint32_t)layer, (uint8_t)kind};
+    REMAT_TRY(remat_grow(walk->context, (void **)&walk->tensors, &walk->tensor_capacity, walk->tensor_count + 1,
+                         sizeof *walk->tensors));
+    walk->tensors[walk->tensor_count++] = tensor;
     return REMAT_OK;
 }
 
-static uint64_t state_bytes(const walker *w, size_t layer)
+static void begin_tensor(walker *w, remat_live_tensor made)
 {
-    return w->chain->layers[layer].modes[w->layers[layer].mode].activation_bytes;
+    w->layers[made.layer].born[kind_of(made.kind)] = w->now;
+    w->live[kind_of(made.kind)] += made.bytes;
 }
 
-static void begin_x(walker *w, size_t i)
+static remat_status end_tensor(walker *w, remat_live_tensor ended, uint64_t ends)
 {
-    w->layers[i].x = w->now;
-    w->live[KIND_X] += remat_chain_x_bytes(w->chain, i);
-}
-
-static remat_status end_x(walker *w, size_t i, uint64_t ends)
-{
-    uint64_t bytes = remat_chain_x_bytes(w->chain, i), born = w->layers[i].x;
-    w->layers[i].x = NOT_ALIVE;
-    w->live[KIND_X] -= bytes;
-    return end_life(w, KIND_X, i, bytes, born, ends);
-}
-
-static remat_status end_state(walker *w, size_t i, uint64_t ends)
-{
-    uint64_t bytes = state_bytes(w, i), born = w->layers[i].s;
-    w->layers[i].s = NOT_ALIVE;
-    w->live[KIND_S] -= bytes;
-    return end_life(w, KIND_S, i, bytes, born, ends);
-}
-
-static remat_status end_y(walker *w, size_t i, uint64_t born, uint64_t ends)
-{
-    uint64_t bytes = remat_chain_y_bytes(w->chain, i);
-    w->live[KIND_Y] -= bytes;
-    return end_life(w, KIND_Y, i, bytes, born, ends);
+    int kind = kind_of(ended.kind);
+    uint64_t *born = &w->layers[ended.layer].born[kind], since = *born;
+    *born = NOT_LIVE;
+    w->live[kind] -= ended.bytes;
+    return add_tensor(w->walk, (memory_tensor){ended.bytes, since, ends, ended.layer, (uint8_t)kind});
 }
 
 /* ---- steps ---- */
 
-/* Notes the step while everything that it needs and makes is alive. */
-static remat_status note_step(walker *w, char op, size_t layer, uint64_t cost, uint64_t workspace)
+static char letter_of(remat_step step)
+{
+    switch ((remat_op)step.op) {
+    case REMAT_FORWARD: return step.save == REMAT_NO_SAVE ? 'f' : 's';
+    case REMAT_LOSS: return 'l';
+    case REMAT_BACKWARD: return 'b';
+    case REMAT_DROP_X: return 'd';
+    default: return 'D';
+    }
+}
+
+/* Notes the step while everything that it needs and makes is live. */
+static remat_status note_step(walker *w, remat_step step, const step_effect *effect)
 {
     memory_walk *walk = w->walk;
-    w->live[KIND_W] = workspace;
+    w->live[KIND_W] = effect->workspace_bytes;
     if (!walk->columns) {
-        walk->steps[w->now] = (memory_step){cost, (uint32_t)layer, op};
-        return end_life(w, KIND_W, layer, workspace, w->now, w->now + 1);
+        walk->steps[w->now] = (memory_step){effect->cost, step.layer, letter_of(step)};
+        return add_tensor(walk, (memory_tensor){effect->workspace_bytes, w->now, w->now + 1, step.layer, KIND_W});
     }
     memory_column *column = &walk->columns[(size_t)((unsigned __int128)w->now * walk->column_count / walk->step_count)];
     uint64_t sum = 0, before = 0;
@@ -103,76 +93,46 @@ static remat_status note_step(walker *w, char op, size_t layer, uint64_t cost, u
     return REMAT_OK;
 }
 
-static remat_status walk_forward(walker *w, remat_step step)
-{
-    size_t i = step.layer;
-    bool saves = step.save != REMAT_NO_SAVE;
-    const remat_mode *mode = &w->chain->layers[i].modes[saves ? step.save : REMAT_KEEP];
-    if (saves) {
-        w->layers[i].s = w->now;
-        w->layers[i].mode = step.save;
-        w->live[KIND_S] += mode->activation_bytes;
-    }
-    if (!saves || !mode->holds_output)
-        begin_x(w, i + 1);
-    return note_step(w, saves ? 's' : 'f', i, mode->forward_cost, mode->forward_workspace_bytes);
-}
-
-static remat_status walk_loss(walker *w)
-{
-    w->y = w->chain->layer_count;
-    w->y_born = w->now;
-    w->live[KIND_Y] += remat_chain_y_bytes(w->chain, w->y);
-    return note_step(w, 'l', 0, 0, w->chain->loss_workspace_bytes);
-}
-
-static remat_status walk_backward(walker *w, remat_step step)
-{
-    size_t i = step.layer;
-    const remat_mode *mode = &w->chain->layers[i].modes[w->layers[i].mode];
-    uint64_t born = w->y_born;
-    w->live[KIND_Y] += remat_chain_y_bytes(w->chain, i);
-    w->y = i;
-    w->y_born = w->now;
-    REMAT_TRY(note_step(w, 'b', i, mode->backward_cost, mode->backward_workspace_bytes));
-    REMAT_TRY(end_y(w, i + 1, born, w->now + 1));
-    return end_state(w, i, w->now + 1);
-}
-
 static remat_status walk_step(void *user, remat_step step)
 {
     walker *w = user;
-    remat_status status = REMAT_OK;
-    switch ((remat_op)step.op) {
-    case REMAT_FORWARD: status = walk_forward(w, step); break;
-    case REMAT_LOSS: status = walk_loss(w); break;
-    case REMAT_BACKWARD: status = walk_backward(w, step); break;
-    case REMAT_DROP_X:
-        status = end_x(w, step.layer, w->now);
-        if (status == REMAT_OK)
-            status = note_step(w, 'd', step.layer, 0, 0);
-        break;
-    case REMAT_DROP_STATE:
-        status = end_state(w, step.layer, w->now);
-        if (status == REMAT_OK)
-            status = note_step(w, 'D', step.layer, 0, 0);
-        break;
-    }
+    REMAT_TRY(remat_simulator_step(w->simulator, step));
+    const step_effect *effect = simulator_effect(w->simulator);
+    bool is_drop = step.op == REMAT_DROP_X || step.op == REMAT_DROP_STATE;
+    for (uint32_t k = 0; k < effect->made_count; k++)
+        begin_tensor(w, effect->made[k]);
+    if (!is_drop)
+        REMAT_TRY(note_step(w, step, effect));
+    for (uint32_t k = 0; k < effect->ended_count; k++)
+        REMAT_TRY(end_tensor(w, effect->ended[k], is_drop ? w->now : w->now + 1));
+    if (is_drop)
+        REMAT_TRY(note_step(w, step, effect));
     w->now++;
-    return status;
+    return REMAT_OK;
 }
 
+typedef struct last_tensors {
+    walker *w;
+    remat_status status;
+} last_tensors;
+
 /* What is left over lives to the end. */
-static remat_status end_all(walker *w)
+static void end_last(void *user, remat_live_tensor tensor)
 {
-    size_t n = w->chain->layer_count;
-    for (size_t i = 0; i <= n; i++) {
-        if (w->layers[i].x != NOT_ALIVE)
-            REMAT_TRY(end_x(w, i, w->now));
-        if (w->layers[i].s != NOT_ALIVE)
-            REMAT_TRY(end_state(w, i, w->now));
-    }
-    return w->y_born == NOT_ALIVE ? REMAT_OK : end_y(w, w->y, w->y_born, w->now);
+    last_tensors *last = user;
+    if (last->status == REMAT_OK)
+        last->status = end_tensor(last->w, tensor, last->w->now);
+}
+
+static remat_status walk_all(walker *w, const remat_plan *plan)
+{
+    for (size_t i = 0; i <= plan->chain->layer_count; i++)
+        w->layers[i] = (layer_births){{NOT_LIVE, NOT_LIVE, NOT_LIVE}};
+    begin_tensor(w, (remat_live_tensor){'x', 0, plan->chain->input_bytes});
+    REMAT_TRY(remat_plan_walk(plan, walk_step, w));
+    last_tensors last = {w, REMAT_OK};
+    remat_simulator_live(w->simulator, end_last, &last);
+    return last.status;
 }
 
 /* ---- the whole ---- */
@@ -196,21 +156,17 @@ static remat_status make_room(memory_walk *walk, size_t steps_shown, size_t colu
 remat_status memory_walk_plan(const remat_plan *plan, size_t steps_shown, size_t columns, memory_walk *walk)
 {
     remat_context *context = plan->context;
-    const remat_profile *profile = plan->chain;
     *walk = (memory_walk){.context = context, .step_count = plan->figures.schedule.steps};
-    size_t n = profile->layer_count;
-    walker w = {.walk = walk, .chain = profile, .y_born = NOT_ALIVE};
-    w.layers = remat_alloc(context, n + 1, sizeof *w.layers);
+    size_t layers = plan->chain->layer_count + 1;
+    walker w = {.walk = walk};
+    w.layers = remat_alloc(context, layers, sizeof *w.layers);
     remat_status status = w.layers ? make_room(walk, steps_shown, columns) : REMAT_NO_MEMORY;
-    if (status == REMAT_OK) {
-        for (size_t i = 0; i <= n; i++)
-            w.layers[i] = (layer_life){NOT_ALIVE, NOT_ALIVE, REMAT_KEEP};
-        begin_x(&w, 0);
-        status = remat_plan_walk(plan, walk_step, &w);
-    }
     if (status == REMAT_OK)
-        status = end_all(&w);
-    remat_release(context, w.layers, n + 1, sizeof *w.layers);
+        status = remat_simulator_create(context, plan->chain, &w.simulator);
+    if (status == REMAT_OK)
+        status = walk_all(&w, plan);
+    remat_simulator_destroy(w.simulator);
+    remat_release(context, w.layers, layers, sizeof *w.layers);
     if (status != REMAT_OK)
         memory_walk_clear(walk);
     return status;
