@@ -3,68 +3,7 @@
  * Where today's headers pass the size of a struct to the library, those of 0.1 did not. Their functions have the names
  * of today's inline functions. They are in the shared library under these names, they read and write structs of 0.1's
  * sizes, and they do what they did. tests/abi runs a program that calls all of them. */
-/* Today's headers have inline functions of these names. In this file they are called otherwise. */
-#define remat_arena_check               today_arena_check
-#define remat_arena_options_init        today_arena_options_init
-#define remat_arena_place               today_arena_place
-#define remat_checkpointer_options_init today_checkpointer_options_init
-#define remat_context_create            today_context_create
-#define remat_generate_options_init     today_generate_options_init
-#define remat_layer_options_init        today_layer_options_init
-#define remat_lifetime_table_write_json today_lifetime_table_write_json
-#define remat_measure_limits            today_measure_limits
-#define remat_mode_options_init         today_mode_options_init
-#define remat_model_get_layer           today_model_get_layer
-#define remat_plan_check                today_plan_check
-#define remat_plan_get_statistics       today_plan_get_statistics
-#define remat_plan_memory               today_plan_memory
-#define remat_plan_options_init         today_plan_options_init
-#define remat_predictor_run             today_predictor_run
-#define remat_predictor_run_samples     today_predictor_run_samples
-#define remat_report_options_init       today_report_options_init
-#define remat_run_hooks_init            today_run_hooks_init
-#define remat_simulator_finish          today_simulator_finish
-#define remat_tape_create               today_tape_create
-#define remat_tape_create_online        today_tape_create_online
-#define remat_tape_get_statistics       today_tape_get_statistics
-#define remat_tape_options_init         today_tape_options_init
-#define remat_train_options_init        today_train_options_init
-#define remat_trainer_get_figures       today_trainer_get_figures
-#define remat_trainer_get_parameter     today_trainer_get_parameter
-#define remat_trainer_run               today_trainer_run
-#define remat_trainer_step              today_trainer_step
-#define remat_trainer_validate          today_trainer_validate
 #include <remat/remat.h>
-#undef remat_arena_check
-#undef remat_arena_options_init
-#undef remat_arena_place
-#undef remat_checkpointer_options_init
-#undef remat_context_create
-#undef remat_generate_options_init
-#undef remat_layer_options_init
-#undef remat_lifetime_table_write_json
-#undef remat_measure_limits
-#undef remat_mode_options_init
-#undef remat_model_get_layer
-#undef remat_plan_check
-#undef remat_plan_get_statistics
-#undef remat_plan_memory
-#undef remat_plan_options_init
-#undef remat_predictor_run
-#undef remat_predictor_run_samples
-#undef remat_report_options_init
-#undef remat_run_hooks_init
-#undef remat_simulator_finish
-#undef remat_tape_create
-#undef remat_tape_create_online
-#undef remat_tape_get_statistics
-#undef remat_tape_options_init
-#undef remat_train_options_init
-#undef remat_trainer_get_figures
-#undef remat_trainer_get_parameter
-#undef remat_trainer_run
-#undef remat_trainer_step
-#undef remat_trainer_validate
 
 #include <string.h>
 
@@ -83,19 +22,24 @@
 #define UNCHANGED_SINCE_0_1(type, size) \
     _Static_assert(sizeof(type) == (size), "hand out arrays of 0.1's " #type " to 0.1's functions")
 
+/* A function of 0.1. Today's headers have an inline function of its name, so the code calls it otherwise. */
+#define FUNCTION_0_1(type, name, parameters)   \
+    type name##_0_1 parameters __asm__(#name); \
+    type name##_0_1 parameters
+
 /* The initialiser of an options struct. */
-#define INIT_0_1(options, size)           \
-    void options##_init(options *made)    \
-    {                                     \
-        options##_init_sized(made, size); \
-    }                                     \
+#define INIT_0_1(options, size)                          \
+    FUNCTION_0_1(void, options##_init, (options * made)) \
+    {                                                    \
+        options##_init_sized(made, size);                \
+    }                                                    \
     _Static_assert(offsetof(options, struct_size) == 0, "options begin with their own size")
 
 /* ---- remat/context.h ---- */
 
 SIZE_0_1(ALLOCATOR, remat_allocator, user, 24);
 
-remat_status remat_context_create(const remat_allocator *allocator, remat_context **context)
+FUNCTION_0_1(remat_status, remat_context_create, (const remat_allocator *allocator, remat_context **context))
 {
     return remat_context_create_sized(allocator, ALLOCATOR, context);
 }
@@ -114,7 +58,7 @@ UNCHANGED_SINCE_0_1(remat_mode, MODE);
 
 SIZE_0_1(FIGURES, remat_figures, largest_recomputed_bytes, 64);
 
-remat_status remat_simulator_finish(remat_simulator *simulator, remat_figures *figures)
+FUNCTION_0_1(remat_status, remat_simulator_finish, (remat_simulator * simulator, remat_figures *figures))
 {
     return remat_simulator_finish_sized(simulator, figures, FIGURES);
 }
@@ -125,13 +69,14 @@ SIZE_0_1(PLAN_OPTIONS, remat_plan_options, threads, 48);
 SIZE_0_1(PLAN_STATISTICS, remat_plan_statistics, peak_reduction_percent, 64);
 INIT_0_1(remat_plan_options, PLAN_OPTIONS);
 
-void remat_plan_get_statistics(const remat_plan *plan, remat_plan_statistics *statistics)
+FUNCTION_0_1(void, remat_plan_get_statistics, (const remat_plan *plan, remat_plan_statistics *statistics))
 {
     remat_plan_get_statistics_sized(plan, statistics, PLAN_STATISTICS);
 }
 
-remat_status remat_plan_check(remat_context *context, FILE *stream, const char *name, const remat_profile *profile,
-                              remat_figures *figures)
+FUNCTION_0_1(remat_status, remat_plan_check,
+             (remat_context * context, FILE *stream, const char *name, const remat_profile *profile,
+              remat_figures *figures))
 {
     return remat_plan_check_sized(context, stream, name, profile, figures, FIGURES);
 }
@@ -158,14 +103,16 @@ SIZE_0_1(ARENA_RESULT, remat_arena_result, lower_bound, 16);
 SIZE_0_1(LIFETIME, remat_lifetime, offset, 32);
 INIT_0_1(remat_arena_options, ARENA_OPTIONS);
 
-remat_status remat_arena_place(remat_context *context, remat_lifetime *lifetimes, size_t count,
-                               const remat_arena_options *options, remat_arena_result *result)
+FUNCTION_0_1(remat_status, remat_arena_place,
+             (remat_context * context, remat_lifetime *lifetimes, size_t count, const remat_arena_options *options,
+              remat_arena_result *result))
 {
     return remat_arena_place_sized(context, lifetimes, LIFETIME, count, options, result, ARENA_RESULT);
 }
 
-remat_status remat_arena_check(remat_context *context, const remat_lifetime *lifetimes, size_t count,
-                               uint64_t alignment, uint64_t height)
+FUNCTION_0_1(remat_status, remat_arena_check,
+             (remat_context * context, const remat_lifetime *lifetimes, size_t count, uint64_t alignment,
+              uint64_t height))
 {
     return remat_arena_check_sized(context, lifetimes, LIFETIME, count, alignment, height);
 }
@@ -176,8 +123,9 @@ remat_lifetime *remat_lifetime_table_rows(remat_lifetime_table *table)
     return table->rows;
 }
 
-remat_status remat_lifetime_table_write_json(const remat_lifetime_table *table, const remat_arena_options *options,
-                                             const remat_arena_result *result, bool fits, FILE *stream)
+FUNCTION_0_1(remat_status, remat_lifetime_table_write_json,
+             (const remat_lifetime_table *table, const remat_arena_options *options, const remat_arena_result *result,
+              bool fits, FILE *stream))
 {
     return remat_lifetime_table_write_json_sized(table, options, result, ARENA_RESULT, fits, stream);
 }
@@ -199,16 +147,16 @@ SIZE_0_1(TAPE_CALLBACKS, remat_tape_callbacks, user, 32);
 SIZE_0_1(TAPE_OPTIONS, remat_tape_options, progress_user, 120);
 INIT_0_1(remat_tape_options, TAPE_OPTIONS);
 
-remat_status remat_tape_create(remat_context *context, const remat_profile *profile,
-                               const remat_tape_callbacks *callbacks, const remat_tape_options *options,
-                               remat_tape **tape)
+FUNCTION_0_1(remat_status, remat_tape_create,
+             (remat_context * context, const remat_profile *profile, const remat_tape_callbacks *callbacks,
+              const remat_tape_options *options, remat_tape **tape))
 {
     return remat_tape_create_sized(context, profile, callbacks, TAPE_CALLBACKS, options, tape);
 }
 
-remat_status remat_tape_create_online(remat_context *context, const remat_profile *layer, uint64_t slots,
-                                      const remat_tape_callbacks *callbacks, const remat_tape_options *options,
-                                      remat_tape **tape)
+FUNCTION_0_1(remat_status, remat_tape_create_online,
+             (remat_context * context, const remat_profile *layer, uint64_t slots,
+              const remat_tape_callbacks *callbacks, const remat_tape_options *options, remat_tape **tape))
 {
     return remat_tape_create_online_sized(context, layer, slots, callbacks, TAPE_CALLBACKS, options, tape);
 }
@@ -216,7 +164,7 @@ remat_status remat_tape_create_online(remat_context *context, const remat_profil
 enum { TAPE_STATISTICS = offsetof(remat_tape_statistics, store) + STORE_COUNTERS };
 _Static_assert(sizeof(void *) != 8 || TAPE_STATISTICS == 224, "the layout of remat_tape_statistics in 0.1 is no more");
 
-void remat_tape_get_statistics(const remat_tape *tape, remat_tape_statistics *statistics)
+FUNCTION_0_1(void, remat_tape_get_statistics, (const remat_tape *tape, remat_tape_statistics *statistics))
 {
     remat_tape_get_statistics_sized(tape, statistics, TAPE_STATISTICS);
 }
@@ -225,7 +173,7 @@ void remat_tape_get_statistics(const remat_tape *tape, remat_tape_statistics *st
 
 SIZE_0_1(MODEL_LAYER, remat_model_layer, apply, 120);
 
-remat_status remat_model_get_layer(const remat_model *model, size_t position, remat_model_layer *layer)
+FUNCTION_0_1(remat_status, remat_model_get_layer, (const remat_model *model, size_t position, remat_model_layer *layer))
 {
     return remat_model_get_layer_sized(model, position, layer, MODEL_LAYER);
 }
@@ -241,7 +189,7 @@ INIT_0_1(remat_generate_options, GENERATE_OPTIONS);
 
 SIZE_0_1(TRAINER_FIGURES, remat_trainer_figures, remark, 272);
 
-void remat_trainer_get_figures(const remat_trainer *trainer, remat_trainer_figures *figures)
+FUNCTION_0_1(void, remat_trainer_get_figures, (const remat_trainer *trainer, remat_trainer_figures *figures))
 {
     remat_trainer_get_figures_sized(trainer, figures, TRAINER_FIGURES);
 }
@@ -261,17 +209,18 @@ SIZE_0_1(STEP_RESULT, remat_step_result, data_seconds, 56);
 SIZE_0_1(VALIDATION_RESULT, remat_validation_result, samples, 24);
 SIZE_0_1(RUN_RESULT, remat_run_result, forwards, 72);
 
-remat_status remat_trainer_step(remat_trainer *trainer, remat_step_result *result)
+FUNCTION_0_1(remat_status, remat_trainer_step, (remat_trainer * trainer, remat_step_result *result))
 {
     return remat_trainer_step_sized(trainer, result, STEP_RESULT);
 }
 
-remat_status remat_trainer_validate(remat_trainer *trainer, remat_validation_result *result)
+FUNCTION_0_1(remat_status, remat_trainer_validate, (remat_trainer * trainer, remat_validation_result *result))
 {
     return remat_trainer_validate_sized(trainer, result, VALIDATION_RESULT);
 }
 
-remat_status remat_trainer_run(remat_trainer *trainer, const remat_run_hooks *hooks, remat_run_result *result)
+FUNCTION_0_1(remat_status, remat_trainer_run,
+             (remat_trainer * trainer, const remat_run_hooks *hooks, remat_run_result *result))
 {
     return remat_trainer_run_sized(trainer, hooks, result, RUN_RESULT);
 }
@@ -293,7 +242,8 @@ static float *pointer_into(const remat_trainer *trainer, const backend_memory *a
     return trainer->device->host_visible ? trainer_parameter(trainer, area, (uint32_t)position).at : NULL;
 }
 
-remat_status remat_trainer_get_parameter(const remat_trainer *trainer, size_t position, parameter_0_1 *parameter)
+FUNCTION_0_1(remat_status, remat_trainer_get_parameter,
+             (const remat_trainer *trainer, size_t position, parameter_0_1 *parameter))
 {
     remat_parameter found;
     remat_status status = remat_trainer_get_parameter_sized(trainer, position, &found, sizeof found);
@@ -310,19 +260,22 @@ remat_status remat_trainer_get_parameter(const remat_trainer *trainer, size_t po
 
 SIZE_0_1(MACHINE_LIMITS, remat_machine_limits, kernels, 32);
 
-remat_status remat_measure_limits(remat_context *context, unsigned threads, remat_machine_limits *limits)
+FUNCTION_0_1(remat_status, remat_measure_limits,
+             (remat_context * context, unsigned threads, remat_machine_limits *limits))
 {
     return remat_measure_limits_sized(context, threads, limits, MACHINE_LIMITS);
 }
 
 SIZE_0_1(PREDICTION, remat_prediction, values, 48);
 
-remat_status remat_predictor_run(remat_predictor *predictor, const void *const *inputs, remat_prediction *prediction)
+FUNCTION_0_1(remat_status, remat_predictor_run,
+             (remat_predictor * predictor, const void *const *inputs, remat_prediction *prediction))
 {
     return remat_predictor_run_sized(predictor, inputs, prediction, PREDICTION);
 }
 
-remat_status remat_predictor_run_samples(remat_predictor *predictor, uint64_t first, remat_prediction *prediction)
+FUNCTION_0_1(remat_status, remat_predictor_run_samples,
+             (remat_predictor * predictor, uint64_t first, remat_prediction *prediction))
 {
     return remat_predictor_run_samples_sized(predictor, first, prediction, PREDICTION);
 }
@@ -333,7 +286,8 @@ SIZE_0_1(REPORT_OPTIONS, remat_report_options, threads, 16);
 SIZE_0_1(MEMORY_COLUMN, remat_memory_column, workspace, 40);
 INIT_0_1(remat_report_options, REPORT_OPTIONS);
 
-remat_status remat_plan_memory(const remat_plan *plan, remat_memory_column *columns, size_t count, size_t *used)
+FUNCTION_0_1(remat_status, remat_plan_memory,
+             (const remat_plan *plan, remat_memory_column *columns, size_t count, size_t *used))
 {
     return remat_plan_memory_sized(plan, columns, MEMORY_COLUMN, count, used);
 }
