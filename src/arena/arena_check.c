@@ -7,6 +7,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/min_max.h"
+#include "base/search.h"
 
 typedef struct {
     uint64_t key;
@@ -48,11 +50,6 @@ static void heap_sort(entry *entries, size_t count)
     }
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Bottom-up tree over moments [from, to): node i has children 2i and 2i + 1.
  * Whatever covers a node of the decomposition from above also covers the first
  * or the last moment of the range, so those two paths are enough. */
@@ -61,14 +58,14 @@ static uint64_t tree_highest(const top_tree *tree, size_t from, size_t to)
     uint64_t highest = 0;
     size_t left = from + tree->leaves, right = to - 1 + tree->leaves;
     for (size_t node = left / 2; node > 0; node /= 2)
-        highest = larger(highest, tree->cover[node]);
+        highest = remat_max(highest, tree->cover[node]);
     for (size_t node = right / 2; node > 0; node /= 2)
-        highest = larger(highest, tree->cover[node]);
+        highest = remat_max(highest, tree->cover[node]);
     for (size_t lo = left, hi = right + 1; lo < hi; lo /= 2, hi /= 2) {
         if (lo % 2)
-            highest = larger(highest, tree->whole[lo++]);
+            highest = remat_max(highest, tree->whole[lo++]);
         if (hi % 2)
-            highest = larger(highest, tree->whole[--hi]);
+            highest = remat_max(highest, tree->whole[--hi]);
     }
     return highest;
 }
@@ -78,33 +75,25 @@ static void tree_raise(top_tree *tree, size_t from, size_t to, uint64_t top)
     size_t left = from + tree->leaves, right = to + tree->leaves;
     for (size_t lo = left, hi = right; lo < hi; lo /= 2, hi /= 2) {
         if (lo % 2) {
-            tree->cover[lo] = larger(tree->cover[lo], top);
-            tree->whole[lo] = larger(tree->whole[lo], top);
+            tree->cover[lo] = remat_max(tree->cover[lo], top);
+            tree->whole[lo] = remat_max(tree->whole[lo], top);
             lo++;
         }
         if (hi % 2) {
             hi--;
-            tree->cover[hi] = larger(tree->cover[hi], top);
-            tree->whole[hi] = larger(tree->whole[hi], top);
+            tree->cover[hi] = remat_max(tree->cover[hi], top);
+            tree->whole[hi] = remat_max(tree->whole[hi], top);
         }
     }
     for (size_t up = left / 2; up > 0; up /= 2)
-        tree->whole[up] = larger(tree->whole[up], top);
+        tree->whole[up] = remat_max(tree->whole[up], top);
     for (size_t up = (right - 1) / 2; up > 0; up /= 2)
-        tree->whole[up] = larger(tree->whole[up], top);
+        tree->whole[up] = remat_max(tree->whole[up], top);
 }
 
 static size_t find_moment(const entry *moments, size_t count, uint64_t time)
 {
-    size_t low = 0, high = count; /* first entry with key >= time */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (moments[middle].key < time)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return REMAT_FIRST(i, 0, count, moments[i].key >= time);
 }
 
 static bool share_bytes(const remat_lifetime *a, const remat_lifetime *b)

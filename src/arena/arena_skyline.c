@@ -13,6 +13,8 @@
  * The second takes time in the number of neighbours, so long-lived tensors are
  * placed first as a floor, and only short-lived ones look for gaps. */
 #include "arena/arena_internal.h"
+#include "base/min_max.h"
+#include "base/search.h"
 
 #define GAP_EFFORT        UINT64_C(20000000) /* neighbour visits all gap fits of one pass may take */
 #define WHOLE_PART_EFFORT UINT64_C(2000000)  /* under this, more orders are tried */
@@ -32,25 +34,20 @@ typedef struct {
     uint32_t longest_short; /* in moments; longer ones form the floor */
 } skyline;
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 static uint64_t skyline_top(const skyline *sky, const arena_item *item)
 {
     uint32_t left = item->begin - sky->first_moment + sky->leaves;
     uint32_t right = item->end - 1 - sky->first_moment + sky->leaves;
     uint64_t top = 0;
     for (uint32_t up = left / 2; up > 0; up /= 2)
-        top = larger(top, sky->cover[up]);
+        top = remat_max(top, sky->cover[up]);
     for (uint32_t up = right / 2; up > 0; up /= 2)
-        top = larger(top, sky->cover[up]);
+        top = remat_max(top, sky->cover[up]);
     for (uint32_t lo = left, hi = right + 1; lo < hi; lo /= 2, hi /= 2) {
         if (lo % 2)
-            top = larger(top, sky->whole[lo++]);
+            top = remat_max(top, sky->whole[lo++]);
         if (hi % 2)
-            top = larger(top, sky->whole[--hi]);
+            top = remat_max(top, sky->whole[--hi]);
     }
     return top;
 }
@@ -71,23 +68,15 @@ static void skyline_raise(skyline *sky, const arena_item *item, uint64_t top)
         }
     }
     for (uint32_t up = left / 2; up > 0; up /= 2)
-        sky->whole[up] = larger(sky->whole[up], top);
+        sky->whole[up] = remat_max(sky->whole[up], top);
     for (uint32_t up = right / 2; up > 0; up /= 2)
-        sky->whole[up] = larger(sky->whole[up], top);
+        sky->whole[up] = remat_max(sky->whole[up], top);
 }
 
 /* First item of the part (sorted by begin) that begins at this moment or later. */
 static uint32_t first_from(const arena_part *part, uint32_t moment)
 {
-    uint32_t low = 0, high = part->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (part->items[middle].begin < moment)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return (uint32_t)REMAT_FIRST(i, 0, part->count, part->items[i].begin >= moment);
 }
 
 static bool is_short(const skyline *sky, const arena_item *item)
@@ -150,7 +139,7 @@ static uint64_t lowest_gap(skyline *sky, const arena_item *item)
     for (uint32_t i = 0; i < count; i++) {
         if (sky->busy[i].from >= at && sky->busy[i].from - at >= item->size)
             break;
-        at = larger(at, sky->busy[i].to);
+        at = remat_max(at, sky->busy[i].to);
     }
     return at;
 }
@@ -198,7 +187,7 @@ static void fill_tree_with_loads(skyline *sky)
     for (uint32_t leaf = leaves + 1; leaf < 2 * leaves; leaf++)
         sky->whole[leaf] += sky->whole[leaf - 1];
     for (uint32_t node = leaves - 1; node > 0; node--)
-        sky->whole[node] = larger(sky->whole[2 * node], sky->whole[2 * node + 1]);
+        sky->whole[node] = remat_max(sky->whole[2 * node], sky->whole[2 * node + 1]);
 }
 
 static uint64_t measure_of(const skyline *sky, uint32_t i, ordering kind)

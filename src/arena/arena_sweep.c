@@ -5,6 +5,7 @@
  *
  *   address 0 |####|  hole  |##|hole|######|  ... last hole, without end  */
 #include "arena/arena_internal.h"
+#include "base/search.h"
 
 #define MOST_HOLES_SEARCHED 512u /* keeps a badly fragmented walk from going quadratic */
 
@@ -78,15 +79,7 @@ static void take(walk *w, uint32_t item)
 
 static uint32_t first_hole_after(const walk *w, uint64_t address)
 {
-    uint32_t low = 0, high = w->hole_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (w->holes[middle].at < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return (uint32_t)REMAT_FIRST(i, 0, w->hole_count, w->holes[i].at >= address);
 }
 
 /* The last hole lies above everything taken, so there is always a next one. */

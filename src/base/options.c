@@ -1,4 +1,5 @@
 #include "base/options.h"
+#include "base/min_max.h"
 
 #include <remat/remat.h>
 
@@ -7,21 +8,16 @@
 /* No struct is larger: a size above this is garbage in a struct that was never initialised. */
 enum { MOST_STRUCT_BYTES = 4096 };
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 void remat_struct_give(void *to, size_t to_size, const void *from, size_t from_size)
 {
-    size_t known = smaller(to_size, from_size);
+    size_t known = remat_min(to_size, from_size);
     memcpy(to, from, known);
     memset((char *)to + known, 0, to_size - known);
 }
 
 bool remat_struct_take(void *to, size_t to_size, const void *from, size_t from_size)
 {
-    size_t known = smaller(to_size, from_size);
+    size_t known = remat_min(to_size, from_size);
     for (size_t i = known; i < from_size; i++)
         if (((const char *)from)[i])
             return false;
@@ -32,7 +28,7 @@ bool remat_struct_take(void *to, size_t to_size, const void *from, size_t from_s
 void remat_options_give(void *options, size_t size, const void *defaults, size_t defaults_size)
 {
     remat_struct_give(options, size, defaults, defaults_size);
-    memcpy(options, &size, smaller(size, sizeof size));
+    memcpy(options, &size, remat_min(size, sizeof size));
 }
 
 remat_status remat_options_copy(remat_context *context, void *options, size_t size, const void *from, const char *init)

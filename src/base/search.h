@@ -3,19 +3,20 @@
 #define REMAT_BASE_SEARCH_H
 
 #include <stddef.h>
-#include <stdint.h>
 
-/* The first of values[low..high-1], which rise, that is above `limit`; `high` where none is. */
-static inline size_t remat_first_above(const uint64_t *values, size_t low, size_t high, uint64_t limit)
-{
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (values[middle] <= limit)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
+/* The first i of low ... high-1 for which the condition holds; `high` where it holds for none. Once it holds, it must hold
+ * for all that follow. */
+#define REMAT_FIRST(i, low, high, condition)      \
+    ({                                            \
+        size_t low_ = (low), high_ = (high);      \
+        while (low_ < high_) {                    \
+            size_t i = low_ + (high_ - low_) / 2; \
+            if (condition)                        \
+                high_ = i;                        \
+            else                                  \
+                low_ = i + 1;                     \
+        }                                         \
+        low_;                                     \
+    })
 
 #endif

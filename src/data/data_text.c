@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "data/data_file.h"
+#include "base/search.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -34,15 +35,7 @@ static void close_text(data_set *set)
 /* The file that byte `at` of the whole lies in; `at` is below bytes. */
 static size_t file_of(const text_set *text, uint64_t at)
 {
-    size_t low = 0, high = text->file_count;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (text->starts[middle] <= at)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    return REMAT_FIRST(i, 1, text->file_count, text->starts[i] > at) - 1;
 }
 
 static remat_status check_tokens(const text_set *text, const data_file *file, uint64_t first,

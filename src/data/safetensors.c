@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/sort.h"
 #include "base/half.h"
+#include "base/search.h"
 
 #include <string.h>
 
@@ -11,19 +12,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are read as th
 
 const safetensors_tensor *safetensors_find(const safetensors *file, const char *name)
 {
-    size_t low = 0, high = file->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const safetensors_tensor *tensor = &file->tensors[file->by_name[middle]];
-        int side = strcmp(name, tensor->name);
-        if (side == 0)
-            return tensor;
-        if (side < 0)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return NULL;
+    size_t at = REMAT_FIRST(i, 0, file->count, strcmp(file->tensors[file->by_name[i]].name, name) >= 0);
+    const safetensors_tensor *tensor = at < file->count ? &file->tensors[file->by_name[at]] : NULL;
+    return tensor && strcmp(tensor->name, name) == 0 ? tensor : NULL;
 }
 
 const char *safetensors_metadata(const safetensors *file, const char *key)

@@ -5,6 +5,7 @@
 #include "base/options.h"
 #include "graph/index_set.h"
 #include "base/half.h"
+#include "base/search.h"
 
 #include <string.h>
 
@@ -123,15 +124,7 @@ void remat_checkpointer_destroy(remat_checkpointer *cp)
 /* Where the layer is among the kept ones, or where it would have to be put. */
 static size_t position_of(const remat_checkpointer *cp, uint64_t number)
 {
-    size_t low = 0, high = cp->kept_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (cp->kept[middle].number < number)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return REMAT_FIRST(i, 0, cp->kept_count, cp->kept[i].number >= number);
 }
 
 static const kept_activation *find(const remat_checkpointer *cp, uint64_t number)

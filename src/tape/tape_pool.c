@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/search.h"
 
 #include <string.h>
 
@@ -20,15 +21,7 @@ void tape_pool_clear(tape_pool *pool)
 /* The first class that is not smaller. */
 static size_t find(const tape_pool *pool, uint64_t bytes)
 {
-    size_t low = 0, high = pool->class_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (pool->classes[middle].bytes < bytes)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return REMAT_FIRST(i, 0, pool->class_count, pool->classes[i].bytes >= bytes);
 }
 
 remat_status tape_pool_count_take(tape_pool *pool, uint64_t bytes)

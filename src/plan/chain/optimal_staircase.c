@@ -23,7 +23,7 @@ staircase stairs_nothing(void)
 
 size_t stairs_at(staircase stairs, uint64_t limit)
 {
-    return remat_first_above(stairs.memory, 1, stairs.count, limit) - 1;
+    return REMAT_FIRST(i, 1, stairs.count, stairs.memory[i] > limit) - 1;
 }
 
 remat_status envelope_allocate(remat_context *context, size_t most_corners, staircase_envelope *envelope)
@@ -80,7 +80,7 @@ static inline size_t advance(staircase stairs, size_t from, uint64_t limit)
         low += step;
         step *= 2;
     }
-    return remat_first_above(stairs.memory, low + 1, remat_min(low + step, stairs.count), limit) - 1;
+    return REMAT_FIRST(i, low + 1, remat_min(low + step, stairs.count), stairs.memory[i] > limit) - 1;
 }
 
 /* Where a comparison of an offer with the envelope stands. */
