@@ -173,7 +173,7 @@ static void stop_waiting(arena_model *model, uint32_t item)
     mark_sections(model, model->first[item], model->last[item]);
 }
 
-static void wait_again(arena_model *model, uint32_t item)
+static void return_to_waiting(arena_model *model, uint32_t item)
 {
     model->waiting[item] = true;
     for (uint32_t s = model->first[item]; s <= model->last[item]; s++) {
@@ -280,7 +280,7 @@ void arena_undo(arena_model *model, size_t trail_count)
     while (model->trail_count > trail_count) {
         arena_step step = model->trail[--model->trail_count];
         if (step.old_offset == ARENA_WAS_WAITING) {
-            wait_again(model, step.item);
+            return_to_waiting(model, step.item);
         } else {
             model->offset[step.item] = step.old_offset;
             mark_sections(model, model->first[step.item], model->last[step.item]);

@@ -172,7 +172,7 @@ static uint64_t saturating_product(uint64_t a, uint64_t b)
 }
 
 /* Borrows the tree: leaf m becomes the load of moment m, whole[] the maxima, so
- * that skyline_top answers with the largest load in an item's life. */
+ * that skyline_top answers with the largest load while an item is live. */
 static void fill_tree_with_loads(skyline *sky)
 {
     uint32_t leaves = sky->leaves;

@@ -40,7 +40,7 @@ static remat_status walk_forward(const walk *to)
 }
 
 /* Runs the block that ends with layer `last` again, saving. */
-static remat_status walk_block_again(const walk *to, size_t last)
+static remat_status walk_recomputed_block(const walk *to, size_t last)
 {
     size_t first = last;
     while (!starts_block(to, first))
@@ -54,7 +54,7 @@ static remat_status walk_backward(const walk *to)
 {
     for (size_t i = to->n; i-- > 0;) {
         if (ends_block(to, i))
-            REMAT_TRY(walk_block_again(to, i));
+            REMAT_TRY(walk_recomputed_block(to, i));
         REMAT_TRY(emit(to, REMAT_BACKWARD, i, REMAT_NO_SAVE));
         if (i > 0 && ends_block(to, i - 1)) /* x_i is the output of the block before: it runs again next */
             REMAT_TRY(emit(to, REMAT_DROP_X, i, REMAT_NO_SAVE));

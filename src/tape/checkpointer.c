@@ -357,7 +357,7 @@ remat_status remat_checkpointer_forward(remat_checkpointer *cp, const remat_chec
 }
 
 /* Runs layers first..target of the list again, from the activation before them. */
-static remat_status run_again(const layer_run *run, const kept_activation *from)
+static remat_status rerun_from(const layer_run *run, const kept_activation *from)
 {
     layer_run rerun = *run;
     const remat_checkpointer *cp = run->cp;
@@ -397,7 +397,7 @@ remat_status remat_checkpointer_recompute(const remat_checkpointer *cp, uint64_t
         return remat_fail(cp->context, REMAT_INVALID, &place,
                           "cannot be computed again: no layer before it is kept, and no forward has left its input");
     layer_run run = {cp, NULL, layers + first, target - first + 1, NULL, 0, forward, user, output};
-    return run_again(&run, from);
+    return rerun_from(&run, from);
 }
 
 /* ---- figures ---- */

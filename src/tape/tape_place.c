@@ -1,6 +1,6 @@
 #include "tape/tape_object.h"
 
-/* Past so many lives their list and the solver's own tables take more memory than the placement could win. */
+/* Past so many ranges their list and the solver's own tables take more memory than the placement could win. */
 enum { MOST_LIVES = 1 << 22 };
 
 static remat_status play(void *machine, remat_step step)
@@ -27,11 +27,11 @@ static remat_status scan(remat_tape *tape)
     return status;
 }
 
-static remat_status place_lives(remat_tape *tape)
+static remat_status place_ranges(remat_tape *tape)
 {
     tape_placer *placer = &tape->machine.placer;
     uint64_t pool_bytes = placer_pool_bytes(placer);
-    if (pool_bytes == placer->peak_bytes || (placer->pool_fits && placer->life_count > MOST_LIVES))
+    if (pool_bytes == placer->peak_bytes || (placer->pool_fits && placer->range_count > MOST_LIVES))
         return placer_use_pool(placer);
     REMAT_TRY(placer_use_record(placer));
     REMAT_TRY(walk_dry(tape));
@@ -46,7 +46,7 @@ remat_status tape_place(remat_tape *tape)
     if (policy.kind != REMAT_TAPE_MEMORY)
         REMAT_TRY(scan(tape));
     REMAT_TRY(walk_dry(tape));
-    REMAT_TRY(place_lives(tape));
+    REMAT_TRY(place_ranges(tape));
     tape->arena_bytes = tape->machine.placer.arena_bytes;
     return tape_pool_build(&tape->machine.blocks);
 }

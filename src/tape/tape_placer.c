@@ -13,7 +13,7 @@ void placer_begin(tape_placer *placer, remat_context *context)
 
 void placer_clear(tape_placer *placer)
 {
-    remat_release(placer->context, placer->lives, placer->lives_capacity, sizeof *placer->lives);
+    remat_release(placer->context, placer->ranges, placer->range_capacity, sizeof *placer->ranges);
     remat_release(placer->context, placer->offsets, placer->offset_count, sizeof *placer->offsets);
     tape_pool_clear(&placer->pool);
     placer_begin(placer, placer->context);
@@ -23,7 +23,7 @@ void placer_clear(tape_placer *placer)
 
 static remat_status count_take(tape_placer *placer, uint64_t bytes, bool pooled)
 {
-    placer->life_count++;
+    placer->range_count++;
     if (!remat_add(&placer->live_bytes, bytes))
         return remat_fail(placer->context, REMAT_INVALID, NULL, "the bytes that are live at once pass 2^63");
     if (placer->live_bytes > placer->peak_bytes)
@@ -47,10 +47,10 @@ static void count_give(tape_placer *placer, uint64_t bytes, bool pooled)
 
 static remat_status record_take(tape_placer *placer, uint64_t bytes, uint64_t now, uint64_t *at)
 {
-    REMAT_TRY(remat_grow(placer->context, (void **)&placer->lives, &placer->lives_capacity, placer->recorded + 1,
-                         sizeof *placer->lives));
+    REMAT_TRY(remat_grow(placer->context, (void **)&placer->ranges, &placer->range_capacity, placer->recorded + 1,
+                         sizeof *placer->ranges));
     /* Until it is given back it lasts for ever: what is left over at the end of a schedule is legal. */
-    placer->lives[placer->recorded] = (remat_lifetime){.lower = now, .upper = UINT64_MAX, .size = bytes};
+    placer->ranges[placer->recorded] = (remat_lifetime){.lower = now, .upper = UINT64_MAX, .size = bytes};
     *at = placer->recorded++;
     return REMAT_OK;
 }
@@ -78,7 +78,7 @@ void placer_give(tape_placer *placer, uint64_t at, uint64_t bytes, uint64_t now)
     if (placer->mode == PLACER_COUNT)
         count_give(placer, bytes, true);
     else if (placer->mode == PLACER_RECORD)
-        placer->lives[at].upper = now > placer->lives[at].lower ? now : placer->lives[at].lower + 1;
+        placer->ranges[at].upper = now > placer->ranges[at].lower ? now : placer->ranges[at].lower + 1;
     else if (placer->mode == PLACER_POOL)
         tape_pool_give(&placer->pool, tape_pool_slot(&placer->pool, at, bytes), bytes);
 }
@@ -131,12 +131,12 @@ remat_status placer_use_pool(tape_placer *placer)
 
 remat_status placer_use_record(tape_placer *placer)
 {
-    if (placer->life_count > SIZE_MAX / sizeof *placer->lives)
+    if (placer->range_count > SIZE_MAX / sizeof *placer->ranges)
         return remat_fail(placer->context, REMAT_NO_MEMORY, NULL, "the schedule is too long to be placed");
-    placer->lives = remat_alloc(placer->context, placer->life_count, sizeof *placer->lives);
-    if (!placer->lives)
+    placer->ranges = remat_alloc(placer->context, placer->range_count, sizeof *placer->ranges);
+    if (!placer->ranges)
         return REMAT_NO_MEMORY;
-    placer->lives_capacity = placer->life_count ? placer->life_count : 1;
+    placer->range_capacity = placer->range_count ? placer->range_count : 1;
     placer->recorded = 0;
     placer->mode = PLACER_RECORD;
     return REMAT_OK;
@@ -149,26 +149,26 @@ static remat_status take_offsets(tape_placer *placer, uint64_t height)
         return REMAT_NO_MEMORY;
     placer->offset_count = placer->recorded;
     for (size_t i = 0; i < placer->recorded; i++)
-        placer->offsets[i] = placer->lives[i].offset;
+        placer->offsets[i] = placer->ranges[i].offset;
     placer->mode = PLACER_LIST;
     placer->arena_bytes = height;
     return REMAT_OK;
 }
 
 /* Lives that were never given back end with the last one of the others. */
-static void end_lives(tape_placer *placer, uint64_t end)
+static void end_ranges(tape_placer *placer, uint64_t end)
 {
     for (size_t i = 0; i < placer->recorded; i++)
-        if (placer->lives[i].upper == UINT64_MAX)
-            placer->lives[i].upper = end;
+        if (placer->ranges[i].upper == UINT64_MAX)
+            placer->ranges[i].upper = end;
 }
 
 static uint64_t last_tick(const tape_placer *placer)
 {
     uint64_t end = 0;
     for (size_t i = 0; i < placer->recorded; i++) {
-        const remat_lifetime *life = &placer->lives[i];
-        uint64_t known = life->upper == UINT64_MAX ? life->lower + 1 : life->upper;
+        const remat_lifetime *range = &placer->ranges[i];
+        uint64_t known = range->upper == UINT64_MAX ? range->lower + 1 : range->upper;
         end = known > end ? known : end;
     }
     return end;
@@ -183,7 +183,7 @@ static remat_status place(tape_placer *placer, uint64_t capacity, uint64_t *heig
                              .capacity = capacity,
                              .node_limit = placer->recorded <= SEARCH_MOST_LIVES ? SEARCH_EFFORT : 0};
     arena_result result = {0};
-    remat_status status = arena_place(placer->context, placer->lives, placer->recorded, &options, &result);
+    remat_status status = arena_place(placer->context, placer->ranges, placer->recorded, &options, &result);
     *height = result.height;
     return status == REMAT_INFEASIBLE ? REMAT_OK : status; /* not within the capacity; placed all the same */
 }
@@ -191,15 +191,15 @@ static remat_status place(tape_placer *placer, uint64_t capacity, uint64_t *heig
 remat_status placer_use_list(tape_placer *placer, uint64_t budget)
 {
     uint64_t height;
-    end_lives(placer, last_tick(placer));
+    end_ranges(placer, last_tick(placer));
     remat_status status = place(placer, 0, &height);
     if (status == REMAT_OK && height > budget) /* all effort at the one height that matters */
         status = place(placer, budget, &height);
     if (status == REMAT_OK)
         status = placer_pool_bytes(placer) <= height ? placer_use_pool(placer) : take_offsets(placer, height);
-    remat_release(placer->context, placer->lives, placer->lives_capacity, sizeof *placer->lives);
-    placer->lives = NULL;
-    placer->lives_capacity = 0;
+    remat_release(placer->context, placer->ranges, placer->range_capacity, sizeof *placer->ranges);
+    placer->ranges = NULL;
+    placer->range_capacity = 0;
     return status;
 }
 

@@ -26,11 +26,11 @@ typedef struct tape_placer {
     placer_mode mode;
     uint64_t arena_bytes;
     /* PLACER_COUNT */
-    uint64_t live_bytes, peak_bytes, workspace_bytes, life_count;
+    uint64_t live_bytes, peak_bytes, workspace_bytes, range_count;
     bool pool_fits; /* the pool can be used: there are not too many sizes */
     /* PLACER_RECORD */
-    remat_lifetime *lives;
-    size_t recorded, lives_capacity;
+    remat_lifetime *ranges;
+    size_t recorded, range_capacity;
     /* PLACER_LIST */
     uint64_t *offsets;
     size_t offset_count, next;

@@ -128,8 +128,8 @@ static uint64_t remaining_cost(const search *s, uint64_t state)
         const remat_mode *saved = saved_mode(s, state, i);
         if (saved) {
             /* x_{i+1} is read once more, by backward i+1 or the loss, unless that is done */
-            bool runs_again = i + 1 < stage && !readable(s, state, i + 1);
-            uint64_t now = saved->backward_cost + (runs_again ? s->least_forward[i] : 0);
+            bool is_recomputed = i + 1 < stage && !readable(s, state, i + 1);
+            uint64_t now = saved->backward_cost + (is_recomputed ? s->least_forward[i] : 0);
             least = remat_min(least, now);
         }
         sum += least;
