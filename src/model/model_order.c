@@ -9,7 +9,7 @@
 #include "model/model_object.h"
 #include "model/model_order.h"
 #include "model/program.h"
-#include "plan/graph/graph_blocks.h"
+#include "plan/graph/graph_outline.h"
 #include "graph/graph_walk.h"
 
 /* A training step of the model as it is described. */

@@ -9,7 +9,7 @@
 
 #include "model/network.h"
 #include "graph/graph.h"
-#include "plan/graph/graph_hint.h"
+#include "plan/graph/graph_outline.h"
 
 /* When the optimizer changes the parameters. */
 typedef enum program_apply {

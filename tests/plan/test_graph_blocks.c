@@ -1,5 +1,5 @@
 /* Blocks of layers on random graphs: always legal, and a block runs again no more than its backward needs. */
-#include "plan/graph/graph_blocks.h"
+#include "plan/graph/graph_outline.h"
 #include "support/random_graph.h"
 
 /* Returns the cost. `blocks` has an entry for each layer. */

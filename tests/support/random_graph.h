@@ -4,7 +4,7 @@
 #define TESTS_RANDOM_GRAPH_H
 
 #include "graph/graph.h"
-#include "plan/graph/graph_hint.h"
+#include "plan/graph/graph_outline.h"
 #include "support/fixture.h"
 
 typedef struct graph_traits {

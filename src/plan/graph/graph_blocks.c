@@ -1,7 +1,6 @@
-#include "plan/graph/graph_blocks.h"
-
 #include "base/alloc.h"
 #include "base/error.h"
+#include "plan/graph/graph_outline.h"
 
 typedef struct runner {
     const graph_outline *outline;

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "plan/chain/optimal_table.h"
+#include "base/min_max.h"
 
 /* A schedule may have this many times the actions of the plain one: beyond it nobody wants to wait. */
 enum { LONGEST = 8 };
@@ -23,13 +23,15 @@ static void release_point(remat_context *context, graph_point *point)
 
 void graph_curve_release(graph_curve *curve)
 {
+    if (!curve->outline)
+        return;
     remat_context *context = curve->outline->graph->context;
     for (size_t i = 0; i < curve->count; i++)
         release_point(context, &curve->points[i]);
     remat_release(context, curve->points, curve->capacity, sizeof *curve->points);
     graph_walker_release(&curve->walker);
     graph_sequence_release(context, &curve->sequence);
-    *curve = (graph_curve){.outline = curve->outline};
+    *curve = (graph_curve){0};
 }
 
 /* ---- the points ---- */
@@ -43,26 +45,14 @@ static void *copy_list(remat_context *context, const void *list, size_t count, s
     return copy;
 }
 
-/* Peaks fall along the curve, costs rise. The first point within a peak is the cheapest there. */
-static size_t first_within(const graph_curve *curve, uint64_t peak)
-{
-    size_t low = 0, high = curve->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (curve->points[middle].peak_bytes > peak)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* Adds the point, unless the curve has one as good. The lists of `point` are copied. */
 static remat_status insert(graph_curve *curve, graph_point point)
 {
     remat_context *context = curve->outline->graph->context;
     graph_point *points = curve->points;
-    size_t end = first_within(curve, point.peak_bytes), at = end;
+    size_t end = 0; /* peaks fall along the curve: the first point within a peak is the cheapest there */
+    while (end < curve->count && points[end].peak_bytes > point.peak_bytes)
+        end++;
     if (end < curve->count && point.cost >= points[end].cost - points[end].cost / 1000 * curve->margin)
         return REMAT_OK;
     REMAT_TRY(remat_grow(context, (void **)&curve->points, &curve->capacity, curve->count + 1, sizeof *points));
@@ -74,6 +64,7 @@ static remat_status insert(graph_curve *curve, graph_point point)
         return REMAT_NO_MEMORY;
     }
     /* Beaten are those before it that are not cheaper, and one behind it with the same peak. */
+    size_t at = end;
     while (at > 0 && points[at - 1].cost >= point.cost)
         at--;
     end += end < curve->count && points[end].peak_bytes == point.peak_bytes;
@@ -92,29 +83,21 @@ static remat_status walk(graph_walker *walker, const uint32_t *actions, size_t c
     return graph_walker_finish(walker);
 }
 
-static remat_status try_point(graph_curve *curve, graph_point point)
-{
-    point.actions = curve->sequence.actions;
-    point.action_count = curve->sequence.count;
-    if (point.action_count > curve->most_actions)
-        return REMAT_OK;
-    REMAT_TRY(walk(&curve->walker, point.actions, point.action_count));
-    point.peak_bytes = curve->walker.found.peak_bytes;
-    point.cost = curve->walker.found.cost;
-    return insert(curve, point);
-}
-
-remat_status graph_curve_try_sequence(graph_curve *curve)
-{
-    return try_point(curve, (graph_point){0});
-}
-
 remat_status graph_curve_try(graph_curve *curve, const graph_pieces *pieces, const remat_step *steps, size_t count)
 {
-    REMAT_TRY(graph_pieces_expand_steps(pieces, steps, count, &curve->sequence));
-    return try_point(curve, (graph_point){.pieces = pieces,
-                                          .steps = (remat_step *)(uintptr_t)steps, /* which are copied */
-                                          .step_count = count});
+    const graph_sequence *sequence = &curve->sequence;
+    if (pieces)
+        REMAT_TRY(graph_pieces_expand_steps(pieces, steps, count, &curve->sequence));
+    if (sequence->count > curve->most_actions)
+        return REMAT_OK;
+    REMAT_TRY(walk(&curve->walker, sequence->actions, sequence->count));
+    return insert(curve, (graph_point){.peak_bytes = curve->walker.found.peak_bytes,
+                                       .cost = curve->walker.found.cost,
+                                       .actions = sequence->actions,
+                                       .pieces = pieces,
+                                       .steps = (remat_step *)(uintptr_t)steps, /* which are copied */
+                                       .action_count = sequence->count,
+                                       .step_count = count});
 }
 
 /* ---- what the points keep ---- */
@@ -180,7 +163,7 @@ static remat_status add_step(void *user, remat_step step)
 static remat_status add_points(solver *s)
 {
     staircase curve = optimal_table_curve(&s->table);
-    size_t taken = curve.count < MOST_POINTS ? curve.count : MOST_POINTS;
+    size_t taken = remat_min(curve.count, MOST_POINTS);
     for (size_t i = 0; i < taken; i++) {
         size_t point = taken > 1 ? i * (curve.count - 1) / (taken - 1) : 0;
         s->count = 0;
@@ -194,32 +177,21 @@ static remat_status add_points(solver *s)
     return REMAT_OK;
 }
 
-static remat_status solve(solver *s, unsigned threads)
-{
-    const chain_effort *effort = s->pieces->effort;
-    remat_context *context = s->curve->outline->graph->context;
-    REMAT_TRY(optimal_model_build(context, s->pieces->profile, false, &s->model));
-    table_options options = {
-        .near = effort->near,
-        .corners = effort->corners,
-        .suffix_corners = effort->suffix_corners,
-        .threads = threads,
-    };
-    remat_status status = optimal_table_solve(context, &s->model, &options, &s->table);
-    if (status == REMAT_OK) {
-        status = add_points(s);
-        optimal_table_free(context, &s->table);
-    }
-    optimal_model_free(context, &s->model);
-    return status;
-}
-
 static remat_status add_optimal(graph_curve *curve, const graph_pieces *pieces, unsigned threads)
 {
+    remat_context *context = curve->outline->graph->context;
+    table_options options = pieces->effort->table;
+    options.threads = threads;
     /* each step is at least one action, or a drop of what a step made */
     solver s = {.curve = curve, .pieces = pieces, .most = 4 * curve->most_actions};
-    remat_status status = solve(&s, threads);
-    remat_release(curve->outline->graph->context, s.steps, s.capacity, sizeof *s.steps);
+    REMAT_TRY(optimal_model_build(context, pieces->profile, false, &s.model));
+    remat_status status = optimal_table_solve(context, &s.model, &options, &s.table);
+    if (status == REMAT_OK) {
+        status = add_points(&s);
+        optimal_table_free(context, &s.table);
+    }
+    optimal_model_free(context, &s.model);
+    remat_release(context, s.steps, s.capacity, sizeof *s.steps);
     return status;
 }
 

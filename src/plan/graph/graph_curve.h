@@ -29,14 +29,14 @@ typedef struct graph_curve {
 
 /* The outline must outlive the curve. */
 remat_status graph_curve_begin(const graph_outline *outline, graph_curve *curve);
+/* An empty curve is fine. */
 void graph_curve_release(graph_curve *curve);
 
 /* Adds the schedules of a chain of pieces, which must outlive the curve. */
 remat_status graph_curve_add(graph_curve *curve, const graph_pieces *pieces, unsigned threads);
 
-/* Adds one schedule, if it is worth keeping: steps of a chain of pieces; or the actions in curve.sequence. */
+/* Adds one schedule, if it is worth keeping: steps of a chain of pieces; or, with NULL, the actions in curve.sequence. */
 remat_status graph_curve_try(graph_curve *curve, const graph_pieces *pieces, const remat_step *steps, size_t count);
-remat_status graph_curve_try_sequence(graph_curve *curve);
 
 /* For every point: which of the tensors that were made forward are still there, as they were made, when the backward
  * begins and reads them. The caller releases. */

@@ -87,13 +87,6 @@ static void note_first(first_needs *needs, uint32_t tensor, uint32_t first)
     }
 }
 
-static void add_cut(graph_cut *cut, uint32_t forward, uint32_t backward, uint32_t input)
-{
-    cut->forward_begin[cut->piece_count] = forward;
-    cut->backward_begin[cut->piece_count] = backward;
-    cut->input[cut->piece_count++] = input;
-}
-
 /* Cuts here, if a single tensor passes and the backward pass can be cut as well: behind all that needs what the right
  * made, and in front of all that needs what the left made or loaded, apart from the tensor that passes. Of these places it takes the
  * first one where the fewest bytes of gradients pass.
@@ -106,14 +99,14 @@ static void try_cut(const cutter *c, uint32_t forward, const first_needs *left)
     const tensor_use *use = place->passing == 1 ? &c->outline->uses[place->tensor] : NULL;
     if (!use || use->overwritten || use->first_back == GRAPH_NONE)
         return;
-    uint32_t end = c->cut->backward_begin[c->cut->piece_count - 1];
+    uint32_t end = c->cut->begins[c->cut->piece_count - 1].backward;
     uint32_t other = left->tensor == place->tensor ? left->second : left->first;
     uint32_t back = use->first_back < place->right_end ? place->right_end : use->first_back + 1;
     for (uint32_t k = back; k <= other && k <= end; k++)
         if (c->passing_back[k] < c->passing_back[back])
             back = k;
     if (back <= other && back <= end)
-        add_cut(c->cut, forward, back, place->tensor);
+        c->cut->begins[c->cut->piece_count++] = (piece_begin){forward, back, place->tensor};
 }
 
 static void find_cuts(const cutter *c)
@@ -142,9 +135,7 @@ static void find_cuts(const cutter *c)
 
 void graph_cut_release(remat_context *context, graph_cut *cut)
 {
-    remat_release(context, cut->forward_begin, cut->capacity, sizeof *cut->forward_begin);
-    remat_release(context, cut->backward_begin, cut->capacity, sizeof *cut->backward_begin);
-    remat_release(context, cut->input, cut->capacity, sizeof *cut->input);
+    remat_release(context, cut->begins, cut->capacity, sizeof *cut->begins);
     *cut = (graph_cut){0};
 }
 
@@ -156,19 +147,16 @@ remat_status graph_cut_find(const graph_outline *outline, bool whole, graph_cut 
     cutter c = {.outline = outline, .cut = cut};
     c.places = remat_alloc_zeroed(context, count, sizeof *c.places);
     c.passing_back = remat_alloc_zeroed(context, back_count, sizeof *c.passing_back);
-    cut->forward_begin = remat_alloc(context, count, sizeof *cut->forward_begin);
-    cut->backward_begin = remat_alloc(context, count, sizeof *cut->backward_begin);
-    cut->input = remat_alloc(context, count, sizeof *cut->input);
+    cut->begins = remat_alloc(context, count, sizeof *cut->begins);
     remat_status status = REMAT_NO_MEMORY;
-    if (c.places && c.passing_back && cut->forward_begin && cut->backward_begin && cut->input) {
+    if (c.places && c.passing_back && cut->begins) {
         find_places(&c);
         find_passing_back(&c);
         if (outline->graph->action_count > 0)
-            add_cut(cut, 0, outline->backward_count, GRAPH_NONE);
+            cut->begins[cut->piece_count++] = (piece_begin){0, outline->backward_count, GRAPH_NONE};
         if (!whole)
             find_cuts(&c);
-        add_cut(cut, outline->forward_count, 0, GRAPH_NONE);
-        cut->piece_count--; /* that was the end */
+        cut->begins[cut->piece_count] = (piece_begin){outline->forward_count, 0, GRAPH_NONE}; /* the end */
         status = REMAT_OK;
     }
     remat_release(context, c.places, count, sizeof *c.places);

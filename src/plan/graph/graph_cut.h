@@ -10,18 +10,22 @@
 
 #include "plan/graph/graph_outline.h"
 
+typedef struct piece_begin {
+    uint32_t forward;  /* the piece's first forward action */
+    uint32_t backward; /* counted from 0: piece i has the backward actions from that of i + 1 up to its own */
+    uint32_t input;    /* the tensor that passes from i-1 to i; GRAPH_NONE at both ends */
+} piece_begin;
+
 typedef struct graph_cut {
-    size_t piece_count;
-    uint32_t *forward_begin;  /* piece_count + 1: the forward actions of a piece */
-    uint32_t *backward_begin; /* piece_count + 1, counted from 0: piece i has those from [i + 1] up to [i] */
-    uint32_t *input;          /* piece_count + 1: the tensor that passes from i-1 to i; GRAPH_NONE at both ends */
-    size_t capacity;
+    piece_begin *begins; /* piece_count + 1 */
+    size_t piece_count, capacity;
 } graph_cut;
 
 /* Bytes of the tensor that passes to a piece; 0 at both ends of the chain. */
 static inline uint64_t graph_cut_input_bytes(const graph_cut *cut, const remat_graph *graph, size_t piece)
 {
-    return cut->input[piece] == GRAPH_NONE ? 0 : graph_placed_bytes(graph->tensors[cut->input[piece]].bytes);
+    uint32_t input = cut->begins[piece].input;
+    return input == GRAPH_NONE ? 0 : graph_placed_bytes(graph->tensors[input].bytes);
 }
 
 /* `whole`: all in one piece. */

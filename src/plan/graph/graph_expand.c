@@ -60,7 +60,7 @@ static remat_status expand_forward(expansion *to, remat_step step)
 {
     const graph_pieces *pieces = to->pieces;
     const remat_graph *graph = pieces->outline->graph;
-    for (uint32_t i = pieces->cut.forward_begin[step.layer]; i < pieces->cut.forward_begin[step.layer + 1]; i++)
+    for (uint32_t i = pieces->cut.begins[step.layer].forward; i < pieces->cut.begins[step.layer + 1].forward; i++)
         if (!to->ran[step.layer] || !graph->actions[i].once)
             REMAT_TRY(graph_sequence_add(graph->context, to->sequence, i));
     to->ran[step.layer] = true;
@@ -74,8 +74,8 @@ static remat_status expand_backward(expansion *to, remat_step step)
     const graph_pieces *pieces = to->pieces;
     const piece_kind *kind = &pieces->kinds[pieces->kind_of[step.layer]];
     const graph_mode *mode = &kind->modes.modes[to->modes[step.layer]];
-    uint32_t turn = kind->piece.forward_count, forward = pieces->cut.forward_begin[step.layer];
-    uint32_t backward = pieces->outline->forward_count + pieces->cut.backward_begin[step.layer + 1];
+    uint32_t turn = kind->piece.forward_count, forward = pieces->cut.begins[step.layer].forward;
+    uint32_t backward = pieces->outline->forward_count + pieces->cut.begins[step.layer + 1].backward;
     for (size_t i = 0; i < mode->backward_count; i++) {
         uint32_t action = mode->backward[i];
         REMAT_TRY(graph_sequence_add(pieces->outline->graph->context, to->sequence,
@@ -96,40 +96,33 @@ static remat_status expand_step(void *to, remat_step step)
     return REMAT_OK;
 }
 
-static remat_status begin(const graph_pieces *pieces, graph_sequence *sequence, expansion *to)
+/* The steps of a plan; where it is NULL, those that are listed. */
+static remat_status expand(const graph_pieces *pieces, const remat_plan *plan, const remat_step *steps, size_t count,
+                           graph_sequence *sequence)
 {
-    remat_context *context = pieces->outline->graph->context;
-    *to = (expansion){.pieces = pieces, .sequence = sequence};
+    const remat_graph *graph = pieces->outline->graph;
+    size_t piece_count = pieces->cut.piece_count;
+    expansion to = {.pieces = pieces, .sequence = sequence};
     sequence->count = 0;
-    to->modes = remat_alloc_zeroed(context, pieces->cut.piece_count, sizeof *to->modes);
-    to->ran = remat_alloc_zeroed(context, pieces->cut.piece_count, sizeof *to->ran);
-    return to->modes && to->ran ? REMAT_OK : REMAT_NO_MEMORY;
-}
-
-static remat_status end(expansion *to, remat_status status)
-{
-    const remat_graph *graph = to->pieces->outline->graph;
-    size_t count = to->pieces->cut.piece_count;
-    remat_release(graph->context, to->modes, count, sizeof *to->modes);
-    remat_release(graph->context, to->ran, count, sizeof *to->ran);
-    return status == REMAT_OK ? prune(graph, to->sequence) : status;
+    to.modes = remat_alloc_zeroed(graph->context, piece_count, sizeof *to.modes);
+    to.ran = remat_alloc_zeroed(graph->context, piece_count, sizeof *to.ran);
+    remat_status status = to.modes && to.ran ? REMAT_OK : REMAT_NO_MEMORY;
+    if (status == REMAT_OK && plan)
+        status = remat_plan_walk(plan, expand_step, &to);
+    for (size_t i = 0; status == REMAT_OK && i < count; i++)
+        status = expand_step(&to, steps[i]);
+    remat_release(graph->context, to.modes, piece_count, sizeof *to.modes);
+    remat_release(graph->context, to.ran, piece_count, sizeof *to.ran);
+    return status == REMAT_OK ? prune(graph, sequence) : status;
 }
 
 remat_status graph_pieces_expand(const graph_pieces *pieces, const remat_plan *plan, graph_sequence *sequence)
 {
-    expansion to;
-    remat_status status = begin(pieces, sequence, &to);
-    if (status == REMAT_OK)
-        status = remat_plan_walk(plan, expand_step, &to);
-    return end(&to, status);
+    return expand(pieces, plan, NULL, 0, sequence);
 }
 
 remat_status graph_pieces_expand_steps(const graph_pieces *pieces, const remat_step *steps, size_t count,
                                        graph_sequence *sequence)
 {
-    expansion to;
-    remat_status status = begin(pieces, sequence, &to);
-    for (size_t i = 0; status == REMAT_OK && i < count; i++)
-        status = expand_step(&to, steps[i]);
-    return end(&to, status);
+    return expand(pieces, NULL, steps, count, sequence);
 }

@@ -29,7 +29,7 @@ static void find_spans(const graph_outline *outline, const graph_cut *cut, gradi
     for (size_t t = 0; t < graph->tensor_count; t++)
         spans[t] = (gradient_span){GRAPH_NONE, GRAPH_NONE, false};
     for (uint32_t piece = (uint32_t)cut->piece_count; piece-- > 0;)
-        for (uint32_t k = cut->backward_begin[piece + 1]; k < cut->backward_begin[piece]; k++) {
+        for (uint32_t k = cut->begins[piece + 1].backward; k < cut->begins[piece].backward; k++) {
             const graph_action *action = &graph->actions[outline->forward_count + k];
             const uint32_t *needs = graph_reads(graph, action), *writes = graph_writes(graph, action);
             for (size_t i = 0; i < graph_need_count(action); i++)

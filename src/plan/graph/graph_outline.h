@@ -5,7 +5,16 @@
 #ifndef REMAT_PLAN_GRAPH_GRAPH_OUTLINE_H
 #define REMAT_PLAN_GRAPH_GRAPH_OUTLINE_H
 
+#include <remat/profile.h>
+
 #include "graph/graph_walk.h"
+
+/* What a planner may be told of an action besides its graph. It goes into the profile of the chain of pieces, for people
+ * and for strategies that go by type; no other part of a plan depends on it. */
+typedef struct graph_hint {
+    remat_layer_type type;
+    uint64_t flops;
+} graph_hint;
 
 /* Of one tensor; actions, or GRAPH_NONE. Backward actions are counted from 0. */
 typedef struct tensor_use {
@@ -36,5 +45,12 @@ void graph_outline_release(graph_outline *outline);
 
 /* How many tensors the actions that may run again make. */
 size_t graph_outline_made(const graph_outline *outline);
+
+/* graph_blocks.c: blocks of actions that are recomputed together, declared by the user.
+ *
+ * Forward once; when the backward reaches a block, those of its forward actions run again whose results the block's
+ * backward needs, directly or through one another. What others read of a block is kept and serves the block as well.
+ * `blocks`: a block's number for each action, counted from 0; GRAPH_NONE for none. */
+remat_status graph_blocks_sequence(const graph_outline *outline, const uint32_t *blocks, graph_sequence *sequence);
 
 #endif

@@ -13,11 +13,6 @@ void graph_piece_release(graph_piece *piece)
     *piece = (graph_piece){0};
 }
 
-uint64_t piece_tensor_bytes(const graph_piece *piece, uint32_t tensor)
-{
-    return graph_placed_bytes(piece->graph->tensors[tensor].bytes);
-}
-
 /* ---- from the graph ---- */
 
 typedef struct builder {
@@ -47,7 +42,8 @@ static bool counts(const builder *b, uint32_t tensor)
     return use->maker == GRAPH_NONE || use->maker >= b->first_forward;
 }
 
-static remat_status meet(builder *b, uint32_t tensor)
+/* `write`: which of its maker's writes an inner tensor is. */
+static remat_status meet(builder *b, uint32_t tensor, uint32_t write)
 {
     graph_piece *piece = b->piece;
     const tensor_use *use = &b->outline->uses[tensor];
@@ -60,6 +56,7 @@ static remat_status meet(builder *b, uint32_t tensor)
     piece->tensors[number] = (piece_tensor){
         .number = tensor,
         .maker = is_inner ? use->maker - b->first_forward : GRAPH_NONE,
+        .write = write,
         .wanted =
             is_inner && (use->is_result || (use->first_back != GRAPH_NONE && use->last_back >= b->first_backward)),
     };
@@ -73,7 +70,7 @@ static remat_status meet_all(builder *b, const graph_action *action)
 {
     const uint32_t *links = graph_reads(b->outline->graph, action);
     for (size_t i = 0; i < graph_need_count(action) + action->write_count; i++)
-        REMAT_TRY(meet(b, links[i]));
+        REMAT_TRY(meet(b, links[i], 0));
     return REMAT_OK;
 }
 
@@ -84,8 +81,8 @@ static remat_status meet_tensors(builder *b)
     const graph_action *forward = graph->actions + b->first_forward;
     const graph_action *backward = graph->actions + b->outline->forward_count + b->first_backward;
     for (size_t i = 0; i < b->piece->forward_count; i++)
-        for (size_t k = 0; !forward[i].once && k < forward[i].write_count; k++)
-            REMAT_TRY(meet(b, graph_writes(graph, &forward[i])[k]));
+        for (uint32_t k = 0; !forward[i].once && k < forward[i].write_count; k++)
+            REMAT_TRY(meet(b, graph_writes(graph, &forward[i])[k], k));
     for (size_t i = 0; i < b->piece->forward_count; i++)
         REMAT_TRY(meet_all(b, &forward[i]));
     for (size_t i = 0; i < b->piece->backward_count; i++)
@@ -126,7 +123,7 @@ static remat_status add_action(builder *b, const graph_action *from)
 static remat_status add_turn(builder *b)
 {
     graph_piece *piece = b->piece;
-    uint32_t output = b->cut->input[b->number + 1];
+    uint32_t output = b->cut->begins[b->number + 1].input;
     piece->output = output == GRAPH_NONE ? GRAPH_NONE : b->local[output];
     graph_action turn = {.once = true, .in_place_from = GRAPH_NONE, .in_place_to = GRAPH_NONE};
     graph_links links = {.reads = &piece->output, .read_count = piece->output != GRAPH_NONE, .writes = b->links};
@@ -166,15 +163,15 @@ remat_status graph_piece_build(const graph_outline *outline, const graph_cut *cu
                                uint32_t number, uint32_t *room, graph_piece *piece)
 {
     *piece = (graph_piece){
-        .forward_count = cut->forward_begin[number + 1] - cut->forward_begin[number],
-        .backward_count = cut->backward_begin[number] - cut->backward_begin[number + 1],
+        .forward_count = cut->begins[number + 1].forward - cut->begins[number].forward,
+        .backward_count = cut->begins[number].backward - cut->begins[number + 1].backward,
     };
     REMAT_TRY(graph_create(outline->graph->context, &piece->graph));
     builder b = {
         .outline = outline, .cut = cut, .gradients = gradients, .number = number, .local = room, .piece = piece};
     b.links = room + outline->graph->tensor_count;
-    b.first_forward = cut->forward_begin[number];
-    b.first_backward = cut->backward_begin[number + 1];
+    b.first_forward = cut->begins[number].forward;
+    b.first_backward = cut->begins[number + 1].backward;
     remat_status status = build(&b);
     for (size_t t = 0; t < piece->graph->tensor_count; t++)
         b.local[piece->tensors[t].number] = GRAPH_NONE;
@@ -207,7 +204,7 @@ bool graph_piece_same(const graph_piece *a, const graph_piece *b)
         return false;
     for (size_t i = 0; i < g->tensor_count; i++)
         if (g->tensors[i].bytes != h->tensors[i].bytes || a->tensors[i].maker != b->tensors[i].maker ||
-            a->tensors[i].wanted != b->tensors[i].wanted)
+            a->tensors[i].write != b->tensors[i].write || a->tensors[i].wanted != b->tensors[i].wanted)
             return false;
     for (size_t i = 0; i < g->action_count; i++)
         if (!same_action(&g->actions[i], &h->actions[i]))

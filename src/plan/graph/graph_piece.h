@@ -27,6 +27,7 @@ void graph_gradients_release(remat_context *context, graph_gradients *gradients)
 typedef struct piece_tensor {
     uint32_t number; /* in the whole graph */
     uint32_t maker;  /* the piece's forward action; GRAPH_NONE: a gradient, or data */
+    uint32_t write;  /* which of its maker's writes it is */
     bool wanted;     /* a backward action reads it, and a forward action made it */
 } piece_tensor;
 
@@ -72,7 +73,5 @@ void piece_evaluator_destroy(piece_evaluator *evaluator);
 remat_status piece_evaluate(piece_evaluator *evaluator, const uint8_t *keep, piece_figures *figures);
 /* The backward of the choice evaluated last, with what it recomputes, as numbers of the piece's actions. */
 const uint32_t *piece_backward_actions(const piece_evaluator *evaluator, size_t *count);
-/* What the tensor counts, by its number in the piece. */
-uint64_t piece_tensor_bytes(const graph_piece *piece, uint32_t tensor);
 
 #endif

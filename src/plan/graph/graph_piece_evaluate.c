@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/min_max.h"
 #include "plan/graph/graph_piece.h"
 
 /* An action that waits for what it needs: the next of its needs to look at. */
@@ -12,17 +13,11 @@ typedef struct waiting_action {
 struct piece_evaluator {
     const graph_piece *piece;
     graph_walker walker; /* rewound to the turn before every choice */
-    uint32_t *backward;
+    uint32_t *backward;  /* room for all actions: each forward one runs at most once more */
     size_t count;
     uint8_t *have; /* by inner tensor */
     waiting_action *stack;
 };
-
-/* Each forward action runs at most once more in the backward. */
-static size_t most_backward(const graph_piece *piece)
-{
-    return piece->graph->action_count;
-}
 
 remat_status piece_evaluator_create(const graph_piece *piece, piece_evaluator **made)
 {
@@ -31,7 +26,7 @@ remat_status piece_evaluator_create(const graph_piece *piece, piece_evaluator **
     if (!e)
         return REMAT_NO_MEMORY;
     e->piece = piece;
-    e->backward = remat_alloc(context, most_backward(piece), sizeof *e->backward);
+    e->backward = remat_alloc(context, piece->graph->action_count, sizeof *e->backward);
     e->have = remat_alloc(context, piece->inner_count, sizeof *e->have);
     e->stack = remat_alloc(context, (size_t)piece->forward_count + 1, sizeof *e->stack);
     remat_status status = e->backward && e->have && e->stack ? REMAT_OK : REMAT_NO_MEMORY;
@@ -55,7 +50,7 @@ void piece_evaluator_destroy(piece_evaluator *e)
         return;
     remat_context *context = e->piece->graph->context;
     graph_walker_release(&e->walker);
-    remat_release(context, e->backward, most_backward(e->piece), sizeof *e->backward);
+    remat_release(context, e->backward, e->piece->graph->action_count, sizeof *e->backward);
     remat_release(context, e->have, e->piece->inner_count, sizeof *e->have);
     remat_release(context, e->stack, (size_t)e->piece->forward_count + 1, sizeof *e->stack);
     remat_release(context, e, 1, sizeof *e);
@@ -115,7 +110,7 @@ static uint64_t greatest(const uint64_t *values, size_t count)
 {
     uint64_t most = 0;
     for (size_t i = 0; i < count; i++)
-        most = values[i] > most ? values[i] : most;
+        most = remat_max(most, values[i]);
     return most;
 }
 

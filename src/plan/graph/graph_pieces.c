@@ -1,5 +1,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/min_max.h"
 #include "plan/chain/lower_bound.h"
 #include "plan/chain/plan_object.h"
 #include "plan/graph/graph_pieces.h"
@@ -7,8 +8,9 @@
 /* Modes and cuts make the planner slow, the more so the longer the chain. These take some tenths of a second at most, and
  * on transformers finer ones bring less than a percent. */
 static const chain_effort efforts[] = {
-    {1, 63, 0, 0, 0},     {8, 16, 0, 1024, 4096}, {16, 12, 0, 1024, 4096}, {28, 4, 16, 32, 400},
-    {60, 3, 16, 32, 400}, {120, 3, 8, 16, 200},   {400, 2, 8, 16, 200},    {SIZE_MAX, 1, 6, 12, 200},
+    {1, 63, {0, 0, 0, 0}},     {8, 16, {0, 1024, 4096, 0}},    {16, 12, {0, 1024, 4096, 0}},
+    {28, 4, {16, 32, 400, 0}}, {60, 3, {16, 32, 400, 0}},      {120, 3, {8, 16, 200, 0}},
+    {400, 2, {8, 16, 200, 0}}, {SIZE_MAX, 1, {6, 12, 200, 0}},
 };
 
 void graph_pieces_destroy(graph_pieces *pieces)
@@ -76,8 +78,7 @@ static void count_constant(graph_pieces *pieces)
     for (size_t i = 0; i + 1 < pieces->cut.piece_count; i++) {
         uint64_t passing = pieces->gradients.passing_bytes[i],
                  counted = graph_cut_input_bytes(&pieces->cut, outline->graph, i + 1);
-        if (passing > counted && passing - counted > most)
-            most = passing - counted;
+        most = remat_max(most, passing > counted ? passing - counted : 0);
     }
     for (size_t t = 0; pieces->cut.piece_count > 1 && t < outline->graph->tensor_count; t++) {
         const tensor_use *use = &outline->uses[t];

@@ -13,7 +13,7 @@
 #include <remat/plan.h>
 
 #include "graph/graph_walk.h"
-#include "plan/graph/graph_hint.h"
+#include "plan/chain/optimal_table.h"
 #include "plan/graph/graph_modes.h"
 
 typedef struct graph_pieces_options {
@@ -22,10 +22,10 @@ typedef struct graph_pieces_options {
     const keep_sets *seeds;  /* of `whole`: where a search may begin; or NULL */
 } graph_pieces_options;
 
-/* How finely a chain of up to so many pieces is solved: with how many modes a piece besides `keep`, and as in
- * optimal_table.h. */
+/* How finely a chain of up to so many pieces is solved: with how many modes a piece besides `keep`, and how. */
 typedef struct chain_effort {
-    size_t pieces, modes, near, corners, suffix_corners;
+    size_t pieces, modes;
+    table_options table;
 } chain_effort;
 
 /* Pieces that differ in nothing but their place share one. */

@@ -3,49 +3,29 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/min_max.h"
 #include "plan/graph/graph_pieces.h"
 
 enum { MOST_MODES = 63, MODE_NAME = 80, PIECE_NAME = 160 };
 
-typedef struct mode_names {
-    char text[MOST_MODES][MODE_NAME];
-} mode_names;
+typedef char mode_name[MODE_NAME];
 
 static uint64_t above(uint64_t bytes, uint64_t counted)
 {
     return bytes > counted ? bytes - counted : 0;
 }
 
-static uint64_t greatest(uint64_t a, uint64_t b)
+/* The name of an inner tensor in a piece of its kind. */
+static const char *inner_name(const graph_pieces *pieces, size_t piece, const piece_tensor *tensor)
 {
-    return a > b ? a : b;
-}
-
-static const char *tensor_name(const graph_pieces *pieces, uint32_t tensor)
-{
-    const char *name = pieces->outline->graph->tensors[tensor].name;
+    const remat_graph *graph = pieces->outline->graph;
+    const graph_action *maker = &graph->actions[pieces->cut.begins[piece].forward + tensor->maker];
+    const char *name = graph->tensors[graph_writes(graph, maker)[tensor->write]].name;
     return name && *name ? name : "tensor";
 }
 
-/* The name of an inner tensor in a piece of its kind: as many of its maker's tensors come before it in both. */
-static const char *inner_name(const graph_pieces *pieces, size_t piece, size_t tensor)
-{
-    const graph_outline *outline = pieces->outline;
-    const graph_piece *kind = &pieces->kinds[pieces->kind_of[piece]].piece;
-    const graph_action *maker =
-        &outline->graph->actions[pieces->cut.forward_begin[piece] + kind->tensors[tensor].maker];
-    const uint32_t *writes = graph_writes(outline->graph, maker);
-    size_t before = 0;
-    while (before < tensor && kind->tensors[tensor - before - 1].maker == kind->tensors[tensor].maker)
-        before++;
-    for (size_t i = 0; i < maker->write_count; i++)
-        if ((!outline->uses[writes[i]].is_result || pieces->cut.piece_count == 1) && before-- == 0)
-            return tensor_name(pieces, writes[i]);
-    return "tensor";
-}
-
 /* The first tensors that are kept, by name, and how many more; with the number of the mode where that is not unique. */
-static void name_mode(const graph_pieces *pieces, size_t piece, const graph_mode *mode, char name[MODE_NAME])
+static void name_mode(const graph_pieces *pieces, size_t piece, const graph_mode *mode, mode_name name)
 {
     const piece_kind *kind = &pieces->kinds[pieces->kind_of[piece]];
     size_t length = 0, left_out = 0;
@@ -53,7 +33,7 @@ static void name_mode(const graph_pieces *pieces, size_t piece, const graph_mode
     for (size_t t = 0; t < kind->piece.inner_count; t++) {
         if (!mode->keep[t])
             continue;
-        const char *text = inner_name(pieces, piece, t);
+        const char *text = inner_name(pieces, piece, &kind->piece.tensors[t]);
         if (length + strlen(text) + 24 < MODE_NAME) /* room for the rest of the name */
             length += (size_t)snprintf(name + length, MODE_NAME - length, "%s%s", length ? "+" : "", text);
         else
@@ -66,12 +46,12 @@ static void name_mode(const graph_pieces *pieces, size_t piece, const graph_mode
 }
 
 /* Two modes of a layer may not have the same name, and two names are reserved. */
-static void make_unique(mode_names *names, size_t at)
+static void make_unique(mode_name *names, size_t at)
 {
-    char *name = names->text[at];
+    char *name = names[at];
     bool taken = strcmp(name, "keep") == 0 || strcmp(name, "recompute") == 0;
     for (size_t i = 0; i < at; i++)
-        taken |= strcmp(names->text[i], name) == 0;
+        taken |= strcmp(names[i], name) == 0;
     if (taken)
         snprintf(name + strlen(name), MODE_NAME - strlen(name), " #%zu", at + 1);
 }
@@ -81,7 +61,7 @@ static void take_hints(const graph_pieces *pieces, size_t piece, remat_layer_opt
 {
     uint64_t highest = 0;
     bool attends = false;
-    for (uint32_t i = pieces->cut.forward_begin[piece]; i < pieces->cut.forward_begin[piece + 1]; i++) {
+    for (uint32_t i = pieces->cut.begins[piece].forward; i < pieces->cut.begins[piece + 1].forward; i++) {
         const graph_action *action = &pieces->outline->graph->actions[i];
         if (action->once)
             continue;
@@ -99,7 +79,7 @@ static void take_hints(const graph_pieces *pieces, size_t piece, remat_layer_opt
 static void describe(const graph_pieces *pieces, size_t piece, char name[PIECE_NAME], remat_layer_options *layer)
 {
     const graph_action *actions = pieces->outline->graph->actions, *first = NULL, *last = NULL;
-    for (uint32_t i = pieces->cut.forward_begin[piece]; i < pieces->cut.forward_begin[piece + 1]; i++)
+    for (uint32_t i = pieces->cut.begins[piece].forward; i < pieces->cut.begins[piece + 1].forward; i++)
         if (!actions[i].once) {
             first = first ? first : &actions[i];
             last = &actions[i];
@@ -118,7 +98,7 @@ static void describe(const graph_pieces *pieces, size_t piece, char name[PIECE_N
 
 /* The chain holds x_i, y_{i+1} and y_i while a piece runs; its workspace is what the piece takes beyond that and what
  * it holds itself. */
-static void fill_modes(const graph_pieces *pieces, size_t piece, mode_names *names, remat_mode_options *options,
+static void fill_modes(const graph_pieces *pieces, size_t piece, mode_name *names, remat_mode_options *options,
                        remat_layer_options *layer)
 {
     const piece_kind *kind = &pieces->kinds[pieces->kind_of[piece]];
@@ -130,7 +110,7 @@ static void fill_modes(const graph_pieces *pieces, size_t piece, mode_names *nam
     layer->forward_cost = kind->piece.forward_cost;
     layer->backward_cost = kind->piece.backward_cost;
     layer->forward_workspace_bytes =
-        greatest(above(keep->forward_peak, layer->activation_bytes), above(kind->modes.plain_peak, output));
+        remat_max(above(keep->forward_peak, layer->activation_bytes), above(kind->modes.plain_peak, output));
     layer->backward_workspace_bytes = above(keep->backward_peak, layer->activation_bytes + gradients);
     layer->modes = options;
     for (size_t i = 1; i < kind->modes.count; i++) {
@@ -138,9 +118,9 @@ static void fill_modes(const graph_pieces *pieces, size_t piece, mode_names *nam
         const piece_figures *figures = &mode->figures;
         remat_mode_options *to = &options[layer->mode_count++];
         remat_mode_options_init(to);
-        name_mode(pieces, piece, mode, names->text[i - 1]);
+        name_mode(pieces, piece, mode, names[i - 1]);
         make_unique(names, i - 1);
-        to->name = names->text[i - 1];
+        to->name = names[i - 1];
         to->activation_bytes = figures->held_bytes;
         to->holds_output = figures->holds_output;
         to->backward_cost = kind->piece.backward_cost + figures->recompute_cost;
@@ -160,7 +140,7 @@ remat_status graph_pieces_make_profile(graph_pieces *pieces)
     REMAT_TRY(remat_profile_create(context, &pieces->profile));
     REMAT_TRY(remat_profile_set_input_bytes(pieces->profile, data));
     REMAT_TRY(remat_profile_set_input_gradient_bytes(pieces->profile, 0));
-    mode_names *names = remat_alloc(context, 1, sizeof *names);
+    mode_name *names = remat_alloc(context, MOST_MODES, sizeof *names);
     remat_mode_options *options = remat_alloc(context, MOST_MODES, sizeof *options);
     remat_status status = names && options ? REMAT_OK : REMAT_NO_MEMORY;
     for (size_t i = 0; status == REMAT_OK && i < pieces->cut.piece_count; i++) {
@@ -171,7 +151,7 @@ remat_status graph_pieces_make_profile(graph_pieces *pieces)
         fill_modes(pieces, i, names, options, &layer);
         status = remat_profile_add_layer(pieces->profile, &layer);
     }
-    remat_release(context, names, 1, sizeof *names);
+    remat_release(context, names, MOST_MODES, sizeof *names);
     remat_release(context, options, MOST_MODES, sizeof *options);
     return status;
 }

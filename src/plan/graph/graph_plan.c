@@ -7,9 +7,9 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/min_max.h"
 #include "plan/chain/plan_object.h"
 #include "plan/graph/graph_search.h"
-#include "plan/graph/graph_blocks.h"
 
 void graph_plan_options_init(graph_plan_options *options)
 {
@@ -89,15 +89,12 @@ static remat_status refuse(graph_plan *plan, const graph_plan_options *options, 
 static remat_status choose(graph_plan *plan, const graph_plan_options *options)
 {
     graph_search *search = plan->search;
-    size_t point;
+    const graph_point *chosen;
     placed_graph placed;
     REMAT_TRY(graph_search_smallest(search, &plan->min_budget_bytes, &plan->peak_action));
     if (options->budget_bytes < plan->min_budget_bytes)
         return refuse(plan, options, "the arena does");
-    REMAT_TRY(graph_search_fit(search, options->budget_bytes, &point, &placed));
-    if (point == search->curve.count)
-        return remat_fail(plan->graph->context, REMAT_INTERNAL, NULL, "the smallest arena was not found again");
-    const graph_point *chosen = &search->curve.points[point];
+    REMAT_TRY(graph_search_fit(search, options->budget_bytes, &chosen, &placed));
     REMAT_TRY(adopt(plan, &placed));
     plan->pieces = chosen->pieces;
     if (!chosen->pieces)
@@ -107,39 +104,23 @@ static remat_status choose(graph_plan *plan, const graph_plan_options *options)
 
 /* ---- a schedule that is given ---- */
 
-static remat_status place_fixed(graph_plan *plan, const graph_plan_options *options, graph_sequence *sequence,
-                                const char *what)
+/* That of the chain's plan; without one, of the blocks. */
+static remat_status use_fixed(graph_plan *plan, const graph_plan_options *options, const char *what)
 {
+    graph_sequence sequence = {0};
     placed_graph placed;
-    REMAT_TRY(graph_place(plan->graph, sequence, &placed));
+    remat_status status = plan->chain_plan ? graph_pieces_expand(plan->pieces, plan->chain_plan, &sequence)
+                                           : graph_blocks_sequence(&plan->search->outline, options->blocks, &sequence);
+    if (status == REMAT_OK)
+        status = graph_place(plan->graph, &sequence, &placed);
+    graph_sequence_release(plan->graph->context, &sequence);
+    REMAT_TRY(status);
     plan->min_budget_bytes = placed.arena_bytes;
     if (placed.arena_bytes <= options->budget_bytes)
         return adopt(plan, &placed);
     plan->peak_action = placed_graph_peak_action(&placed);
     placed_graph_release(&placed);
     return refuse(plan, options, what);
-}
-
-static remat_status use_chain_plan(graph_plan *plan, const graph_plan_options *options, const graph_pieces *pieces,
-                                   const char *what)
-{
-    graph_sequence sequence = {0};
-    remat_status status = graph_pieces_expand(pieces, plan->chain_plan, &sequence);
-    plan->pieces = pieces;
-    if (status == REMAT_OK)
-        return place_fixed(plan, options, &sequence, what);
-    graph_sequence_release(plan->graph->context, &sequence);
-    return status;
-}
-
-static remat_status use_blocks(graph_plan *plan, const graph_plan_options *options)
-{
-    graph_sequence sequence = {0};
-    remat_status status = graph_blocks_sequence(&plan->search->outline, options->blocks, &sequence);
-    if (status == REMAT_OK)
-        return place_fixed(plan, options, &sequence, "with its blocks the arena does");
-    graph_sequence_release(plan->graph->context, &sequence);
-    return status;
 }
 
 /* The file says nothing about how the graph was cut: in pieces, or not at all. */
@@ -164,28 +145,28 @@ static remat_status use_file(graph_plan *plan, const graph_plan_options *options
         plan_object_fail_infeasible(plan->graph->context, plan->chain_plan);
         return remat_fail_in_file(plan->graph->context, options->plan_path, REMAT_NOWHERE);
     }
-    return use_chain_plan(plan, options, plan->pieces, "with this plan the arena does");
+    return use_fixed(plan, options, "with this plan the arena does");
 }
 
 /* A strategy that takes a budget gets less and less of it, until the arena fits. */
 static remat_status use_budget_strategy(graph_plan *plan, const graph_plan_options *options, remat_plan_options *how)
 {
     enum { MOST_TRIES = 40 };
-    const graph_pieces *pieces = plan->search->pieces[0];
-    uint64_t constant = pieces->constant_bytes, least = UINT64_MAX;
+    const remat_profile *chain = plan->pieces->profile;
+    uint64_t constant = plan->pieces->constant_bytes, least = UINT64_MAX;
     how->budget_bytes = options->budget_bytes > constant ? options->budget_bytes - constant : 0;
     for (int i = 0; i < MOST_TRIES; i++) {
         remat_plan_destroy(plan->chain_plan);
         plan->chain_plan = NULL;
-        remat_status status = remat_plan_create(plan->graph->context, pieces->profile, how, &plan->chain_plan);
+        remat_status status = remat_plan_create(plan->graph->context, chain, how, &plan->chain_plan);
         if (status == REMAT_OK)
-            status = use_chain_plan(plan, options, pieces, "with this strategy the arena does");
+            status = use_fixed(plan, options, "with this strategy the arena does");
         else if (status == REMAT_INFEASIBLE && least == UINT64_MAX)
             plan->min_budget_bytes = remat_plan_get_figures(plan->chain_plan)->min_budget_bytes + constant;
-        least = plan->min_budget_bytes < least ? plan->min_budget_bytes : least;
+        least = remat_min(plan->min_budget_bytes, least);
         plan->min_budget_bytes = least;
         uint64_t over = least > options->budget_bytes ? least - options->budget_bytes : 0;
-        over = over < GRAPH_ALIGNMENT ? GRAPH_ALIGNMENT : over;
+        over = remat_max(over, GRAPH_ALIGNMENT);
         if (status != REMAT_INFEASIBLE || !remat_plan_get_figures(plan->chain_plan)->feasible ||
             how->budget_bytes < over)
             return status;
@@ -200,7 +181,7 @@ static remat_status use_strategy(graph_plan *plan, const graph_plan_options *opt
     remat_plan_options_init(&how);
     how.strategy = options->strategy;
     how.threads = options->threads;
-    const graph_pieces *pieces = plan->search->pieces[0];
+    plan->pieces = plan->search->pieces[0];
     bool takes_budget = false;
     const remat_strategy_info *info;
     size_t name = strcspn(options->strategy, ":");
@@ -209,8 +190,8 @@ static remat_status use_strategy(graph_plan *plan, const graph_plan_options *opt
             takes_budget = info->needs_budget;
     if (takes_budget && options->budget_bytes != REMAT_NO_BUDGET)
         return use_budget_strategy(plan, options, &how);
-    REMAT_TRY(remat_plan_create(plan->graph->context, pieces->profile, &how, &plan->chain_plan));
-    return use_chain_plan(plan, options, pieces, "with this strategy the arena does");
+    REMAT_TRY(remat_plan_create(plan->graph->context, plan->pieces->profile, &how, &plan->chain_plan));
+    return use_fixed(plan, options, "with this strategy the arena does");
 }
 
 /* ---- all together ---- */
@@ -227,7 +208,7 @@ static remat_status fill(graph_plan *plan, const graph_plan_options *options)
     if (options->plan_path)
         return use_file(plan, options);
     if (only_blocks)
-        return use_blocks(plan, options);
+        return use_fixed(plan, options, "with its blocks the arena does");
     return chooses ? choose(plan, options) : use_strategy(plan, options);
 }
 
@@ -240,7 +221,7 @@ remat_status graph_plan_create(const remat_graph *graph, const graph_plan_option
     plan->peak_action = GRAPH_NONE;
     plan->search = remat_alloc_zeroed(graph->context, 1, sizeof *plan->search);
     remat_status status = plan->search ? fill(plan, options) : REMAT_NO_MEMORY;
-    if (plan->search && plan->search->curve.outline)
+    if (plan->search)
         graph_curve_release(&plan->search->curve); /* the plan of the chain needs only the pieces */
     if (status == REMAT_OK || status == REMAT_INFEASIBLE)
         return status;

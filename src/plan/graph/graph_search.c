@@ -4,7 +4,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "plan/graph/graph_blocks.h"
 
 /* Up to this many tensors the graph is also solved as one piece: without the slack of a chain, small ones exactly. */
 enum { MOST_WHOLE = 200 };
@@ -14,8 +13,7 @@ enum { WHOLE_FREELY = 16, WHOLE_MARGIN = 10 };
 
 void graph_search_release(graph_search *search)
 {
-    if (search->curve.outline)
-        graph_curve_release(&search->curve);
+    graph_curve_release(&search->curve);
     graph_pieces_destroy(search->pieces[0]);
     graph_pieces_destroy(search->pieces[1]);
     graph_outline_release(&search->outline);
@@ -38,7 +36,7 @@ static remat_status place_base(const remat_graph *graph, graph_search *search)
 static remat_status add_blocks(graph_search *search, const uint32_t *blocks)
 {
     REMAT_TRY(graph_blocks_sequence(&search->outline, blocks, &search->curve.sequence));
-    return graph_curve_try_sequence(&search->curve);
+    return graph_curve_try(&search->curve, NULL, NULL, 0);
 }
 
 /* What the chain's schedules keep is a good place to begin. */
@@ -95,17 +93,18 @@ remat_status graph_search_place(graph_search *search, size_t point, placed_graph
     return graph_place(search->outline.graph, &sequence, placed);
 }
 
-remat_status graph_search_fit(graph_search *search, uint64_t budget, size_t *point, placed_graph *placed)
+remat_status graph_search_fit(graph_search *search, uint64_t budget, const graph_point **point, placed_graph *placed)
 {
-    for (*point = 0; *point < search->curve.count; ++*point) {
-        if (search->curve.points[*point].peak_bytes > budget)
+    for (size_t i = 0; i < search->curve.count; i++) {
+        *point = &search->curve.points[i];
+        if ((*point)->peak_bytes > budget)
             continue;
-        REMAT_TRY(graph_search_place(search, *point, placed));
+        REMAT_TRY(graph_search_place(search, i, placed));
         if (placed->arena_bytes <= budget)
             return REMAT_OK;
         placed_graph_release(placed);
     }
-    return REMAT_OK;
+    return remat_fail(search->outline.graph->context, REMAT_INTERNAL, NULL, "no schedule fits its smallest arena");
 }
 
 uint32_t placed_graph_peak_action(const placed_graph *placed)

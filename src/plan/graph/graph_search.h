@@ -21,8 +21,8 @@ void graph_search_release(graph_search *search);
 /* Places a point of the curve. */
 remat_status graph_search_place(graph_search *search, size_t point, placed_graph *placed);
 
-/* The first point whose arena fits: *point is the curve's count where none does. */
-remat_status graph_search_fit(graph_search *search, uint64_t budget, size_t *point, placed_graph *placed);
+/* The first point whose arena fits a budget that is no less than the smallest. */
+remat_status graph_search_fit(graph_search *search, uint64_t budget, const graph_point **point, placed_graph *placed);
 
 /* The smallest arena of any point, and the action that makes its peak. */
 remat_status graph_search_smallest(graph_search *search, uint64_t *arena_bytes, uint32_t *action);
