@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/min_max.h"
+#include "base/search.h"
 
 /* A schedule may have this many times the actions of the plain one: beyond it nobody wants to wait. */
 enum { LONGEST = 8 };
@@ -50,9 +51,8 @@ static remat_status insert(graph_curve *curve, graph_point point)
 {
     remat_context *context = curve->outline->graph->context;
     graph_point *points = curve->points;
-    size_t end = 0; /* peaks fall along the curve: the first point within a peak is the cheapest there */
-    while (end < curve->count && points[end].peak_bytes > point.peak_bytes)
-        end++;
+    /* Peaks fall along the curve: the first point within a peak is the cheapest there. */
+    size_t end = REMAT_FIRST(i, 0, curve->count, points[i].peak_bytes <= point.peak_bytes);
     if (end < curve->count && point.cost >= points[end].cost - points[end].cost / 1000 * curve->margin)
         return REMAT_OK;
     REMAT_TRY(remat_grow(context, (void **)&curve->points, &curve->capacity, curve->count + 1, sizeof *points));
