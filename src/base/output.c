@@ -1,12 +1,7 @@
 #include "base/output.h"
 
-#include "base/alloc.h"
-
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 void output_begin(output *out, remat_context *context, FILE *stream)
 {
@@ -92,59 +87,4 @@ remat_status output_end(output *out)
     if (out->status == REMAT_OK && fflush(out->stream) != 0)
         out->status = remat_fail(out->context, REMAT_IO, NULL, "writing failed: %s", strerror(errno));
     return out->status;
-}
-
-static remat_status write_and_sync(remat_context *context, FILE *stream, output_fn write, const void *user)
-{
-    REMAT_TRY(write(user, stream));
-    if (fflush(stream) != 0 || fsync(fileno(stream)) != 0)
-        return remat_fail(context, REMAT_IO, NULL, "writing failed: %s", strerror(errno));
-    return REMAT_OK;
-}
-
-/* A device or a pipe cannot be replaced by a new file: it is written to directly. */
-static remat_status save_directly(remat_context *context, const char *path, output_fn write, const void *user)
-{
-    remat_place place = REMAT_PLACE_NOWHERE;
-    place.file = path;
-    FILE *stream = fopen(path, "w");
-    if (!stream)
-        return remat_fail(context, REMAT_IO, &place, "cannot be opened: %s", strerror(errno));
-    remat_status status = write(user, stream);
-    if (fclose(stream) != 0 && status == REMAT_OK)
-        status = remat_fail(context, REMAT_IO, &place, "writing failed: %s", strerror(errno));
-    return status;
-}
-
-remat_status output_save(remat_context *context, const char *path, output_fn write, const void *user)
-{
-    struct stat info;
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
-        return save_directly(context, path, write, user);
-    remat_place place = REMAT_PLACE_NOWHERE;
-    place.file = path;
-    size_t bytes = strlen(path) + 32;
-    char *beside = remat_alloc(context, bytes, 1);
-    if (!beside)
-        return REMAT_NO_MEMORY;
-    snprintf(beside, bytes, "%s.%ld.tmp", path, (long)getpid());
-    remat_status status = REMAT_OK;
-    int descriptor = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    FILE *stream = descriptor < 0 ? NULL : fdopen(descriptor, "w");
-    if (!stream) {
-        status = remat_fail(context, REMAT_IO, &place, "cannot be created: %s", strerror(errno));
-        goto cleanup;
-    }
-    status = write_and_sync(context, stream, write, user);
-cleanup:
-    if (stream && fclose(stream) != 0 && status == REMAT_OK)
-        status = remat_fail(context, REMAT_IO, &place, "writing failed: %s", strerror(errno));
-    else if (!stream && descriptor >= 0)
-        close(descriptor);
-    if (status == REMAT_OK && rename(beside, path) != 0)
-        status = remat_fail(context, REMAT_IO, &place, "cannot be replaced: %s", strerror(errno));
-    if (status != REMAT_OK && descriptor >= 0)
-        unlink(beside);
-    remat_release(context, beside, bytes, 1);
-    return status;
 }

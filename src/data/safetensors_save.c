@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/output.h"
+#include "base/output_file.h"
 #include "base/sort.h"
 #include "base/utf8.h"
 

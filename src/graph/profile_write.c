@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/output.h"
+#include "base/output_file.h"
 
 static void write_mode(output *out, const remat_mode *mode)
 {

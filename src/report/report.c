@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/options.h"
 #include "base/output.h"
+#include "base/output_file.h"
 #include "report/page_parts.h"
 
 #include <errno.h>

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "base/output.h"
+#include "base/output_file.h"
 #include "plan/chain/curve_knee.h"
 #include "plan/chain/plan_object.h"
 #include "data/data.h"

@@ -1,6 +1,7 @@
 #include "plan/chain/plan_object.h"
 
 #include "base/alloc.h"
+#include "base/output_file.h"
 #include "graph/schedule_writer.h"
 
 static void write_figures(output *out, const remat_plan *plan)
