@@ -7,7 +7,11 @@
 void command_parse(const struct argp *argp, int argc, char **argv, void *input)
 {
     argp_err_exit_status = REMAT_INVALID;
-    argp_parse(argp, argc, argv, 0, NULL, input);
+    error_t failed = argp_parse(argp, argc, argv, 0, NULL, input);
+    if (failed) {
+        fprintf(stderr, "remat: the options cannot be read: %s\n", strerror(failed));
+        exit(failed == ENOMEM ? REMAT_NO_MEMORY : REMAT_INVALID);
+    }
 }
 
 void command_take(struct argp_state *state, const char *what, const char *argument, const char **taken)

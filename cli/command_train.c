@@ -1,5 +1,7 @@
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "interrupt.h"
 #include "memory_limit.h"
@@ -201,8 +203,8 @@ static remat_status run(train_command *command, remat_trainer *trainer, uint64_t
     progress_end(&command->progress);
     if (status != REMAT_OK)
         command_fail(command->given.context, status);
-    remat_status traced = trace_end(watched);
-    return status == REMAT_OK ? traced : status;
+    trace_end(watched);
+    return status;
 }
 
 static remat_status load(const train_command *command, remat_trainer *trainer)
@@ -235,12 +237,47 @@ static void print_batch(const train_command *command, remat_model *model, const 
             (unsigned long long)(validation ? figures->validation_samples : figures->training_samples));
 }
 
+/* Hours of work must not be lost because a disk is full: where the file cannot be written, others are tried. `message` says
+ * what is wrong, and where the training is instead. */
+enum { SAVE_MESSAGE = 8192 };
+static remat_status save(const train_command *command, remat_trainer *trainer, char message[SAVE_MESSAGE])
+{
+    remat_status status = remat_trainer_save(trainer, command->save, !command->weights_only);
+    message[0] = 0;
+    if (status == REMAT_OK)
+        return status;
+    size_t used =
+        (size_t)snprintf(message, SAVE_MESSAGE, "remat: %.2000s\n", remat_context_message(command->given.context));
+    const char *name = strrchr(command->save, '/'), *temporary = getenv("TMPDIR");
+    const char *const folders[] = {".", temporary ? temporary : "/tmp", getenv("HOME")};
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        char path[4096];
+        int length = snprintf(path, sizeof path, "%s/remat-%ld-%s", folders[i] ? folders[i] : ".", (long)getpid(),
+                              name ? name + 1 : command->save);
+        if (length < (int)sizeof path && remat_trainer_save(trainer, path, !command->weights_only) == REMAT_OK) {
+            snprintf(message + used, SAVE_MESSAGE - used, "remat: the training was saved to %s instead\n", path);
+            break;
+        }
+    }
+    return status;
+}
+
+static void save_last_finite(const train_command *command, remat_trainer *trainer)
+{
+    char message[SAVE_MESSAGE];
+    if (save(command, trainer, message) == REMAT_OK)
+        fprintf(stderr, "remat: the last finite weights were saved to %s\n", command->save);
+    fputs(message, stderr);
+}
+
 /* Says on stderr what is wrong. `stopped`: by a signal, after a step. */
 static remat_status train(train_command *command, remat_model *model, remat_trainer *trainer, bool *stopped)
 {
     remat_status status = load(command, trainer);
     if (status != REMAT_OK)
         return command_fail(command->given.context, status), status;
+    if (command->save && remat_trainer_check_save(trainer, command->save, !command->weights_only) != REMAT_OK)
+        return command_fail(command->given.context, REMAT_IO), REMAT_IO;
     remat_trainer_figures figures;
     remat_run_result result;
     bool timed = command->given.train.profile_path != NULL;
@@ -250,17 +287,19 @@ static remat_status train(train_command *command, remat_model *model, remat_trai
     if (!command->quiet)
         print_plan(&figures, timed);
     status = run(command, trainer, remat_trainer_steps_taken(trainer), &result);
+    if (status == REMAT_DIVERGED && command->save)
+        save_last_finite(command, trainer);
     if (status != REMAT_OK)
         return status;
+    char message[SAVE_MESSAGE] = "";
     if (command->save)
-        status = remat_trainer_save(trainer, command->save, !command->weights_only);
+        status = save(command, trainer, message);
     /* What the run came to is worth knowing even where it could not be saved. */
     if (!command->quiet)
         print_end(&figures, &result, remat_trainer_steps_taken(trainer), timed);
     if (command->given.json)
         print_json(&figures, &result, timed);
-    if (status != REMAT_OK)
-        command_fail(command->given.context, status);
+    fputs(message, stderr); /* last, where it is seen */
     *stopped = result.stopped;
     return status;
 }

@@ -1,5 +1,7 @@
 #include "command.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -62,12 +64,28 @@ static int run(const struct command *command, int argc, char **argv)
     remat_context_on_warning(context, warn, NULL);
     int code = command->run(context, argc, argv);
     remat_context_destroy(context);
-    /* A full disk may show only now; a closed pipe is the reader's choice. */
-    if (fflush(stdout) != 0 && code == 0) {
-        fputs("remat: writing to standard output failed\n", stderr);
-        code = REMAT_IO;
-    }
     return code;
+}
+
+/* ---- standard streams ---- */
+
+/* A file that the program opens must not become its standard output or error: where the caller closed one of them,
+ * something takes the number that cannot be read or written. */
+static void hold_standard_descriptors(void)
+{
+    for (int number = 0; number <= 2; number++)
+        if (fcntl(number, F_GETFD) == -1 && errno == EBADF)
+            open("/dev/null", number == 0 ? O_WRONLY : O_RDONLY); /* the lowest number that is free: this one */
+}
+
+/* A full disk may show only now. Runs on every way out of the program, also that of argp after --help. */
+static void check_standard_output(void)
+{
+    bool failed = ferror(stdout) != 0;
+    if (fflush(stdout) == 0 && !failed)
+        return;
+    fprintf(stderr, "remat: writing to standard output failed: %s\n", strerror(errno));
+    _exit(REMAT_IO);
 }
 
 /* By default, waiting threads of the OpenMP library spin for a long time. On a machine with other load this makes a
@@ -139,6 +157,8 @@ static int run_named(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    hold_standard_descriptors();
+    atexit(check_standard_output);
     if (argc < 2) {
         print_help(stderr);
         return REMAT_INVALID;

@@ -2,8 +2,10 @@
 #include "run_text.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Rows of the picture. */
 enum { ROW_STEP = 1, ROW_RECOMPUTE = 2 };
@@ -13,7 +15,7 @@ struct trace {
     const char *path;
     FILE *stream;
     uint64_t start; /* of the first action: traces begin at 0 */
-    bool begun;
+    bool begun, failed;
 };
 
 static void put_row(FILE *to, const char *event, int row, const char *name)
@@ -29,10 +31,23 @@ static void put_time(FILE *to, const char *key, uint64_t nanoseconds)
             (unsigned long long)(nanoseconds % 1000));
 }
 
+/* Training goes on without a trace that cannot be written. */
+static bool has_failed(trace *made)
+{
+    if (!made->failed && ferror(made->stream)) {
+        made->failed = true;
+        fprintf(stderr, "remat: warning: %s: writing failed: %s; the training goes on without a trace\n", made->path,
+                strerror(errno));
+    }
+    return made->failed;
+}
+
 static void note_action(void *user, const remat_action *action)
 {
     trace *made = user;
     FILE *to = made->stream;
+    if (has_failed(made))
+        return;
     bool is_recompute = strcmp(action->phase, "recompute") == 0;
     if (!made->begun)
         made->start = action->began;
@@ -52,12 +67,17 @@ static void note_action(void *user, const remat_action *action)
 static trace *make(remat_trainer *trainer, const char *path)
 {
     trace *made = calloc(1, sizeof *made);
-    FILE *stream = made ? fopen(path, "w") : NULL;
+    int file = made ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, 0666) : -1;
+    FILE *stream = file >= 0 ? fdopen(file, "w") : NULL;
     if (!stream) {
-        fprintf(stderr, "remat: %s: cannot be opened: %s\n", path, strerror(errno));
+        fprintf(stderr, "remat: %s: cannot be opened: %s\n", path,
+                errno == ENXIO ? "nobody reads this pipe" : strerror(errno));
+        if (file >= 0)
+            close(file);
         free(made);
         return NULL;
     }
+    fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK); /* which only kept a pipe from waiting for a reader */
     *made = (trace){.trainer = trainer, .path = path, .stream = stream};
     return made;
 }
@@ -86,16 +106,14 @@ remat_status trace_start(remat_context *context, remat_trainer *trainer, const c
     return status;
 }
 
-remat_status trace_end(trace *made)
+void trace_end(trace *made)
 {
     if (!made)
-        return REMAT_OK;
+        return;
     remat_trainer_on_action(made->trainer, NULL, NULL);
     fputs("\n]}\n", made->stream);
-    bool failed = ferror(made->stream) != 0;
-    failed |= fclose(made->stream) != 0;
-    if (failed)
-        fprintf(stderr, "remat: %s: writing failed\n", made->path);
+    fflush(made->stream);
+    has_failed(made);
+    fclose(made->stream);
     free(made);
-    return failed ? REMAT_IO : REMAT_OK;
 }

@@ -10,7 +10,7 @@ typedef struct trace trace;
 /* Watches the trainer's actions from here on and writes them to `path`. Says on stderr what is wrong. */
 remat_status trace_start(remat_context *context, remat_trainer *trainer, const char *path, trace **started);
 
-/* Ends the file; also of a run that failed. NULL is fine. REMAT_IO where writing failed, said on stderr. */
-remat_status trace_end(trace *made);
+/* Ends the file; also of a run that failed. NULL is fine. A trace that cannot be written is a warning on stderr. */
+void trace_end(trace *made);
 
 #endif

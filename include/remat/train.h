@@ -97,6 +97,7 @@ typedef struct remat_step_result {
     double gradient_norm; /* over all gradients of weights; NaN without clip_norm */
     double seconds;
     double data_seconds; /* of these, the time until the samples were in memory */
+    bool diverged;       /* the loss or a gradient is not finite. The step changed no weight from there on */
 } remat_step_result;
 
 typedef struct remat_validation_result {
@@ -136,8 +137,9 @@ typedef struct remat_run_result {
 } remat_run_result;
 
 /* Trains to the last step, with validation and early stopping as the model says. `hooks` NULL: none. `result` may be
- * NULL. REMAT_INVALID: the loss is no longer finite. REMAT_IO, REMAT_NO_MEMORY, or what the sample function
- * returned. */
+ * NULL. REMAT_DIVERGED: the loss or a gradient is not finite; the message names the step and the layer, and the weights
+ * are the last finite ones. A log that cannot be written is a warning. REMAT_IO, REMAT_NO_MEMORY, or what the sample
+ * function returned. */
 remat_status remat_trainer_run_sized(remat_trainer *trainer, const remat_run_hooks *hooks, remat_run_result *result,
                                      size_t result_size);
 static inline remat_status remat_trainer_run(remat_trainer *trainer, const remat_run_hooks *hooks,
@@ -152,6 +154,10 @@ static inline remat_status remat_trainer_run(remat_trainer *trainer, const remat
  * resumed training goes on with the same bits. An existing file is replaced only when everything was written.
  * REMAT_IO. */
 remat_status remat_trainer_save(const remat_trainer *trainer, const char *path, bool with_state);
+
+/* Whether remat_trainer_save could write to `path` now: the folder is writable, and the disk has room. REMAT_IO says why
+ * not. Call it before a long training. */
+remat_status remat_trainer_check_save(const remat_trainer *trainer, const char *path, bool with_state);
 
 /* Reads weights. The file must have every parameter, in its shape. REMAT_BAD_INPUT, REMAT_IO. */
 remat_status remat_trainer_load(remat_trainer *trainer, const char *path);

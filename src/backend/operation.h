@@ -17,6 +17,7 @@
 #ifndef REMAT_BACKEND_OPERATION_H
 #define REMAT_BACKEND_OPERATION_H
 
+#include <math.h>
 #include <stdbool.h>
 
 #include "backend/tensor.h"
@@ -38,7 +39,14 @@ typedef struct step_block {
     double loss_sum;  /* over the rows of a loss so far */
     double loss;      /* mean losses of all micro-batches so far, summed */
     uint64_t correct; /* rows whose largest logit is the label's */
+    uint64_t broken;  /* 1 + the number of the first check_finite that failed; 0: none did */
 } step_block;
+
+/* Whether optimizers may change weights: the loss, the norm and what was checked are finite. */
+static inline bool step_is_finite(const step_block *block)
+{
+    return isfinite(block->loss) && isfinite(block->squares) && block->broken == 0;
+}
 
 /* ---- GEMM ---- */
 
@@ -210,7 +218,7 @@ typedef struct op_normalize_backward {
 
 /* Batch normalisation over batch x channels x area, statistics for each channel: means and scales (1/deviation, biased
  * variance). The running statistics move by `momentum` towards the batch's mean and unbiased variance, unless both are
- * none. */
+ * none, or these are not finite. */
 typedef struct op_batch_statistics {
     tensor_ref x, means, scales, running_mean, running_variance;
     size_t batch, channels, area;
@@ -348,13 +356,23 @@ typedef struct op_add_squares {
     size_t count;
 } op_add_squares;
 
+/* Where x has a value that is not finite, or with `by_rate` times the learning rate is not, and nothing was broken before:
+ * broken = 1 + number. */
+typedef struct op_check_finite {
+    tensor_ref x, step;
+    size_t count;
+    uint64_t number;
+    bool by_rate;
+} op_check_finite;
+
 /* scale = clip_norm / (sqrt(squares) + 1e-6), at most 1. */
 typedef struct op_clip {
     tensor_ref step;
     double clip_norm;
 } op_clip;
 
-/* One step of stochastic gradient descent. `velocity` is none without momentum. */
+/* One step of stochastic gradient descent. `velocity` is none without momentum. Like adam, it changes nothing where the
+ * step is not finite. */
 typedef struct op_sgd {
     tensor_ref gradient, weight, velocity, step;
     size_t count;
@@ -411,6 +429,7 @@ typedef struct op_adam {
     X(finish_loss, 1)              \
     X(count_correct, 3)            \
     X(add_squares, 2)              \
+    X(check_finite, 2)             \
     X(clip, 1)                     \
     X(sgd, 4)                      \
     X(adam, 5)

@@ -14,6 +14,7 @@ void executor_destroy(remat_executor *executor)
     remat_release(context, executor->until, executor->count, sizeof *executor->until);
     recorded_run_release(executor, &executor->fused);
     recorded_run_release(executor, &executor->plain);
+    recorded_run_release(executor, &executor->checked);
     for (size_t i = 0; executor->events && i < executor->count + 2; i++)
         backend_event_destroy(executor->options.device, executor->events[i]);
     remat_release(context, executor->events, executor->count + 2, sizeof(backend_event *));
@@ -45,7 +46,7 @@ static remat_status fill(remat_executor *executor)
         executor->until[position] = position;
         executor->forwards += executor_binding(executor, position)->kind == ACTION_FORWARD;
     }
-    REMAT_TRY(executor_record(executor, &executor->fused, NULL));
+    REMAT_TRY(executor_record(executor, &executor->fused, NULL, false));
     REMAT_TRY(executor_fuse(executor, &executor->fused));
     return make_poison(executor);
 }
@@ -144,6 +145,18 @@ remat_status executor_run(remat_executor *executor, backend_queue *queue)
     return status;
 }
 
+remat_status executor_run_checked(remat_executor *executor, backend_queue *queue)
+{
+    recorded_run *run = &executor->checked;
+    if (!run->starts)
+        REMAT_TRY(executor_record(executor, run, NULL, true));
+    remat_status status = REMAT_OK;
+    for (size_t position = 0; position < executor->count && status == REMAT_OK; position++)
+        status = run_position(executor, run, position, queue);
+    poison_map_open(executor->poison);
+    return status;
+}
+
 /* ---- running while somebody looks on ---- */
 
 static remat_status prepare_observed(remat_executor *executor)
@@ -156,7 +169,7 @@ static remat_status prepare_observed(remat_executor *executor)
         return REMAT_NO_MEMORY;
     for (size_t i = 0; i < executor->count + 2; i++)
         REMAT_TRY(backend_event_create(executor->options.device, &executor->events[i]));
-    return executor_record(executor, &executor->plain, executor->work);
+    return executor_record(executor, &executor->plain, executor->work, false);
 }
 
 static remat_status call_before_apply(remat_executor *executor, size_t position, backend_queue *queue,

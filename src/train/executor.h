@@ -55,6 +55,10 @@ tensor_ref executor_gradient(const remat_executor *executor, uint32_t parameter)
 /* Passes a run to the queue. The step block holds the numbers that change from run to run, and receives the results. */
 remat_status executor_run(remat_executor *executor, backend_queue *queue);
 
+/* The same with a check behind every forward: `broken` of the step block is 1 + the first layer whose output is not
+ * finite. */
+remat_status executor_run_checked(remat_executor *executor, backend_queue *queue);
+
 /* Functions that observe a run, action by action. */
 typedef struct executor_hooks {
     /* Called after the run, for every position of the schedule in order, with its times in nanoseconds. NULL: none. */

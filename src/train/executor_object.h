@@ -19,6 +19,7 @@ struct remat_executor {
     size_t count;           /* of the schedule's positions */
     recorded_run fused;     /* with activations fused with the GEMM before them */
     recorded_run plain;     /* every action by itself; made for the first observed run */
+    recorded_run checked;   /* a check behind every output; made for the first checked run */
     layer_work *work;       /* of each position, with `plain` */
     backend_event **events; /* count + 2 of them, with `plain`: the last one is for executor_optimizer.begin */
     tensor_ref inputs[LAYER_MAX_INPUTS]; /* by number among the input layers */
@@ -31,8 +32,8 @@ struct remat_executor {
     size_t *until; /* with `poison`: the last position whose operations are fused into this one */
 };
 
-/* executor_record.c: records a whole run. `work` NULL: not wanted. */
-remat_status executor_record(remat_executor *executor, recorded_run *run, layer_work *work);
+/* executor_record.c: records a whole run. `work` NULL: not wanted. `checks`: of every forward's output. */
+remat_status executor_record(remat_executor *executor, recorded_run *run, layer_work *work, bool checks);
 void recorded_run_release(remat_executor *executor, recorded_run *run);
 
 /* executor_fuse.c: fuses activations with the GEMM before them. */

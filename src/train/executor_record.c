@@ -18,6 +18,7 @@ typedef struct recorder {
     instance *latest;  /* of each tensor */
     bool *ran;         /* of each action */
     size_t next_range; /* the first that is born at this position or later */
+    bool checks;
 } recorder;
 
 /* ---- addresses ---- */
@@ -135,6 +136,16 @@ static remat_status record_apply(recorder *r, size_t position, const network_lay
     return REMAT_OK;
 }
 
+static remat_status record_check(const layer_node *node, const layer_call *call)
+{
+    if (!call->output.at)
+        return REMAT_OK;
+    return record_check_finite(call->calls, &(op_check_finite){.x = call->output,
+                                                               .step = call->step,
+                                                               .count = layer_values(node->output) * node->batch,
+                                                               .number = call->number});
+}
+
 /* ---- what others ask for ---- */
 
 static void note_load(recorder *r, const program_binding *binding)
@@ -195,7 +206,9 @@ static remat_status record_position(recorder *r, size_t position)
         r->work[position] = executor_find_work(r->executor, number, &call);
     switch (binding->kind) {
     case ACTION_LOAD: note_load(r, binding); return REMAT_OK; /* data is copied in before a run */
-    case ACTION_FORWARD: return node->type->forward(node, &call);
+    case ACTION_FORWARD:
+        REMAT_TRY(node->type->forward(node, &call));
+        return r->checks ? record_check(node, &call) : REMAT_OK;
     case ACTION_WEIGHT_GRADIENT:
         note_gradients(r, layer, binding, &call);
         return node->type->weight_gradient(node, &call);
@@ -232,7 +245,7 @@ void recorded_run_release(remat_executor *executor, recorded_run *run)
     run->starts = NULL;
 }
 
-remat_status executor_record(remat_executor *executor, recorded_run *run, layer_work *work)
+remat_status executor_record(remat_executor *executor, recorded_run *run, layer_work *work, bool checks)
 {
     remat_context *context = executor->context;
     const remat_graph *graph = executor->options.program->graph;
@@ -243,7 +256,7 @@ remat_status executor_record(remat_executor *executor, recorded_run *run, layer_
     bool *ran = remat_alloc_zeroed(context, graph->action_count, sizeof *ran);
     remat_status status = REMAT_NO_MEMORY;
     if (run->starts && latest && ran) {
-        recorder r = {.executor = executor, .run = run, .work = work, .latest = latest, .ran = ran};
+        recorder r = {.executor = executor, .run = run, .work = work, .latest = latest, .ran = ran, .checks = checks};
         status = record_all(&r);
     }
     remat_release(context, latest, graph->tensor_count, sizeof *latest);

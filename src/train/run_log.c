@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/output.h"
+#include "base/output_file.h"
 #include "data/data_number.h"
 
 #include <errno.h>
@@ -15,6 +16,7 @@ struct run_log {
     remat_context *context;
     char *path;
     FILE *stream;
+    bool failed;
     output out;
 };
 
@@ -56,18 +58,24 @@ static void put_count(output *out, const char *key, uint64_t count)
         output_field(out, ", ", key, count);
 }
 
-/* Hands the line on at once. */
-static remat_status end_line(run_log *log)
+/* Hands the line on at once. A training goes on without a log that cannot be written: the first failure is a warning, and
+ * nothing is written after it. */
+static void end_line(run_log *log)
 {
+    if (log->failed)
+        return;
     output_text(&log->out, "}\n");
-    if (output_end(&log->out) != REMAT_OK)
-        return remat_fail_in_file(log->context, log->path, REMAT_NOWHERE);
-    return REMAT_OK;
+    if (output_end(&log->out) == REMAT_OK)
+        return;
+    remat_place place = REMAT_PLACE_NOWHERE;
+    place.file = log->path;
+    log->failed = true;
+    remat_warn(log->context, &place, "writing failed: %s; the training goes on without a log", strerror(errno));
 }
 
 /* ---- lines ---- */
 
-static remat_status put_header(run_log *log, const run_log_header *header)
+static void put_header(run_log *log, const run_log_header *header)
 {
     output *out = &log->out;
     output_text(out, "{\"format\": \"remat-run\", \"version\": 1");
@@ -80,10 +88,10 @@ static remat_status put_header(run_log *log, const run_log_header *header)
 #define X(name) put_known_real(out, #name, header->name);
     RUN_LOG_REALS(X)
 #undef X
-    return end_line(log);
+    end_line(log);
 }
 
-remat_status run_log_step(run_log *log, const remat_step_result *result)
+void run_log_step(run_log *log, const remat_step_result *result)
 {
     output_field(&log->out, "{", "step", result->step);
     output_field(&log->out, ", ", "epoch", result->epoch);
@@ -91,19 +99,19 @@ remat_status run_log_step(run_log *log, const remat_step_result *result)
     put_known_real(&log->out, "rate", result->learning_rate);
     put_known_real(&log->out, "seconds", result->seconds);
     put_known_real(&log->out, "norm", result->gradient_norm);
-    return end_line(log);
+    end_line(log);
 }
 
-remat_status run_log_validation(run_log *log, uint64_t step, const remat_validation_result *result)
+void run_log_validation(run_log *log, uint64_t step, const remat_validation_result *result)
 {
     output_field(&log->out, "{", "step", step);
     put_real(&log->out, ", ", "validation_loss", result->loss);
     put_known_real(&log->out, "accuracy", result->accuracy);
     output_field(&log->out, ", ", "samples", result->samples);
-    return end_line(log);
+    end_line(log);
 }
 
-static remat_status put_end(run_log *log, const remat_run_result *result)
+static void put_end(run_log *log, const remat_run_result *result)
 {
     output *out = &log->out;
     output_text(out, "{\"end\": true");
@@ -115,7 +123,7 @@ static remat_status put_end(run_log *log, const remat_run_result *result)
     put_known_real(out, "best_validation_loss", result->best_validation_loss);
     output_field(out, ", ", "peak_resident_bytes", result->peak_resident_bytes);
     output_field(out, ", ", "allocated_bytes", result->allocated_bytes);
-    return end_line(log);
+    end_line(log);
 }
 
 /* ---- opening and closing ---- */
@@ -126,8 +134,6 @@ static bool cut_half_line(int descriptor)
     struct stat info;
     if (fstat(descriptor, &info) != 0)
         return false;
-    if (!S_ISREG(info.st_mode))
-        return true;
     char part[4096];
     off_t end = info.st_size;
     while (end > 0) {
@@ -148,12 +154,16 @@ static remat_status open_stream(run_log *log, bool append)
 {
     remat_place place = REMAT_PLACE_NOWHERE;
     place.file = log->path;
-    int descriptor = open(log->path, O_CREAT | O_CLOEXEC | O_APPEND | (append ? O_RDWR : O_WRONLY | O_TRUNC), 0666);
-    if (descriptor >= 0 && (!append || cut_half_line(descriptor)))
+    struct stat info;
+    bool readable = append && stat(log->path, &info) == 0 && S_ISREG(info.st_mode);
+    int descriptor =
+        output_open(log->path, O_CREAT | O_APPEND | (append ? 0 : O_TRUNC) | (readable ? O_RDWR : O_WRONLY));
+    if (descriptor >= 0 && (!readable || cut_half_line(descriptor)))
         log->stream = fdopen(descriptor, "a");
     if (log->stream)
         return REMAT_OK;
-    remat_status status = remat_fail(log->context, REMAT_IO, &place, "cannot be opened: %s", strerror(errno));
+    remat_status status = remat_fail(log->context, REMAT_IO, &place, "cannot be opened: %s",
+                                     errno == ENXIO ? "nobody reads this pipe" : strerror(errno));
     if (descriptor >= 0)
         close(descriptor);
     return status;
@@ -168,30 +178,27 @@ remat_status run_log_create(remat_context *context, const char *path, bool appen
         return REMAT_NO_MEMORY;
     made->context = context;
     made->stream = NULL;
+    made->failed = false;
     made->path = remat_text_copy(context, path);
     remat_status status = made->path ? open_stream(made, append) : REMAT_NO_MEMORY;
     if (status == REMAT_OK) {
         output_begin(&made->out, context, made->stream);
-        status = put_header(made, header);
-    }
-    if (status == REMAT_OK)
+        put_header(made, header);
         *log = made;
-    else
+    } else {
         run_log_close(made, NULL);
+    }
     return status;
 }
 
-remat_status run_log_close(run_log *log, const remat_run_result *result)
+void run_log_close(run_log *log, const remat_run_result *result)
 {
     if (!log)
-        return REMAT_OK;
-    remat_status status = result ? put_end(log, result) : REMAT_OK;
-    if (log->stream && fclose(log->stream) != 0 && status == REMAT_OK && result) {
-        remat_place place = REMAT_PLACE_NOWHERE;
-        place.file = log->path;
-        status = remat_fail(log->context, REMAT_IO, &place, "writing failed: %s", strerror(errno));
-    }
+        return;
+    if (result)
+        put_end(log, result);
+    if (log->stream)
+        fclose(log->stream); /* every line was flushed */
     remat_text_release(log->context, log->path);
     remat_release(log->context, log, 1, sizeof *log);
-    return status;
 }

@@ -55,13 +55,13 @@ remat_status run_log_create(remat_context *context, const char *path, bool appen
 /* The same with the header of a trainer. */
 remat_status run_log_open(const remat_trainer *trainer, const char *path, bool append, run_log **log);
 
-/* Each writes one line and allocates nothing. Numbers that are not finite are null or left out. REMAT_IO. */
-remat_status run_log_step(run_log *log, const remat_step_result *result);
-remat_status run_log_validation(run_log *log, uint64_t step, const remat_validation_result *result);
+/* A line each. They allocate nothing. Numbers that are not finite are null or left out. Where writing fails, the log ends
+ * with a warning. */
+void run_log_step(run_log *log, const remat_step_result *result);
+void run_log_validation(run_log *log, uint64_t step, const remat_validation_result *result);
 
-/* Writes the last line, unless `result` is NULL, and closes the log, even after a failure. Does nothing if `log` is
- * NULL. */
-remat_status run_log_close(run_log *log, const remat_run_result *result);
+/* The last line, unless `result` is NULL, and the end of the log. NULL log: nothing. */
+void run_log_close(run_log *log, const remat_run_result *result);
 
 /* ---- reading ---- */
 

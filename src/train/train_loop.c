@@ -1,8 +1,8 @@
 /* The training loop: steps, validation, early stopping, the log, and the result of the run. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -44,11 +44,17 @@ static double median_time(const training_run *run, double *times)
     return times[count / 2];
 }
 
+/* Of this program since it began. getrusage would count also what the process held before it became this program. */
 static uint64_t peak_resident(void)
 {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (uint64_t)usage.ru_maxrss * 1024;
+    FILE *status = fopen("/proc/self/status", "re");
+    char line[256];
+    unsigned long long kib = 0;
+    while (status && fgets(line, sizeof line, status) && sscanf(line, "VmHWM: %llu kB", &kib) != 1)
+        ;
+    if (status)
+        fclose(status);
+    return kib * 1024;
 }
 
 /* `counts`: a validation at its regular time. The one at the end of a run is only shown, so that a training that is
@@ -59,7 +65,7 @@ static remat_status validate(training_run *run, bool counts)
     remat_validation_result result;
     REMAT_TRY(remat_trainer_validate(trainer, &result));
     if (run->log)
-        REMAT_TRY(run_log_validation(run->log, trainer->step, &result));
+        run_log_validation(run->log, trainer->step, &result);
     if (run->hooks.on_validation)
         run->hooks.on_validation(run->hooks.user, trainer->step, &result);
     if (!counts)
@@ -95,15 +101,6 @@ static remat_status save_where_due(const training_run *run)
     return remat_trainer_save(run->trainer, hooks->save_path, !hooks->save_weights_only);
 }
 
-/* Before the first update the rate has done nothing yet. */
-static remat_status fail_loss(const training_run *run, uint64_t step)
-{
-    return remat_fail(run->trainer->context, REMAT_INVALID, NULL, "the loss of step %llu is not finite: %s",
-                      (unsigned long long)step,
-                      run->result.steps == 1 ? "the data or the weights may hold NaN, infinity or very large numbers"
-                                             : "a smaller learning rate or clip_norm may help");
-}
-
 static remat_status take_steps(training_run *run)
 {
     remat_trainer *trainer = run->trainer;
@@ -117,12 +114,12 @@ static remat_status take_steps(training_run *run)
             run->data_times[run->time_count++ % TIMES] = result.data_seconds;
         }
         if (run->log)
-            REMAT_TRY(run_log_step(run->log, &result));
+            run_log_step(run->log, &result);
         if (run->hooks.on_step && !run->hooks.on_step(run->hooks.user, &result))
             run->result.stopped = run->stop = true;
+        if (result.diverged) /* before the first update the rate has done nothing yet */
+            return trainer_fail_diverged(trainer, result.step, run->result.steps == 1);
         REMAT_TRY(validate_where_due(run));
-        if (!isfinite(result.loss))
-            return fail_loss(run, result.step);
         REMAT_TRY(save_where_due(run));
     }
     return REMAT_OK;
@@ -149,11 +146,7 @@ remat_status remat_trainer_run_sized(remat_trainer *trainer, const remat_run_hoo
     run->result.peak_resident_bytes = peak_resident();
     run->result.allocated_bytes = trainer_allocated_bytes(trainer);
     run->result.forwards = executor_forwards(trainer->executor);
-    if (run->log) {
-        remat_status closed = run_log_close(run->log, &run->result);
-        if (status == REMAT_OK)
-            status = closed;
-    }
+    run_log_close(run->log, &run->result);
     if (result)
         remat_struct_give(result, result_size, &run->result, sizeof run->result);
     remat_release(trainer->context, run, 1, sizeof *run);

@@ -16,9 +16,11 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/output_file.h"
 #include "model/model_names.h"
 #include "data/safetensors.h"
 #include "train/host_view.h"
+#include "train/optimizer.h"
 #include "train/trainer_files.h"
 #include "train/trainer_object.h"
 
@@ -122,6 +124,16 @@ remat_status remat_trainer_save(const remat_trainer *trainer, const char *path, 
     remat_release(trainer->context, list.tensors, list.capacity, sizeof *list.tensors);
     remat_release(trainer->context, list.names, list.names_bytes, 1);
     return status;
+}
+
+remat_status remat_trainer_check_save(const remat_trainer *trainer, const char *path, bool with_state)
+{
+    const remat_network *network = trainer->network;
+    uint64_t copies = 1 + (with_state ? optimizer_moments(&trainer->optimizer) : 0);
+    uint64_t header = 1024; /* and, for each tensor, its name, its shape and where it is */
+    for (size_t p = 0; p < network->parameter_count; p++)
+        header += 160 + strlen(network->parameters[p].name);
+    return output_save_check(trainer->context, path, copies * (network->parameter_bytes + header));
 }
 
 /* ---- loading ---- */

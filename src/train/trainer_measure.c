@@ -100,30 +100,6 @@ static remat_status measure(remat_trainer *trainer, unsigned repeats, uint64_t *
     return REMAT_OK;
 }
 
-/* What a measurement changes, kept on the host meanwhile. */
-typedef struct kept_area {
-    const backend_memory *area;
-    void *copy;
-} kept_area;
-
-static remat_status keep(remat_trainer *trainer, kept_area kept[3])
-{
-    for (int i = 0; i < 3; i++) {
-        kept[i].copy = remat_alloc(trainer->context, kept[i].area->bytes, 1);
-        if (!kept[i].copy)
-            return REMAT_NO_MEMORY;
-        REMAT_TRY(backend_copy_out(trainer->queue, kept[i].copy, kept[i].area->at, kept[i].area->bytes));
-    }
-    return backend_wait(trainer->queue);
-}
-
-static remat_status put_back(remat_trainer *trainer, const kept_area kept[3])
-{
-    for (int i = 0; i < 3; i++)
-        REMAT_TRY(backend_copy_in(trainer->queue, kept[i].area->at, kept[i].copy, kept[i].area->bytes));
-    return backend_wait(trainer->queue);
-}
-
 remat_status remat_trainer_measure(remat_trainer *trainer, unsigned repeats, remat_profile **profile)
 {
     *profile = NULL;
@@ -133,15 +109,15 @@ remat_status remat_trainer_measure(remat_trainer *trainer, unsigned repeats, rem
     size_t layers = trainer->network->layer_count, room = layers * repeats;
     uint64_t *forward = remat_alloc_zeroed(context, room, sizeof *forward);
     uint64_t *backward = remat_alloc_zeroed(context, room, sizeof *backward);
-    kept_area kept[3] = {{&trainer->weights, NULL}, {&trainer->moments[0], NULL}, {&trainer->moments[1], NULL}};
+    kept_memory kept = {0};
     measurement m = {trainer, remat_alloc(context, layers, sizeof(uint64_t)),
                      remat_alloc(context, layers, sizeof(uint64_t))};
     remat_status status = REMAT_NO_MEMORY;
     if (forward && backward && m.forward && m.backward)
-        status = keep(trainer, kept);
+        status = trainer_keep(trainer, &kept);
     if (status == REMAT_OK) {
         status = measure(trainer, repeats, forward, backward, &m);
-        remat_status restored = put_back(trainer, kept);
+        remat_status restored = trainer_put_back(trainer, &kept);
         if (status == REMAT_OK)
             status = restored;
     }
@@ -155,8 +131,6 @@ remat_status remat_trainer_measure(remat_trainer *trainer, unsigned repeats, rem
     }
     remat_release(context, forward, room, sizeof *forward);
     remat_release(context, backward, room, sizeof *backward);
-    for (int i = 0; i < 3; i++)
-        remat_release(context, kept[i].copy, kept[i].area->bytes, 1);
     remat_release(context, m.forward, layers, sizeof(uint64_t));
     remat_release(context, m.backward, layers, sizeof(uint64_t));
     return status;

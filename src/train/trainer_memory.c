@@ -1,6 +1,7 @@
 #include "train/optimizer.h"
 #include "train/trainer_object.h"
 
+#include "base/alloc.h"
 #include "base/error.h"
 
 static uint64_t block_bytes(void)
@@ -61,4 +62,52 @@ tensor_ref trainer_parameter(const remat_trainer *trainer, const backend_memory 
 {
     const network_parameter *about = &trainer->network->parameters[parameter];
     return area->at ? (tensor_ref){area->at + about->offset, about->about.dtype} : TENSOR_NONE;
+}
+
+/* ---- copies on the host ---- */
+
+enum { KEPT = sizeof((kept_memory *)0)->copies / sizeof((kept_memory *)0)->copies[0] };
+
+static const backend_memory *kept_area(const remat_trainer *trainer, int i)
+{
+    return i == 0 ? &trainer->weights : &trainer->moments[i - 1];
+}
+
+static void release_copies(remat_trainer *trainer, kept_memory *kept)
+{
+    for (int i = 0; i < KEPT; i++)
+        remat_release(trainer->context, kept->copies[i], kept_area(trainer, i)->bytes, 1);
+    *kept = (kept_memory){0};
+}
+
+static remat_status copy_areas(remat_trainer *trainer, kept_memory *kept)
+{
+    for (int i = 0; i < KEPT; i++) {
+        const backend_memory *area = kept_area(trainer, i);
+        kept->copies[i] = remat_alloc(trainer->context, area->bytes, 1);
+        if (!kept->copies[i])
+            return REMAT_NO_MEMORY;
+        REMAT_TRY(backend_copy_out(trainer->queue, kept->copies[i], area->at, area->bytes));
+    }
+    return backend_wait(trainer->queue);
+}
+
+remat_status trainer_keep(remat_trainer *trainer, kept_memory *kept)
+{
+    remat_status status = copy_areas(trainer, kept);
+    if (status != REMAT_OK)
+        release_copies(trainer, kept);
+    return status;
+}
+
+remat_status trainer_put_back(remat_trainer *trainer, kept_memory *kept)
+{
+    remat_status status = REMAT_OK;
+    for (int i = 0; i < KEPT && status == REMAT_OK; i++)
+        status =
+            backend_copy_in(trainer->queue, kept_area(trainer, i)->at, kept->copies[i], kept_area(trainer, i)->bytes);
+    if (status == REMAT_OK)
+        status = backend_wait(trainer->queue);
+    release_copies(trainer, kept);
+    return status;
 }

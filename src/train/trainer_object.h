@@ -103,7 +103,20 @@ void trainer_note_apply(const remat_trainer *trainer, uint32_t parameter, uint64
 void trainer_note_clear(const remat_trainer *trainer, uint64_t began, uint64_t ended);
 void trainer_note_norm(const remat_trainer *trainer, uint64_t live_bytes, uint64_t began, uint64_t ended);
 
-/* trainer_step.c: one run of the executor on the first batch of the training data, for measuring; the weights change. */
+/* trainer_step.c */
+
+/* The message of a step that diverged: which layer was the first with a number that is not finite. REMAT_DIVERGED.
+ * `is_first`: of the steps of this run. */
+remat_status trainer_fail_diverged(remat_trainer *trainer, uint64_t step, bool is_first);
+
+/* Copies of weights and moments on the host, while something changes them that leaves no trace. */
+typedef struct kept_memory {
+    void *copies[3];
+} kept_memory;
+remat_status trainer_keep(remat_trainer *trainer, kept_memory *kept);
+remat_status trainer_put_back(remat_trainer *trainer, kept_memory *kept); /* releases the copies, also where it fails */
+
+/* One run of the executor on the first batch of the training data, for measuring; the weights change. */
 remat_status trainer_run_first(remat_trainer *trainer, const executor_hooks *hooks);
 /* Passes the gradient of a parameter to on_gradient. */
 remat_status trainer_show_gradient(void *trainer, uint32_t parameter, tensor_ref gradient);

@@ -1,3 +1,4 @@
+#include <inttypes.h>
 #include <math.h>
 #include <time.h>
 
@@ -70,7 +71,8 @@ remat_status trainer_run_first(remat_trainer *trainer, const executor_hooks *hoo
 
 /* ---- one step ---- */
 
-static remat_status run_micro_batch(remat_trainer *trainer, double *data_seconds)
+/* Gets the micro-batch of trainer->micro_step ready. */
+static remat_status prepare_micro_batch(remat_trainer *trainer, double *data_seconds)
 {
     uint64_t micro_per_epoch = trainer->steps_per_epoch * trainer->settings.accumulate;
     uint64_t epoch = trainer->micro_step / micro_per_epoch;
@@ -85,7 +87,12 @@ static remat_status run_micro_batch(remat_trainer *trainer, double *data_seconds
     /* Streams count 2^32 steps; beyond, the seed moves on. */
     trainer->host_block.seed = trainer->seed + (trainer->micro_step >> 32) * UINT64_C(0x9E3779B97F4A7C15);
     trainer->host_block.step = (uint32_t)trainer->micro_step;
-    REMAT_TRY(send_block(trainer, HOST_PART));
+    return send_block(trainer, HOST_PART);
+}
+
+static remat_status run_micro_batch(remat_trainer *trainer, double *data_seconds)
+{
+    REMAT_TRY(prepare_micro_batch(trainer, data_seconds));
     REMAT_TRY(run_executor(trainer));
     trainer->micro_step++;
     return REMAT_OK;
@@ -125,9 +132,59 @@ remat_status remat_trainer_step_sized(remat_trainer *trainer, remat_step_result 
                                      .learning_rate = rate,
                                      .gradient_norm = trainer->settings.clip_norm > 0 ? sqrt(block->squares) : NAN,
                                      .seconds = seconds_now() - began,
-                                     .data_seconds = data_seconds};
+                                     .data_seconds = data_seconds,
+                                     .diverged = !step_is_finite(block)};
     remat_struct_give(result, result_size, &taken, sizeof taken);
     return REMAT_OK;
+}
+
+/* ---- a step that diverged ---- */
+
+/* The number of the first layer whose output is not finite in the step that was taken last; the last layer, the loss, where
+ * all outputs are. The step runs again: the weights are those that it began with. */
+static remat_status find_broken_layer(remat_trainer *trainer, uint64_t *layer)
+{
+    const uint64_t next = trainer->micro_step, micro_batches = trainer->settings.accumulate;
+    double seconds = 0;
+    trainer->host_block = (step_block){.scale = 1, .loss = NAN}; /* so that nothing is updated */
+    remat_status status = send_block(trainer, sizeof trainer->host_block);
+    trainer->micro_step = next - micro_batches;
+    for (; trainer->micro_step < next && status == REMAT_OK && !trainer->host_block.broken; trainer->micro_step++) {
+        status = prepare_micro_batch(trainer, &seconds);
+        if (status == REMAT_OK)
+            status = executor_run_checked(trainer->executor, trainer->queue);
+        if (status == REMAT_OK)
+            status = receive_block(trainer);
+    }
+    trainer->micro_step = next;
+    *layer = trainer->host_block.broken ? trainer->host_block.broken - 1 : trainer->network->layer_count - 1;
+    return status;
+}
+
+remat_status trainer_fail_diverged(remat_trainer *trainer, uint64_t step, bool is_first)
+{
+    const step_block block = trainer->host_block;
+    const remat_network *network = trainer->network;
+    const char *advice = is_first ? "the data or the weights may hold NaN, infinity or very large numbers"
+                                  : "a smaller learning rate or clip_norm may help";
+    if (isfinite(block.loss))
+        return remat_fail(trainer->context, REMAT_DIVERGED, NULL,
+                          "step %" PRIu64
+                          " diverged: the gradient of %s is not finite or too large; a smaller learning "
+                          "rate or clip_norm may help",
+                          step, block.broken ? network->parameters[block.broken - 1].name : "the weights");
+    uint64_t layer;
+    kept_memory kept = {0};
+    REMAT_TRY(trainer_keep(trainer, &kept)); /* running statistics would count the batch twice */
+    remat_status status = find_broken_layer(trainer, &layer);
+    remat_status restored = trainer_put_back(trainer, &kept);
+    REMAT_TRY(status);
+    REMAT_TRY(restored);
+    return remat_fail(trainer->context, REMAT_DIVERGED, NULL,
+                      "step %" PRIu64
+                      " diverged: the loss is not finite; the first output that is not is that of layer "
+                      "%s; %s",
+                      step, network->layers[layer].node.name, advice);
 }
 
 void remat_trainer_on_gradient(remat_trainer *trainer, remat_gradient_fn visit, void *user)

@@ -201,6 +201,7 @@ static any_args arguments(operation op, memory *m)
         a.count_correct = (op_count_correct){values(m, N), integers(m, COLUMNS), step, ROWS, COLUMNS};
         break;
     case OP_add_squares: a.add_squares = (op_add_squares){values(m, N), step, N}; break;
+    case OP_check_finite: a.check_finite = (op_check_finite){values(m, N), step, N, 3, true}; break;
     case OP_clip: a.clip = (op_clip){step, 0.5}; break;
     case OP_sgd: a.sgd = (op_sgd){values(m, N), values(m, N), values(m, N), step, N, 0.9, 0.01, true}; break;
     case OP_adam:
@@ -242,7 +243,7 @@ static void run(operation op, any_args args)
 
 static void judge(operation op, memory *m)
 {
-    const step_block start = {9, 5, 0, 0.01, 0.19, 0.002, 0.7, 4, 0.5, 2, 1};
+    const step_block start = {9, 5, 0, 0.01, 0.19, 0.002, 0.7, 4, 0.5, 2, 1, 0};
     any_args args = arguments(op, m), wide = widen(op, args, m);
     m->step = start;
     run(op, args);

@@ -162,7 +162,11 @@ expect 0 train "$model" --steps 1 --save /dev/null --log /dev/null -q
 if [ -w /dev/full ]; then
   expect 6 train "$model" --steps 2 --save /dev/full
   err "2 steps"
-  tail -n 1 "$work/err" | grep -q "/dev/full" || complain "the error is not the last line: $(tail -n 2 "$work/err")"
+  tail -n 2 "$work/err" | grep -q "/dev/full" || complain "the error is not at the end: $(tail -n 2 "$work/err")"
+  # What could not be saved there is saved elsewhere.
+  instead=$(sed -n 's/^remat: the training was saved to \(.*\) instead$/\1/p' "$work/err")
+  mv "$instead" "$work/instead.st" || complain "nothing was saved elsewhere"
+  expect 0 train "$model" --steps 3 -q --resume "$work/instead.st"
 fi
 expect 6 train "$model" --resume "$work/none.st"
 head -c 200 "$work/part.st" >"$work/cut.st"
@@ -172,16 +176,61 @@ sed 's/unit = 24/unit = 25/' "$model" >"$work/other.ini"
 expect 3 train "$work/other.ini" --resume "$work/part.st"
 err "in the file and"
 sed 's/rate = 0.01/rate = 1e38/; s/= adam/= sgd/; s/: adam/: sgd/' "$model" >"$work/wild.ini"
-expect 2 train "$work/wild.ini" -q --save "$work/wild.st"
-err "not finite: a smaller learning rate"
-! grep -q "step 1 " "$work/err" || complain "the first loss is not finite"
-[ ! -e "$work/wild.st" ] || complain "weights that are not finite were saved"
+expect 8 train "$work/wild.ini" -q --save "$work/wild.st"
+err "step 2 diverged: the loss is not finite; the first output that is not is that of layer norm; a smaller learning rate"
+err "the last finite weights were saved to"
+expect 0 train "$model" -q --weights "$work/wild.st" --steps 1
 printf '\377\377\377\177' | dd of="$work/weights.st" bs=1 seek=$(($(wc -c <"$work/weights.st") - 4)) conv=notrunc 2>"$work/none"
-expect 2 train "$model" -q --weights "$work/weights.st"
-err "step 1 is not finite: the data or the weights may hold NaN"
+expect 8 train "$model" -q --weights "$work/weights.st"
+err "step 1 diverged: the loss is not finite; the first output that is not is that of layer out; the data or the weights may hold NaN"
 
 # The smallest budget is named, and it is enough.
 least=$("$REMAT" train "$model" -j 1 --budget 1KiB 2>&1 | sed 's/.*at least \([0-9,]*\) bytes.*/\1/; s/,//g')
 expect 0 train "$model" -j 1 --budget "$least" --save "$work/tight.st" -q
 cmp "$work/whole.st" "$work/tight.st" || complain "the smallest budget gives other bits"
+# Logs and traces that cannot be written are warnings; the weights are saved.
+if [ -w /dev/full ]; then
+  rm -f "$work/kept.st"
+  expect 0 train "$model" --steps 2 -q --save "$work/kept.st" --log /dev/full --trace /dev/full
+  err "remat: warning: /dev/full: writing failed"
+  [ -s "$work/kept.st" ] || complain "a full log cost the weights"
+fi
+# A pipe that nobody reads is refused at once.
+mkfifo "$work/pipe"
+for option in --log --trace --save; do
+  expect 6 train "$model" --steps 1 -q $option "$work/pipe"
+  err "$work/pipe"
+done
+rm -f "$(sed -n 's/^remat: the training was saved to \(.*\) instead$/\1/p' "$work/err")"
+# A closed standard error is not the log; a closed or full standard output is noticed, also by --help.
+"$REMAT" train "$model" --steps 2 --log "$work/closed.jsonl" 2>&- >"$work/out" || complain "stderr closed: exit $?"
+! grep -v '^{' "$work/closed.jsonl" || complain "progress in the log"
+for words in "--help" "train --help" "version" "layers"; do
+  code=0
+  # shellcheck disable=SC2086
+  "$REMAT" $words >&- 2>"$work/err" || code=$?
+  [ $code = 6 ] || complain "$words with a closed stdout: exit $code"
+  if [ -w /dev/full ]; then
+    code=0
+    # shellcheck disable=SC2086
+    "$REMAT" $words >/dev/full 2>"$work/err" || code=$?
+    [ $code = 6 ] || complain "$words on a full disk: exit $code"
+  fi
+done
+# SIGHUP saves first. A reader of the output that goes away, or a limit on the size of files, costs no weights.
+rm -f "$work/hung.st"
+"$REMAT" train "$model" --steps 100000000 -q -j 1 --save "$work/hung.st" --log "$work/hung.jsonl" 2>"$work/err" &
+process=$!
+while kill -0 $process 2>/dev/null && [ "$(wc -l 2>/dev/null <"$work/hung.jsonl" || echo 0)" -lt 3 ]; do sleep 0.1; done
+kill -HUP $process
+code=0
+wait $process || code=$?
+[ $code = 129 ] || complain "SIGHUP: exit $code"
+[ -s "$work/hung.st" ] || complain "SIGHUP cost the weights"
+rm -f "$work/piped.st"
+"$REMAT" train "$model" --steps 20 --save "$work/piped.st" --log /dev/stdout 2>"$work/err" | head -n 1 >"$work/out"
+[ -s "$work/piped.st" ] || complain "a closed pipe cost the weights"
+# (the shell's limit counts blocks of 512 or 1024 bytes)
+(ulimit -f 1 && "$REMAT" train "$model" --steps 200 -q --log "$work/long.jsonl" 2>"$work/err") || complain "SIGXFSZ: exit $?"
+err "warning: $work/long.jsonl: writing failed"
 finish

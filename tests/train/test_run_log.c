@@ -26,10 +26,10 @@ static run_log_header example(void)
 }
 
 static const remat_step_result steps[] = {
-    {1, 0, 2.5, 1e-3, NAN, 0.25, 0},
-    {2, 0, 1.0 / 3, 1e-3 / 7, 0.75, 0.125, 0},
-    {3, 1, INFINITY, 5e-324, 1e300, 0.0, 0},
-    {4, 1, NAN, 0.1 + 0.2, 12345678901234, 1e-9, 0},
+    {1, 0, 2.5, 1e-3, NAN, 0.25, 0, false},
+    {2, 0, 1.0 / 3, 1e-3 / 7, 0.75, 0.125, 0, false},
+    {3, 1, INFINITY, 5e-324, 1e300, 0.0, 0, false},
+    {4, 1, NAN, 0.1 + 0.2, 12345678901234, 1e-9, 0, false},
 };
 static const remat_validation_result validation = {0.7, 0.9, 64};
 static const remat_run_result end = {4, true, false, 0.125, 0.2, 0, NAN, 1 << 20, 1 << 19, 12};
@@ -41,10 +41,10 @@ static void write_run(fixture *f, const char *path, bool append, const run_log_h
     expect_ok(f, run_log_create(f->context, path, append, header, &log));
     uint64_t calls = f->memory.calls;
     for (size_t i = first; i < last; i++)
-        expect_ok(f, run_log_step(log, &steps[i]));
-    expect_ok(f, run_log_validation(log, steps[last - 1].step, &validation));
+        run_log_step(log, &steps[i]);
+    run_log_validation(log, steps[last - 1].step, &validation);
     assert_int_equal(f->memory.calls, calls);
-    expect_ok(f, run_log_close(log, finish ? &end : NULL));
+    run_log_close(log, finish ? &end : NULL);
 }
 
 static bool same(double a, double b)
@@ -152,17 +152,17 @@ static void a_resumed_run_replaces_what_came_after(void **state)
     header.first_step = 4;
     run_log *log;
     expect_ok(f, run_log_create(f->context, path, true, &header, &log));
-    expect_ok(f, run_log_close(log, NULL));
+    run_log_close(log, NULL);
     expect_ok(f, run_log_read(f->context, path, &record));
     expect_steps(record, 4);
     run_record_destroy(record);
     scratch_write_text("b.jsonl", "half");
     expect_ok(f, run_log_create(f->context, scratch_path("b.jsonl"), true, &header, &log));
-    expect_ok(f, run_log_close(log, NULL));
+    run_log_close(log, NULL);
     expect_ok(f, run_log_read(f->context, scratch_path("b.jsonl"), &record));
     run_record_destroy(record);
     expect_ok(f, run_log_create(f->context, scratch_path("new.jsonl"), true, &header, &log));
-    expect_ok(f, run_log_close(log, NULL));
+    run_log_close(log, NULL);
 }
 
 static void bad_logs_name_their_line(void **state)
@@ -201,9 +201,12 @@ static void bad_logs_name_their_line(void **state)
     run_log *log;
     expect_status(f, run_log_create(f->context, "/nowhere/log", false, &header, &log), REMAT_IO);
     assert_null(log);
-    expect_status(f, run_log_create(f->context, "/dev/full", false, &header, &log), REMAT_IO);
-    expect_message(f, "/dev/full");
-    assert_null(log);
+    f->warnings = 0;
+    expect_ok(f, run_log_create(f->context, "/dev/full", false, &header, &log));
+    assert_int_equal(f->warnings, 1); /* and the training goes on */
+    run_log_step(log, &(remat_step_result){.step = 1});
+    run_log_close(log, NULL);
+    assert_int_equal(f->warnings, 1);
 }
 
 static void failed_allocations_are_survived(void **state)

@@ -224,7 +224,7 @@ static void test_infinite_loss(void **state)
     remat_model *model = toy_model(f, "sgd", REMAT_PROPERTIES("learning_rate=10"), REMAT_PROPERTIES("batch_size=16"));
     remat_trainer *trainer = toy_trainer(f, model, &data, 50);
     remat_run_result result;
-    expect_status(f, remat_trainer_run(trainer, NULL, &result), REMAT_INVALID);
+    expect_status(f, remat_trainer_run(trainer, NULL, &result), REMAT_DIVERGED);
     expect_message(f, "not finite");
     remat_trainer_destroy(trainer);
     remat_model_destroy(model);

@@ -93,8 +93,8 @@ static void statistics_set(const statistics *to, size_t c, moments all)
 {
     to->means[c] = (float)all.mean;
     to->scales[c] = (float)(1 / sqrt(all.squares / all.count + (double)to->epsilon));
-    if (to->running_mean && to->running_variance) {
-        double unbiased = all.count > 1 ? all.squares / (all.count - 1) : 0;
+    double unbiased = all.count > 1 ? all.squares / (all.count - 1) : 0;
+    if (to->running_mean && to->running_variance && isfinite((float)unbiased)) { /* then the mean is finite too */
         float mean = to->running_mean[c], variance = to->running_variance[c];
         to->running_mean[c] = fast_fma_float(to->momentum, (float)all.mean - mean, mean);
         to->running_variance[c] = fast_fma_float(to->momentum, (float)unbiased - variance, variance);

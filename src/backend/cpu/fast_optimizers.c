@@ -38,6 +38,8 @@ void FAST(sgd)(const kernel_run *run, const void *args)
 {
     const op_sgd *p = args;
     const step_block *block = p->step.at;
+    if (!step_is_finite(block))
+        return;
     const float *gradient = p->gradient.at;
     float *weight = p->weight.at, *velocity = p->velocity.at;
     const size_t count = p->count;
@@ -101,6 +103,8 @@ static void adam_block(adam_factors f, size_t count, const float *gradient, floa
 void FAST(adam)(const kernel_run *run, const void *args)
 {
     const op_adam *p = args;
+    if (!step_is_finite(p->step.at))
+        return;
     const float *gradient = p->gradient.at;
     float *weight = p->weight.at, *first = p->first.at, *second = p->second.at;
     const size_t count = p->count;

@@ -42,6 +42,7 @@
     ROW(squared_error, T T T "u")                  \
     ROW(count_correct, T "iu")                     \
     ROW(add_squares, T "u")                        \
+    ROW(check_finite, T "u")                       \
     ROW(sgd, T T T "u")                            \
     ROW(adam, T T T T "u")
 

@@ -27,9 +27,9 @@ void REFERENCE(batch_statistics)(const kernel_run *run, const void *args)
             }
         means[c] = (real)mean;
         scales[c] = (real)(1 / sqrt(squares / count + epsilon));
-        if (!running_mean || !running_variance)
-            continue;
         double unbiased = count > 1 ? squares / (count - 1) : 0;
+        if (!running_mean || !running_variance || !isfinite((real)unbiased))
+            continue;
         running_mean[c] += momentum * ((real)mean - running_mean[c]);
         running_variance[c] += momentum * ((real)unbiased - running_variance[c]);
     }

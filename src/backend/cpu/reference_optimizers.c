@@ -6,6 +6,8 @@ void REFERENCE(sgd)(const kernel_run *run, const void *args)
 {
     const op_sgd *p = args;
     const step_block *block = p->step.at;
+    if (!step_is_finite(block))
+        return;
     const real rate = (real)block->rate, scale = (real)block->scale;
     const real momentum = (real)p->momentum, decay = (real)p->decay, *gradient = p->gradient.at;
     real *weight = p->weight.at, *velocity = p->velocity.at;
@@ -24,6 +26,8 @@ void REFERENCE(adam)(const kernel_run *run, const void *args)
 {
     const op_adam *p = args;
     const step_block *block = p->step.at;
+    if (!step_is_finite(block))
+        return;
     const real scale = (real)block->scale, beta1 = (real)p->beta1, beta2 = (real)p->beta2;
     const real epsilon = (real)p->epsilon, shrink = (real)block->rate * (real)p->decay, decay = (real)p->decay;
     const real rate = (real)block->rate / (real)block->correction1, deviation = sqrt((real)block->correction2);

@@ -26,3 +26,15 @@ void REFERENCE(add_squares)(const kernel_run *run, const void *args)
         sum += (double)x[i] * (double)x[i];
     block->squares += sum;
 }
+
+void REFERENCE(check_finite)(const kernel_run *run, const void *args)
+{
+    (void)run;
+    const op_check_finite *p = args;
+    const real *x = p->x.at;
+    step_block *block = p->step.at;
+    const real factor = p->by_rate ? (real)block->rate : 1;
+    for (size_t i = 0; i < p->count; i++)
+        if (!isfinite(x[i] * factor) && block->broken == 0)
+            block->broken = 1 + p->number;
+}
