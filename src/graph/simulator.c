@@ -22,6 +22,7 @@ struct remat_simulator {
     size_t y; /* y_i is live for this i; NO_Y before the loss */
     remat_figures figures;
     step_effect effect;
+    bool lists_tensors;
     layer_state *layers; /* N + 1: the last one only for x_N */
 };
 
@@ -92,35 +93,41 @@ static void note_peak(remat_simulator *simulator, uint64_t transient)
     }
 }
 
-static void make(remat_simulator *simulator, char kind, size_t i, uint64_t bytes)
+/* What a step adds up to. It stays in registers; simulator->effect has it only where somebody wants the tensors. */
+typedef struct step_sums {
+    uint64_t made_bytes, ended_bytes, workspace_bytes, cost;
+} step_sums;
+
+static inline void make(remat_simulator *simulator, step_sums *sums, char kind, size_t i, uint64_t bytes)
 {
     step_effect *effect = &simulator->effect;
-    effect->made[effect->made_count++] = (remat_live_tensor){kind, (uint32_t)i, bytes};
+    sums->made_bytes += bytes;
+    if (simulator->lists_tensors)
+        effect->made[effect->made_count++] = (remat_live_tensor){kind, (uint32_t)i, bytes};
 }
 
-static void end(remat_simulator *simulator, char kind, size_t i, uint64_t bytes)
+static inline void end(remat_simulator *simulator, step_sums *sums, char kind, size_t i, uint64_t bytes)
 {
     step_effect *effect = &simulator->effect;
-    effect->ended[effect->ended_count++] = (remat_live_tensor){kind, (uint32_t)i, bytes};
+    sums->ended_bytes += bytes;
+    if (simulator->lists_tensors)
+        effect->ended[effect->ended_count++] = (remat_live_tensor){kind, (uint32_t)i, bytes};
 }
 
-/* Counts what the step makes, needs and ends. */
-static remat_status count(remat_simulator *simulator, remat_step step)
+static inline remat_status count(remat_simulator *simulator, remat_step step, const step_sums *sums)
 {
-    const step_effect *effect = &simulator->effect;
-    uint64_t made = 0;
-    for (uint32_t k = 0; k < effect->made_count; k++)
-        made += effect->made[k].bytes;
-    note_peak(simulator, made + effect->workspace_bytes);
-    simulator->live_bytes += made;
-    for (uint32_t k = 0; k < effect->ended_count; k++)
-        simulator->live_bytes -= effect->ended[k].bytes;
-    if (remat_add(&simulator->figures.total_cost, effect->cost))
+    note_peak(simulator, sums->made_bytes + sums->workspace_bytes);
+    simulator->live_bytes += sums->made_bytes - sums->ended_bytes;
+    if (simulator->lists_tensors) {
+        simulator->effect.workspace_bytes = sums->workspace_bytes;
+        simulator->effect.cost = sums->cost;
+    }
+    if (remat_add(&simulator->figures.total_cost, sums->cost))
         return REMAT_OK;
     return illegal(simulator, step, "the cost of the schedule passes 2^63", 0);
 }
 
-static remat_status play_forward(remat_simulator *simulator, remat_step step)
+static inline remat_status play_forward(remat_simulator *simulator, remat_step step, step_sums *sums)
 {
     size_t i = step.layer;
     const remat_layer *layer = &simulator->chain->layers[i];
@@ -137,11 +144,11 @@ static remat_status play_forward(remat_simulator *simulator, remat_step step)
     if (makes_x && simulator->layers[i + 1].x_live)
         return illegal(simulator, step, "x %llu is live already", i + 1);
     if (saves)
-        make(simulator, 's', i, mode->activation_bytes);
+        make(simulator, sums, 's', i, mode->activation_bytes);
     if (makes_x)
-        make(simulator, 'x', i + 1, layer->output_bytes);
-    simulator->effect.workspace_bytes = mode->forward_workspace_bytes;
-    simulator->effect.cost = mode->forward_cost;
+        make(simulator, sums, 'x', i + 1, layer->output_bytes);
+    sums->workspace_bytes = mode->forward_workspace_bytes;
+    sums->cost = mode->forward_cost;
     simulator->layers[i + 1].x_live |= makes_x;
     state->forwards++;
     if (saves) {
@@ -151,7 +158,7 @@ static remat_status play_forward(remat_simulator *simulator, remat_step step)
     return REMAT_OK;
 }
 
-static remat_status play_loss(remat_simulator *simulator, remat_step step)
+static inline remat_status play_loss(remat_simulator *simulator, remat_step step, step_sums *sums)
 {
     size_t n = simulator->chain->layer_count;
     if (n == 0)
@@ -160,13 +167,13 @@ static remat_status play_loss(remat_simulator *simulator, remat_step step)
         return illegal(simulator, step, "the loss ran already", 0);
     if (!x_readable(simulator, n))
         return illegal(simulator, step, "its input, x %llu, is not live", n);
-    make(simulator, 'y', n, remat_chain_y_bytes(simulator->chain, n));
-    simulator->effect.workspace_bytes = simulator->chain->loss_workspace_bytes;
+    make(simulator, sums, 'y', n, remat_chain_y_bytes(simulator->chain, n));
+    sums->workspace_bytes = simulator->chain->loss_workspace_bytes;
     simulator->y = n;
     return REMAT_OK;
 }
 
-static remat_status play_backward(remat_simulator *simulator, remat_step step)
+static inline remat_status play_backward(remat_simulator *simulator, remat_step step, step_sums *sums)
 {
     size_t i = step.layer;
     layer_state *state = &simulator->layers[i];
@@ -179,11 +186,11 @@ static remat_status play_backward(remat_simulator *simulator, remat_step step)
     if (!x_readable(simulator, i))
         return illegal(simulator, step, "its input, x %llu, is not live", i);
     const remat_mode *mode = &simulator->chain->layers[i].modes[state->saved];
-    make(simulator, 'y', i, remat_chain_y_bytes(simulator->chain, i));
-    end(simulator, 'y', i + 1, remat_chain_y_bytes(simulator->chain, i + 1));
-    end(simulator, 's', i, mode->activation_bytes);
-    simulator->effect.workspace_bytes = mode->backward_workspace_bytes;
-    simulator->effect.cost = mode->backward_cost;
+    make(simulator, sums, 'y', i, remat_chain_y_bytes(simulator->chain, i));
+    end(simulator, sums, 'y', i + 1, remat_chain_y_bytes(simulator->chain, i + 1));
+    end(simulator, sums, 's', i, mode->activation_bytes);
+    sums->workspace_bytes = mode->backward_workspace_bytes;
+    sums->cost = mode->backward_cost;
     simulator->y = i;
     if (state->saved_by_first)
         state->decision = state->saved;
@@ -191,21 +198,21 @@ static remat_status play_backward(remat_simulator *simulator, remat_step step)
     return REMAT_OK;
 }
 
-static remat_status play_drop_x(remat_simulator *simulator, remat_step step)
+static inline remat_status play_drop_x(remat_simulator *simulator, remat_step step, step_sums *sums)
 {
     if (!simulator->layers[step.layer].x_live)
         return illegal(simulator, step, "x %llu is not live on its own", step.layer);
     simulator->layers[step.layer].x_live = false;
-    end(simulator, 'x', step.layer, remat_chain_x_bytes(simulator->chain, step.layer));
+    end(simulator, sums, 'x', step.layer, remat_chain_x_bytes(simulator->chain, step.layer));
     return REMAT_OK;
 }
 
-static remat_status play_drop_state(remat_simulator *simulator, remat_step step)
+static inline remat_status play_drop_state(remat_simulator *simulator, remat_step step, step_sums *sums)
 {
     layer_state *state = &simulator->layers[step.layer];
     if (state->saved == REMAT_NO_SAVE)
         return illegal(simulator, step, "s %llu is not live", step.layer);
-    end(simulator, 's', step.layer, simulator->chain->layers[step.layer].modes[state->saved].activation_bytes);
+    end(simulator, sums, 's', step.layer, simulator->chain->layers[step.layer].modes[state->saved].activation_bytes);
     state->saved = REMAT_NO_SAVE;
     return REMAT_OK;
 }
@@ -216,17 +223,18 @@ remat_status remat_simulator_step(remat_simulator *simulator, remat_step step)
     if (step.layer > n || (step.layer == n && step.op != REMAT_DROP_X && step.op != REMAT_LOSS))
         return illegal(simulator, step, "the chain has only %llu layers", n);
     remat_status status = REMAT_INVALID;
-    simulator->effect = (step_effect){0};
+    step_sums sums = {0};
+    simulator->effect.made_count = simulator->effect.ended_count = 0;
     switch ((remat_op)step.op) {
-    case REMAT_FORWARD: status = play_forward(simulator, step); break;
-    case REMAT_LOSS: status = play_loss(simulator, step); break;
-    case REMAT_BACKWARD: status = play_backward(simulator, step); break;
-    case REMAT_DROP_X: status = play_drop_x(simulator, step); break;
-    case REMAT_DROP_STATE: status = play_drop_state(simulator, step); break;
+    case REMAT_FORWARD: status = play_forward(simulator, step, &sums); break;
+    case REMAT_LOSS: status = play_loss(simulator, step, &sums); break;
+    case REMAT_BACKWARD: status = play_backward(simulator, step, &sums); break;
+    case REMAT_DROP_X: status = play_drop_x(simulator, step, &sums); break;
+    case REMAT_DROP_STATE: status = play_drop_state(simulator, step, &sums); break;
     default: status = illegal(simulator, step, "there is no such step", 0);
     }
     if (status == REMAT_OK)
-        status = count(simulator, step);
+        status = count(simulator, step, &sums);
     simulator->figures.steps += status == REMAT_OK;
     return status;
 }
@@ -267,6 +275,11 @@ remat_status remat_simulator_finish_sized(remat_simulator *simulator, remat_figu
     REMAT_TRY(sum_up(simulator, &found));
     remat_struct_give(figures, figures_size, &found, sizeof found);
     return REMAT_OK;
+}
+
+void simulator_list_tensors(remat_simulator *simulator)
+{
+    simulator->lists_tensors = true;
 }
 
 const step_effect *simulator_effect(const remat_simulator *simulator)

@@ -11,6 +11,9 @@ typedef struct step_effect {
     uint64_t cost;
 } step_effect;
 
+/* From here on the simulator lists the tensors that a step makes and ends; it is faster without. */
+void simulator_list_tensors(remat_simulator *simulator);
+
 /* Of the last step that was played. */
 const step_effect *simulator_effect(const remat_simulator *simulator);
 

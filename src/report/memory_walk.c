@@ -129,6 +129,7 @@ static remat_status walk_all(walker *w, const remat_plan *plan)
     for (size_t i = 0; i <= plan->chain->layer_count; i++)
         w->layers[i] = (layer_births){{NOT_LIVE, NOT_LIVE, NOT_LIVE}};
     begin_tensor(w, (remat_live_tensor){'x', 0, plan->chain->input_bytes});
+    simulator_list_tensors(w->simulator);
     REMAT_TRY(remat_plan_walk(plan, walk_step, w));
     last_tensors last = {w, REMAT_OK};
     remat_simulator_live(w->simulator, end_last, &last);
