@@ -356,13 +356,11 @@ typedef struct op_add_squares {
     size_t count;
 } op_add_squares;
 
-/* Where x has a value that is not finite, or with `by_rate` times the learning rate is not, and nothing was broken before:
- * broken = 1 + number. */
+/* Where x has a value that is not finite, and nothing was broken before: broken = 1 + number. */
 typedef struct op_check_finite {
     tensor_ref x, step;
     size_t count;
     uint64_t number;
-    bool by_rate;
 } op_check_finite;
 
 /* scale = clip_norm / (sqrt(squares) + 1e-6), at most 1. */
@@ -371,13 +369,16 @@ typedef struct op_clip {
     double clip_norm;
 } op_clip;
 
-/* One step of stochastic gradient descent. `velocity` is none without momentum. Like adam, it changes nothing where the
- * step is not finite. */
+/* Optimizers change nothing where the step is not finite. They leave values alone whose gradient times the learning rate is
+ * not finite, and note that: broken = 1 + number, where nothing was broken before. */
+
+/* One step of stochastic gradient descent. `velocity` is none without momentum. */
 typedef struct op_sgd {
     tensor_ref gradient, weight, velocity, step;
     size_t count;
     double momentum, decay;
     bool nesterov;
+    uint64_t number;
 } op_sgd;
 
 /* One step of adam. `decoupled` is adamw: weights shrink by rate * decay; else decay * weight joins the gradient. */
@@ -386,6 +387,7 @@ typedef struct op_adam {
     size_t count;
     double beta1, beta2, epsilon, decay;
     bool decoupled;
+    uint64_t number;
 } op_adam;
 
 /* ---- the list ---- */

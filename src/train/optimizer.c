@@ -46,8 +46,8 @@ void optimizer_set_step(const optimizer_settings *settings, uint64_t update, dou
     block->correction2 = correction(settings->beta2, update);
 }
 
-remat_status optimizer_record(const optimizer_settings *settings, recording *calls, tensor_ref step, bool decay_applies,
-                              size_t count, tensor_ref gradient, tensor_ref weight,
+remat_status optimizer_record(const optimizer_settings *settings, recording *calls, tensor_ref step, uint64_t number,
+                              bool decay_applies, size_t count, tensor_ref gradient, tensor_ref weight,
                               const tensor_ref moments[OPTIMIZER_MAX_MOMENTS])
 {
     const double decay = decay_applies ? settings->weight_decay : 0;
@@ -59,7 +59,8 @@ remat_status optimizer_record(const optimizer_settings *settings, recording *cal
                                            .count = count,
                                            .momentum = settings->momentum,
                                            .decay = decay,
-                                           .nesterov = settings->nesterov});
+                                           .nesterov = settings->nesterov,
+                                           .number = number});
     return record_adam(calls, &(op_adam){.gradient = gradient,
                                          .weight = weight,
                                          .first = moments[0],
@@ -70,5 +71,6 @@ remat_status optimizer_record(const optimizer_settings *settings, recording *cal
                                          .beta2 = settings->beta2,
                                          .epsilon = settings->epsilon,
                                          .decay = decay,
-                                         .decoupled = settings->type == OPTIMIZER_ADAMW});
+                                         .decoupled = settings->type == OPTIMIZER_ADAMW,
+                                         .number = number});
 }

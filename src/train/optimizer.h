@@ -26,9 +26,9 @@ uint32_t optimizer_moments(const optimizer_settings *settings);
 void optimizer_set_step(const optimizer_settings *settings, uint64_t update, double rate, step_block *block);
 
 /* Records the update of `count` weights in place. Weight decay applies only if `decay_applies`. There are as many
- * moments as optimizer_moments() says. */
-remat_status optimizer_record(const optimizer_settings *settings, recording *calls, tensor_ref step, bool decay_applies,
-                              size_t count, tensor_ref gradient, tensor_ref weight,
+ * moments as optimizer_moments() says. `number` is that of the parameter, for messages. */
+remat_status optimizer_record(const optimizer_settings *settings, recording *calls, tensor_ref step, uint64_t number,
+                              bool decay_applies, size_t count, tensor_ref gradient, tensor_ref weight,
                               const tensor_ref moments[OPTIMIZER_MAX_MOMENTS]);
 
 #endif

@@ -49,14 +49,8 @@ static remat_status record_update(void *user, recording *calls, uint32_t paramet
     const network_parameter *about = &trainer->network->parameters[parameter];
     const tensor_ref moments[OPTIMIZER_MAX_MOMENTS] = {trainer_parameter(trainer, &trainer->moments[0], parameter),
                                                        trainer_parameter(trainer, &trainer->moments[1], parameter)};
-    if (trainer->settings.clip_norm <= 0) /* else the norm tells */
-        REMAT_TRY(record_check_finite(calls, &(op_check_finite){.x = gradient,
-                                                                .step = step_of(trainer),
-                                                                .count = about->values,
-                                                                .number = parameter,
-                                                                .by_rate = true}));
-    return optimizer_record(&trainer->optimizer, calls, step_of(trainer), about->about.decay, about->values, gradient,
-                            trainer_parameter(trainer, &trainer->weights, parameter), moments);
+    return optimizer_record(&trainer->optimizer, calls, step_of(trainer), parameter, about->about.decay, about->values,
+                            gradient, trainer_parameter(trainer, &trainer->weights, parameter), moments);
 }
 
 executor_optimizer trainer_optimizer(remat_trainer *trainer)

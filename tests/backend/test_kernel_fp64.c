@@ -201,12 +201,12 @@ static any_args arguments(operation op, memory *m)
         a.count_correct = (op_count_correct){values(m, N), integers(m, COLUMNS), step, ROWS, COLUMNS};
         break;
     case OP_add_squares: a.add_squares = (op_add_squares){values(m, N), step, N}; break;
-    case OP_check_finite: a.check_finite = (op_check_finite){values(m, N), step, N, 3, true}; break;
+    case OP_check_finite: a.check_finite = (op_check_finite){values(m, N), step, N, 3}; break;
     case OP_clip: a.clip = (op_clip){step, 0.5}; break;
-    case OP_sgd: a.sgd = (op_sgd){values(m, N), values(m, N), values(m, N), step, N, 0.9, 0.01, true}; break;
+    case OP_sgd: a.sgd = (op_sgd){values(m, N), values(m, N), values(m, N), step, N, 0.9, 0.01, true, 0}; break;
     case OP_adam:
-        a.adam =
-            (op_adam){values(m, N), values(m, N), values(m, N), positive(m, N), step, N, 0.9, 0.999, 1e-8, 0.01, true};
+        a.adam = (op_adam){values(m, N), values(m, N), values(m, N), positive(m, N), step, N,
+                           0.9,          0.999,        1e-8,         0.01,           true, 0};
         break;
     case OPERATION_COUNT: break;
     }

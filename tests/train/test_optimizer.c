@@ -97,7 +97,7 @@ static void update(const optimizer_settings *s, int t, double rate, double scale
     assert_int_equal(backend_queue_create(device, &queue), REMAT_OK);
     recording_begin(&calls, device);
     optimizer_set_step(s, (uint64_t)t, rate, &block);
-    assert_int_equal(optimizer_record(s, &calls, (tensor_ref){&block, REMAT_UINT8}, decays, count,
+    assert_int_equal(optimizer_record(s, &calls, (tensor_ref){&block, REMAT_UINT8}, 0, decays, count,
                                       (tensor_ref){gradient, REMAT_FP32}, (tensor_ref){weight, REMAT_FP32}, kept),
                      REMAT_OK);
     assert_int_equal(backend_run(queue, &calls, 0, calls.used), REMAT_OK);

@@ -534,4 +534,14 @@ FAST_INLINE fast_vector fast_activate_derivative(activation_kind kind, fast_vect
     DO(ACTIVATION_LEAKY_RELU) \
     DO(ACTIVATION_GELU_TANH) DO(ACTIVATION_GELU_ERF) DO(ACTIVATION_SIGMOID) DO(ACTIVATION_TANH) DO(ACTIVATION_SWISH)
 
+/* Whether all values times the factor are finite: times 0 they are 0 then, and NaN else. */
+FAST_INLINE bool fast_all_finite(size_t count, const float *x, float factor)
+{
+    fast_vector sum = {0};
+#define STEP(LOAD, STORE, i, FIRST) sum += LOAD(x + i) * factor * 0.0f
+    FAST_EACH(count, STEP);
+#undef STEP
+    return fast_sum_lanes(sum) == 0.0f;
+}
+
 #endif

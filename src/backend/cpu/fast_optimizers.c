@@ -37,23 +37,28 @@ FAST_INLINE void sgd_momentum(const sgd_factors *o, bool nesterov, size_t count,
 void FAST(sgd)(const kernel_run *run, const void *args)
 {
     const op_sgd *p = args;
-    const step_block *block = p->step.at;
+    step_block *block = p->step.at;
     if (!step_is_finite(block))
         return;
+    bool finite = true;
     const float *gradient = p->gradient.at;
     float *weight = p->weight.at, *velocity = p->velocity.at;
     const size_t count = p->count;
-#pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static)
+#pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static) reduction(&& : finite)
     for (size_t from = 0; from < count; from += FAST_BLOCK) {
         const sgd_factors o = {(float)block->rate, (float)p->momentum, (float)p->decay, (float)block->scale};
         size_t length = fast_block_length(count, from);
-        if (!velocity)
+        if (!fast_all_finite(length, gradient + from, o.rate))
+            finite = false;
+        else if (!velocity)
             sgd_plain(&o, length, gradient + from, weight + from);
         else if (p->nesterov)
             sgd_momentum(&o, true, length, gradient + from, weight + from, velocity + from);
         else
             sgd_momentum(&o, false, length, gradient + from, weight + from, velocity + from);
     }
+    if (!finite)
+        block->broken = 1 + p->number;
 }
 
 /* The factors that are the same for all values. */
@@ -103,14 +108,22 @@ static void adam_block(adam_factors f, size_t count, const float *gradient, floa
 void FAST(adam)(const kernel_run *run, const void *args)
 {
     const op_adam *p = args;
-    if (!step_is_finite(p->step.at))
+    step_block *block = p->step.at;
+    if (!step_is_finite(block))
         return;
+    bool finite = true;
     const float *gradient = p->gradient.at;
     float *weight = p->weight.at, *first = p->first.at, *second = p->second.at;
     const size_t count = p->count;
     const adam_factors factors = factors_of(p);
-#pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static)
-    for (size_t from = 0; from < count; from += FAST_BLOCK)
-        adam_block(factors, fast_block_length(count, from), gradient + from, weight + from, first + from,
-                   second + from);
+#pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static) reduction(&& : finite)
+    for (size_t from = 0; from < count; from += FAST_BLOCK) {
+        size_t length = fast_block_length(count, from);
+        if (fast_all_finite(length, gradient + from, factors.rate))
+            adam_block(factors, length, gradient + from, weight + from, first + from, second + from);
+        else
+            finite = false;
+    }
+    if (!finite)
+        block->broken = 1 + p->number;
 }

@@ -103,27 +103,16 @@ void FAST(add_squares)(const kernel_run *run, const void *args)
     block->squares += sum;
 }
 
-/* A value times 0 is 0 where it is finite, and NaN else. */
-static bool all_finite(size_t count, const float *x, float factor)
-{
-    fast_vector sum = {0};
-#define STEP(LOAD, STORE, i, FIRST) sum += LOAD(x + i) * factor * 0.0f
-    FAST_EACH(count, STEP);
-#undef STEP
-    return fast_sum_lanes(sum) == 0.0f;
-}
-
 void FAST(check_finite)(const kernel_run *run, const void *args)
 {
     const op_check_finite *p = args;
     const float *x = p->x.at;
     step_block *block = p->step.at;
     const size_t count = p->count;
-    const float factor = p->by_rate ? (float)block->rate : 1.0f;
     bool finite = true;
 #pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static) reduction(&& : finite)
     for (size_t from = 0; from < count; from += FAST_BLOCK)
-        finite = all_finite(fast_block_length(count, from), x + from, factor) && finite;
+        finite = fast_all_finite(fast_block_length(count, from), x + from, 1) && finite;
     if (!finite && block->broken == 0)
         block->broken = 1 + p->number;
 }

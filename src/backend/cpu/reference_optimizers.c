@@ -5,14 +5,19 @@
 void REFERENCE(sgd)(const kernel_run *run, const void *args)
 {
     const op_sgd *p = args;
-    const step_block *block = p->step.at;
+    step_block *block = p->step.at;
     if (!step_is_finite(block))
         return;
+    bool finite = true;
     const real rate = (real)block->rate, scale = (real)block->scale;
     const real momentum = (real)p->momentum, decay = (real)p->decay, *gradient = p->gradient.at;
     real *weight = p->weight.at, *velocity = p->velocity.at;
-#pragma omp parallel for num_threads(run->threads)
+#pragma omp parallel for num_threads(run->threads) reduction(&& : finite)
     for (size_t i = 0; i < p->count; i++) {
+        if (!isfinite(rate * gradient[i])) {
+            finite = false;
+            continue;
+        }
         real g = scale * gradient[i] + decay * weight[i], step = g;
         if (velocity) {
             velocity[i] = momentum * velocity[i] + g;
@@ -20,21 +25,28 @@ void REFERENCE(sgd)(const kernel_run *run, const void *args)
         }
         weight[i] -= rate * step;
     }
+    if (!finite)
+        block->broken = 1 + p->number;
 }
 
 void REFERENCE(adam)(const kernel_run *run, const void *args)
 {
     const op_adam *p = args;
-    const step_block *block = p->step.at;
+    step_block *block = p->step.at;
     if (!step_is_finite(block))
         return;
+    bool finite = true;
     const real scale = (real)block->scale, beta1 = (real)p->beta1, beta2 = (real)p->beta2;
     const real epsilon = (real)p->epsilon, shrink = (real)block->rate * (real)p->decay, decay = (real)p->decay;
     const real rate = (real)block->rate / (real)block->correction1, deviation = sqrt((real)block->correction2);
     const real *gradient = p->gradient.at;
     real *weight = p->weight.at, *first = p->first.at, *second = p->second.at;
-#pragma omp parallel for num_threads(run->threads)
+#pragma omp parallel for num_threads(run->threads) reduction(&& : finite)
     for (size_t i = 0; i < p->count; i++) {
+        if (!isfinite(rate * gradient[i])) {
+            finite = false;
+            continue;
+        }
         real g = scale * gradient[i], w = weight[i];
         if (p->decoupled)
             w -= shrink * w;
@@ -44,4 +56,6 @@ void REFERENCE(adam)(const kernel_run *run, const void *args)
         second[i] = beta2 * second[i] + (1 - beta2) * g * g;
         weight[i] = w - rate * first[i] / (sqrt(second[i]) / deviation + epsilon);
     }
+    if (!finite)
+        block->broken = 1 + p->number;
 }

@@ -33,8 +33,7 @@ void REFERENCE(check_finite)(const kernel_run *run, const void *args)
     const op_check_finite *p = args;
     const real *x = p->x.at;
     step_block *block = p->step.at;
-    const real factor = p->by_rate ? (real)block->rate : 1;
     for (size_t i = 0; i < p->count; i++)
-        if (!isfinite(x[i] * factor) && block->broken == 0)
+        if (!isfinite(x[i]) && block->broken == 0)
             block->broken = 1 + p->number;
 }
