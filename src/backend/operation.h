@@ -369,8 +369,8 @@ typedef struct op_clip {
     double clip_norm;
 } op_clip;
 
-/* Optimizers change nothing where the step is not finite. They leave values alone whose gradient times the learning rate is
- * not finite, and note that: broken = 1 + number, where nothing was broken before. */
+/* Optimizers change nothing where the step is not finite. They leave values alone whose gradient is not finite, for sgd
+ * also times the learning rate, and note that: broken = 1 + number, where nothing was broken before. */
 
 /* One step of stochastic gradient descent. `velocity` is none without momentum. */
 typedef struct op_sgd {

@@ -119,7 +119,7 @@ void FAST(adam)(const kernel_run *run, const void *args)
 #pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static) reduction(&& : finite)
     for (size_t from = 0; from < count; from += FAST_BLOCK) {
         size_t length = fast_block_length(count, from);
-        if (fast_all_finite(length, gradient + from, factors.rate))
+        if (fast_all_finite(length, gradient + from, 1))
             adam_block(factors, length, gradient + from, weight + from, first + from, second + from);
         else
             finite = false;

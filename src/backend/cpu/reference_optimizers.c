@@ -43,7 +43,7 @@ void REFERENCE(adam)(const kernel_run *run, const void *args)
     real *weight = p->weight.at, *first = p->first.at, *second = p->second.at;
 #pragma omp parallel for num_threads(run->threads) reduction(&& : finite)
     for (size_t i = 0; i < p->count; i++) {
-        if (!isfinite(rate * gradient[i])) {
+        if (!isfinite(gradient[i])) {
             finite = false;
             continue;
         }
