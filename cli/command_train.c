@@ -1,7 +1,5 @@
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "interrupt.h"
 #include "memory_limit.h"
@@ -11,6 +9,7 @@
 #include "progress.h"
 #include "run_text.h"
 #include "trace.h"
+#include "training_save.h"
 
 enum {
     OPTION_PLAN = MODEL_KEYS_END,
@@ -51,7 +50,8 @@ static const struct argp_option options[] = {
     {"seed", OPTION_SEED, "N", 0, "seed of weights, order and dropout (default: the model's)", 1},
     {"threads", 'j', "N", 0, "threads to compute with (default: all cores); the bits do not depend on it", 1},
     {MODEL_ROW_KERNELS, 1},
-    {"save", OPTION_SAVE, "FILE", 0, "write weights and state to FILE at the end, also after Ctrl-C or SIGTERM", 2},
+    {"save", OPTION_SAVE, "FILE", 0,
+     "write weights and state to FILE at the end, also after Ctrl-C, SIGTERM and SIGHUP", 2},
     {"save-every", OPTION_SAVE_EVERY, "N", 0, "with --save, also write that file after every N steps", 2},
     {"weights-only", OPTION_WEIGHTS_ONLY, NULL, 0, "save without the state of the optimizer and the training", 2},
     {"resume", OPTION_RESUME, "FILE", 0, "continue where the saved training stopped, with the same bits", 2},
@@ -110,8 +110,8 @@ static const struct argp argp = {
     .parser = parse,
     .args_doc = "MODEL.ini",
     .doc = "Train a model within a budget of bytes. Before the first step, Remat decides what is kept and what is "
-           "recomputed, and allocates all memory; the results do not depend on the plan. Ctrl-C and SIGTERM end "
-           "the run after the current step; --save still saves, and the exit code is 130 or 143.\v"
+           "recomputed, and allocates all memory; the results do not depend on the plan. Ctrl-C, SIGTERM and "
+           "SIGHUP end the run after the current step; --save still saves, and the exit code is 130, 143 or 129.\v"
            "Example:\n  remat train gpt.ini --budget 64MiB --steps 200 --save gpt.safetensors",
 };
 
@@ -237,36 +237,13 @@ static void print_batch(const train_command *command, remat_model *model, const 
             (unsigned long long)(validation ? figures->validation_samples : figures->training_samples));
 }
 
-/* Hours of work must not be lost because a disk is full: where the file cannot be written, others are tried. `message` says
- * what is wrong, and where the training is instead. */
-enum { SAVE_MESSAGE = 8192 };
-static remat_status save(const train_command *command, remat_trainer *trainer, char message[SAVE_MESSAGE])
+/* A run that failed keeps the steps that it took. */
+static void save_after_failure(const train_command *command, const remat_trainer *trainer, remat_status failure)
 {
-    remat_status status = remat_trainer_save(trainer, command->save, !command->weights_only);
-    message[0] = 0;
-    if (status == REMAT_OK)
-        return status;
-    size_t used =
-        (size_t)snprintf(message, SAVE_MESSAGE, "remat: %.2000s\n", remat_context_message(command->given.context));
-    const char *name = strrchr(command->save, '/'), *temporary = getenv("TMPDIR");
-    const char *const folders[] = {".", temporary ? temporary : "/tmp", getenv("HOME")};
-    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
-        char path[4096];
-        int length = snprintf(path, sizeof path, "%s/remat-%ld-%s", folders[i] ? folders[i] : ".", (long)getpid(),
-                              name ? name + 1 : command->save);
-        if (length < (int)sizeof path && remat_trainer_save(trainer, path, !command->weights_only) == REMAT_OK) {
-            snprintf(message + used, SAVE_MESSAGE - used, "remat: the training was saved to %s instead\n", path);
-            break;
-        }
-    }
-    return status;
-}
-
-static void save_last_finite(const train_command *command, remat_trainer *trainer)
-{
-    char message[SAVE_MESSAGE];
-    if (save(command, trainer, message) == REMAT_OK)
-        fprintf(stderr, "remat: the last finite weights were saved to %s\n", command->save);
+    char message[TRAINING_SAVE_MESSAGE];
+    if (training_save(command->given.context, trainer, command->save, !command->weights_only, message) == REMAT_OK)
+        fprintf(stderr, "remat: the %s saved to %s\n",
+                failure == REMAT_DIVERGED ? "last finite weights were" : "training up to this step was", command->save);
     fputs(message, stderr);
 }
 
@@ -274,10 +251,10 @@ static void save_last_finite(const train_command *command, remat_trainer *traine
 static remat_status train(train_command *command, remat_model *model, remat_trainer *trainer, bool *stopped)
 {
     remat_status status = load(command, trainer);
+    if (status == REMAT_OK && command->save)
+        status = remat_trainer_check_save(trainer, command->save, !command->weights_only);
     if (status != REMAT_OK)
         return command_fail(command->given.context, status), status;
-    if (command->save && remat_trainer_check_save(trainer, command->save, !command->weights_only) != REMAT_OK)
-        return command_fail(command->given.context, REMAT_IO), REMAT_IO;
     remat_trainer_figures figures;
     remat_run_result result;
     bool timed = command->given.train.profile_path != NULL;
@@ -286,14 +263,16 @@ static remat_status train(train_command *command, remat_model *model, remat_trai
         print_batch(command, model, &figures);
     if (!command->quiet)
         print_plan(&figures, timed);
-    status = run(command, trainer, remat_trainer_steps_taken(trainer), &result);
-    if (status == REMAT_DIVERGED && command->save)
-        save_last_finite(command, trainer);
-    if (status != REMAT_OK)
+    const uint64_t first = remat_trainer_steps_taken(trainer);
+    status = run(command, trainer, first, &result);
+    if (status != REMAT_OK) {
+        if (command->save && remat_trainer_steps_taken(trainer) > first)
+            save_after_failure(command, trainer, status);
         return status;
-    char message[SAVE_MESSAGE] = "";
+    }
+    char message[TRAINING_SAVE_MESSAGE] = "";
     if (command->save)
-        status = save(command, trainer, message);
+        status = training_save(command->given.context, trainer, command->save, !command->weights_only, message);
     /* What the run came to is worth knowing even where it could not be saved. */
     if (!command->quiet)
         print_end(&figures, &result, remat_trainer_steps_taken(trainer), timed);
@@ -322,13 +301,22 @@ static remat_status limit_memory(const train_command *command, remat_model *mode
     return status;
 }
 
-/* Files that would be missed only after hours. */
+/* Files that would be missed only after hours, and files that would be overwritten. */
 static remat_status check_outputs(const train_command *command)
 {
-    remat_status status = output_path_check(command->save, true);
-    if (status == REMAT_OK)
-        status = output_path_check(command->log, false);
-    return status == REMAT_OK ? output_path_check(command->trace, false) : status;
+    const char *const outputs[] = {command->save, command->log, command->trace};
+    /* The last two may be replaced by --save: a training goes on in its own file. */
+    const char *const inputs[] = {command->given.file, command->given.train.profile_path,
+                                  command->given.train.plan_path, command->resume, command->given.weights};
+    remat_status status = REMAT_OK;
+    for (int o = 0; o < 3 && status == REMAT_OK; o++) {
+        status = output_path_check(outputs[o], o == 0);
+        for (int i = 0; i < (o == 0 ? 3 : 5) && status == REMAT_OK; i++)
+            status = output_path_check_other(outputs[o], inputs[i], "it is also read");
+        for (int other = 0; other < o && status == REMAT_OK; other++)
+            status = output_path_check_other(outputs[o], outputs[other], "two outputs would be written to it");
+    }
+    return status;
 }
 
 static remat_status prepare(train_command *command, remat_model *model)

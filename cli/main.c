@@ -40,8 +40,8 @@ static void print_help(FILE *to)
           "  remat version          the version; same as remat --version\n\n"
           "Example: remat plan profile.json --budget 64MiB\n\n"
           "Exit codes: 0 done, 1 internal error, 2 wrong usage, 3 bad input file, 4 infeasible budget,\n"
-          "5 out of memory, 6 input/output, 7 a check failed, 8 the training diverged; 130 and 143 after Ctrl-C\n"
-          "and SIGTERM.\n",
+          "5 out of memory, 6 input/output, 7 a check failed, 8 the training diverged; 130, 143 and 129 after\n"
+          "Ctrl-C, SIGTERM and SIGHUP.\n",
           to);
 }
 

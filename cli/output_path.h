@@ -8,4 +8,8 @@
  * old one, so its folder must be writable; else the file itself must. NULL is fine. Writes nothing. */
 remat_status output_path_check(const char *path, bool replaced);
 
+/* REMAT_IO, with a message on stderr: the two paths name the same file, which is wrong because of `reason`. Devices and
+ * pipes may be named twice. NULL is fine. */
+remat_status output_path_check_other(const char *path, const char *other, const char *reason);
+
 #endif

@@ -24,7 +24,7 @@ function decisionTag(decision) {
   return el("span", { class: `tag ${decision === "recompute" || decision === "keep" ? decision : "mode"}` }, decision);
 }
 
-/* For each layer, whether its saved state is alive at the peak, and for how many steps any of it is held. */
+/* For each layer, whether its saved state is live at the peak, and for how many steps any of it is held. */
 function stateFacts(made) {
   const tensors = made && made.source.tensors,
     facts = {};
@@ -68,7 +68,7 @@ function reasonOf(file, made, facts, i) {
     how +
     (fact.atPeak
       ? `there is room for its ${bytes} even at the peak; recomputing would cost ${priced(again)}`
-      : `not alive at the peak: keeping its ${bytes} takes no room there`)
+      : `not live at the peak: keeping its ${bytes} takes no room there`)
   );
 }
 

@@ -29,7 +29,7 @@ function addMemory(to, file, made) {
   const words =
     file.kind === "profile"
       ? "With everything kept, step by step: states pile up on the way forward and are used up on the way back."
-      : "Bytes alive while each step runs. Where the line falls and rises again, layers are being recomputed.";
+      : "Live bytes in each step. Where the line falls and rises again, layers are being recomputed.";
   const { box, canvas } = plotBox(
     340,
     `Memory over the steps, stacked by what holds it. The peak is ${bytesText(peak)} at step ${made.stepOf(made.peak)}, ${stepName(made, made.peak)}.`,

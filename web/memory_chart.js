@@ -228,7 +228,7 @@ function memoryChart(canvas, view, lines) {
             callback: (value) => (view.axis === "step" ? countText(value) : priceText(mades[0].file, value)),
           },
         }),
-        y: axisOptions("bytes alive", {
+        y: axisOptions("live bytes", {
           stacked,
           min: 0,
           max: top * 1.16 /* room for two lines of text */,
@@ -341,7 +341,7 @@ function memoryTools(view) {
   );
 }
 
-/* Who is alive in the step under the cursor. */
+/* The tensors that are live in the step under the cursor. */
 function memoryReadout(view) {
   const made = view.mades[0],
     head = el("p", { "aria-live": "polite" }),
@@ -355,7 +355,7 @@ function memoryReadout(view) {
     const name = stepName(made, i);
     head.textContent =
       `Step ${countText(made.stepOf(i))} of ${countText(made.steps)}${name ? `, ${name}` : ""}: ` +
-      `${bytesText(made.total[i])} alive${i === made.peak ? ", the peak" : ""}.`;
+      `${bytesText(made.total[i])} live${i === made.peak ? ", the peak" : ""}.`;
     const alive = aliveAt(made, i),
       tensors = made.source.tensors;
     const line = (variable, text, bytes) =>

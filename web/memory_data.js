@@ -1,4 +1,4 @@
-/* A file's memory section as numbers: what each step holds by kind, and who is alive when. */
+/* A file's memory section as numbers: what each step holds by kind, and which tensors are live when. */
 
 const KIND_NAMES = { x: "inputs", s: "saved states", y: "gradients", w: "workspace" };
 const OP_NAMES = {
@@ -43,7 +43,7 @@ function memoryOf(file) {
   return made;
 }
 
-/* Adds up what is alive in each step: every tensor changes two places of a running sum. */
+/* Adds up what is live in each step: every tensor changes two places of a running sum. */
 function sumTensors(made, tensors) {
   const keys = new Set(tensors.kind);
   for (const key of [...Object.keys(made.source.kinds || KIND_NAMES), ...keys])
@@ -64,7 +64,7 @@ function startTimes(memory, count) {
   return begin[count] > 0 ? begin : null;
 }
 
-/* The tensors alive in a step, the largest first. */
+/* The tensors that are live in a step, the largest first. */
 function aliveAt(made, step) {
   const tensors = made.source.tensors,
     alive = [];

@@ -3,7 +3,7 @@
 const SCHEDULE_KINDS = [
   ["forward", "forward, nothing saved"],
   ["save", "forward, state saved"],
-  ["again", "forward again (recomputed)"],
+  ["again", "recomputed forward"],
   ["backward", "backward"],
 ];
 
@@ -62,7 +62,7 @@ function scheduleSection(file, made, view, chart) {
   section.append(
     tableDetails(
       "The steps as a table",
-      [{ name: "step", number: true }, { name: "what runs" }, { name: "bytes alive", number: true }],
+      [{ name: "step", number: true }, { name: "what runs" }, { name: "live bytes", number: true }],
       () => thinned(made, 0, made.count, 400).map((i) => [i, stepName(made, i), countText(made.total[i])]),
     ),
   );

@@ -31,7 +31,7 @@ function leadOf(file) {
   const how =
     recomputed === null
       ? "It"
-      : `${countText(recomputed)} of ${countText(layers)} layers are computed again in the backward pass, which`;
+      : `${countText(recomputed)} of ${countText(layers)} layers are recomputed in the backward pass, which`;
   return `The peak is ${peak} instead of ${bytesText(figures.base_peak_bytes)} (${less} less). ${how} costs ${more} more.`;
 }
 

@@ -114,7 +114,8 @@ typedef struct remat_run_hooks {
     void *user;             /* passed to both */
     const char *log_path;   /* writes a log, JSON lines (docs/formats.md). A resumed training appends. NULL: none */
     const char *save_path;  /* with save_every: where to save */
-    uint64_t save_every;    /* save after every save_every steps; 0: do not save during the run */
+    uint64_t save_every;    /* save after every save_every steps; 0: do not save during the run. A save that fails is a
+                             * warning */
     bool save_weights_only; /* save without the state of the training */
 } remat_run_hooks;
 void remat_run_hooks_init_sized(remat_run_hooks *hooks, size_t size);

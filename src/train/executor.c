@@ -133,9 +133,8 @@ static remat_status run_position(remat_executor *executor, const recorded_run *r
     return status;
 }
 
-remat_status executor_run(remat_executor *executor, backend_queue *queue)
+static remat_status run_all(remat_executor *executor, const recorded_run *run, backend_queue *queue)
 {
-    const recorded_run *run = &executor->fused;
     if (!executor->poison)
         return backend_run(queue, &run->calls, 0, run->calls.used);
     remat_status status = REMAT_OK;
@@ -145,30 +144,35 @@ remat_status executor_run(remat_executor *executor, backend_queue *queue)
     return status;
 }
 
+remat_status executor_run(remat_executor *executor, backend_queue *queue)
+{
+    return run_all(executor, &executor->fused, queue);
+}
+
 remat_status executor_run_checked(remat_executor *executor, backend_queue *queue)
 {
     recorded_run *run = &executor->checked;
     if (!run->starts)
         REMAT_TRY(executor_record(executor, run, NULL, true));
-    remat_status status = REMAT_OK;
-    for (size_t position = 0; position < executor->count && status == REMAT_OK; position++)
-        status = run_position(executor, run, position, queue);
-    poison_map_open(executor->poison);
-    return status;
+    return run_all(executor, run, queue);
 }
 
-/* ---- running while somebody looks on ---- */
+/* ---- observed runs ---- */
 
+/* What an earlier call made before it ran out of memory is still there. */
 static remat_status prepare_observed(remat_executor *executor)
 {
     if (executor->plain.starts)
         return REMAT_OK;
-    executor->work = remat_alloc_zeroed(executor->context, executor->count, sizeof *executor->work);
-    executor->events = remat_alloc_zeroed(executor->context, executor->count + 2, sizeof(backend_event *));
+    if (!executor->work)
+        executor->work = remat_alloc_zeroed(executor->context, executor->count, sizeof *executor->work);
+    if (!executor->events)
+        executor->events = remat_alloc_zeroed(executor->context, executor->count + 2, sizeof(backend_event *));
     if (!executor->work || !executor->events)
         return REMAT_NO_MEMORY;
     for (size_t i = 0; i < executor->count + 2; i++)
-        REMAT_TRY(backend_event_create(executor->options.device, &executor->events[i]));
+        if (!executor->events[i])
+            REMAT_TRY(backend_event_create(executor->options.device, &executor->events[i]));
     return executor_record(executor, &executor->plain, executor->work, false);
 }
 

@@ -69,33 +69,33 @@ static size_t position_before(const remat_executor *executor, size_t position)
 
 /* ---- making them one ---- */
 
-/* What the product would be with the activation in it; false where the two do not belong together. */
-static bool join(const op_gemm *product, recorded_call *call, op_gemm *joined)
+/* The GEMM with the activation in it; false if the two do not belong together. */
+static bool join(const op_gemm *gemm, recorded_call *call, op_gemm *joined)
 {
-    *joined = *product;
-    if (product->activated.at || product->ldc != product->n)
+    *joined = *gemm;
+    if (gemm->activated.at || gemm->ldc != gemm->n)
         return false;
     if (call->op == OP_activate) {
         const op_activate *activate = recorded_args(call);
         joined->activation = activate->kind;
         joined->activated = activate->y;
-        return activate->x.at == product->c.at && activate->count == product->m * product->n;
+        return activate->x.at == gemm->c.at && activate->count == gemm->m * gemm->n;
     }
     if (call->op == OP_activate_backward) {
         const op_activate_backward *backward = recorded_args(call);
         joined->activation = backward->kind;
         joined->activated = backward->dx;
         joined->derivative_at = activation_reads_output(backward->kind) ? backward->y : backward->x;
-        return backward->dy.at == product->c.at && !backward->accumulate && backward->count == product->m * product->n;
+        return backward->dy.at == gemm->c.at && !backward->accumulate && backward->count == gemm->m * gemm->n;
     }
     return false;
 }
 
 /* The kernel may be another one now that there is more to do. */
-static backend_kernel kernel_of(const remat_executor *executor, const op_gemm *product)
+static backend_kernel kernel_of(const remat_executor *executor, const op_gemm *gemm)
 {
     char types[OPERATION_MAX_TENSORS + 1];
-    operation_types(OP_gemm, product, types);
+    operation_types(OP_gemm, gemm, types);
     return backend_find_kernel(executor->options.device, OP_gemm, types);
 }
 

@@ -93,12 +93,15 @@ static remat_status validate_where_due(training_run *run)
     return regular || trainer->step == trainer->total_steps ? validate(run, regular) : REMAT_OK;
 }
 
-static remat_status save_where_due(const training_run *run)
+/* Training goes on where a save fails: the file before is still there, and the next save may work. */
+static void save_where_due(const training_run *run)
 {
     const remat_run_hooks *hooks = &run->hooks;
+    remat_context *context = run->trainer->context;
     if (!hooks->save_path || hooks->save_every == 0 || run->trainer->step % hooks->save_every != 0)
-        return REMAT_OK;
-    return remat_trainer_save(run->trainer, hooks->save_path, !hooks->save_weights_only);
+        return;
+    if (remat_trainer_save(run->trainer, hooks->save_path, !hooks->save_weights_only) != REMAT_OK)
+        remat_warn(context, NULL, "%s; the training goes on", remat_context_message(context));
 }
 
 static remat_status take_steps(training_run *run)
@@ -120,7 +123,7 @@ static remat_status take_steps(training_run *run)
         if (result.diverged) /* before the first update the rate has done nothing yet */
             return trainer_fail_diverged(trainer, result.step, run->result.steps == 1);
         REMAT_TRY(validate_where_due(run));
-        REMAT_TRY(save_where_due(run));
+        save_where_due(run);
     }
     return REMAT_OK;
 }

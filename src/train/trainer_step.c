@@ -182,8 +182,7 @@ remat_status trainer_fail_diverged(remat_trainer *trainer, uint64_t step, bool i
     REMAT_TRY(restored);
     return remat_fail(trainer->context, REMAT_DIVERGED, NULL,
                       "step %" PRIu64
-                      " diverged: the loss is not finite; the first output that is not is that of layer "
-                      "%s; %s",
+                      " diverged: the loss is not finite; the first layer whose output is not finite is %s; %s",
                       step, network->layers[layer].node.name, advice);
 }
 

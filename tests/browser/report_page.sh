@@ -42,7 +42,7 @@ same "4 of 4" "$drawn"
 same 6144 'const made = rematReport.memories[0]; return made.total[made.peak]'
 same 10 'return rematReport.memories[0].peak'
 same "transformer-6 – Remat report" 'return document.title'
-js 'return document.querySelector("main").innerText' | grep -q "3 of 6 layers are computed again" || complain "the page does not say what was recomputed"
+js 'return document.querySelector("main").innerText' | grep -q "3 of 6 layers are recomputed" || complain "the page does not say what was recomputed"
 picture demo
 
 # Hover lists who is alive.

@@ -69,10 +69,16 @@ pid=$!
 until [ -e "$work/gone/w.st" ] || ! kill -0 $pid 2>"$work/none"; do sleep 0.05; done
 [ -e "$work/gone/w.st" ] || complain "nothing is saved while it trains"
 mv "$work/gone" "$work/elsewhere"
+tries=0
+until grep -q "the training goes on" "$work/err" || [ $((tries += 1)) -gt 600 ]; do sleep 0.05; done
+kill -TERM $pid
 code=0
 wait $pid || code=$?
-[ $code = 6 ] || complain "a file that cannot be saved on the way ends with $code"
-err "gone/w.st"
+[ $code = 6 ] || complain "a training whose file cannot be saved ends with $code"
+err "warning: $work/gone/w.st"
+instead=$(sed -n 's/^remat: the training was saved to \(.*\) instead$/\1/p' "$work/err")
+expect 0 train "$model" --resume "$instead" --steps 1 -q
+rm -f "$instead"
 expect 0 train "$model" --resume "$work/elsewhere/w.st" --steps 1 -q
 
 # Ctrl-C and SIGTERM: the step ends, everything is saved, and it can go on.
@@ -95,7 +101,7 @@ for stop in "INT 130" "TERM 143"; do
   out '"steps": 2,'
 done
 expect 0 train --help
-out "130 or 143"
+out "130, 143 or 129"
 
 # A model from standard input: its data is looked for in the current folder.
 sed "s|spirals.csv|$work/&|" "$model" >"$work/absolute.ini"
@@ -177,12 +183,12 @@ expect 3 train "$work/other.ini" --resume "$work/part.st"
 err "in the file and"
 sed 's/rate = 0.01/rate = 1e38/; s/= adam/= sgd/; s/: adam/: sgd/' "$model" >"$work/wild.ini"
 expect 8 train "$work/wild.ini" -q --save "$work/wild.st"
-err "step 2 diverged: the loss is not finite; the first output that is not is that of layer norm; a smaller learning rate"
+err "step 2 diverged: the loss is not finite; the first layer whose output is not finite is norm; a smaller learning rate"
 err "the last finite weights were saved to"
 expect 0 train "$model" -q --weights "$work/wild.st" --steps 1
 printf '\377\377\377\177' | dd of="$work/weights.st" bs=1 seek=$(($(wc -c <"$work/weights.st") - 4)) conv=notrunc 2>"$work/none"
 expect 8 train "$model" -q --weights "$work/weights.st"
-err "step 1 diverged: the loss is not finite; the first output that is not is that of layer out; the data or the weights may hold NaN"
+err "step 1 diverged: the loss is not finite; the first layer whose output is not finite is out; the data or the weights may hold NaN"
 
 # The smallest budget is named, and it is enough.
 least=$("$REMAT" train "$model" -j 1 --budget 1KiB 2>&1 | sed 's/.*at least \([0-9,]*\) bytes.*/\1/; s/,//g')
@@ -233,4 +239,26 @@ rm -f "$work/piped.st"
 # (the shell's limit counts blocks of 512 or 1024 bytes)
 (ulimit -f 1 && "$REMAT" train "$model" --steps 200 -q --log "$work/long.jsonl" 2>"$work/err") || complain "SIGXFSZ: exit $?"
 err "warning: $work/long.jsonl: writing failed"
+# A save during the run that fails is a warning; the training goes on and is saved elsewhere at the end.
+if [ -w /dev/full ]; then
+  expect 6 train "$model" --steps 3 -q --save /dev/full --save-every 1
+  err "remat: warning: /dev/full: writing failed"
+  err "the training goes on"
+  instead=$(sed -n 's/^remat: the training was saved to \(.*\) instead$/\1/p' "$work/err")
+  expect 0 train "$model" --steps 4 -q --resume "$instead"
+  rm -f "$instead"
+fi
+# An output that is also an input, or another output, is refused before anything is written.
+cp "$model" "$work/own.ini"
+for option in --save --log --trace; do
+  expect 6 train "$work/own.ini" --steps 1 -q $option "$work/own.ini"
+  err "$work/own.ini: cannot be written: it is also read"
+done
+cmp -s "$model" "$work/own.ini" || complain "the model was overwritten"
+expect 6 train "$model" --steps 1 -q --save "$work/both" --log "$work/both"
+err "two outputs would be written to it"
+[ ! -e "$work/both" ] || complain "two outputs to one file are noticed late"
+expect 0 train "$model" --steps 2 -q --save "$work/on.st"
+expect 0 train "$model" --steps 3 -q --resume "$work/on.st" --save "$work/on.st"
+expect 6 train "$model" --steps 4 -q --resume "$work/on.st" --log "$work/on.st"
 finish
