@@ -1,5 +1,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/number_text.h"
 #include "base/options.h"
 
 #include <stdarg.h>
@@ -103,13 +104,13 @@ uint64_t remat_context_peak_bytes(const remat_context *context)
 
 /* ---- failures ---- */
 
-/* snprintf at `used`, never past the end; returns the new end. */
+/* Prints at `used`, never past the end; returns the new end. */
 __attribute__((format(printf, 4, 0))) static size_t append(char *text, size_t room, size_t used, const char *format,
                                                            va_list arguments)
 {
     if (used >= room)
         return used;
-    int wrote = vsnprintf(text + used, room - used, format, arguments);
+    int wrote = text_print_list(text + used, room - used, format, arguments);
     size_t end = used + (wrote < 0 ? 0 : (size_t)wrote);
     return end < room ? end : room - 1;
 }

@@ -3,11 +3,9 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/names.h"
+#include "base/number_text.h"
 
-#include <locale.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { LONGEST_LIST = 512 };
@@ -24,9 +22,9 @@ static remat_place place_of(const property *about)
 static void write_range(char text[PROPERTY_ALLOWED_TEXT], const char *what, const property *about)
 {
     if (about->max != 0)
-        snprintf(text, PROPERTY_ALLOWED_TEXT, "%s from %.15g to %.15g", what, about->min, about->max);
+        text_print(text, PROPERTY_ALLOWED_TEXT, "%s from %.15g to %.15g", what, about->min, about->max);
     else
-        snprintf(text, PROPERTY_ALLOWED_TEXT, "%s of at least %.15g", what, about->min);
+        text_print(text, PROPERTY_ALLOWED_TEXT, "%s of at least %.15g", what, about->min);
 }
 
 static void write_choices(char text[PROPERTY_ALLOWED_TEXT], const property *about)
@@ -112,21 +110,10 @@ static size_t read_counts(const char *text, char separator, size_t most, uint64_
     return 0;
 }
 
-/* strtod that always reads a point, whatever locale the program has set, and decimal numbers only. */
 static bool read_number(const char *text, double *number)
 {
-    text = skip_blanks(text);
-    if (!*text || text[strspn(text, "0123456789.eE+- \t")])
-        return false;
-    char *end;
-    locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
-    if (plain == (locale_t)0) {
-        *number = strtod(text, &end);
-    } else {
-        *number = strtod_l(text, &end, plain);
-        freelocale(plain);
-    }
-    return end != text && !*skip_blanks(end) && isfinite(*number);
+    const char *end;
+    return number_parse(skip_blanks(text), &end, number) && !*skip_blanks(end);
 }
 
 static bool read_flag(const char *text, bool *flag)

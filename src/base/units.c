@@ -2,11 +2,12 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/names.h"
+#include "base/number_text.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 static const struct unit {
     const char *name;
@@ -72,7 +73,7 @@ remat_status remat_size_parse(remat_context *context, const char *text, uint64_t
     while (*unit == ' ')
         unit++;
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-        if (strcasecmp(unit, units[i].name) != 0)
+        if (!names_equal(unit, units[i].name))
             continue;
         uint64_t result;
         if (!remat_multiply(whole, units[i].bytes, &result) ||
@@ -131,7 +132,7 @@ const char *remat_size_print(uint64_t bytes, char text[REMAT_SIZE_TEXT])
     if (bytes % unit == 0)
         snprintf(text, REMAT_SIZE_TEXT, "%llu %s", (unsigned long long)(bytes / unit), name);
     else
-        snprintf(text, REMAT_SIZE_TEXT, "%.*f %s", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value, name);
+        text_print(text, REMAT_SIZE_TEXT, "%.*f %s", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value, name);
     return text;
 }
 

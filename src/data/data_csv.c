@@ -5,7 +5,7 @@
 #include "base/checked.h"
 #include "base/csv_reader.h"
 #include "base/input.h"
-#include "data/data_number.h"
+#include "base/number_text.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/number_text.h"
 
 /* ---- lists of actions ---- */
 
@@ -127,7 +128,7 @@ __attribute__((format(printf, 3, 4))) static remat_status illegal(const graph_wa
     char text[256];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    text_print_list(text, sizeof text, format, arguments);
     va_end(arguments);
     remat_place place = REMAT_PLACE_NOWHERE;
     place.step = position;

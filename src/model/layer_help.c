@@ -2,6 +2,7 @@
 #include "model/model_object.h"
 
 #include "base/error.h"
+#include "base/number_text.h"
 #include "base/output.h"
 #include "base/properties.h"
 
@@ -145,10 +146,7 @@ static void write_type(output *out, const layer_type *type)
 static void write_limit(output *out, const char *key, double limit)
 {
     char text[64];
-    snprintf(text, sizeof text, "%.15g", limit);
-    char *comma = strchr(text, ','); /* of the program's locale */
-    if (comma)
-        *comma = '.';
+    text_print(text, sizeof text, "%.15g", limit);
     output_text(out, ", \"");
     output_text(out, key);
     output_text(out, "\": ");

@@ -2,7 +2,6 @@
 
 #include "base/json_fields.h"
 
-#include <ctype.h>
 #include <string.h>
 
 /* The value of the key `format` decides, wherever it stands. */
@@ -45,12 +44,17 @@ static remat_file_kind tell_csv(FILE *stream)
     return REMAT_FILE_PROFILE;
 }
 
+static bool is_blank(int byte)
+{
+    return byte == ' ' || (byte >= '\t' && byte <= '\r');
+}
+
 remat_status remat_file_kind_tell(remat_context *context, FILE *stream, const char *name, remat_file_kind *kind)
 {
     int byte;
     do
         byte = getc(stream);
-    while (byte != EOF && (isspace(byte) || byte == 0xef || byte == 0xbb || byte == 0xbf)); /* or a byte order mark */
+    while (byte != EOF && (is_blank(byte) || byte == 0xef || byte == 0xbb || byte == 0xbf)); /* or a byte order mark */
     ungetc(byte, stream);
     if (byte == '{') {
         json_reader *reader;

@@ -1,6 +1,7 @@
 #include "report/report_document.h"
 
 #include "base/alloc.h"
+#include "base/number_text.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -83,7 +84,7 @@ void document_real(report_document *document, const char *key, double number)
 {
     char digits[40];
     put_key(document, key);
-    snprintf(digits, sizeof digits, "%.9g", number);
+    text_print(digits, sizeof digits, "%.9g", number);
     put_text(document, isfinite(number) ? digits : "null");
 }
 

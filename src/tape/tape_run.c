@@ -1,6 +1,7 @@
 #include "tape/tape_object.h"
 
 #include "base/alloc.h"
+#include "base/number_text.h"
 
 #include <string.h>
 
@@ -64,10 +65,10 @@ static void remark_on_disk(remat_tape *tape)
 {
     const remat_store_counters *store = &tape->statistics.store;
     if (tape->disk && store->blocks_written > 0 && !store->kept_up)
-        snprintf(tape->remark, sizeof tape->remark,
-                 "the disk did not keep up: %.3f of %.3f seconds went by waiting for it; a plan that recomputes more "
-                 "would write less",
-                 (double)store->wait_ns * 1e-9, (double)tape->statistics.total_ns * 1e-9);
+        text_print(tape->remark, sizeof tape->remark,
+                   "the disk did not keep up: %.3f of %.3f seconds went by waiting for it; a plan that recomputes more "
+                   "would write less",
+                   (double)store->wait_ns * 1e-9, (double)tape->statistics.total_ns * 1e-9);
 }
 
 void tape_run_end(remat_tape *tape, remat_status status, uint64_t began)

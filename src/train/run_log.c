@@ -1,9 +1,9 @@
 #include "train/run_log.h"
 
 #include "base/alloc.h"
+#include "base/number_text.h"
 #include "base/output.h"
 #include "base/output_file.h"
-#include "data/data_number.h"
 
 #include <errno.h>
 #include <fcntl.h>

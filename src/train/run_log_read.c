@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/input.h"
 #include "base/json_fields.h"
-#include "data/data_number.h"
+#include "base/number_text.h"
 
 #include <errno.h>
 #include <math.h>

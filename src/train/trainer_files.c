@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,9 @@
 #include <remat/units.h>
 
 #include "base/alloc.h"
+#include "base/checked.h"
 #include "base/error.h"
+#include "base/number_text.h"
 #include "base/output_file.h"
 #include "model/model_names.h"
 #include "data/safetensors.h"
@@ -93,7 +94,7 @@ static remat_status save(const remat_trainer *trainer, const char *path, bool wi
     snprintf(micro_step, sizeof micro_step, "%" PRIu64, trainer->micro_step);
     snprintf(seed, sizeof seed, "%" PRIu64, trainer->seed);
     snprintf(batch, sizeof batch, "%" PRIu64, trainer->network->batch);
-    snprintf(best, sizeof best, "%a", trainer->best_validation);
+    text_print(best, sizeof best, "%a", trainer->best_validation);
     snprintf(stale, sizeof stale, "%" PRIu64, trainer->stale_validations);
     const safetensors_text metadata[] = {{"format", "remat-weights"},
                                          {"version", "1"},
@@ -199,19 +200,48 @@ remat_status remat_trainer_load(remat_trainer *trainer, const char *path)
     return status;
 }
 
-static remat_status read_count(remat_trainer *trainer, const char *path, const safetensors *file, const char *key,
-                               uint64_t *value)
+/* A text of the state. */
+static remat_status read_text(const remat_trainer *trainer, const remat_place *place, const safetensors *file,
+                              const char **text)
 {
-    const char *text = safetensors_metadata(file, key);
+    *text = safetensors_metadata(file, place->field);
+    if (*text)
+        return REMAT_OK;
+    return remat_fail(trainer->context, REMAT_BAD_INPUT, place,
+                      "the file has no state of a training; --weights starts a new one from its weights");
+}
+
+static remat_status read_count(const remat_trainer *trainer, const char *path, const safetensors *file, const char *key,
+                               uint64_t most, uint64_t *value)
+{
+    const remat_place place = {path, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, key};
+    const char *text;
     char *end = NULL;
+    REMAT_TRY(read_text(trainer, &place, file, &text));
     errno = 0;
-    if (text && text[0] >= '0' && text[0] <= '9')
-        *value = strtoull(text, &end, 10); /* any 64 bits: a seed may have them all */
-    if (!end || *end || errno)
-        return remat_fail(trainer->context, REMAT_BAD_INPUT,
-                          &(remat_place){path, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, key},
-                          "the file has no state of a training; --weights starts a new one from its weights");
-    return REMAT_OK;
+    if (text[0] >= '0' && text[0] <= '9')
+        *value = strtoull(text, &end, 10);
+    if (end && !*end && !errno && *value <= most)
+        return REMAT_OK;
+    return remat_fail(trainer->context, REMAT_BAD_INPUT, &place, "'%.40s' is not a whole number from 0 to %" PRIu64,
+                      text, most);
+}
+
+static remat_status read_best(const remat_trainer *trainer, const char *path, const safetensors *file, double *best)
+{
+    const remat_place place = {path, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, "best_validation"};
+    const char *text;
+    char plain[40];
+    REMAT_TRY(read_text(trainer, &place, file, &text));
+    /* Release 0.1 wrote the decimal point of the program's locale. */
+    snprintf(plain, sizeof plain, "%s", text);
+    char *comma = strchr(plain, ',');
+    if (comma)
+        *comma = '.';
+    if (strlen(text) < sizeof plain && number_parse_hex(plain, best))
+        return REMAT_OK;
+    return remat_fail(trainer->context, REMAT_BAD_INPUT, &place,
+                      "'%.40s' is not a loss: 'inf', or a hexadecimal number such as 0x1.8p+1", text);
 }
 
 /* `reading` false: only looks whether all are there and fit. */
@@ -232,18 +262,21 @@ static remat_status read_moments(remat_trainer *trainer, const char *path, const
 
 static remat_status read_state(remat_trainer *trainer, const char *path, const safetensors *file)
 {
-    uint64_t step, micro_step, seed, stale, batch;
-    REMAT_TRY(read_count(trainer, path, file, "step", &step));
-    REMAT_TRY(read_count(trainer, path, file, "micro_step", &micro_step));
-    REMAT_TRY(read_count(trainer, path, file, "seed", &seed));
-    REMAT_TRY(read_count(trainer, path, file, "stale_validations", &stale));
-    REMAT_TRY(read_count(trainer, path, file, "batch", &batch));
+    uint64_t step, micro_step, seed, stale, batch, micro_steps;
+    double best;
+    REMAT_TRY(read_count(trainer, path, file, "step", INT64_MAX, &step));
+    REMAT_TRY(read_count(trainer, path, file, "micro_step", INT64_MAX, &micro_step));
+    REMAT_TRY(read_count(trainer, path, file, "seed", UINT64_MAX, &seed));
+    REMAT_TRY(read_count(trainer, path, file, "stale_validations", INT64_MAX, &stale));
+    REMAT_TRY(read_count(trainer, path, file, "batch", INT64_MAX, &batch));
+    REMAT_TRY(read_best(trainer, path, file, &best));
     remat_place place = {path, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, "optimizer"};
-    const char *optimizer = safetensors_metadata(file, "optimizer"),
-               *best = safetensors_metadata(file, "best_validation");
-    if (!optimizer || strcmp(optimizer, optimizer_names[trainer->optimizer.type]) != 0)
-        return remat_fail(trainer->context, REMAT_BAD_INPUT, &place, "the training was done with %s, the model says %s",
-                          optimizer ? optimizer : "nothing", optimizer_names[trainer->optimizer.type]);
+    const char *optimizer;
+    REMAT_TRY(read_text(trainer, &place, file, &optimizer));
+    if (strcmp(optimizer, optimizer_names[trainer->optimizer.type]) != 0)
+        return remat_fail(trainer->context, REMAT_BAD_INPUT, &place,
+                          "the training was done with %.40s, the model says %s", optimizer,
+                          optimizer_names[trainer->optimizer.type]);
     place.field = "batch";
     if (batch != trainer->network->batch)
         return remat_fail(trainer->context, REMAT_BAD_INPUT, &place,
@@ -251,7 +284,7 @@ static remat_status read_state(remat_trainer *trainer, const char *path, const s
                           ": the order of the data would be another; --batch %" PRIu64 " goes on",
                           batch, trainer->network->batch, batch);
     place.field = "micro_step";
-    if (micro_step != step * trainer->settings.accumulate)
+    if (!remat_multiply(step, trainer->settings.accumulate, &micro_steps) || micro_step != micro_steps)
         return remat_fail(trainer->context, REMAT_BAD_INPUT, &place,
                           "the training took %" PRIu64 " micro-batches in %" PRIu64
                           " steps; the model's accumulate is %" PRIu64,
@@ -275,7 +308,7 @@ static remat_status read_state(remat_trainer *trainer, const char *path, const s
     trainer->micro_step = micro_step;
     trainer->seed = seed;
     trainer->stale_validations = stale;
-    trainer->best_validation = best ? strtod(best, NULL) : INFINITY;
+    trainer->best_validation = best;
     trainer->resumed = true;
     return REMAT_OK;
 }

@@ -247,11 +247,85 @@ static void test_damaged_files(void **state)
     remat_model_destroy(model);
 }
 
+/* The file again with other metadata, in JSON without its braces. */
+static const char *with_metadata(const char *bytes, size_t length, const char *metadata)
+{
+    const char *from = strstr(bytes + 8, "\"__metadata__\":{"), *to = strchr(from, '}');
+    uint64_t header, stated;
+    memcpy(&header, bytes, 8);
+    char *made = malloc(length + strlen(metadata) + 32);
+    size_t used = 8;
+    used += (size_t)sprintf(made + used, "{\"__metadata__\":{%s", metadata);
+    memcpy(made + used, to, (size_t)(bytes + 8 + header - to));
+    used += (size_t)(bytes + 8 + header - to);
+    while (used % 8)
+        made[used++] = ' ';
+    stated = used - 8;
+    memcpy(made, &stated, 8);
+    memcpy(made + used, bytes + 8 + header, length - 8 - header);
+    const char *path = scratch_write("other.safetensors", made, used + length - 8 - header);
+    free(made);
+    return path;
+}
+
+static void test_damaged_numbers(void **state)
+{
+    fixture *f = *state;
+    static const char *const keys[] = {"step", "micro_step", "seed", "batch", "stale_validations", "best_validation"};
+    static const char *const good[] = {"3", "3", "9", "2", "0", "0x1.8p+1"};
+    static const char *const bad[] = {"",
+                                      " ",
+                                      "abc",
+                                      "-1",
+                                      "+3",
+                                      "3.5",
+                                      " 3",
+                                      "3 ",
+                                      "3x",
+                                      "nan",
+                                      "-inf",
+                                      "0x",
+                                      "1e1",
+                                      "18446744073709551616",
+                                      "99999999999999999999999999999999999999999999"};
+    enum { KEYS = sizeof keys / sizeof keys[0], BAD = sizeof bad / sizeof bad[0] };
+    const char *path = scratch_path("numbers.safetensors");
+    remat_model *model = dense_model(f, "unit=4", "name=second", "adam", "accumulate=1");
+    remat_trainer *trainer = open_trainer(f, model, NULL, 9);
+    take_steps(f, trainer, 3, NULL);
+    expect_ok(f, remat_trainer_save(trainer, path, true));
+    remat_trainer_destroy(trainer);
+    size_t length;
+    char *bytes = scratch_read(path, &length);
+    /* As release 0.1 wrote it; the last turn has nothing wrong, and numbers as a locale with commas has them. */
+    for (size_t turn = 0; turn <= KEYS * BAD; turn++) {
+        char metadata[600] = "\"format\":\"remat-weights\",\"version\":\"1\",\"optimizer\":\"adam\"", wanted[40];
+        for (size_t k = 0; k < KEYS; k++)
+            snprintf(metadata + strlen(metadata), sizeof metadata - strlen(metadata), ",\"%s\":\"%s\"", keys[k],
+                     turn / BAD == k                ? bad[turn % BAD]
+                     : turn == KEYS * BAD && k == 5 ? "0x1,8p+1"
+                                                    : good[k]);
+        const char *other = with_metadata(bytes, length, metadata);
+        trainer = open_trainer(f, model, NULL, 9);
+        expect_status(f, remat_trainer_resume(trainer, other), turn < KEYS * BAD ? REMAT_BAD_INPUT : REMAT_OK);
+        assert_int_equal(remat_trainer_steps_taken(trainer), turn < KEYS * BAD ? 0 : 3);
+        if (turn < KEYS * BAD) {
+            snprintf(wanted, sizeof wanted, "other.safetensors: %s: ", keys[turn / BAD]);
+            expect_message(f, wanted);
+            assert_string_equal(remat_context_error(f->context)->field, keys[turn / BAD]);
+        }
+        remat_trainer_destroy(trainer);
+    }
+    free(bytes);
+    remat_model_destroy(model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(test_examples_resume), FIXTURE_TEST(test_random_models_resume), FIXTURE_TEST(test_seed_is_resumed),
         FIXTURE_TEST(test_weights_only),    FIXTURE_TEST(test_other_models),         FIXTURE_TEST(test_damaged_files),
+        FIXTURE_TEST(test_damaged_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,9 @@
 #include "support/fixture.h"
 #include "support/scratch_files.h"
 
-#include "data/data_number.h"
 #include "train/run_log.h"
 
 #include <jansson.h>
-#include <locale.h>
 #include <math.h>
 
 static run_log_header example(void)
@@ -252,36 +250,6 @@ static void random_damage_never_crashes(void **state)
     free(copy);
 }
 
-/* Where the language's numbers have commas, those of files still have points. */
-static void numbers_have_points_everywhere(void **state)
-{
-    (void)state;
-    static const char *const names[] = {"C", "de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8"};
-    test_random random = {test_seed()};
-    for (size_t i = 0; i < 4; i++) {
-        if (!setlocale(LC_ALL, names[i]))
-            continue;
-        for (int turn = 0; turn < 2000; turn++) {
-            union {
-                uint64_t bits;
-                double value;
-            } any = {.bits = test_random_next(&random)};
-            double value = turn == 0 ? 0.5 : any.value, back;
-            char text[NUMBER_TEXT];
-            const char *at;
-            number_print(value, text);
-            if (!isfinite(value)) {
-                assert_string_equal(text, "null");
-                continue;
-            }
-            assert_null(strchr(text, ','));
-            assert_true(number_parse(text, &at, &back));
-            assert_true(*at == '\0' && back == value);
-        }
-    }
-    setlocale(LC_ALL, "C");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -291,7 +259,6 @@ int main(void)
         FIXTURE_TEST(bad_logs_name_their_line),
         FIXTURE_TEST(failed_allocations_are_survived),
         FIXTURE_TEST(random_damage_never_crashes),
-        FIXTURE_TEST(numbers_have_points_everywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
