@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "data/npy.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -89,20 +90,54 @@ static remat_status read_npy(data_set *set, uint64_t sample, void *const *inputs
 
 /* ---- opening ---- */
 
-/* All ids once, so that a bad one is found now and not in the middle of the training. */
-static remat_status check_all_ids(npy_set *npy, const npy_array *array)
+static remat_status check_id_part(const npy_array *array, const void *part, size_t count, uint64_t before)
+{
+    int32_t ids[PART_VALUES];
+    npy_to_int32(array->header.type, part, count, ids);
+    size_t bad = data_first_bad_id(array->field, ids, count);
+    if (bad == count)
+        return REMAT_OK;
+    uint64_t at = before + bad, values = array->field->values;
+    return check_ids(array, at / values, at % values, ids + bad, 1);
+}
+
+static remat_status check_number_part(const npy_array *array, const void *part, size_t count, uint64_t before)
+{
+    float numbers[PART_VALUES];
+    size_t bad = 0;
+    npy_to_float(array->header.type, part, count, numbers);
+    while (bad < count && isfinite(numbers[bad]))
+        bad++;
+    if (bad == count)
+        return REMAT_OK;
+    double number = (double)numbers[bad];
+    if (array->header.type == NPY_FLOAT64)
+        memcpy(&number, (const char *)part + bad * sizeof number, sizeof number);
+    remat_place place = data_file_place(&array->file);
+    unsigned long long at = before + bad, values = array->field->values;
+    if (isfinite(number))
+        return remat_fail(array->file.context, REMAT_BAD_INPUT, &place,
+                          "value %llu of sample %llu is %g, which is too large for a float", at % values, at / values,
+                          number);
+    return remat_fail(array->file.context, REMAT_BAD_INPUT, &place,
+                      "value %llu of sample %llu is %s; it must be a finite number", at % values, at / values,
+                      isnan(number) ? "nan"
+                      : number > 0  ? "inf"
+                                    : "-inf");
+}
+
+/* All values once, so that a bad one is found now and not in the middle of the training. */
+static remat_status check_all_values(npy_set *npy, const npy_array *array)
 {
     uint64_t values = array->header.values;
     size_t size = npy_type_size(array->header.type);
-    int32_t ids[PART_VALUES];
+    bool ids = data_field_is_integer(array->field);
+    if (!ids && npy_type_is_integer(array->header.type))
+        return REMAT_OK;
     for (uint64_t done = 0; done < values;) {
         size_t count = values - done < PART_VALUES ? (size_t)(values - done) : PART_VALUES;
         REMAT_TRY(data_file_read(&array->file, array->header.data_offset + done * size, npy->part, count * size));
-        npy_to_int32(array->header.type, npy->part, count, ids);
-        size_t bad = data_first_bad_id(array->field, ids, count);
-        if (bad < count)
-            return check_ids(array, (done + bad) / array->field->values, (done + bad) % array->field->values, ids + bad,
-                             1);
+        REMAT_TRY((ids ? check_id_part : check_number_part)(array, npy->part, count, done));
         done += count;
     }
     return REMAT_OK;
@@ -130,7 +165,7 @@ static remat_status check_array(npy_set *npy, const npy_array *array, const char
         return remat_fail(context, REMAT_BAD_INPUT, &place, "%llu samples; %s has %llu",
                           (unsigned long long)header->dims[0], npy->arrays[0].file.path,
                           (unsigned long long)npy->arrays[0].header.dims[0]);
-    return data_field_is_integer(array->field) ? check_all_ids(npy, array) : REMAT_OK;
+    return check_all_values(npy, array);
 }
 
 static remat_status open_array(npy_set *npy, const data_request *request, const char *list, size_t position,

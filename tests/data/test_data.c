@@ -129,6 +129,57 @@ static void npy_files_must_fit_the_network(void **state)
     data_source_close(source);
 }
 
+/* Numbers that are not finite are refused at once, in inputs and in labels, in files that are held in memory and not. */
+static void npy_numbers_must_be_finite(void **state)
+{
+    fixture *f = *state;
+    enum { SAMPLES = 70000, VALUES = 4, COUNT = SAMPLES * VALUES };
+    static float narrow[COUNT];
+    static double wide[COUNT];
+    static const float label[SAMPLES];
+    static const struct {
+        uint64_t at;
+        double value;
+        const char *message;
+    } bad[] = {
+        {0, NAN, "value 0 of sample 0 is nan; it must be a finite number"},
+        {7, -INFINITY, "value 3 of sample 1 is -inf; it must be a finite number"},
+        {2047, -NAN, "value 3 of sample 511 is nan; it must be a finite number"},
+        {COUNT - 1, INFINITY, "value 3 of sample 69999 is inf; it must be a finite number"},
+        {COUNT - 2, 1e39, "value 2 of sample 69999 is 1e+39, which is too large for a float"},
+    };
+    dataset_settings settings = settings_of(DATASET_NPY);
+    data_options options = options_of(&settings, reals(VALUES), reals(1), 4);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        uint64_t samples = bad[i].at < 4000 ? 1000 : SAMPLES, dims[2] = {samples, VALUES};
+        for (int is_wide = isfinite(bad[i].value); is_wide < 2; is_wide++) {
+            char message[100];
+            narrow[bad[i].at] = is_wide ? 0 : (float)bad[i].value;
+            wide[bad[i].at] = bad[i].value;
+            write_array("x.npy", is_wide ? NPY_FLOAT64 : NPY_FLOAT32, 2, dims,
+                        is_wide ? (const void *)wide : (const void *)narrow);
+            write_array("y.npy", NPY_FLOAT32, 1, dims, label);
+            settings.inputs = "x.npy";
+            settings.labels = "y.npy";
+            options.needs.inputs[0] = reals(VALUES);
+            options.needs.labels = reals(1);
+            snprintf(message, sizeof message, "x.npy: %s", bad[i].message);
+            expect_refused(f, &options, REMAT_BAD_INPUT, message);
+            settings.inputs = "y.npy";
+            settings.labels = "x.npy";
+            options.needs.inputs[0] = reals(1);
+            options.needs.labels = reals(VALUES);
+            expect_refused(f, &options, REMAT_BAD_INPUT, message);
+            narrow[bad[i].at] = 0;
+            wide[bad[i].at] = 3.4e38; /* just fits */
+        }
+    }
+    write_array("x.npy", NPY_FLOAT64, 2, (const uint64_t[]){SAMPLES, VALUES}, wide);
+    data_source *source;
+    expect_ok(f, data_source_open(f->context, &options, &source));
+    data_source_close(source);
+}
+
 /* A file larger than what is held in memory, that changes while it is in use. */
 static void large_files_are_read_where_they_lie(void **state)
 {
@@ -309,6 +360,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(npy_types_become_what_the_network_reads),
         FIXTURE_TEST(npy_files_must_fit_the_network),
+        FIXTURE_TEST(npy_numbers_must_be_finite),
         FIXTURE_TEST(large_files_are_read_where_they_lie),
         FIXTURE_TEST(epochs_are_shuffled_and_parts_stay_apart),
         FIXTURE_TEST(random_data_is_normal_uniform_and_the_same_again),
