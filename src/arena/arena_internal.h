@@ -70,6 +70,23 @@ typedef struct {
     uint64_t state[2];     /* hash of the component on entry */
 } arena_frame;
 
+/* What the waiting items among 64 in a row come to; `current` is false when one of them has changed since. */
+typedef struct {
+    uint64_t hash[2]; /* sum over them */
+    uint32_t lowest;  /* the one to try first; UINT32_MAX: none waits */
+    uint32_t end;     /* index behind the last of them; 0: none waits */
+    uint32_t reach;   /* the largest last section */
+    bool current;
+} arena_item_block;
+
+/* The section with the least room among 64 in a row; UINT32_MAX: none has a waiting member. */
+typedef struct {
+    uint32_t tightest;
+    bool current;
+} arena_section_block;
+
+#define ARENA_BLOCK 64u
+
 typedef enum { ARENA_LOWEST, ARENA_TIGHTEST } arena_rule;
 
 typedef struct {
@@ -88,9 +105,13 @@ typedef struct {
     uint32_t *starter_begin; /* items whose first section this is: a run of indices */
     uint64_t *load;          /* units waiting */
     uint64_t *full_load;
-    uint64_t *floor; /* lowest offset of a waiting member */
-    uint64_t *blame; /* how often it failed recently */
-    uint64_t *dirty; /* bit set of sections to propagate again */
+    uint64_t *floor;               /* lowest offset of a waiting member */
+    uint64_t *blame;               /* how often it failed recently */
+    uint64_t *dirty;               /* bit set of sections to propagate again */
+    uint32_t dirty_from, dirty_to; /* all words of the bit set outside [from, to) are 0 */
+    /* per 64 of them */
+    arena_item_block *item_blocks;
+    arena_section_block *section_blocks;
     /* search */
     arena_step *trail;
     size_t trail_count, trail_room;
@@ -108,6 +129,17 @@ typedef struct {
 /* REMAT_OK with *model == NULL: the part is too large to search. */
 remat_status arena_model_create(remat_context *context, const arena_part *part, arena_model **model);
 void arena_model_destroy(arena_model *model);
+
+/* arena_blocks.c. `begin` is a multiple of ARENA_BLOCK, and the whole block exists. */
+void arena_hash_item(const arena_model *model, uint32_t item, uint64_t hash[2]);
+/* The order in which items are tried; true where there is no best one yet: UINT32_MAX. */
+bool arena_goes_before(const arena_model *model, uint32_t item, uint32_t best);
+/* Less room to spare; among equals the lower floor. */
+bool arena_is_tighter(const arena_model *model, uint32_t section, uint32_t best);
+const arena_item_block *arena_items_at(arena_model *model, uint32_t begin);
+uint32_t arena_tightest_at(arena_model *model, uint32_t begin);
+/* For changes of preference, capacity or hash seed. Offsets and waiting items are followed by arena_propagate.c. */
+void arena_blocks_forget(arena_model *model);
 
 /* arena_propagate.c */
 void arena_raise(arena_model *model, uint32_t item, uint64_t offset);

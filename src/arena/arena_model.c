@@ -61,8 +61,9 @@ static bool allocate_items(arena_model *model)
     model->preference = arena_array(a, model->count, sizeof *model->preference);
     model->frames = arena_array(a, (size_t)model->count + 1, sizeof *model->frames);
     model->failed = arena_array(a, (size_t)1 << ARENA_FAILED_BITS, sizeof *model->failed);
+    model->item_blocks = arena_array(a, model->count / ARENA_BLOCK + 1, sizeof *model->item_blocks);
     return model->first && model->last && model->offset && model->waiting && model->preference && model->frames &&
-           model->failed;
+           model->failed && model->item_blocks;
 }
 
 static bool allocate_sections(arena_model *model, size_t memberships)
@@ -78,8 +79,9 @@ static bool allocate_sections(arena_model *model, size_t memberships)
     model->floor = arena_array(a, sections, sizeof *model->floor);
     model->blame = arena_array(a, sections, sizeof *model->blame);
     model->dirty = arena_array(a, sections / 64 + 1, sizeof *model->dirty);
+    model->section_blocks = arena_array(a, sections / ARENA_BLOCK + 1, sizeof *model->section_blocks);
     return model->member_begin && model->members && model->waiting_count && model->starter_begin && model->load &&
-           model->full_load && model->floor && model->blame && model->dirty;
+           model->full_load && model->floor && model->blame && model->dirty && model->section_blocks;
 }
 
 static void count_members(arena_model *model)
@@ -130,11 +132,11 @@ void arena_model_destroy(arena_model *model)
     if (model == NULL)
         return;
     remat_context *a = model->context;
-    void *blocks[] = {model->first,         model->last,         model->offset,    model->waiting,
-                      model->preference,    model->member_begin, model->members,   model->waiting_count,
-                      model->starter_begin, model->load,         model->full_load, model->floor,
-                      model->blame,         model->dirty,        model->trail,     model->frames,
-                      model->failed};
+    void *blocks[] = {model->first,         model->last,         model->offset,        model->waiting,
+                      model->preference,    model->member_begin, model->members,       model->waiting_count,
+                      model->starter_begin, model->load,         model->full_load,     model->floor,
+                      model->blame,         model->dirty,        model->trail,         model->frames,
+                      model->failed,        model->item_blocks,  model->section_blocks};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         arena_release(a, blocks[i]);
     arena_release(a, model);

@@ -11,9 +11,17 @@
  *      floor  - - - - - - - - - - -+----------+   those that can be. */
 #include "arena/arena_internal.h"
 
+#include "base/search.h"
+
+#include <string.h>
+
 static void mark_sections(arena_model *model, uint32_t first, uint32_t last)
 {
     uint32_t from = first / 64, to = last / 64;
+    if (from < model->dirty_from)
+        model->dirty_from = from;
+    if (to >= model->dirty_to)
+        model->dirty_to = to + 1;
     uint64_t head = UINT64_MAX << (first % 64), tail = UINT64_MAX >> (63 - last % 64);
     if (from == to) {
         model->dirty[from] |= head & tail;
@@ -32,8 +40,28 @@ void arena_mark_all(arena_model *model)
 
 static void forget_marks(arena_model *model)
 {
-    for (uint32_t word = 0; word <= model->section_count / 64; word++)
+    for (uint32_t word = model->dirty_from; word < model->dirty_to; word++)
         model->dirty[word] = 0;
+    model->dirty_from = UINT32_MAX;
+    model->dirty_to = 0;
+}
+
+/* Whatever changes an item's offset or whether it waits, or the figures of a section, calls these. */
+static void touch_item(arena_model *model, uint32_t item)
+{
+    model->item_blocks[item / ARENA_BLOCK].current = false;
+}
+
+static void touch_section(arena_model *model, uint32_t section)
+{
+    model->section_blocks[section / ARENA_BLOCK].current = false;
+}
+
+static void set_offset(arena_model *model, uint32_t item, uint64_t offset)
+{
+    model->offset[item] = offset;
+    touch_item(model, item);
+    mark_sections(model, model->first[item], model->last[item]);
 }
 
 /* False, with out_of_memory set, when the trail cannot grow. */
@@ -58,23 +86,32 @@ void arena_raise(arena_model *model, uint32_t item, uint64_t offset)
 {
     if (!remember(model, item, model->offset[item]))
         return;
-    model->offset[item] = offset;
-    mark_sections(model, model->first[item], model->last[item]);
+    set_offset(model, item, offset);
     model->fine_steps += 4;
 }
 
-/* Insertion sort: the order hardly changes from one look to the next. */
+/* Insertion sort: the order hardly changes from one look to the next. Where an item moves far, its place is found by
+ * halves. */
 static void sort_members(arena_model *model, uint32_t *members, uint32_t count)
 {
     const uint64_t *offset = model->offset;
+    uint64_t highest = offset[members[0]], moves = 0;
     for (uint32_t i = 1; i < count; i++) {
-        uint32_t item = members[i], at = i;
-        for (; at > 0 && offset[members[at - 1]] > offset[item]; at--)
-            members[at] = members[at - 1];
+        uint32_t item = members[i], at = i - 1, near = i > 4 ? i - 4 : 0;
+        uint64_t wanted = offset[item];
+        if (wanted >= highest) {
+            highest = wanted;
+            continue;
+        }
+        while (at > near && offset[members[at - 1]] > wanted)
+            at--;
+        if (at == near)
+            at = (uint32_t)REMAT_FIRST(k, 0, at, offset[members[k]] > wanted);
+        memmove(members + at + 1, members + at, (i - at) * sizeof *members);
         members[at] = item;
-        model->fine_steps += i - at;
+        moves += i - at;
     }
-    model->fine_steps += count + 4;
+    model->fine_steps += moves + count + 4;
 }
 
 /* Stacks members from their lowest offsets up, ignoring all other sections. */
@@ -116,6 +153,7 @@ static bool look_at_section(arena_model *model, uint32_t section)
         return true;
     sort_members(model, members, count);
     model->floor[section] = model->offset[members[0]];
+    touch_section(model, section);
     if (model->floor[section] + load > model->capacity)
         return false;
     if (model->offset[members[count - 1]] + load <= model->capacity)
@@ -127,39 +165,37 @@ static bool look_at_section(arena_model *model, uint32_t section)
 
 static uint32_t lowest_bit(uint64_t word)
 {
-    uint32_t at = 0;
-    for (uint32_t step = 32; step > 0; step /= 2)
-        if ((word & ((UINT64_C(1) << step) - 1)) == 0) {
-            word >>= step;
-            at += step;
-        }
-    return at;
+    return (uint32_t)__builtin_ctzll(word);
 }
 
 /* Looks at marked sections until nothing more follows. On failure the section
  * where it showed is blamed, so that later descents treat its items first. */
 bool arena_propagate(arena_model *model)
 {
-    for (bool any = true; any;) {
-        any = false;
-        for (uint32_t word = 0; word <= model->section_count / 64; word++)
+    while (model->dirty_from < model->dirty_to) {
+        uint32_t word = model->dirty_from;
+        model->dirty_from = UINT32_MAX; /* what is marked behind this pass gets another one */
+        for (; word < model->dirty_to; word++)
             while (model->dirty[word] != 0) {
                 uint32_t section = 64 * word + lowest_bit(model->dirty[word]);
                 model->dirty[word] &= model->dirty[word] - 1;
-                any = true;
                 if (look_at_section(model, section))
                     continue;
                 model->blame[section] += 1000;
+                if (word < model->dirty_from)
+                    model->dirty_from = word;
                 forget_marks(model);
                 return false;
             }
     }
+    forget_marks(model);
     return !model->out_of_memory;
 }
 
 static void stop_waiting(arena_model *model, uint32_t item)
 {
     model->waiting[item] = false;
+    touch_item(model, item);
     for (uint32_t s = model->first[item]; s <= model->last[item]; s++) {
         uint32_t *members = model->members + model->member_begin[s], at = 0;
         while (members[at] != item)
@@ -169,6 +205,7 @@ static void stop_waiting(arena_model *model, uint32_t item)
         for (; at < left; at++)
             members[at] = members[at + 1];
         model->load[s] -= model->part->items[item].size;
+        touch_section(model, s);
     }
     mark_sections(model, model->first[item], model->last[item]);
 }
@@ -176,9 +213,11 @@ static void stop_waiting(arena_model *model, uint32_t item)
 static void return_to_waiting(arena_model *model, uint32_t item)
 {
     model->waiting[item] = true;
+    touch_item(model, item);
     for (uint32_t s = model->first[item]; s <= model->last[item]; s++) {
         model->members[model->member_begin[s] + model->waiting_count[s]++] = item;
         model->load[s] += model->part->items[item].size;
+        touch_section(model, s);
     }
     mark_sections(model, model->first[item], model->last[item]);
 }
@@ -263,7 +302,7 @@ bool arena_rests_lowest(const arena_model *model, uint32_t item)
 
 static void refresh_floors(arena_model *model)
 {
-    for (uint32_t word = 0; word <= model->section_count / 64; word++)
+    for (uint32_t word = model->dirty_from; word < model->dirty_to; word++)
         for (; model->dirty[word] != 0; model->dirty[word] &= model->dirty[word] - 1) {
             uint32_t section = 64 * word + lowest_bit(model->dirty[word]);
             const uint32_t *members = model->members + model->member_begin[section];
@@ -272,7 +311,9 @@ static void refresh_floors(arena_model *model)
                 if (model->offset[members[i]] < lowest)
                     lowest = model->offset[members[i]];
             model->floor[section] = lowest;
+            touch_section(model, section);
         }
+    forget_marks(model);
 }
 
 void arena_undo(arena_model *model, size_t trail_count)
@@ -282,8 +323,7 @@ void arena_undo(arena_model *model, size_t trail_count)
         if (step.old_offset == ARENA_WAS_WAITING) {
             return_to_waiting(model, step.item);
         } else {
-            model->offset[step.item] = step.old_offset;
-            mark_sections(model, model->first[step.item], model->last[step.item]);
+            set_offset(model, step.item, step.old_offset);
         }
     }
     if (model->rule == ARENA_TIGHTEST)

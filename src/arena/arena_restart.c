@@ -112,6 +112,7 @@ static arena_outcome descend_once(arena_model *model, uint64_t round, uint64_t t
 {
     set_preferences(model, strategies[turn].prefer, round, turn);
     model->rule = strategies[turn].rule;
+    arena_blocks_forget(model);
     arena_mark_all(model);
     if (!arena_propagate(model))
         return model->out_of_memory ? ARENA_FAILED_ALLOC : ARENA_IMPOSSIBLE;

@@ -20,30 +20,31 @@ uint64_t arena_effort(const arena_model *model)
     return model->nodes + model->fine_steps / FINE_STEPS_PER_NODE;
 }
 
-static uint64_t scramble(uint64_t x)
+/* Whether a whole block begins at this index of a component. */
+static bool is_block(uint32_t begin, uint32_t end)
 {
-    x ^= x >> 30;
-    x *= UINT64_C(0xbf58476d1ce4e5b9);
-    x ^= x >> 27;
-    x *= UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
+    return begin % ARENA_BLOCK == 0 && end - begin >= ARENA_BLOCK;
 }
 
 /* A sum, so that the order of items does not matter; 128 bits, so that two
  * states are never confused in practice. */
-static void hash_component(const arena_model *model, arena_frame *frame)
+static void hash_component(arena_model *model, arena_frame *frame)
 {
-    uint64_t low = model->hash_seed, high = 0;
-    for (uint32_t i = frame->begin; i < frame->end; i++) {
-        if (!model->waiting[i])
+    uint64_t hash[2] = {model->hash_seed, 0};
+    for (uint32_t i = frame->begin; i < frame->end;) {
+        if (is_block(i, frame->end)) {
+            const arena_item_block *block = arena_items_at(model, i);
+            hash[0] += block->hash[0];
+            hash[1] += block->hash[1];
+            i += ARENA_BLOCK;
             continue;
-        uint64_t mixed = scramble(i * UINT64_C(0x9e3779b97f4a7c15) + model->hash_seed +
-                                  model->offset[i] * UINT64_C(0xd6e8feb86659fd93));
-        low += mixed;
-        high += (mixed ^ (mixed >> 32)) * UINT64_C(0xff51afd7ed558ccd);
+        }
+        if (model->waiting[i])
+            arena_hash_item(model, i, hash);
+        i++;
     }
-    frame->state[0] = low;
-    frame->state[1] = high | 1; /* never the empty entry */
+    frame->state[0] = hash[0];
+    frame->state[1] = hash[1] | 1; /* never the empty entry */
 }
 
 static uint64_t *failed_entry(arena_model *model, const arena_frame *frame)
@@ -64,74 +65,85 @@ static void remember_failure(arena_model *model, const arena_frame *frame)
     entry[1] = frame->state[1];
 }
 
-static bool goes_before(const arena_model *model, uint32_t item, uint32_t best)
-{
-    if (best == UINT32_MAX || model->offset[item] < model->offset[best])
-        return true;
-    return model->offset[item] == model->offset[best] && model->preference[item] > model->preference[best];
-}
-
-static uint32_t choose_lowest(const arena_model *model, const arena_frame *frame)
+static uint32_t choose_lowest(arena_model *model, const arena_frame *frame)
 {
     uint32_t best = UINT32_MAX;
-    for (uint32_t i = frame->begin; i < frame->end; i++)
-        if (model->waiting[i] && goes_before(model, i, best))
-            best = i;
-    return best;
-}
-
-/* Least room to spare; among equals the lowest floor. */
-static uint32_t tightest_section(const arena_model *model, const arena_frame *frame)
-{
-    uint32_t last = 0, best = UINT32_MAX;
-    uint64_t best_slack = 0;
-    for (uint32_t i = frame->begin; i < frame->end; i++)
-        if (model->waiting[i] && model->last[i] > last)
-            last = model->last[i];
-    for (uint32_t s = model->first[frame->begin]; s <= last; s++) {
-        if (model->waiting_count[s] == 0)
-            continue;
-        uint64_t slack = model->capacity - model->floor[s] - model->load[s];
-        if (best != UINT32_MAX && slack > best_slack)
-            continue;
-        if (best != UINT32_MAX && slack == best_slack && model->floor[s] >= model->floor[best])
-            continue;
-        best = s;
-        best_slack = slack;
+    for (uint32_t i = frame->begin; i < frame->end;) {
+        bool whole = is_block(i, frame->end);
+        uint32_t item = whole ? arena_items_at(model, i)->lowest : model->waiting[i] ? i : UINT32_MAX;
+        if (item != UINT32_MAX && arena_goes_before(model, item, best))
+            best = item;
+        i += whole ? ARENA_BLOCK : 1;
     }
     return best;
 }
 
-static uint32_t choose_tightest(const arena_model *model, const arena_frame *frame)
+static uint32_t last_section(arena_model *model, const arena_frame *frame)
+{
+    uint32_t last = 0;
+    for (uint32_t i = frame->begin; i < frame->end;) {
+        bool whole = is_block(i, frame->end);
+        uint32_t reach = whole ? arena_items_at(model, i)->reach : model->waiting[i] ? model->last[i] : 0;
+        last = reach > last ? reach : last;
+        i += whole ? ARENA_BLOCK : 1;
+    }
+    return last;
+}
+
+static uint32_t tightest_section(arena_model *model, const arena_frame *frame)
+{
+    uint32_t best = UINT32_MAX, end = last_section(model, frame) + 1;
+    for (uint32_t s = model->first[frame->begin]; s < end;) {
+        bool whole = is_block(s, end);
+        uint32_t section = whole ? arena_tightest_at(model, s) : model->waiting_count[s] != 0 ? s : UINT32_MAX;
+        if (section != UINT32_MAX && arena_is_tighter(model, section, best))
+            best = section;
+        s += whole ? ARENA_BLOCK : 1;
+    }
+    return best;
+}
+
+static uint32_t choose_tightest(arena_model *model, const arena_frame *frame)
 {
     uint32_t section = tightest_section(model, frame), best = UINT32_MAX;
     const uint32_t *members = model->members + model->member_begin[section];
     for (uint32_t i = 0; i < model->waiting_count[section]; i++)
-        if (goes_before(model, members[i], best) && arena_rests_lowest(model, members[i]))
+        if (arena_goes_before(model, members[i], best) && arena_rests_lowest(model, members[i]))
             best = members[i];
     return best != UINT32_MAX ? best : choose_lowest(model, frame);
 }
 
-/* The next piece of the frame's component at or after its cursor. */
-static bool next_piece(const arena_model *model, const arena_frame *frame, arena_frame *piece)
+/* The next piece of the frame's component at or after its cursor. Items are sorted by their first section, so a block
+ * whose last waiting item begins within the piece belongs to it as a whole. */
+static bool next_piece(arena_model *model, const arena_frame *frame, arena_frame *piece)
 {
-    uint32_t i = frame->cursor;
-    while (i < frame->end && !model->waiting[i])
+    uint32_t i = frame->cursor, reach = 0;
+    bool open = false;
+    while (i < frame->end) {
+        if (is_block(i, frame->end)) {
+            const arena_item_block *block = arena_items_at(model, i);
+            bool inside = block->end != 0 && open && model->first[block->end - 1] <= reach;
+            if (inside) {
+                reach = block->reach > reach ? block->reach : reach;
+                piece->end = block->end;
+            }
+            if (inside || block->end == 0) {
+                i += ARENA_BLOCK;
+                continue;
+            }
+        }
+        if (model->waiting[i]) {
+            if (!open)
+                piece->begin = i;
+            else if (model->first[i] > reach)
+                break;
+            open = true;
+            reach = model->last[i] > reach ? model->last[i] : reach;
+            piece->end = i + 1;
+        }
         i++;
-    if (i == frame->end)
-        return false;
-    uint32_t reach = model->last[i];
-    piece->begin = i;
-    for (; i < frame->end; i++) {
-        if (!model->waiting[i])
-            continue;
-        if (model->first[i] > reach)
-            break;
-        if (model->last[i] > reach)
-            reach = model->last[i];
-        piece->end = i + 1;
     }
-    return true;
+    return open;
 }
 
 typedef enum { OPEN_NEXT, TRY_ITEM, TAKE_BACK, SOLVED, REFUTED } move;
