@@ -30,7 +30,9 @@ typedef struct train_command {
     const char *save, *resume, *log, *trace;
     uint64_t save_every; /* steps; 0: only at the end */
     bool quiet, weights_only;
-    bool hard; /* the system keeps the process within the budget */
+    bool hard;           /* the system keeps the process within the budget */
+    uint64_t limit;      /* with `hard`: the bytes that the process may have; 0 before it is set */
+    uint64_t most_batch; /* with --batch auto: what the budget allows, whatever the data has; 0: not known */
     progress_display progress;
 } train_command;
 
@@ -43,8 +45,9 @@ static const struct argp_option options[] = {
     {"steps", OPTION_STEPS, "N", 0,
      "train for N steps in all (default: the model's epochs); 0 only makes the initial weights", 1},
     {"memory-limit", OPTION_MEMORY_LIMIT, "hard", 0,
-     "let the system limit the memory to the budget, plus what the program has already, plus 8 MiB for its tables; "
-     "beyond that, training ends with exit code 5",
+     "let the system limit the memory to the budget, plus what the program has after planning, plus the recorded "
+     "operations and 8 MiB for files; samples held in memory (CSV) count too. Beyond that, training ends with exit "
+     "code 5",
      0},
     {MODEL_ROW_BATCH_OR_AUTO, 1},
     {"seed", OPTION_SEED, "N", 0, "seed of weights, order and dropout (default: the model's)", 1},
@@ -128,8 +131,24 @@ static void on_validation(void *user, uint64_t step, const remat_validation_resu
     progress_validation(&command->progress, step, result);
 }
 
+/* The library's memory besides tensors and samples. */
+static uint64_t table_bytes(const train_command *command, const remat_trainer_figures *figures)
+{
+    return remat_context_bytes(command->given.context) - figures->total_bytes - figures->data_bytes;
+}
+
+static void print_outside(const train_command *command, const remat_trainer_figures *figures)
+{
+    char tables[REMAT_SIZE_TEXT], samples[REMAT_SIZE_TEXT], limit[REMAT_SIZE_TEXT];
+    fprintf(stderr, "outside the budget: tables %s, samples in memory %s",
+            remat_size_print(table_bytes(command, figures), tables), remat_size_print(figures->data_bytes, samples));
+    if (command->limit)
+        fprintf(stderr, "; the system limits the data of the process to %s", remat_size_print(command->limit, limit));
+    fputc('\n', stderr);
+}
+
 /* What is going to happen, before it does. */
-static void print_plan(const remat_trainer_figures *figures, bool timed)
+static void print_plan(const train_command *command, const remat_trainer_figures *figures, bool timed)
 {
     char total[REMAT_SIZE_TEXT], weights[REMAT_SIZE_TEXT], moments[REMAT_SIZE_TEXT], arena[REMAT_SIZE_TEXT],
         scratch[REMAT_SIZE_TEXT];
@@ -139,10 +158,12 @@ static void print_plan(const remat_trainer_figures *figures, bool timed)
             remat_size_print(figures->total_bytes, total), remat_size_print(figures->weight_bytes, weights),
             remat_size_print(figures->optimizer_bytes + figures->gradient_bytes, moments),
             remat_size_print(figures->arena_bytes, arena), remat_size_print(figures->scratch_bytes, scratch));
+    print_outside(command, figures);
     run_text_plan(stderr, figures, timed);
 }
 
-static void print_json(const remat_trainer_figures *figures, const remat_run_result *result, bool timed)
+static void print_json(const train_command *command, const remat_trainer_figures *figures,
+                       const remat_run_result *result, bool timed)
 {
     printf("{\n  \"format\": \"remat-train\", \"version\": 1,\n  ");
     run_text_json_text(stdout, "", "strategy", figures->strategy);
@@ -156,6 +177,11 @@ static void print_json(const remat_trainer_figures *figures, const remat_run_res
     printf(",\n  \"allocated_bytes\": %llu, \"peak_resident_bytes\": %llu, \"forwards_run\": %llu,\n  ",
            (unsigned long long)result->allocated_bytes, (unsigned long long)result->peak_resident_bytes,
            (unsigned long long)result->forwards);
+    printf("\"table_bytes\": %llu, \"data_bytes\": %llu", (unsigned long long)table_bytes(command, figures),
+           (unsigned long long)figures->data_bytes);
+    if (command->limit)
+        printf(", \"memory_limit_bytes\": %llu", (unsigned long long)command->limit);
+    printf(",\n  ");
     run_text_json(stdout, figures, timed);
     printf(",\n  \"stopped\": %s, \"stopped_early\": %s\n}\n", result->stopped ? "true" : "false",
            result->stopped_early ? "true" : "false");
@@ -215,21 +241,17 @@ static remat_status load(const train_command *command, remat_trainer *trainer)
 }
 
 /* Why the largest batch is not larger: the budget, or that there are no more samples. */
-static void print_batch(const train_command *command, remat_model *model, const remat_trainer_figures *figures)
+static void print_batch(const train_command *command, const remat_trainer_figures *figures)
 {
-    uint64_t batch = figures->batch_size, allowed = 0;
+    uint64_t batch = figures->batch_size, allowed = command->most_batch;
     bool validation = figures->validation_samples == batch;
     bool capped = validation || figures->training_samples / figures->accumulate == batch;
-    remat_train_options wanted = command->given.train;
-    wanted.batch_size = 0;
-    wanted.plan_only = true; /* whatever the data has */
-    bool known = capped && remat_train_largest_batch(model, &wanted, &allowed) == REMAT_OK;
     fprintf(stderr, "batch %llu: the budget allows ", (unsigned long long)batch);
-    if (!capped || (known && allowed <= batch)) {
+    if (!capped || (allowed && allowed <= batch)) {
         fputs("no more\n", stderr);
         return;
     }
-    if (known)
+    if (allowed)
         fprintf(stderr, "%llu", (unsigned long long)allowed);
     else
         fputs("more", stderr);
@@ -248,7 +270,7 @@ static void save_after_failure(const train_command *command, const remat_trainer
 }
 
 /* Says on stderr what is wrong. `stopped`: by a signal, after a step. */
-static remat_status train(train_command *command, remat_model *model, remat_trainer *trainer, bool *stopped)
+static remat_status train(train_command *command, remat_trainer *trainer, bool *stopped)
 {
     remat_status status = load(command, trainer);
     if (status == REMAT_OK && command->save)
@@ -260,9 +282,9 @@ static remat_status train(train_command *command, remat_model *model, remat_trai
     bool timed = command->given.train.profile_path != NULL;
     remat_trainer_get_figures(trainer, &figures);
     if (!command->quiet && command->given.largest)
-        print_batch(command, model, &figures);
+        print_batch(command, &figures);
     if (!command->quiet)
-        print_plan(&figures, timed);
+        print_plan(command, &figures, timed);
     const uint64_t first = remat_trainer_steps_taken(trainer);
     status = run(command, trainer, first, &result);
     if (status != REMAT_OK) {
@@ -277,28 +299,32 @@ static remat_status train(train_command *command, remat_model *model, remat_trai
     if (!command->quiet)
         print_end(&figures, &result, remat_trainer_steps_taken(trainer), timed);
     if (command->given.json)
-        print_json(&figures, &result, timed);
+        print_json(command, &figures, &result, timed);
     fputs(message, stderr); /* last, where it is seen */
     *stopped = result.stopped;
     return status;
 }
 
-/* Planned once before, so that what planning takes is there already and the budget is for the tensors. */
-static remat_status limit_memory(const train_command *command, remat_model *model)
+/* Plans, then sets the limit, then goes on with that plan: planning takes more memory than training does. */
+static remat_status start_limited(train_command *command, remat_model *model, remat_trainer **trainer)
 {
-    remat_trainer *planned;
-    remat_trainer_figures figures;
-    remat_status status = model_file_plan(model, &command->given.train, &planned);
+    const uint64_t before = remat_context_bytes(command->given.context);
+    remat_status status = model_file_plan(model, &command->given.train, trainer);
     if (status != REMAT_OK)
         return command_fail(command->given.context, status), status;
-    remat_trainer_get_figures(planned, &figures);
-    status = REMAT_INVALID;
-    if (figures.budget_bytes == REMAT_NO_BUDGET)
+    const uint64_t planned = remat_context_bytes(command->given.context) - before;
+    remat_trainer_figures figures;
+    remat_trainer_get_figures(*trainer, &figures);
+    if (figures.budget_bytes == REMAT_NO_BUDGET) {
         fprintf(stderr, "remat: --memory-limit hard needs a budget: give --budget, or set it in the model\n");
-    else
-        status = memory_limit_set(figures.budget_bytes, figures.threads) ? REMAT_OK : REMAT_IO;
-    remat_trainer_destroy(planned);
-    return status;
+        return REMAT_INVALID;
+    }
+    /* The operations are recorded once; once more to find where a training diverges; and for a trace, with times. */
+    const uint64_t recorded = (figures.table_bytes - planned) * (command->trace ? 4 : 2);
+    if (!memory_limit_set(figures.budget_bytes + recorded, figures.threads, &command->limit))
+        return REMAT_IO;
+    status = remat_trainer_start(*trainer);
+    return status == REMAT_OK ? REMAT_OK : (command_fail(command->given.context, status), status);
 }
 
 /* Files that would be missed only after hours, and files that would be overwritten. */
@@ -319,14 +345,37 @@ static remat_status check_outputs(const train_command *command)
     return status;
 }
 
-static remat_status prepare(train_command *command, remat_model *model)
+static remat_status find_batch(train_command *command, remat_model *model)
 {
-    if (command->given.largest) {
-        remat_status status = remat_train_largest_batch(model, &command->given.train, &command->given.train.batch_size);
-        if (status != REMAT_OK)
-            return command_fail(command->given.context, status), status;
-    }
-    return command->hard ? limit_memory(command, model) : REMAT_OK;
+    remat_train_options *wanted = &command->given.train;
+    remat_status status = remat_train_largest_batch(model, wanted, &wanted->batch_size);
+    if (status != REMAT_OK)
+        return command_fail(command->given.context, status), status;
+    if (command->quiet)
+        return REMAT_OK;
+    remat_train_options any = *wanted;
+    remat_trainer *more;
+    any.batch_size++;
+    any.plan_only = true; /* whatever the data has */
+    if (model_file_plan(model, &any, &more) != REMAT_OK)
+        return REMAT_OK;
+    remat_trainer_destroy(more);
+    any.batch_size = 0;
+    if (remat_train_largest_batch(model, &any, &command->most_batch) != REMAT_OK)
+        command->most_batch = 0;
+    return REMAT_OK;
+}
+
+/* Says on stderr what is wrong. */
+static remat_status start(train_command *command, remat_model *model, remat_trainer **trainer)
+{
+    remat_status status = command->given.largest ? find_batch(command, model) : REMAT_OK;
+    if (status != REMAT_OK)
+        return status;
+    if (command->hard)
+        return start_limited(command, model, trainer);
+    status = remat_trainer_create(model, &command->given.train, trainer);
+    return status == REMAT_OK ? REMAT_OK : (command_fail(command->given.context, status), status);
 }
 
 int command_train(remat_context *context, int argc, char **argv)
@@ -342,14 +391,9 @@ int command_train(remat_context *context, int argc, char **argv)
         return (int)status;
     bool stopped = false;
     remat_trainer *trainer = NULL;
-    status = prepare(&command, model);
-    if (status == REMAT_OK) {
-        status = remat_trainer_create(model, &command.given.train, &trainer);
-        if (status == REMAT_OK)
-            status = train(&command, model, trainer, &stopped);
-        else
-            command_fail(context, status);
-    }
+    status = start(&command, model, &trainer);
+    if (status == REMAT_OK)
+        status = train(&command, trainer, &stopped);
     remat_trainer_destroy(trainer);
     remat_model_destroy(model);
     return stopped && status == REMAT_OK ? 128 + interrupt_signal() : (int)status;

@@ -1,6 +1,7 @@
 #include "memory_limit.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <omp.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,17 +33,18 @@ static void start_threads(unsigned threads)
     (void)started;
 }
 
-bool memory_limit_set(uint64_t bytes, unsigned threads)
+bool memory_limit_set(uint64_t bytes, unsigned threads, uint64_t *most)
 {
     uint64_t now;
     struct rlimit limit;
     start_threads(threads);
+    malloc_trim(0); /* what planning took and gave back */
     if (!read_data(&now) || getrlimit(RLIMIT_DATA, &limit) != 0) {
         fprintf(stderr, "remat: --memory-limit hard needs /proc/self/status and RLIMIT_DATA, as Linux has them\n");
         return false;
     }
-    uint64_t most = now + bytes + MEMORY_LIMIT_TABLES;
-    limit.rlim_cur = most < limit.rlim_max ? (rlim_t)most : limit.rlim_max;
+    *most = now + bytes + MEMORY_LIMIT_FILES;
+    limit.rlim_cur = *most < limit.rlim_max ? (rlim_t)*most : limit.rlim_max;
     if (setrlimit(RLIMIT_DATA, &limit) == 0)
         return true;
     fprintf(stderr, "remat: the memory of the process cannot be limited: %s\n", strerror(errno));

@@ -4,11 +4,11 @@
 
 #include "command.h"
 
-/* For what the program itself needs besides tensors: tables, buffers of files. */
-enum { MEMORY_LIMIT_TABLES = 8 << 20 };
+/* For what the program itself needs while it trains: buffers of files, the C library. */
+enum { MEMORY_LIMIT_FILES = 8 << 20 };
 
-/* Limits the process to `bytes` and MEMORY_LIMIT_TABLES more than it has now; allocations beyond that fail. Starts all
- * threads first, because their stacks count. False: the limit cannot be set, and stderr says why. */
-bool memory_limit_set(uint64_t bytes, unsigned threads);
+/* Limits the process to `bytes` and MEMORY_LIMIT_FILES more than it has now; allocations beyond that fail. Starts all
+ * threads first, because their stacks count. *most: the limit. False: it cannot be set, and stderr says why. */
+bool memory_limit_set(uint64_t bytes, unsigned threads, uint64_t *most);
 
 #endif

@@ -67,7 +67,7 @@ typedef struct remat_train_options {
     uint64_t samples;       /* with `sample`: how many training samples there are. Their numbers begin at 0 */
     uint64_t validation_samples; /* with `sample`: how many validation samples follow them */
     /* Only plan: no data is opened and no memory for tensors is allocated. The trainer answers questions about figures,
-     * chain, plan and curve; it cannot train. */
+     * chain, plan and curve; it cannot train before remat_trainer_start. */
     bool plan_only;
     /* The device that computes: NULL or "cpu", the only one so far. */
     const char *device;
@@ -85,6 +85,11 @@ static inline void remat_train_options_init(remat_train_options *options)
  *   REMAT_INVALID     an option or the model; REMAT_BAD_INPUT, REMAT_IO: a file; REMAT_NO_MEMORY. */
 remat_status remat_trainer_create(remat_model *model, const remat_train_options *options, remat_trainer **trainer);
 void remat_trainer_destroy(remat_trainer *trainer);
+
+/* Makes a trainer that was created with plan_only ready to train, with the plan that it has: opens the data, allocates
+ * the memory for tensors, and sets the initial weights. After a failure the trainer can only be destroyed.
+ * REMAT_INVALID: it was not created with plan_only. Other errors are those of remat_trainer_create. */
+remat_status remat_trainer_start(remat_trainer *trainer);
 
 /* ---- training to the end ---- */
 
@@ -259,6 +264,9 @@ typedef struct remat_trainer_figures {
     const char *peak_layer; /* the layer whose step makes the peak; NULL if nothing runs */
     const char *kernels;
     const char *remark; /* why the budget or the strategy saves no memory; "" otherwise */
+    /* Outside the budget, besides the model itself: tables of the program, the plan and the recorded operations; and
+     * what the dataset holds in memory (0 with plan_only). */
+    uint64_t table_bytes, data_bytes;
 } remat_trainer_figures;
 void remat_trainer_get_figures_sized(const remat_trainer *trainer, remat_trainer_figures *figures, size_t figures_size);
 static inline void remat_trainer_get_figures(const remat_trainer *trainer, remat_trainer_figures *figures)

@@ -11,6 +11,18 @@ void recording_begin(recording *calls, const backend *owner)
     *calls = (recording){.owner = owner};
 }
 
+remat_status recording_reserve(recording *calls)
+{
+    size_t counted = calls->used;
+    calls->counts = false;
+    calls->used = 0;
+    if (counted == 0)
+        return REMAT_OK;
+    calls->bytes = remat_alloc(calls->owner->context, counted, 1);
+    calls->capacity = calls->bytes ? counted : 0;
+    return calls->bytes ? REMAT_OK : REMAT_NO_MEMORY;
+}
+
 void recording_end(recording *calls)
 {
     if (calls->owner)
@@ -39,9 +51,11 @@ remat_status recording_add(recording *calls, operation op, const void *args)
     if (!call.kernel)
         return fail_types(calls, op, args);
     call.bytes = (uint32_t)(sizeof call + ((traits->bytes + 7u) & ~7u));
-    REMAT_TRY(remat_grow(context, (void **)&calls->bytes, &calls->capacity, calls->used + call.bytes, 1));
-    memcpy(calls->bytes + calls->used, &call, sizeof call);
-    memcpy(calls->bytes + calls->used + sizeof call, args, traits->bytes);
+    if (!calls->counts) {
+        REMAT_TRY(remat_grow(context, (void **)&calls->bytes, &calls->capacity, calls->used + call.bytes, 1));
+        memcpy(calls->bytes + calls->used, &call, sizeof call);
+        memcpy(calls->bytes + calls->used + sizeof call, args, traits->bytes);
+    }
     calls->used += call.bytes;
     return REMAT_OK;
 }

@@ -15,6 +15,7 @@ struct recording {
     const backend *owner; /* whose kernels are called */
     char *bytes;
     size_t used, capacity;
+    bool counts; /* calls are only counted: `used` is what they would take */
 };
 
 typedef struct recorded_call {
@@ -25,6 +26,9 @@ typedef struct recorded_call {
 
 /* Makes an empty recording for a backend, and releases it. */
 void recording_begin(recording *calls, const backend *owner);
+/* Ends the counting of a recording that counts, and makes room for exactly what was counted. Record the same again.
+ * REMAT_NO_MEMORY. */
+remat_status recording_reserve(recording *calls);
 void recording_end(recording *calls);
 
 /* Appends a call. REMAT_INVALID: the backend has no kernel for the types of its tensors. REMAT_NO_MEMORY. */

@@ -69,6 +69,19 @@ remat_status executor_create(remat_context *context, const executor_options *opt
     return REMAT_OK;
 }
 
+remat_status executor_measure(remat_context *context, const executor_options *options, uint64_t *bytes)
+{
+    remat_executor counted = {.context = context, .options = *options, .count = options->sequence->count};
+    size_t parameters = options->program->network->parameter_count;
+    counted.gradients = remat_alloc_zeroed(context, parameters, sizeof *counted.gradients);
+    remat_status status = counted.gradients ? executor_count(&counted, bytes) : REMAT_NO_MEMORY;
+    remat_release(context, counted.gradients, parameters, sizeof *counted.gradients);
+    if (status == REMAT_OK)
+        *bytes += sizeof counted + (counted.count + 1) * sizeof *counted.fused.starts +
+                  counted.count * sizeof *counted.until + parameters * sizeof *counted.gradients;
+    return status;
+}
+
 /* ---- asking ---- */
 
 tensor_ref executor_input(const remat_executor *executor, uint32_t layer)

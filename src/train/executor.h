@@ -42,6 +42,10 @@ typedef struct executor_options {
 remat_status executor_create(remat_context *context, const executor_options *options, remat_executor **made);
 void executor_destroy(remat_executor *executor);
 
+/* How many bytes such an executor takes for its tables, without making it. The addresses in the options must not be
+ * NULL where there will be memory; they are not used. */
+remat_status executor_measure(remat_context *context, const executor_options *options, uint64_t *bytes);
+
 /* The tensors that the data of a run is copied to: for an input layer, and for the labels. */
 tensor_ref executor_input(const remat_executor *executor, uint32_t layer);
 tensor_ref executor_labels(const remat_executor *executor);

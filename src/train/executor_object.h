@@ -34,6 +34,8 @@ struct remat_executor {
 
 /* executor_record.c: records a whole run. `work` NULL: not wanted. `checks`: of every forward's output. */
 remat_status executor_record(remat_executor *executor, recorded_run *run, layer_work *work, bool checks);
+/* How many bytes the recording of a run without checks takes. */
+remat_status executor_count(remat_executor *executor, uint64_t *bytes);
 void recorded_run_release(remat_executor *executor, recorded_run *run);
 
 /* executor_fuse.c: fuses activations with the GEMM before them. */

@@ -2,6 +2,8 @@
  * records the operations. */
 #include "train/executor_object.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/error.h"
 
@@ -245,23 +247,60 @@ void recorded_run_release(remat_executor *executor, recorded_run *run)
     run->starts = NULL;
 }
 
-remat_status executor_record(remat_executor *executor, recorded_run *run, layer_work *work, bool checks)
+/* Records all calls, or only counts them. */
+static remat_status record_pass(recorder *r, bool counts)
+{
+    const remat_executor *executor = r->executor;
+    const remat_graph *graph = executor->options.program->graph;
+    memset(r->latest, 0, graph->tensor_count * sizeof *r->latest);
+    memset(r->ran, 0, graph->action_count * sizeof *r->ran);
+    r->next_range = 0;
+    r->run->apply_position = executor->count;
+    r->run->calls.counts = counts;
+    return record_all(r);
+}
+
+/* Counted first, so that a recording has no room to spare. */
+static remat_status record(recorder *r, bool counts_only)
+{
+    REMAT_TRY(record_pass(r, true));
+    if (counts_only)
+        return REMAT_OK;
+    REMAT_TRY(recording_reserve(&r->run->calls));
+    return record_pass(r, false);
+}
+
+static remat_status make_run(remat_executor *executor, recorded_run *run, layer_work *work, bool checks,
+                             bool counts_only)
 {
     remat_context *context = executor->context;
     const remat_graph *graph = executor->options.program->graph;
     recording_begin(&run->calls, executor->options.device);
-    run->apply_position = executor->count;
     run->starts = remat_alloc(context, executor->count + 1, sizeof *run->starts);
-    instance *latest = remat_alloc_zeroed(context, graph->tensor_count, sizeof *latest);
-    bool *ran = remat_alloc_zeroed(context, graph->action_count, sizeof *ran);
+    instance *latest = remat_alloc(context, graph->tensor_count, sizeof *latest);
+    bool *ran = remat_alloc(context, graph->action_count, sizeof *ran);
     remat_status status = REMAT_NO_MEMORY;
     if (run->starts && latest && ran) {
         recorder r = {.executor = executor, .run = run, .work = work, .latest = latest, .ran = ran, .checks = checks};
-        status = record_all(&r);
+        status = record(&r, counts_only);
     }
     remat_release(context, latest, graph->tensor_count, sizeof *latest);
     remat_release(context, ran, graph->action_count, sizeof *ran);
     if (status != REMAT_OK)
         recorded_run_release(executor, run);
     return status;
+}
+
+remat_status executor_record(remat_executor *executor, recorded_run *run, layer_work *work, bool checks)
+{
+    return make_run(executor, run, work, checks, false);
+}
+
+remat_status executor_count(remat_executor *executor, uint64_t *bytes)
+{
+    recorded_run run = {0};
+    REMAT_TRY(make_run(executor, &run, NULL, false, true));
+    *bytes = run.calls.used;
+    recorded_run_release(executor, &run);
+    return REMAT_OK;
 }

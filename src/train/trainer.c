@@ -8,7 +8,6 @@
 
 #include "base/options.h"
 #include "data/data_needs.h"
-#include "train/first_weights.h"
 #include "train/optimizer.h"
 #include "train/trainer_object.h"
 
@@ -93,10 +92,9 @@ remat_status trainer_open_data(const remat_trainer *trainer, uint64_t seed, data
     return data_source_open(trainer->context, &open, data);
 }
 
-static remat_status open_data(remat_trainer *trainer)
+remat_status trainer_find_steps(remat_trainer *trainer)
 {
     const remat_train_options *options = &trainer->options;
-    REMAT_TRY(trainer_open_data(trainer, trainer->seed, &trainer->data));
     uint64_t per_step;
     if (!remat_multiply(trainer->network->batch, trainer->settings.accumulate, &per_step))
         per_step = REMAT_LIMIT;
@@ -120,58 +118,31 @@ static remat_status open_data(remat_trainer *trainer)
     return REMAT_OK;
 }
 
-static remat_status make_executors(remat_trainer *trainer)
-{
-    executor_options options = {
-        .program = trainer->program,
-        .sequence = &trainer->plan->sequence,
-        .liveness = &trainer->plan->liveness,
-        .memory = {.arena = trainer->arena.at,
-                   .arena_bytes = trainer->arena.bytes,
-                   .offsets = trainer->plan->offsets,
-                   .parameters = trainer->weights.at,
-                   .gradients = trainer->gradients.at,
-                   .step = trainer->block.at},
-        .device = trainer->device,
-        .optimizer = trainer_optimizer(trainer),
-        .training = true,
-        .loss_share = 1.0 / (double)trainer->settings.accumulate,
-    };
-    REMAT_TRY(executor_create(trainer->context, &options, &trainer->executor));
-    REMAT_TRY(trainer_record_apply(trainer));
-    options.program = trainer->evaluation;
-    options.sequence = &trainer->evaluation_plan.sequence;
-    options.liveness = &trainer->evaluation_plan.liveness;
-    options.memory.offsets = trainer->evaluation_plan.offsets;
-    options.memory.gradients = NULL;
-    options.training = false;
-    options.loss_share = 1;
-    return executor_create(trainer->context, &options, &trainer->evaluator);
-}
-
 static remat_status create(remat_trainer *trainer, const remat_train_options *options)
 {
     REMAT_TRY(take_settings(trainer, options));
     REMAT_TRY(build_programs(trainer));
     if (trainer->options.plan_only)
         return trainer_plan(trainer);
-    REMAT_TRY(open_data(trainer));
-    REMAT_TRY(trainer_plan(trainer));
-    REMAT_TRY(trainer_allocate(trainer));
-    REMAT_TRY(parameters_fill(trainer->network, trainer->queue, trainer->weights.at, trainer->seed));
-    return make_executors(trainer);
+    REMAT_TRY(trainer_load_data(trainer)); /* first: it fails sooner than a plan is made */
+    return trainer_plan(trainer);
 }
 
 remat_status remat_trainer_create(remat_model *model, const remat_train_options *options, remat_trainer **trainer)
 {
     *trainer = NULL;
     remat_context *context = model_context(model);
+    const uint64_t before = remat_context_bytes(context);
     remat_trainer *made = remat_alloc_zeroed(context, 1, sizeof *made);
     if (!made)
         return REMAT_NO_MEMORY;
     made->context = context;
     made->model = model;
     remat_status status = create(made, options);
+    if (status == REMAT_OK) {
+        made->planned_bytes = remat_context_bytes(context) - before - made->data_bytes;
+        status = made->options.plan_only ? trainer_count_tables(made) : trainer_start(made);
+    }
     if (status != REMAT_OK) {
         remat_trainer_destroy(made);
         return status;

@@ -60,24 +60,38 @@ executor_optimizer trainer_optimizer(remat_trainer *trainer)
 
 /* ---- with accumulation ---- */
 
-static remat_status record_all(remat_trainer *trainer)
+static remat_status record_all(const remat_trainer *trainer, recording *calls, size_t *starts)
 {
-    recording *calls = &trainer->apply_calls;
-    size_t *starts = trainer->apply_starts;
     starts[CLEAR] = calls->used;
     for (uint32_t p = 0; p < trainer->network->parameter_count; p++)
         REMAT_TRY(record_fill(calls, &(op_fill){.y = trainer_parameter(trainer, &trainer->gradients, p),
                                                 .count = trainer->network->parameters[p].values}));
     starts[NORM] = calls->used;
-    REMAT_TRY(record_norm(trainer, calls, NULL));
+    REMAT_TRY(record_norm((void *)(uintptr_t)trainer, calls, NULL));
     for (uint32_t p = 0; p < trainer->network->parameter_count; p++) {
         const tensor_ref gradient = gradient_of(trainer, NULL, p);
         starts[UPDATES + p] = calls->used;
         if (gradient.at)
-            REMAT_TRY(record_update(trainer, calls, p, gradient));
+            REMAT_TRY(record_update((void *)(uintptr_t)trainer, calls, p, gradient));
     }
     starts[UPDATES + trainer->network->parameter_count] = calls->used;
     return REMAT_OK;
+}
+
+static size_t start_count(const remat_trainer *trainer)
+{
+    return trainer->network->parameter_count + UPDATES + 1;
+}
+
+/* Counted first, so that the recording has no room to spare. */
+static remat_status record_counted(const remat_trainer *trainer, recording *calls, size_t *starts, bool counts_only)
+{
+    calls->counts = true;
+    REMAT_TRY(record_all(trainer, calls, starts));
+    if (counts_only)
+        return REMAT_OK;
+    REMAT_TRY(recording_reserve(calls));
+    return record_all(trainer, calls, starts);
 }
 
 remat_status trainer_record_apply(remat_trainer *trainer)
@@ -85,16 +99,30 @@ remat_status trainer_record_apply(remat_trainer *trainer)
     recording_begin(&trainer->apply_calls, trainer->device);
     if (!trainer->gradients.at)
         return REMAT_OK;
-    trainer->apply_starts =
-        remat_alloc(trainer->context, trainer->network->parameter_count + UPDATES + 1, sizeof *trainer->apply_starts);
-    return trainer->apply_starts ? record_all(trainer) : REMAT_NO_MEMORY;
+    trainer->apply_starts = remat_alloc(trainer->context, start_count(trainer), sizeof *trainer->apply_starts);
+    return trainer->apply_starts ? record_counted(trainer, &trainer->apply_calls, trainer->apply_starts, false)
+                                 : REMAT_NO_MEMORY;
+}
+
+remat_status trainer_measure_apply(const remat_trainer *trainer, uint64_t *bytes)
+{
+    recording calls;
+    *bytes = 0;
+    if (!trainer->gradients.at)
+        return REMAT_OK;
+    size_t *starts = remat_alloc(trainer->context, start_count(trainer), sizeof *starts);
+    recording_begin(&calls, trainer->device);
+    remat_status status = starts ? record_counted(trainer, &calls, starts, true) : REMAT_NO_MEMORY;
+    *bytes = calls.used + start_count(trainer) * sizeof *starts;
+    recording_end(&calls);
+    remat_release(trainer->context, starts, start_count(trainer), sizeof *starts);
+    return status;
 }
 
 void trainer_release_apply(remat_trainer *trainer)
 {
     if (trainer->apply_starts)
-        remat_release(trainer->context, trainer->apply_starts, trainer->network->parameter_count + UPDATES + 1,
-                      sizeof *trainer->apply_starts);
+        remat_release(trainer->context, trainer->apply_starts, start_count(trainer), sizeof *trainer->apply_starts);
     recording_end(&trainer->apply_calls);
 }
 

@@ -54,6 +54,11 @@ struct remat_trainer {
 
     uint64_t step, micro_step; /* taken so far */
     uint64_t steps_per_epoch, total_steps;
+    /* Memory besides the tensors. */
+    uint64_t planned_bytes;  /* programs and plan */
+    uint64_t recorded_bytes; /* executors; with plan_only: what they will take */
+    uint64_t data_bytes;     /* samples and buffers of the data source */
+
     double best_validation;
     uint64_t stale_validations;
     bool resumed;
@@ -67,6 +72,12 @@ struct remat_trainer {
 
 /* trainer.c: opens the training data. The seed sets its order, and its values if they are generated. */
 remat_status trainer_open_data(const remat_trainer *trainer, uint64_t seed, data_source **data);
+remat_status trainer_find_steps(remat_trainer *trainer); /* how many the training has, from the data */
+/* trainer_start.c: the trainer's own data; everything else that comes after the plan; how much the tables will take
+ * that this makes. */
+remat_status trainer_load_data(remat_trainer *trainer);
+remat_status trainer_start(remat_trainer *trainer);
+remat_status trainer_count_tables(remat_trainer *trainer);
 /* trainer_plan.c: decides what is kept, and places all tensors, within the budget. */
 remat_status trainer_plan(remat_trainer *trainer);
 uint64_t trainer_arena_bytes(const remat_trainer *trainer); /* for training and evaluation */
@@ -89,6 +100,7 @@ tensor_ref trainer_parameter(const remat_trainer *trainer, const backend_memory 
 executor_optimizer trainer_optimizer(remat_trainer *trainer);
 remat_status trainer_record_apply(remat_trainer *trainer); /* with accumulation: what runs outside the schedule */
 void trainer_release_apply(remat_trainer *trainer);
+remat_status trainer_measure_apply(const remat_trainer *trainer, uint64_t *bytes); /* of that recording and its table */
 /* Run parts of that recording: the first clears the gradients before the first micro-batch, the second applies them
  * after the last. */
 remat_status trainer_clear_gradients(remat_trainer *trainer);

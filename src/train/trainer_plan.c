@@ -167,6 +167,8 @@ void remat_trainer_get_figures_sized(const remat_trainer *trainer, remat_trainer
         .peak_layer = peak_layer(trainer),
         .kernels = trainer->device->kernels,
         .remark = plan->remark,
+        .table_bytes = trainer->planned_bytes + trainer->recorded_bytes,
+        .data_bytes = trainer->data_bytes,
     };
     for (size_t p = 0; p < trainer->network->parameter_count; p++)
         if (!trainer->network->parameters[p].about.statistic)

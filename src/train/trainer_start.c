@@ -1,0 +1,97 @@
+/* From a plan to a trainer that can train: data, memory for tensors, initial weights, recorded operations. */
+#include "base/error.h"
+#include "train/first_weights.h"
+#include "train/optimizer.h"
+#include "train/trainer_object.h"
+
+remat_status trainer_load_data(remat_trainer *trainer)
+{
+    uint64_t before = remat_context_bytes(trainer->context);
+    REMAT_TRY(trainer_open_data(trainer, trainer->seed, &trainer->data));
+    trainer->data_bytes = remat_context_bytes(trainer->context) - before;
+    return trainer_find_steps(trainer);
+}
+
+/* ---- executors ---- */
+
+static executor_options training_options(remat_trainer *trainer)
+{
+    return (executor_options){
+        .program = trainer->program,
+        .sequence = &trainer->plan->sequence,
+        .liveness = &trainer->plan->liveness,
+        .memory = {.arena = trainer->arena.at,
+                   .arena_bytes = trainer->arena.bytes,
+                   .offsets = trainer->plan->offsets,
+                   .parameters = trainer->weights.at,
+                   .gradients = trainer->gradients.at,
+                   .step = trainer->block.at},
+        .device = trainer->device,
+        .optimizer = trainer_optimizer(trainer),
+        .training = true,
+        .loss_share = 1.0 / (double)trainer->settings.accumulate,
+    };
+}
+
+static executor_options evaluation_options(remat_trainer *trainer)
+{
+    executor_options options = training_options(trainer);
+    options.program = trainer->evaluation;
+    options.sequence = &trainer->evaluation_plan.sequence;
+    options.liveness = &trainer->evaluation_plan.liveness;
+    options.memory.offsets = trainer->evaluation_plan.offsets;
+    options.memory.gradients = NULL;
+    options.training = false;
+    options.loss_share = 1;
+    return options;
+}
+
+static remat_status make_executors(remat_trainer *trainer)
+{
+    const executor_options training = training_options(trainer), evaluation = evaluation_options(trainer);
+    REMAT_TRY(executor_create(trainer->context, &training, &trainer->executor));
+    REMAT_TRY(trainer_record_apply(trainer));
+    return executor_create(trainer->context, &evaluation, &trainer->evaluator);
+}
+
+/* ---- their tables, before there is memory ---- */
+
+/* Counted with a copy of the trainer whose areas have addresses that nobody uses. */
+remat_status trainer_count_tables(remat_trainer *trainer)
+{
+    static char nothing[64];
+    remat_trainer counted = *trainer;
+    uint64_t training_bytes, evaluation_bytes, apply_bytes;
+    counted.weights.at = counted.arena.at = counted.block.at = nothing;
+    for (unsigned m = 0; m < optimizer_moments(&trainer->optimizer); m++)
+        counted.moments[m].at = nothing;
+    if (trainer->settings.accumulate > 1)
+        counted.gradients.at = nothing;
+    const executor_options training = training_options(&counted), evaluation = evaluation_options(&counted);
+    REMAT_TRY(executor_measure(trainer->context, &training, &training_bytes));
+    REMAT_TRY(executor_measure(trainer->context, &evaluation, &evaluation_bytes));
+    REMAT_TRY(trainer_measure_apply(&counted, &apply_bytes));
+    trainer->recorded_bytes = training_bytes + evaluation_bytes + apply_bytes;
+    return REMAT_OK;
+}
+
+/* ---- starting ---- */
+
+remat_status trainer_start(remat_trainer *trainer)
+{
+    uint64_t before = remat_context_bytes(trainer->context);
+    REMAT_TRY(trainer_allocate(trainer));
+    REMAT_TRY(parameters_fill(trainer->network, trainer->queue, trainer->weights.at, trainer->seed));
+    REMAT_TRY(make_executors(trainer));
+    trainer->recorded_bytes = remat_context_bytes(trainer->context) - before - trainer_allocated_bytes(trainer);
+    return REMAT_OK;
+}
+
+remat_status remat_trainer_start(remat_trainer *trainer)
+{
+    if (!trainer->options.plan_only)
+        return remat_fail(trainer->context, REMAT_INVALID, NULL, "the trainer was not made with plan_only");
+    trainer->options.plan_only = false;
+    REMAT_TRY(trainer_load_data(trainer));
+    return trainer_start(trainer);
+}
