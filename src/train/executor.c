@@ -1,5 +1,7 @@
 #include "train/executor_object.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/error.h"
 
@@ -19,6 +21,7 @@ void executor_destroy(remat_executor *executor)
         backend_event_destroy(executor->options.device, executor->events[i]);
     remat_release(context, executor->events, executor->count + 2, sizeof(backend_event *));
     remat_release(context, executor->work, executor->count, sizeof *executor->work);
+    remat_release(context, executor->ran, executor->options.program->graph->action_count, sizeof *executor->ran);
     remat_release(context, executor->gradients, executor->options.program->network->parameter_count,
                   sizeof *executor->gradients);
     remat_release(context, executor, 1, sizeof *executor);
@@ -172,7 +175,8 @@ remat_status executor_run_checked(remat_executor *executor, backend_queue *queue
 
 /* ---- observed runs ---- */
 
-/* What an earlier call made before it ran out of memory is still there. */
+/* All memory is had before the first operation runs: a step that fails must not have changed the weights. What an earlier
+ * call made before it ran out of memory is still there. */
 static remat_status prepare_observed(remat_executor *executor)
 {
     if (executor->plain.starts)
@@ -181,7 +185,9 @@ static remat_status prepare_observed(remat_executor *executor)
         executor->work = remat_alloc_zeroed(executor->context, executor->count, sizeof *executor->work);
     if (!executor->events)
         executor->events = remat_alloc_zeroed(executor->context, executor->count + 2, sizeof(backend_event *));
-    if (!executor->work || !executor->events)
+    if (!executor->ran)
+        executor->ran = remat_alloc(executor->context, executor->options.program->graph->action_count, sizeof(bool));
+    if (!executor->work || !executor->events || !executor->ran)
         return REMAT_NO_MEMORY;
     for (size_t i = 0; i < executor->count + 2; i++)
         if (!executor->events[i])
@@ -216,10 +222,12 @@ static remat_status run_observed(remat_executor *executor, backend_queue *queue,
     return backend_wait(queue);
 }
 
-static remat_status report_times(const remat_executor *executor, const executor_hooks *hooks, bool *ran)
+static remat_status report_times(const remat_executor *executor, const executor_hooks *hooks)
 {
     backend *device = executor->options.device;
+    bool *ran = executor->ran;
     uint64_t began, ended;
+    memset(ran, 0, executor->options.program->graph->action_count * sizeof *ran);
     REMAT_TRY(backend_event_wait(device, executor->events[0], &began));
     for (size_t position = 0; position < executor->count; position++, began = ended) {
         uint32_t action = executor->options.sequence->actions[position];
@@ -241,11 +249,5 @@ remat_status executor_run_observed(remat_executor *executor, backend_queue *queu
     REMAT_TRY(prepare_observed(executor));
     remat_status status = run_observed(executor, queue, hooks);
     poison_map_open(executor->poison);
-    if (status != REMAT_OK || !hooks->observe)
-        return status;
-    size_t actions = executor->options.program->graph->action_count;
-    bool *ran = remat_alloc_zeroed(executor->context, actions, sizeof *ran);
-    status = ran ? report_times(executor, hooks, ran) : REMAT_NO_MEMORY;
-    remat_release(executor->context, ran, actions, sizeof *ran);
-    return status;
+    return status == REMAT_OK && hooks->observe ? report_times(executor, hooks) : status;
 }

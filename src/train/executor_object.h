@@ -22,6 +22,7 @@ struct remat_executor {
     recorded_run checked;   /* a check behind every output; made for the first checked run */
     layer_work *work;       /* of each position, with `plain` */
     backend_event **events; /* count + 2 of them, with `plain`: the last one is for executor_optimizer.begin */
+    bool *ran;              /* of each action, while an observed run is told, with `plain` */
     tensor_ref inputs[LAYER_MAX_INPUTS]; /* by number among the input layers */
     tensor_ref labels;
     tensor_ref *gradients; /* of each network parameter */

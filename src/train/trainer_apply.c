@@ -123,6 +123,8 @@ void trainer_release_apply(remat_trainer *trainer)
 {
     if (trainer->apply_starts)
         remat_release(trainer->context, trainer->apply_starts, start_count(trainer), sizeof *trainer->apply_starts);
+    for (int i = 0; i < 2; i++)
+        backend_event_destroy(trainer->device, trainer->apply_events[i]);
     recording_end(&trainer->apply_calls);
 }
 
@@ -132,32 +134,31 @@ static remat_status run_part(remat_trainer *trainer, size_t first, size_t end)
     return backend_run(trainer->queue, &trainer->apply_calls, starts[first], starts[end]);
 }
 
+/* Before the first micro-batch: a step that fails must not have changed the weights. */
+static remat_status prepare_timing(remat_trainer *trainer)
+{
+    for (int i = 0; i < 2; i++)
+        if (!trainer->apply_events[i])
+            REMAT_TRY(backend_event_create(trainer->device, &trainer->apply_events[i]));
+    return REMAT_OK;
+}
+
 /* Runs one part by itself and says when. */
 static remat_status time_part(remat_trainer *trainer, size_t part, uint64_t *began, uint64_t *ended)
 {
-    backend_event *events[2] = {NULL, NULL};
-    backend *device = trainer->device;
-    remat_status status = backend_event_create(device, &events[0]);
-    if (status == REMAT_OK)
-        status = backend_event_create(device, &events[1]);
-    if (status == REMAT_OK)
-        status = backend_event_record(trainer->queue, events[0]);
-    if (status == REMAT_OK)
-        status = run_part(trainer, part, part + 1);
-    if (status == REMAT_OK)
-        status = backend_event_record(trainer->queue, events[1]);
-    if (status == REMAT_OK)
-        status = backend_event_wait(device, events[0], began);
-    if (status == REMAT_OK)
-        status = backend_event_wait(device, events[1], ended);
-    for (int i = 0; i < 2; i++)
-        backend_event_destroy(device, events[i]);
-    return status;
+    backend_event *const *events = trainer->apply_events;
+    REMAT_TRY(backend_event_record(trainer->queue, events[0]));
+    REMAT_TRY(run_part(trainer, part, part + 1));
+    REMAT_TRY(backend_event_record(trainer->queue, events[1]));
+    REMAT_TRY(backend_event_wait(trainer->device, events[0], began));
+    return backend_event_wait(trainer->device, events[1], ended);
 }
 
 remat_status trainer_clear_gradients(remat_trainer *trainer)
 {
     uint64_t began, ended;
+    if (trainer->on_action || trainer->on_gradient)
+        REMAT_TRY(prepare_timing(trainer));
     if (!trainer->on_action)
         return run_part(trainer, CLEAR, NORM);
     REMAT_TRY(time_part(trainer, CLEAR, &began, &ended));

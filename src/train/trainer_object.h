@@ -48,8 +48,9 @@ struct remat_trainer {
     staging staged;
 
     remat_executor *executor, *evaluator;
-    recording apply_calls; /* with accumulation: clearing the gradients, the norm and the updates */
-    size_t *apply_starts;  /* where each of these begins */
+    recording apply_calls;          /* with accumulation: clearing the gradients, the norm and the updates */
+    size_t *apply_starts;           /* where each of these begins */
+    backend_event *apply_events[2]; /* to time them, from the first step on that is watched */
     data_source *data;
 
     uint64_t step, micro_step; /* taken so far */
