@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,6 +40,8 @@ static bool has_failed(trace *made)
         fprintf(stderr, "remat: warning: %s: writing failed: %s; the training goes on without a trace\n", made->path,
                 strerror(errno));
     }
+    if (made->failed)
+        __fpurge(made->stream); /* behind what is lost, nothing more */
     return made->failed;
 }
 
@@ -111,7 +114,8 @@ void trace_end(trace *made)
     if (!made)
         return;
     remat_trainer_on_action(made->trainer, NULL, NULL);
-    fputs("\n]}\n", made->stream);
+    if (!has_failed(made))
+        fputs("\n]}\n", made->stream);
     fflush(made->stream);
     has_failed(made);
     fclose(made->stream);

@@ -121,9 +121,16 @@ static int create_temporary(int folder, char name[TEMPORARY_NAME])
             return -1;
         struct stat info;
         flock(file, LOCK_EX); /* where locks do not work, nobody can lock a dead file either */
-        if (fstat(file, &info) == 0 && info.st_nlink > 0)
+        bool known = fstat(file, &info) == 0;
+        if (known && info.st_nlink > 0)
             return file;
+        int error = errno;
+        if (!known)
+            unlinkat(folder, name, 0);
         close(file);
+        errno = error;
+        if (!known)
+            return -1;
     }
     errno = EEXIST;
     return -1;
