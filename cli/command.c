@@ -1,13 +1,39 @@
 #include "command.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* argp aborts where it finds no memory for the text of --help. */
+static void end_without_memory(int number)
+{
+    static const char message[] = "remat: out of memory\n";
+    (void)number;
+    ssize_t written = write(STDERR_FILENO, message, sizeof message - 1);
+    (void)written;
+    _exit(REMAT_NO_MEMORY);
+}
+
+/* argp leaves out what it finds no memory for, and says nothing. It takes a few KiB: they are there, or it does not begin. */
+static void reserve_memory(void)
+{
+    void *reserve = malloc(1 << 16); /* small enough to stay with the process when it is released */
+    if (!reserve) {
+        fputs("remat: out of memory\n", stderr);
+        exit(REMAT_NO_MEMORY);
+    }
+    free(reserve);
+}
 
 void command_parse(const struct argp *argp, int argc, char **argv, void *input)
 {
     argp_err_exit_status = REMAT_INVALID;
+    reserve_memory();
+    signal(SIGABRT, end_without_memory);
     error_t failed = argp_parse(argp, argc, argv, 0, NULL, input);
+    signal(SIGABRT, SIG_DFL);
     if (failed) {
         fprintf(stderr, "remat: the options cannot be read: %s\n", strerror(failed));
         exit(failed == ENOMEM ? REMAT_NO_MEMORY : REMAT_INVALID);

@@ -254,17 +254,9 @@ static remat_status add_files(const report_command *command, report_file *files,
 
 static remat_status write_report(const report_command *command, const remat_report *report)
 {
-    if (!command->json)
-        return command->output ? remat_report_save(report, command->output) : remat_report_write(report, stdout);
-    FILE *to = command->output ? fopen(command->output, "w") : stdout;
-    if (!to) {
-        fprintf(stderr, "remat: %s: cannot be opened\n", command->output);
-        return REMAT_IO;
-    }
-    remat_status status = remat_report_write_json(report, to);
-    if (to != stdout && fclose(to) != 0)
-        status = REMAT_IO;
-    return status;
+    if (!command->output)
+        return command->json ? remat_report_write_json(report, stdout) : remat_report_write(report, stdout);
+    return command->json ? remat_report_save_json(report, command->output) : remat_report_save(report, command->output);
 }
 
 int command_report(remat_context *context, int argc, char **argv)
@@ -276,8 +268,9 @@ int command_report(remat_context *context, int argc, char **argv)
     report_file files[FILES_MOST] = {{0}};
     remat_report *report;
     remat_status status = remat_report_create(context, &report);
-    if (status == REMAT_OK)
-        status = add_files(&command, files, report);
+    if (status != REMAT_OK)
+        return command_fail(context, status);
+    status = add_files(&command, files, report);
     if (status == REMAT_OK) {
         status = write_report(&command, report);
         if (status != REMAT_OK)

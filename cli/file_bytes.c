@@ -14,20 +14,22 @@ remat_status file_bytes_read(remat_context *context, const char *path, file_byte
     size_t got;
     while (copy && (got = fread(part, 1, sizeof part, stream)) > 0)
         fwrite(part, 1, got, copy);
-    bool failed = !copy || ferror(stream) || ferror(copy);
+    bool read = !ferror(stream), copied = copy && !ferror(copy);
     if (copy)
-        failed |= fclose(copy) != 0;
+        copied &= fclose(copy) == 0 && file->bytes; /* which is NULL where the last part found no memory */
     command_close(context, stream, REMAT_OK);
-    if (!failed)
+    if (read && copied)
         return REMAT_OK;
-    fprintf(stderr, "remat: %s: cannot be read\n", file->name);
-    return REMAT_IO;
+    file_bytes_free(file);
+    fprintf(stderr, "remat: %s: %s\n", file->name, read ? "there is not enough memory to read it" : "cannot be read");
+    return read ? REMAT_NO_MEMORY : REMAT_IO;
 }
 
 void file_bytes_free(file_bytes *file)
 {
     free(file->bytes);
-    *file = (file_bytes){0};
+    file->bytes = NULL;
+    file->count = 0;
 }
 
 FILE *file_bytes_open(const file_bytes *file)

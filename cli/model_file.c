@@ -13,8 +13,9 @@ remat_status model_file_read(remat_context *context, const char *path, remat_pro
     }
     /* Whatever is no model is read as a profile, so that the message says what a profile would be. */
     remat_file_kind kind;
-    bool is_model = file_bytes_tell(context, &file, &kind) == REMAT_OK && kind == REMAT_FILE_MODEL;
-    FILE *stream = file_bytes_open(&file);
+    status = file_bytes_tell(context, &file, &kind);
+    bool is_model = status == REMAT_OK && kind == REMAT_FILE_MODEL;
+    FILE *stream = status == REMAT_NO_MEMORY ? NULL : file_bytes_open(&file);
     if (!stream)
         status = REMAT_NO_MEMORY;
     else if (is_model)

@@ -66,6 +66,7 @@ size_t remat_report_count(const remat_report *report);
 remat_status remat_report_write(const remat_report *report, FILE *stream);
 remat_status remat_report_save(const remat_report *report, const char *path);
 remat_status remat_report_write_json(const remat_report *report, FILE *stream);
+remat_status remat_report_save_json(const remat_report *report, const char *path);
 
 /* ---- parts of a report ---- */
 

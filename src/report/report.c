@@ -123,3 +123,13 @@ remat_status remat_report_save(const remat_report *report, const char *path)
 {
     return output_save(report->context, path, write_page, report);
 }
+
+static remat_status write_document(const void *user, FILE *stream)
+{
+    return remat_report_write_json(user, stream);
+}
+
+remat_status remat_report_save_json(const remat_report *report, const char *path)
+{
+    return output_save(report->context, path, write_document, report);
+}
