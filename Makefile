@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 jobs = $(or $(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))),$(JOBS))
 
 .NOTPARALLEL:
-.PHONY: all demo check check-long check-arm check-browser check-access docs bench install uninstall clean
+.PHONY: all demo check check-long check-faults check-arm check-browser check-access docs bench install uninstall clean
 
 all:
 	@scripts/packages.sh --ask build
@@ -26,6 +26,13 @@ check-long:
 	@scripts/configure.sh build-check -DREMAT_TESTS=ON -DREMAT_STRICT=ON
 	@env -u MAKEFLAGS cmake --build build-check -j "$(jobs)" --target test_bits -- --no-print-directory -s
 	REMAT_STEPS=200 build-check/tests/test_bits
+
+# Every allocation and every system call of every command failed in turn, and 1,000 kills. `make check` runs a sample.
+check-faults:
+	@scripts/packages.sh build check
+	@scripts/configure.sh build-check -DREMAT_TESTS=ON -DREMAT_STRICT=ON
+	@env -u MAKEFLAGS cmake --build build-check -j "$(jobs)" --target fault_campaign -- --no-print-directory -s
+	REMAT=build-check/remat REMAT_FAULTS=build-check/tests/preloaded_faults.so build-check/tests/fault_campaign --kills 1000
 
 # A build for 64-bit ARM, run by qemu: the same plans and, with portable kernels, the same weights as here. `make check`
 # runs a short one where the packages are installed.

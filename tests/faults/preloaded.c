@@ -1,0 +1,90 @@
+/* Preloaded into the program under test. Fails the allocation that REMAT_FAIL_ALLOCATION names, or with
+ * REMAT_FAIL_ALLOCATIONS_FROM all from that one on, and tells the tracer where the program begins: what the loader does
+ * before is not the program's. */
+#include "faults/fault_marks.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *old, size_t size);
+void *__libc_memalign(size_t alignment, size_t size);
+
+static atomic_ullong count;
+static unsigned long long first;
+static bool begun, all_after;
+
+__attribute__((constructor)) static void begin(void)
+{
+    const char *one = getenv("REMAT_FAIL_ALLOCATION"), *from = getenv("REMAT_FAIL_ALLOCATIONS_FROM");
+    first = one ? strtoull(one, NULL, 10) : from ? strtoull(from, NULL, 10) : 0;
+    all_after = from != NULL;
+    raise(FAULT_BEGINS);
+    begun = true;
+}
+
+#ifndef FAULTS_ONLY_MARK /* a sanitizer has its own allocator */
+
+static bool fails(void)
+{
+    if (!begun || first == 0)
+        return false;
+    unsigned long long number = atomic_fetch_add(&count, 1) + 1;
+    if (number != first && !(all_after && number > first))
+        return false;
+    raise(FAULT_ALLOCATION_FAILS);
+    errno = ENOMEM;
+    return true;
+}
+
+void *malloc(size_t size)
+{
+    return fails() ? NULL : __libc_malloc(size);
+}
+
+void *calloc(size_t number, size_t size)
+{
+    return fails() ? NULL : __libc_calloc(number, size);
+}
+
+void *realloc(void *old, size_t size)
+{
+    return fails() ? NULL : __libc_realloc(old, size);
+}
+
+void *reallocarray(void *old, size_t number, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(number, size, &bytes)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return realloc(old, bytes);
+}
+
+void *memalign(size_t alignment, size_t size)
+{
+    return fails() ? NULL : __libc_memalign(alignment, size);
+}
+
+void *aligned_alloc(size_t alignment, size_t size)
+{
+    return memalign(alignment, size);
+}
+
+int posix_memalign(void **at, size_t alignment, size_t size)
+{
+    int before = errno;
+    void *made = memalign(alignment, size);
+    errno = before;
+    if (!made)
+        return ENOMEM;
+    *at = made;
+    return 0;
+}
+
+#endif
