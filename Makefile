@@ -5,7 +5,8 @@ PREFIX ?= /usr/local
 jobs = $(or $(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))),$(JOBS))
 
 .NOTPARALLEL:
-.PHONY: all demo check check-long check-faults check-arm check-browser check-access docs bench install uninstall clean
+.PHONY: all demo check check-long check-faults check-arm check-browser check-access coverage docs bench install uninstall \
+	clean
 
 all:
 	@scripts/packages.sh --ask build
@@ -55,6 +56,11 @@ check-access:
 	@npm install --silent --no-audit --no-fund --prefix build/npm axe-core@4
 	@REMAT=build/remat AXE=build/npm/node_modules/axe-core/axe.min.js sh tests/browser/access.sh
 
+# Which lines and branches the tests run; a report in build-coverage/html. Takes about as long as `make check`.
+coverage:
+	@scripts/packages.sh build check coverage
+	@scripts/coverage.sh "$(jobs)"
+
 # The manual as a small web site in build/site.
 docs:
 	@scripts/packages.sh build docs
@@ -75,4 +81,4 @@ uninstall:
 	@scripts/install.sh --remove "$(PREFIX)"
 
 clean:
-	rm -rf build build-check build-sanitize build-threads build-arm demo.html first_plan multiply_add rnn_bptt heat_adjoint
+	rm -rf build build-check build-sanitize build-threads build-arm build-coverage demo.html first_plan multiply_add rnn_bptt heat_adjoint

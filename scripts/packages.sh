@@ -19,6 +19,7 @@ for job in "$@"; do
     build) needed="$needed $compiler_packages libc6-dev make cmake libxxhash-dev libjs-chart.js" ;;
     check) needed="$needed gcc pkg-config libcmocka-dev libjansson-dev cmark-gfm clang libomp-dev libclang-rt-14-dev
       clang-format-14 shellcheck" ;;
+    coverage) needed="$needed gcc gcovr" ;;
     arm) needed="$needed gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user" ;;
     browser) needed="$needed chromium chromium-driver curl" ;;
     access) needed="$needed npm" ;;
@@ -35,7 +36,7 @@ there() {
     libc6-dev) compiles stdio.h && return 0 ;;
     libxxhash-dev) compiles xxhash.h && return 0 ;;
     libjs-chart.js) for file in /usr/share/javascript/chart.js/[cC]hart.min.js; do [ ! -f "$file" ] || return 0; done ;;
-    make | cmake | gcc | clang | pkg-config | cmark-gfm | shellcheck | curl | npm) command -v "$1" >/dev/null 2>&1 && return 0 ;;
+    make | cmake | gcc | clang | pkg-config | cmark-gfm | shellcheck | curl | npm | gcovr) command -v "$1" >/dev/null 2>&1 && return 0 ;;
   esac
   case $(dpkg-query -W -f '${Status}' "$1" 2>/dev/null || true) in
     "install ok installed") return 0 ;;

@@ -1,0 +1,62 @@
+#!/bin/sh
+# Runs all tests with counters in the library and in the program, writes an HTML report, prints the coverage of every
+# folder, and fails where the branches of a folder are below its bound: coverage.sh JOBS
+#
+# What counts: every line and every branch that the compiler makes of src/ and cli/ without optimization. A file that is
+# compiled several times (kernels for each instruction set, element types) is counted once: a branch has run if it ran in one
+# of its builds. Left out are branches on lines without source code, which gcovr finds, and whole builds of the kernels for
+# instruction sets that this processor lacks. No source has a marker that leaves out more.
+set -eu
+jobs=$1
+folder=build-coverage
+unset MAKEFLAGS MFLAGS MAKELEVEL
+unset CFLAGS LDFLAGS CMAKE_C_COMPILER_LAUNCHER # the counters are those of this compiler and these options
+export CC=gcc
+
+scripts/configure.sh $folder -DREMAT_TESTS=ON -DREMAT_COVERAGE=ON -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1
+find $folder -name '*.gcda' -delete
+cmake --build $folder -j "$jobs" -- --no-print-directory -s
+# A test that fails has run as well: the table comes in any case, and the failure is told at the end.
+code=0
+ctest --test-dir $folder -j "$jobs" --output-on-failure --no-tests=error --output-log $folder/tests.log || code=$?
+
+lacking=""
+for set in avx2 avx512f; do
+  grep -qw "$set" /proc/cpuinfo || lacking="$lacking --exclude-directories .*/remat_${set%f}\.dir"
+done
+mkdir -p $folder/html
+# shellcheck disable=SC2086 # options
+gcovr --root . --object-directory $folder -j "$jobs" --filter src/ --filter cli/ $lacking --exclude-unreachable-branches \
+  --exclude-throw-branches --csv $folder/coverage.csv --html-details $folder/html/index.html \
+  --html-title "Coverage of remat" $folder
+
+# src/plan/chain and src/plan/graph are two folders; src/backend is one with all below it.
+awk -F, -v failed=$code '
+  FNR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+  {
+    count = split($at["filename"], part, "/")
+    name = part[1]
+    if (name == "src") name = name "/" part[2]
+    if (name == "src/plan") name = name "/" part[3]
+    if (!(name in lines)) order[++folders] = name
+    lines[name] += $at["line_total"]; lines_run[name] += $at["line_covered"]
+    branches[name] += $at["branch_total"]; branches_run[name] += $at["branch_covered"]
+  }
+  function percent(part, whole) { return whole ? 100 * part / whole : 100 }
+  END {
+    printf "%-16s %15s %8s %17s %8s %6s\n", "folder", "lines run", "%", "branches run", "%", "bound"
+    for (i = 1; i <= folders; i++) {
+      name = order[i]
+      bound = name ~ /^src\/(base|graph|arena|plan\/.*)$/ ? 95 : 90
+      share = percent(branches_run[name], branches[name])
+      low = share < bound
+      below += low
+      printf "%-16s %7d/%7d %7.1f%% %8d/%8d %7.1f%% %5d%%%s\n", name, lines_run[name], lines[name],
+        percent(lines_run[name], lines[name]), branches_run[name], branches[name], share, bound, low ? "  below" : ""
+    }
+    if (below) printf "%d %s below the bound\n", below, below == 1 ? "folder is" : "folders are"
+    if (failed) print "tests failed"
+    exit below || failed
+  }' $folder/coverage.csv || code=1
+echo "Line by line: $folder/html/index.html"
+exit $code
