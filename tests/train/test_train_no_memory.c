@@ -143,9 +143,36 @@ static remat_status look_at_model(remat_context *context, void *user)
     return status;
 }
 
+/* The calls that a file stands for, and settings that change after compiling. */
+static remat_status build_by_calls(remat_context *context, void *user)
+{
+    remat_model *model = NULL;
+    (void)user;
+    remat_status status = remat_model_create(context, &model);
+    FLOW(status, remat_model_set(model, REMAT_PROPERTIES("name=by calls", "batch_size=2", "budget=3MiB")));
+    FLOW(status, remat_model_set_optimizer(model, "adam", REMAT_PROPERTIES("learning_rate = 0.1", "beta1=0.8")));
+    FLOW(status, remat_model_set_dataset(model, "csv", REMAT_PROPERTIES("inputs=a.csv", "labels=1")));
+    FLOW(status, remat_model_add_layer(model, "input", REMAT_PROPERTIES("name=in", "input_shape=1:1:4")));
+    FLOW(status, remat_model_add_layer(model, "fully_connected", REMAT_PROPERTIES("unit=3", "activation=tanh")));
+    FLOW(status, remat_model_add_layer(model, "fully_connected", REMAT_PROPERTIES("unit=4", "name=second")));
+    FLOW(status, remat_model_add_layer(model, "addition", REMAT_PROPERTIES("name=sum", "input_layers=in, second")));
+    FLOW(status, remat_model_add_layer(model, "mse", REMAT_PROPERTIES("name=loss")));
+    FLOW(status, remat_model_add_block(model, REMAT_PROPERTIES("second", "sum")));
+    FLOW(status, remat_model_compile(model));
+    FLOW(status, remat_model_set(model, REMAT_PROPERTIES("batch_size=5")));
+    if (status == REMAT_OK) {
+        assert_int_equal(remat_model_batch(model), 5);
+        assert_int_equal(remat_model_budget(model), 3 << 20);
+        assert_int_equal(remat_model_parameter_count(model), 4 * 3 + 3 + 3 * 4 + 4);
+    }
+    remat_model_destroy(model);
+    return status;
+}
+
 static void models_survive_every_failure(void **state)
 {
     (void)state;
+    expect_failures_survived("calls", build_by_calls, NULL, 20, 2000);
     expect_failures_survived("network", look_at_model, (void *)(uintptr_t)network, 100, 2000);
     expect_failures_survived("sequence", look_at_model, (void *)(uintptr_t)sequence, 100, 2000);
 }
