@@ -1,5 +1,5 @@
 #include "command.h"
-#include "model_file.h"
+#include "graph_check.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@ typedef struct check_command {
 } check_command;
 
 static const struct argp_option options[] = {
-    {"profile", 'p', "FILE", 0, "the profile that the plan is for (required)", 0},
+    {"profile", 'p', "FILE", 0, "the profile or graph that the plan is for (required)", 0},
     {"json", OPTION_JSON, NULL, 0, "print the figures as JSON", 0},
     {0}};
 
@@ -26,7 +26,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         if (!command->plan)
             argp_error(state, "PLAN is missing: a plan file, or - for standard input");
         if (!command->profile)
-            argp_error(state, "--profile FILE is missing: a plan is checked against the profile it was made for");
+            argp_error(state,
+                       "--profile FILE is missing: a plan is checked against the profile or graph that it is for");
         if (strcmp(command->plan, "-") == 0 && strcmp(command->profile, "-") == 0)
             argp_error(state, "PLAN and --profile cannot both come from standard input");
         break;
@@ -39,7 +40,8 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "PLAN",
-    .doc = "Replay the schedule of PLAN step by step and compare its figures with those in the file. "
+    .doc = "Replay the schedule of PLAN, the plan of a profile or a graph, and compare its figures with those in the "
+           "file. "
            "If something is wrong, exit with 7 and name the step, figure or layer.\v"
            "Example:\n  remat plan profile.json --budget 64MiB -o plan.json\n"
            "  remat check plan.json --profile profile.json",
@@ -61,36 +63,51 @@ static void print_figures(const remat_figures *figures, bool json)
 }
 
 /* A model is what people have at hand, so it is told from a file that is nothing at all. */
-static remat_status read_profile(remat_context *context, const char *path, remat_profile **profile)
+static remat_status refuse_model(const char *path)
 {
-    remat_model *model;
-    remat_status status = model_file_read(context, path, profile, &model);
-    if (!model)
-        return status;
-    fprintf(stderr,
-            "remat: %s: this is a model, not a profile; `remat plan MODEL.ini --profile-out FILE` writes the profile "
-            "that its plans are for\n",
-            path);
-    remat_model_destroy(model);
+    fprintf(
+        stderr,
+        "remat: %s: this is a model, not a profile or a graph; `remat plan MODEL.ini` writes what its plans are for: "
+        "--profile-out FILE the profile, --graph-out FILE the graph\n",
+        path);
     return REMAT_BAD_INPUT;
+}
+
+static remat_status check_chain(remat_context *context, const file_bytes *file, const check_command *command)
+{
+    remat_profile *profile = NULL;
+    remat_figures figures;
+    const char *name;
+    FILE *stream = file_bytes_open(file);
+    remat_status status = stream ? remat_profile_read(context, stream, file->name, &profile) : REMAT_NO_MEMORY;
+    if (stream)
+        fclose(stream);
+    if (status != REMAT_OK)
+        return command_fail(context, status), status;
+    status = command_open(command->plan, &stream, &name);
+    if (status == REMAT_OK)
+        status = command_close(context, stream, remat_plan_check(context, stream, name, profile, &figures));
+    if (status == REMAT_OK)
+        print_figures(&figures, command->json);
+    remat_profile_destroy(profile);
+    return status;
 }
 
 int command_check(remat_context *context, int argc, char **argv)
 {
     check_command command = {0};
     command_parse(&argp, argc, argv, &command);
-    remat_profile *profile;
-    remat_status status = read_profile(context, command.profile, &profile);
-    if (status != REMAT_OK)
-        return (int)status;
-    FILE *stream;
-    const char *name;
-    remat_figures figures;
-    status = command_open(command.plan, &stream, &name);
-    if (status == REMAT_OK)
-        status = command_close(context, stream, remat_plan_check(context, stream, name, profile, &figures));
-    if (status == REMAT_OK)
-        print_figures(&figures, command.json);
-    remat_profile_destroy(profile);
+    file_bytes file;
+    remat_file_kind kind;
+    remat_status status = file_bytes_read(context, command.profile, &file);
+    if (status == REMAT_OK) {
+        /* Whatever is neither a model nor a graph is read as a profile, so that the message says what a profile would be. */
+        if (file_bytes_tell(context, &file, &kind) != REMAT_OK)
+            kind = REMAT_FILE_PROFILE;
+        status = kind == REMAT_FILE_MODEL   ? refuse_model(file.name)
+                 : kind == REMAT_FILE_GRAPH ? graph_check(context, &file, command.plan, command.json)
+                                            : check_chain(context, &file, &command);
+    }
+    file_bytes_free(&file);
     return (int)status;
 }

@@ -19,13 +19,16 @@ enum {
     OPTION_PLOT,
     OPTION_PROFILE,
     OPTION_PROFILE_OUT,
+    OPTION_GRAPH_OUT,
+    OPTION_GRAPH_PLAN,
     OPTION_BATCH
 };
 
 typedef struct plan_command {
     remat_context *context;
     const char *file, *output;
-    const char *profile, *profile_output; /* of models, like the batch */
+    const char *profile, *profile_output; /* of models, like the next two and the batch */
+    const char *graph_output, *graph_plan_output;
     uint64_t batch;
     remat_plan_options options;
     bool json, no_schedule, all_layers, compare, plot;
@@ -47,6 +50,9 @@ static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0, "write the plan file to FILE", 1},
     {"profile-out", OPTION_PROFILE_OUT, "FILE", 0,
      "of a model: write its chain of pieces to FILE, the profile that the plan is for", 1},
+    {"graph-out", OPTION_GRAPH_OUT, "FILE", 0, "of a model: write the graph of a training step to FILE", 1},
+    {"graph-plan", OPTION_GRAPH_PLAN, "FILE", 0,
+     "of a model: write the plan of that graph to FILE: its schedule, and the place of every tensor", 1},
     {"no-schedule", OPTION_NO_SCHEDULE, NULL, 0, "with --json: print only the figures", 1},
     {"plot", OPTION_PLOT, NULL, 0, "draw memory over time below the table", 1},
     {"all-layers", OPTION_ALL_LAYERS, NULL, 0, "show every layer of a long table", 1},
@@ -80,6 +86,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case OPTION_PLOT: command->plot = true; break;
     case OPTION_PROFILE: command->profile = argument; break;
     case OPTION_PROFILE_OUT: command->profile_output = argument; break;
+    case OPTION_GRAPH_OUT: command->graph_output = argument; break;
+    case OPTION_GRAPH_PLAN: command->graph_plan_output = argument; break;
     case OPTION_BATCH: command->batch = command_batch(state, command->context, argument, NULL); break;
     case ARGP_KEY_ARG: command_take(state, "FILE", argument, &command->file); break;
     case ARGP_KEY_END:
@@ -174,6 +182,8 @@ static int plan_model(const plan_command *command, remat_model *model)
         return wrong_for("model", "--compare, --count, --allow-lossy and --method are only for profiles");
     model_plan_request request = {.output = command->output,
                                   .profile_output = command->profile_output,
+                                  .graph_output = command->graph_output,
+                                  .graph_plan_output = command->graph_plan_output,
                                   .json = command->json,
                                   .no_schedule = command->no_schedule,
                                   .all_layers = command->all_layers,
@@ -190,8 +200,10 @@ static int plan_model(const plan_command *command, remat_model *model)
 
 static int plan_profile(const plan_command *command, const remat_profile *profile)
 {
-    if (command->profile || command->profile_output || command->batch)
-        return wrong_for("profile", "--profile, --profile-out and --batch are only for models");
+    if (command->profile || command->profile_output || command->graph_output || command->graph_plan_output ||
+        command->batch)
+        return wrong_for("profile",
+                         "--profile, --profile-out, --graph-out, --graph-plan and --batch are only for models");
     if (!command->compare)
         return plan_once(command, profile);
     remat_status status = compare_print(command->context, profile, &command->options, command->json);

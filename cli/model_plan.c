@@ -126,6 +126,10 @@ static remat_status show(remat_model *model, const remat_trainer *trainer, const
         status = remat_trainer_save_plan(trainer, request->output);
     if (status == REMAT_OK && request->profile_output && remat_trainer_chain(trainer))
         status = remat_profile_save(remat_trainer_chain(trainer), request->profile_output);
+    if (status == REMAT_OK && request->graph_output)
+        status = remat_graph_save(remat_trainer_graph(trainer), request->graph_output);
+    if (status == REMAT_OK && request->graph_plan_output)
+        status = remat_trainer_save_graph_plan(trainer, request->graph_plan_output);
     if (status != REMAT_OK)
         return status;
     if (!request->json)

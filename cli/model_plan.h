@@ -6,7 +6,8 @@
 
 typedef struct model_plan_request {
     remat_train_options options;
-    const char *output, *profile_output; /* files for the plan and for its chain, NULL: none */
+    const char *output, *profile_output;          /* files for the plan and for its chain, NULL: none */
+    const char *graph_output, *graph_plan_output; /* and for its graph and the plan of that */
     bool json, no_schedule, all_layers, plot;
 } model_plan_request;
 

@@ -42,6 +42,7 @@
 #include <remat/random.h>       /* random numbers by position, the same on every draw */
 #include <remat/dtype.h>        /* the element types of tensors */
 #include <remat/profile.h>      /* what the layers of a chain cost */
+#include <remat/graph.h>        /* tensors and actions that are not a chain; schedules of them */
 #include <remat/schedule.h>     /* the steps of a training iteration, and their peak and cost */
 #include <remat/revolve.h>      /* checkpointing with a number of slots */
 #include <remat/plan.h>         /* which layers to keep and which to recompute */

@@ -96,6 +96,8 @@ typedef enum remat_file_kind {
     REMAT_FILE_RUN,   /* the log of a training */
     REMAT_FILE_LIFETIMES,
     REMAT_FILE_OTHER, /* JSON of another format */
+    REMAT_FILE_GRAPH,
+    REMAT_FILE_GRAPH_PLAN,
 } remat_file_kind;
 
 /* Finds out what a file is by reading the beginning of the stream. Rewind the stream afterwards. `name` stands for it

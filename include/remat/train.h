@@ -24,6 +24,7 @@
 #include <stdio.h>
 
 #include <remat/dtype.h>
+#include <remat/graph.h>
 #include <remat/model.h>
 #include <remat/plan.h>
 
@@ -286,6 +287,13 @@ const remat_plan *remat_trainer_plan(const remat_trainer *trainer);
  * takes such a file. REMAT_INVALID: the model's blocks decide. REMAT_IO. */
 remat_status remat_trainer_write_plan(const remat_trainer *trainer, FILE *stream, bool with_schedule);
 remat_status remat_trainer_save_plan(const remat_trainer *trainer, const char *path);
+
+/* The graph of a micro-batch: its tensors but the parameters and their gradients, and all actions. It belongs to the
+ * trainer. The other two write the schedule that runs, with the place of every tensor, as the file of a graph's plan
+ * (docs/formats.md, "Graph plan"); remat_graph_plan_check checks it. REMAT_IO. */
+const remat_graph *remat_trainer_graph(const remat_trainer *trainer);
+remat_status remat_trainer_write_graph_plan(const remat_trainer *trainer, FILE *stream);
+remat_status remat_trainer_save_graph_plan(const remat_trainer *trainer, const char *path);
 
 /* Finds the whole curve of step time over memory. *count receives the number of points. REMAT_NO_MEMORY. */
 remat_status remat_trainer_find_curve(remat_trainer *trainer, size_t *count);

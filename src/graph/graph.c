@@ -1,4 +1,4 @@
-#include "graph/graph.h"
+#include "graph/graph_object.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +13,7 @@ remat_status graph_create(remat_context *context, remat_graph **made)
     if (!g)
         return REMAT_NO_MEMORY;
     g->context = context;
+    text_pool_begin(&g->texts, context);
     return REMAT_OK;
 }
 
@@ -21,6 +22,7 @@ void graph_destroy(remat_graph *graph)
     if (!graph)
         return;
     remat_context *context = graph->context;
+    text_pool_end(&graph->texts);
     remat_release(context, graph->tensors, graph->tensor_capacity, sizeof *graph->tensors);
     remat_release(context, graph->actions, graph->action_capacity, sizeof *graph->actions);
     remat_release(context, graph->links, graph->link_capacity, sizeof *graph->links);
@@ -49,12 +51,16 @@ const char *graph_tensor_name(const remat_graph *graph, uint32_t tensor, char te
 remat_status graph_add_tensor(remat_graph *graph, const graph_tensor *tensor)
 {
     char text[GRAPH_NAME_TEXT];
+    if (graph->tensor_count >= GRAPH_NONE - 1)
+        return remat_fail(graph->context, REMAT_INVALID, NULL, "the graph is too large: it reaches 2^32 tensors");
     if (tensor->bytes >= REMAT_LIMIT)
         return remat_fail(graph->context, REMAT_INVALID, NULL, "tensor %s: its bytes reach 2^63",
                           name_or_number(tensor->name, (uint32_t)graph->tensor_count, text));
     REMAT_TRY(remat_grow(graph->context, (void **)&graph->tensors, &graph->tensor_capacity, graph->tensor_count + 1,
                          sizeof *graph->tensors));
-    graph->tensors[graph->tensor_count++] = *tensor;
+    graph_tensor *added = &graph->tensors[graph->tensor_count++];
+    *added = *tensor;
+    added->writer = GRAPH_NONE;
     return REMAT_OK;
 }
 
@@ -86,35 +92,35 @@ static bool all_below(const uint32_t *list, size_t count, size_t limit)
     return true;
 }
 
-static const char *wrong_with_writes(const remat_graph *graph, const graph_links *links)
+static const char *wrong_with_writes(remat_graph *graph, uint32_t number)
 {
-    for (size_t i = 0; i < links->write_count; i++) {
-        if (graph->tensors[links->writes[i]].given)
+    const graph_action *action = &graph->actions[number];
+    const uint32_t *writes = graph_writes(graph, action);
+    for (size_t i = 0; i < action->write_count; i++) {
+        graph_tensor *tensor = &graph->tensors[writes[i]];
+        if (tensor->given)
             return "it writes a given tensor";
-        if (contains(links->writes, i, links->writes[i]))
+        if (tensor->writer == number)
             return "it writes a tensor twice";
+        tensor->writer = number;
     }
     return NULL;
 }
 
-/* What is wrong with an action; NULL: nothing. */
-static const char *wrong_with(const remat_graph *graph, const graph_action *action, const graph_links *links)
+const char *graph_check_action(remat_graph *graph, uint32_t number)
 {
-    size_t limit = graph->tensor_count, all = links->read_count + links->update_count + links->write_count;
-    if (!all_below(links->reads, links->read_count, limit) || !all_below(links->updates, links->update_count, limit) ||
-        !all_below(links->writes, links->write_count, limit))
+    const graph_action *action = &graph->actions[number];
+    if (!all_below(graph_reads(graph, action), graph_need_count(action) + action->write_count, graph->tensor_count))
         return "it names a tensor that does not exist";
-    if (all >= GRAPH_NONE - graph->link_count)
-        return "the actions have too many tensors";
     if (action->workspace_bytes >= REMAT_LIMIT || action->cost >= REMAT_LIMIT)
         return "its cost or the bytes of its workspace reach 2^63";
-    if (links->update_count && !action->once)
+    if (action->update_count && !action->once)
         return "it updates a tensor, but may run more than once";
     if (action->in_place_from != GRAPH_NONE || action->in_place_to != GRAPH_NONE)
-        if (!contains(links->reads, links->read_count, action->in_place_from) ||
-            !contains(links->writes, links->write_count, action->in_place_to))
+        if (!contains(graph_reads(graph, action), action->read_count, action->in_place_from) ||
+            !contains(graph_writes(graph, action), action->write_count, action->in_place_to))
             return "in_place does not name a tensor that it reads and one that it writes";
-    return wrong_with_writes(graph, links);
+    return wrong_with_writes(graph, number);
 }
 
 static void append_links(remat_graph *graph, const uint32_t *from, size_t count)
@@ -124,26 +130,47 @@ static void append_links(remat_graph *graph, const uint32_t *from, size_t count)
     graph->link_count += count;
 }
 
-remat_status graph_add_action(remat_graph *graph, const graph_action *action, const graph_links *links)
+remat_status graph_append_action(remat_graph *graph, const graph_action *action, const graph_links *links)
 {
-    char text[GRAPH_NAME_TEXT];
-    const char *wrong = wrong_with(graph, action, links);
-    if (wrong)
-        return remat_fail(graph->context, REMAT_INVALID, NULL, "action %s: %s",
-                          name_or_number(action->name, (uint32_t)graph->action_count, text), wrong);
-    graph_action added = *action;
-    added.first_link = (uint32_t)graph->link_count;
-    added.read_count = (uint32_t)links->read_count;
-    added.update_count = (uint32_t)links->update_count;
-    added.write_count = (uint32_t)links->write_count;
     size_t more = links->read_count + links->update_count + links->write_count;
+    if (more >= GRAPH_NONE - graph->link_count || graph->action_count >= GRAPH_NONE - 1)
+        return remat_fail(graph->context, REMAT_INVALID, NULL, "the graph is too large: it reaches 2^32 numbers");
     REMAT_TRY(remat_grow(graph->context, (void **)&graph->links, &graph->link_capacity, graph->link_count + more,
                          sizeof *graph->links));
     REMAT_TRY(remat_grow(graph->context, (void **)&graph->actions, &graph->action_capacity, graph->action_count + 1,
                          sizeof *graph->actions));
+    graph_action *added = &graph->actions[graph->action_count++];
+    *added = *action;
+    added->first_link = (uint32_t)graph->link_count;
+    added->read_count = (uint32_t)links->read_count;
+    added->update_count = (uint32_t)links->update_count;
+    added->write_count = (uint32_t)links->write_count;
     append_links(graph, links->reads, links->read_count);
     append_links(graph, links->updates, links->update_count);
     append_links(graph, links->writes, links->write_count);
-    graph->actions[graph->action_count++] = added;
     return REMAT_OK;
+}
+
+/* Takes back the last action. */
+static void remove_action(remat_graph *graph)
+{
+    const graph_action *action = &graph->actions[--graph->action_count];
+    const uint32_t *writes = graph_writes(graph, action);
+    for (size_t i = 0; i < action->write_count; i++)
+        if (writes[i] < graph->tensor_count)
+            graph->tensors[writes[i]].writer = GRAPH_NONE;
+    graph->link_count = action->first_link;
+}
+
+remat_status graph_add_action(remat_graph *graph, const graph_action *action, const graph_links *links)
+{
+    char text[GRAPH_NAME_TEXT];
+    const uint32_t number = (uint32_t)graph->action_count;
+    REMAT_TRY(graph_append_action(graph, action, links));
+    const char *wrong = graph_check_action(graph, number);
+    if (!wrong)
+        return REMAT_OK;
+    remove_action(graph);
+    return remat_fail(graph->context, REMAT_INVALID, NULL, "action %s: %s", name_or_number(action->name, number, text),
+                      wrong);
 }

@@ -3,7 +3,7 @@
 #ifndef REMAT_GRAPH_GRAPH_WALK_H
 #define REMAT_GRAPH_GRAPH_WALK_H
 
-#include "graph/graph.h"
+#include "graph/graph_object.h"
 
 /* A growing list of actions. */
 typedef struct graph_sequence {

@@ -8,7 +8,7 @@
 #define REMAT_MODEL_PROGRAM_H
 
 #include "model/network.h"
-#include "graph/graph.h"
+#include "graph/graph_object.h"
 #include "plan/graph/graph_outline.h"
 
 /* When the optimizer changes the parameters. */

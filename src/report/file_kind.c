@@ -11,7 +11,12 @@ static remat_status tell_json(json_reader *reader, remat_file_kind *kind)
         const char *format;
         remat_file_kind kind;
     } formats[] = {
-        {"remat-profile", REMAT_FILE_PROFILE}, {"remat-plan", REMAT_FILE_PLAN}, {"remat-run", REMAT_FILE_RUN}};
+        {"remat-profile", REMAT_FILE_PROFILE},
+        {"remat-plan", REMAT_FILE_PLAN},
+        {"remat-run", REMAT_FILE_RUN},
+        {"remat-graph", REMAT_FILE_GRAPH},
+        {"remat-graph-plan", REMAT_FILE_GRAPH_PLAN},
+    };
     *kind = REMAT_FILE_OTHER;
     REMAT_TRY(json_read_open(reader, REMAT_NOWHERE, NULL, JSON_OBJECT));
     for (;;) {

@@ -3,7 +3,7 @@
 #ifndef TESTS_RANDOM_GRAPH_H
 #define TESTS_RANDOM_GRAPH_H
 
-#include "graph/graph.h"
+#include "graph/graph_object.h"
 #include "plan/graph/graph_outline.h"
 #include "support/fixture.h"
 

@@ -3,7 +3,7 @@
 #ifndef TESTS_SLOW_GRAPH_H
 #define TESTS_SLOW_GRAPH_H
 
-#include "graph/graph.h"
+#include "graph/graph_object.h"
 
 typedef struct slow_walk {
     bool legal;

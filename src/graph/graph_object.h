@@ -9,21 +9,22 @@
  *
  * A write makes a new instance of a tensor, a read means the latest instance, and an instance lives from its write to its
  * last read before the tensor is written again. graph_walk.h finds what lives when. */
-#ifndef REMAT_GRAPH_GRAPH_H
-#define REMAT_GRAPH_GRAPH_H
+#ifndef REMAT_GRAPH_GRAPH_OBJECT_H
+#define REMAT_GRAPH_GRAPH_OBJECT_H
 
-#include <stdbool.h>
-
-#include <remat/context.h>
 #include <remat/dtype.h>
+#include <remat/graph.h>
 
-#define GRAPH_NONE UINT32_MAX
+#include "base/text_pool.h"
+
+#define GRAPH_NONE REMAT_NO_TENSOR
 
 typedef struct graph_tensor {
     const char *name;  /* may be NULL; borrowed from whoever built the graph */
     uint64_t bytes;    /* exact; where memory is placed, graph_placed_bytes */
     remat_dtype dtype; /* for people: nothing here depends on it */
     bool given;        /* lives from the first position to the last and is never written */
+    uint32_t writer;   /* the last action that was found to write it; graph_add_action's own */
 } graph_tensor;
 
 /* The tensors of an action are runs of numbers in graph.links: reads, then updates, then writes. */
@@ -37,8 +38,10 @@ typedef struct graph_action {
     uint64_t cost;
 } graph_action;
 
-typedef struct remat_graph {
+struct remat_graph {
     remat_context *context;
+    text_pool texts; /* the names of graphs that were built by public calls or read from a file */
+    const char *name, *cost_unit;
     graph_tensor *tensors;
     size_t tensor_count, tensor_capacity;
     graph_action *actions;
@@ -47,10 +50,13 @@ typedef struct remat_graph {
     size_t link_count, link_capacity;
     uint32_t *results; /* their last instances live to the end */
     size_t result_count, result_capacity;
-} remat_graph;
+};
 
 remat_status graph_create(remat_context *context, remat_graph **made);
 void graph_destroy(remat_graph *graph);
+
+/* Copies a text into the graph's own memory; NULL stays NULL. */
+remat_status graph_copy_text(remat_graph *graph, const char *text, const char **copy);
 
 /* Each of these appends; the number of the new one is the old count. REMAT_INVALID where a number is 2^63 or more or
  * names no tensor. */
@@ -64,6 +70,11 @@ typedef struct graph_links {
     size_t read_count, update_count, write_count;
 } graph_links;
 remat_status graph_add_action(remat_graph *graph, const graph_action *action, const graph_links *links);
+
+/* The same in two steps, for files in which actions may come before their tensors: append first, check later. What is
+ * wrong with an action, for a message; NULL: nothing. */
+remat_status graph_append_action(remat_graph *graph, const graph_action *action, const graph_links *links);
+const char *graph_check_action(remat_graph *graph, uint32_t action);
 
 static inline const uint32_t *graph_reads(const remat_graph *graph, const graph_action *action)
 {

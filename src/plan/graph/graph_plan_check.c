@@ -1,0 +1,76 @@
+#include "base/error.h"
+#include "base/options.h"
+#include "plan/graph/graph_plan_file.h"
+
+#include <string.h>
+
+/* How a stated number must relate to what the schedule comes to. */
+typedef enum number_relation { MUST_EQUAL, AT_MOST, AT_LEAST } number_relation;
+
+static remat_status compare(const remat_graph *graph, const graph_plan_text *text, const remat_graph_figures *schedule,
+                            const remat_graph_figures *base)
+{
+    static const char same[] = "but the schedule comes to", kept[] = "but keeping everything comes to";
+    const struct {
+        unsigned number;
+        number_relation relation;
+        uint64_t found;
+        const char *words;
+    } rules[] = {
+        {PLAN_PEAK, MUST_EQUAL, schedule->peak_bytes, same},
+        {PLAN_TOTAL_COST, MUST_EQUAL, schedule->total_cost, same},
+        {PLAN_BASE_COST, MUST_EQUAL, base->total_cost, kept},
+        {PLAN_BASE_PEAK, MUST_EQUAL, base->peak_bytes, kept},
+        {PLAN_BUDGET, AT_LEAST, schedule->peak_bytes, "but the peak of the schedule is"},
+        {PLAN_LOWER_BOUND, AT_MOST, schedule->total_cost, "but the schedule costs only"},
+        {PLAN_MIN_BUDGET, AT_MOST, schedule->peak_bytes, "but the schedule has a peak of"},
+        {PLAN_ARENA, text->has_places ? MUST_EQUAL : AT_LEAST, schedule->arena_bytes, "but the places need"},
+    };
+    remat_place place = REMAT_PLACE_NOWHERE;
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        uint64_t number = text->numbers[rules[i].number], found = rules[i].found;
+        place.field = graph_plan_number_names[rules[i].number];
+        if (graph_plan_states(text, rules[i].number) &&
+            ((number > found && rules[i].relation != AT_LEAST) || (number < found && rules[i].relation != AT_MOST)))
+            return remat_fail(graph->context, REMAT_CHECK_FAILED, &place, "%llu is stated, %s %llu",
+                              (unsigned long long)number, rules[i].words, (unsigned long long)found);
+    }
+    return REMAT_OK;
+}
+
+static remat_status replay_base(const remat_graph *graph, const graph_plan_text *text, remat_graph_figures *base)
+{
+    if (!graph_plan_states(text, PLAN_BASE_COST) && !graph_plan_states(text, PLAN_BASE_PEAK))
+        return REMAT_OK;
+    graph_sequence plain = {0};
+    REMAT_TRY(graph_sequence_plain(graph, &plain));
+    remat_status status = remat_graph_replay(graph, plain.actions, plain.count, base);
+    graph_sequence_release(graph->context, &plain);
+    return status;
+}
+
+static remat_status judge(const remat_graph *graph, const graph_plan_text *text, remat_graph_figures *found)
+{
+    remat_graph_figures base = {0};
+    REMAT_TRY(remat_graph_replay(graph, text->schedule.actions, text->schedule.count, found));
+    if (!text->feasible)
+        return remat_fail(graph->context, REMAT_CHECK_FAILED, NULL,
+                          "feasible: false is stated, but there is a legal schedule");
+    if (text->has_places)
+        REMAT_TRY(graph_places_check(graph, text, &found->arena_bytes));
+    REMAT_TRY(replay_base(graph, text, &base));
+    return compare(graph, text, found, &base);
+}
+
+remat_status remat_graph_plan_check_sized(const remat_graph *graph, FILE *stream, const char *name,
+                                          remat_graph_figures *figures, size_t figures_size)
+{
+    graph_plan_text text;
+    remat_graph_figures found = {0};
+    memset(figures, 0, figures_size);
+    REMAT_TRY(graph_plan_read_text(graph->context, stream, name, &text));
+    remat_status status = judge(graph, &text, &found);
+    graph_plan_text_release(&text);
+    remat_struct_give(figures, figures_size, &found, sizeof found);
+    return status == REMAT_CHECK_FAILED ? remat_fail_in_file(graph->context, name, REMAT_NOWHERE) : status;
+}

@@ -1,0 +1,35 @@
+/* The graph of a training step and its schedule, for other programs. */
+#include "base/output_file.h"
+#include "plan/graph/graph_plan_file.h"
+#include "train/trainer_object.h"
+
+const remat_graph *remat_trainer_graph(const remat_trainer *trainer)
+{
+    return trainer->program->graph;
+}
+
+static remat_status write_plan(const void *user, FILE *stream)
+{
+    const remat_trainer *trainer = user;
+    const graph_plan *plan = trainer->plan;
+    const placed_graph placed = {.context = trainer->context,
+                                 .sequence = plan->sequence,
+                                 .liveness = plan->liveness,
+                                 .offsets = plan->offsets,
+                                 .arena_bytes = plan->arena_bytes};
+    uint64_t numbers[PLAN_NUMBERS];
+    for (int i = 0; i < PLAN_NUMBERS; i++)
+        numbers[i] = UINT64_MAX; /* the budget is for all memory, not for what the graph has */
+    numbers[PLAN_BASE_COST] = plan->base_cost;
+    return graph_plan_file_write(plan->graph, &placed, numbers, stream);
+}
+
+remat_status remat_trainer_write_graph_plan(const remat_trainer *trainer, FILE *stream)
+{
+    return write_plan(trainer, stream);
+}
+
+remat_status remat_trainer_save_graph_plan(const remat_trainer *trainer, const char *path)
+{
+    return output_save(trainer->context, path, write_plan, trainer);
+}
