@@ -157,20 +157,21 @@ static inline remat_status remat_trainer_run(remat_trainer *trainer, const remat
 
 /* ---- saving and resuming ---- */
 
-/* Writes the weights as safetensors. `with_state` adds the state of the optimizer and of the training, so that a
- * resumed training goes on with the same bits. An existing file is replaced only when everything was written.
- * REMAT_IO. */
+/* Writes the weights as safetensors, with checksums. `with_state` adds the state of the optimizer and of the training,
+ * so that a resumed training goes on with the same bits. An existing file is replaced only when everything was
+ * written. REMAT_IO. */
 remat_status remat_trainer_save(const remat_trainer *trainer, const char *path, bool with_state);
 
 /* Whether remat_trainer_save could write to `path` now: the folder is writable, and the disk has room. REMAT_IO says why
  * not. Call it before a long training. */
 remat_status remat_trainer_check_save(const remat_trainer *trainer, const char *path, bool with_state);
 
-/* Reads weights. The file must have every parameter, in its shape. REMAT_BAD_INPUT, REMAT_IO. */
+/* Reads weights. The file must have every parameter, in its shape, and must not be damaged. If it is refused with
+ * REMAT_BAD_INPUT, the trainer is as it was before. REMAT_IO. */
 remat_status remat_trainer_load(remat_trainer *trainer, const char *path);
 
 /* Reads weights and state, and continues where the saved training was. REMAT_BAD_INPUT: the file has no state, or the
- * state of another optimizer. REMAT_IO. */
+ * state of another optimizer, or is damaged; then the trainer is as it was before. REMAT_IO. */
 remat_status remat_trainer_resume(remat_trainer *trainer, const char *path);
 
 /* ---- running a trained model ---- */

@@ -78,7 +78,8 @@ static remat_status open_file(safetensors *file, const char *path)
     REMAT_TRY(data_file_open(file->source.context, path, 0, &file->source));
     REMAT_TRY(safetensors_read_header(file));
     REMAT_TRY(check_offsets(file));
-    return check_names(file);
+    REMAT_TRY(check_names(file));
+    return safetensors_check_header(file);
 }
 
 remat_status safetensors_open(remat_context *context, const char *path, safetensors **file)
@@ -128,20 +129,34 @@ static remat_status read_converted(const safetensors *file, const safetensors_te
     const half_kernels *kernels = half_kernels_choose();
     bool wide = strcmp(tensor->dtype, "F64") == 0;
     remat_precision precision = strcmp(tensor->dtype, "F16") == 0 ? REMAT_FP16 : REMAT_BF16;
-    uint64_t at = file->data_offset + tensor->begin, left = tensor->values;
-    while (left) {
+    tensor_reader reader;
+    tensor_reader_begin(&reader, file, tensor);
+    for (uint64_t left = tensor->values; left > 0;) {
         size_t count = left < PART ? (size_t)left : PART, bytes = count * (wide ? 8 : 2);
-        REMAT_TRY(data_file_read(&file->source, at, &part, bytes));
+        REMAT_TRY(tensor_reader_next(&reader, &part, bytes));
         if (wide)
             for (size_t i = 0; i < count; i++)
                 to[i] = (float)part.wide[i];
         else
             half_unpack(kernels, precision, part.half, to, count);
         to += count;
-        at += bytes;
         left -= count;
     }
-    return REMAT_OK;
+    return tensor_reader_end(&reader);
+}
+
+static remat_status read_floats(const safetensors *file, const safetensors_tensor *tensor, float *to)
+{
+    enum { PART = 1 << 16 }; /* small enough to be in the cache still when its checksum is made */
+    tensor_reader reader;
+    tensor_reader_begin(&reader, file, tensor);
+    for (uint64_t left = tensor->values; left > 0;) {
+        size_t count = left < PART ? (size_t)left : PART;
+        REMAT_TRY(tensor_reader_next(&reader, to, count * sizeof *to));
+        to += count;
+        left -= count;
+    }
+    return tensor_reader_end(&reader);
 }
 
 remat_status safetensors_read(const safetensors *file, const safetensors_tensor *tensor, float *to, size_t count)
@@ -151,7 +166,7 @@ remat_status safetensors_read(const safetensors *file, const safetensors_tensor 
         return remat_fail(file->context, REMAT_INVALID, &place, "'%.100s' has %llu values; %zu were asked for",
                           tensor->name, (unsigned long long)tensor->values, count);
     if (strcmp(tensor->dtype, "F32") == 0)
-        return data_file_read(&file->source, file->data_offset + tensor->begin, to, count * sizeof *to);
+        return read_floats(file, tensor, to);
     if (strcmp(tensor->dtype, "F64") == 0 || strcmp(tensor->dtype, "F16") == 0 || strcmp(tensor->dtype, "BF16") == 0)
         return read_converted(file, tensor, to);
     return remat_fail(file->context, REMAT_BAD_INPUT, &place,

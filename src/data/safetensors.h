@@ -6,6 +6,7 @@
 #ifndef REMAT_DATA_SAFETENSORS_H
 #define REMAT_DATA_SAFETENSORS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/dtype_traits.h"
@@ -23,7 +24,8 @@ typedef struct safetensors_entry {
     remat_dtype dtype;
 } safetensors_entry;
 
-/* Provides the values while they are written, one entry after the other. */
+/* Provides the values of one entry at a time. Each is opened twice, for its checksum and when it is written. The values
+ * must be the same both times. */
 typedef struct safetensors_source {
     remat_status (*open)(void *user, size_t entry, const void **data);
     void (*close)(void *user); /* after each open; NULL: there is nothing to do */
@@ -34,8 +36,9 @@ typedef struct safetensors_text {
     const char *key, *value;
 } safetensors_text;
 
-/* Writes the complete file or nothing. `source` may be NULL if every entry has its data. Entries are written in their
- * order. The same content gives the same bytes. REMAT_INVALID for a repeated name, REMAT_IO, REMAT_NO_MEMORY. */
+/* Writes the complete file or nothing, with checksums. `source` may be NULL if every entry has its data. Entries are
+ * written in their order. The same content gives the same bytes. REMAT_INVALID for a repeated name, REMAT_IO,
+ * REMAT_NO_MEMORY. */
 remat_status safetensors_save(remat_context *context, const char *path, const safetensors_entry *entries, size_t count,
                               const safetensors_text *metadata, size_t metadata_count,
                               const safetensors_source *source);
@@ -49,12 +52,14 @@ typedef struct safetensors_tensor {
     const char *dtype; /* "F32" */
     uint32_t rank;
     uint64_t dims[SAFETENSORS_MAX_RANK];
-    uint64_t values;     /* the product of dims */
-    uint64_t begin, end; /* of its bytes, from the first value of the file on */
+    uint64_t values;      /* the product of dims */
+    uint64_t begin, end;  /* of its bytes, from the first value of the file on */
+    const char *checksum; /* 16 digits of the metadata; NULL: the file has none */
 } safetensors_tensor;
 
 /* Opens a file and checks everything but the values: lengths, grammar, types, shapes against offsets, that tensors
- * neither overlap nor leave gaps, and that no name is repeated. REMAT_IO, REMAT_BAD_INPUT, REMAT_NO_MEMORY. */
+ * neither overlap nor leave gaps, that no name is repeated, and the checksum of the header if there is one. REMAT_IO,
+ * REMAT_BAD_INPUT, REMAT_NO_MEMORY. */
 remat_status safetensors_open(remat_context *context, const char *path, safetensors **file);
 void safetensors_close(safetensors *file); /* NULL is fine */
 
@@ -64,8 +69,15 @@ const safetensors_tensor *safetensors_find(const safetensors *file, const char *
 /* A text of the metadata; NULL where there is none. */
 const char *safetensors_metadata(const safetensors *file, const char *key);
 
+/* Whether the file says what its checksums are. Files of other programs and of release 0.1 do not. */
+bool safetensors_has_checksums(const safetensors *file);
+
+/* Reads the values of a tensor of this file and compares their checksum. Fine where the file has none. REMAT_BAD_INPUT
+ * if they are damaged, REMAT_IO. */
+remat_status safetensors_check(const safetensors *file, const safetensors_tensor *tensor);
+
 /* The values of a tensor of this file as floats: F32 as they are, F16, BF16 and F64 converted. `count` must be the
- * number of its values. REMAT_BAD_INPUT for other types. */
+ * number of its values. REMAT_BAD_INPUT for other types, and if the values are damaged: then they have been read. */
 remat_status safetensors_read(const safetensors *file, const safetensors_tensor *tensor, float *to, size_t count);
 
 #endif

@@ -1,7 +1,8 @@
-/* A weights file as it is read: shared by safetensors.c and safetensors_header.c. */
+/* A weights file as it is read: shared by the files safetensors*.c. */
 #ifndef REMAT_DATA_SAFETENSORS_FILE_H
 #define REMAT_DATA_SAFETENSORS_FILE_H
 
+#include "base/hash.h"
 #include "data/data_file.h"
 #include "data/safetensors.h"
 
@@ -18,5 +19,19 @@ struct safetensors {
 
 /* Fills tensors, texts and data_offset. After a failure, safetensors_close releases what was read. */
 remat_status safetensors_read_header(safetensors *file);
+
+/* Reads the bytes of a tensor from the first to the last, and compares their checksum at the end. */
+typedef struct tensor_reader {
+    const safetensors *file;
+    const safetensors_tensor *tensor;
+    uint64_t at;
+    XXH3_state_t state;
+} tensor_reader;
+void tensor_reader_begin(tensor_reader *reader, const safetensors *file, const safetensors_tensor *tensor);
+remat_status tensor_reader_next(tensor_reader *reader, void *to, size_t bytes);
+remat_status tensor_reader_end(tensor_reader *reader);
+
+/* Compares the checksum of the header, if there is one, and finds those of the tensors. `by_name` must be there. */
+remat_status safetensors_check_header(safetensors *file);
 
 #endif

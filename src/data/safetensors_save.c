@@ -6,6 +6,7 @@
 #include "base/output_file.h"
 #include "base/sort.h"
 #include "base/utf8.h"
+#include "data/safetensors_checksum.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -19,8 +20,10 @@ typedef struct weights {
     const safetensors_entry *entries;
     size_t count;
     const safetensors_source *source;
-    const safetensors_text *metadata;
-    size_t metadata_count;
+    uint32_t *by_name;       /* entries in the order of their names */
+    safetensors_text *texts; /* the metadata, and two with checksums */
+    size_t text_count;
+    char *tensor_checksums, checksum[CHECKSUM_DIGITS + 1];
     char *header; /* with its length in front */
     size_t header_bytes, header_room;
 } weights;
@@ -43,20 +46,17 @@ static bool name_before(const void *user, uint32_t a, uint32_t b)
     return strcmp(entries[a].name, entries[b].name) < 0;
 }
 
-static remat_status check_unique(const weights *w)
+static remat_status check_unique(weights *w)
 {
-    uint32_t *order;
-    REMAT_TRY(remat_order(w->context, w->count, name_before, w->entries, &order));
-    remat_status status = REMAT_OK;
-    for (size_t i = 1; i < w->count && status == REMAT_OK; i++)
-        if (strcmp(w->entries[order[i - 1]].name, w->entries[order[i]].name) == 0)
-            status = remat_fail(w->context, REMAT_INVALID, NULL, "two tensors are called '%.100s'",
-                                w->entries[order[i]].name);
-    remat_release(w->context, order, w->count, sizeof *order);
-    return status;
+    REMAT_TRY(remat_order(w->context, w->count, name_before, w->entries, &w->by_name));
+    for (size_t i = 1; i < w->count; i++)
+        if (strcmp(w->entries[w->by_name[i - 1]].name, w->entries[w->by_name[i]].name) == 0)
+            return remat_fail(w->context, REMAT_INVALID, NULL, "two tensors are called '%.100s'",
+                              w->entries[w->by_name[i]].name);
+    return REMAT_OK;
 }
 
-static remat_status check_entries(const weights *w)
+static remat_status check_entries(weights *w)
 {
     uint64_t total = 0, bytes;
     for (size_t i = 0; i < w->count; i++) {
@@ -73,6 +73,60 @@ static remat_status check_entries(const weights *w)
     return check_unique(w);
 }
 
+/* ---- values ---- */
+
+/* `data` is NULL where there are no bytes. */
+static remat_status open_values(const weights *w, size_t entry, const void **data, uint64_t *bytes)
+{
+    entry_bytes(&w->entries[entry], bytes);
+    *data = w->entries[entry].data;
+    return *bytes == 0 || *data ? REMAT_OK : w->source->open(w->source->user, entry, data);
+}
+
+static void close_values(const weights *w, size_t entry, uint64_t bytes)
+{
+    if (bytes > 0 && !w->entries[entry].data && w->source->close)
+        w->source->close(w->source->user);
+}
+
+/* ---- checksums ---- */
+
+static remat_status make_tensor_checksums(weights *w)
+{
+    for (size_t i = 0; i < w->count; i++) {
+        const void *data;
+        uint64_t bytes = 0;
+        REMAT_TRY(open_values(w, w->by_name[i], &data, &bytes));
+        uint64_t checksum = checksum_of_bytes(data, bytes);
+        close_values(w, w->by_name[i], bytes);
+        checksum_print(checksum, w->tensor_checksums + i * CHECKSUM_DIGITS);
+    }
+    w->tensor_checksums[w->count * CHECKSUM_DIGITS] = '\0';
+    return REMAT_OK;
+}
+
+static remat_status make_checksums(weights *w, const safetensors_text *metadata, size_t metadata_count)
+{
+    w->tensor_checksums = remat_alloc(w->context, w->count + 1, CHECKSUM_DIGITS);
+    w->texts = remat_alloc(w->context, metadata_count + 2, sizeof *w->texts);
+    if (!w->tensor_checksums || !w->texts)
+        return REMAT_NO_MEMORY;
+    REMAT_TRY(make_tensor_checksums(w));
+    uint64_t sum = 0;
+    for (size_t i = 0; i < w->count; i++) {
+        const safetensors_entry *entry = &w->entries[i];
+        sum += checksum_of_tensor(entry->name, dtype_traits_of(entry->dtype)->safetensors, entry->dims, entry->rank);
+    }
+    for (; w->text_count < metadata_count; w->text_count++)
+        w->texts[w->text_count] = metadata[w->text_count];
+    w->texts[w->text_count++] = (safetensors_text){CHECKSUM_TENSORS_KEY, w->tensor_checksums};
+    for (size_t i = 0; i < w->text_count; i++)
+        sum += checksum_of_text(w->texts[i].key, w->texts[i].value);
+    checksum_print(sum, w->checksum);
+    w->texts[w->text_count++] = (safetensors_text){CHECKSUM_KEY, w->checksum};
+    return REMAT_OK;
+}
+
 /* ---- the header ---- */
 
 /* Room for the header, generously: a letter may become six, a number has at most 20 digits. */
@@ -81,19 +135,19 @@ static size_t header_room(const weights *w)
     size_t room = 64;
     for (size_t i = 0; i < w->count; i++)
         room += 6 * strlen(w->entries[i].name) + 128 + 24 * w->entries[i].rank;
-    for (size_t i = 0; i < w->metadata_count; i++)
-        room += 6 * (strlen(w->metadata[i].key) + strlen(w->metadata[i].value)) + 16;
+    for (size_t i = 0; i < w->text_count; i++)
+        room += 6 * (strlen(w->texts[i].key) + strlen(w->texts[i].value)) + 16;
     return room;
 }
 
 static void write_metadata(output *out, const weights *w)
 {
     output_text(out, "\"__metadata__\":{");
-    for (size_t i = 0; i < w->metadata_count; i++) {
+    for (size_t i = 0; i < w->text_count; i++) {
         output_text(out, i ? "," : "");
-        output_quoted(out, w->metadata[i].key);
+        output_quoted(out, w->texts[i].key);
         output_text(out, ":");
-        output_quoted(out, w->metadata[i].value);
+        output_quoted(out, w->texts[i].value);
     }
     output_text(out, "}");
 }
@@ -124,11 +178,10 @@ static remat_status write_header(const weights *w, FILE *stream)
         return REMAT_NO_MEMORY;
     output_begin(out, w->context, stream);
     output_text(out, "{");
-    if (w->metadata_count)
-        write_metadata(out, w);
+    write_metadata(out, w);
     uint64_t offset = 0;
     for (size_t i = 0; i < w->count; i++) {
-        output_text(out, i || w->metadata_count ? "," : "");
+        output_text(out, ",");
         write_entry(out, &w->entries[i], &offset);
     }
     output_text(out, "}");
@@ -163,17 +216,11 @@ static remat_status make_header(weights *w)
 
 static remat_status write_values(const weights *w, size_t entry, FILE *stream, bool *good)
 {
-    const void *data = w->entries[entry].data;
-    bool from_source = !data;
+    const void *data;
     uint64_t bytes = 0;
-    entry_bytes(&w->entries[entry], &bytes);
-    if (bytes == 0)
-        return REMAT_OK;
-    if (from_source)
-        REMAT_TRY(w->source->open(w->source->user, entry, &data));
-    *good = fwrite(data, 1, bytes, stream) == bytes;
-    if (from_source && w->source->close)
-        w->source->close(w->source->user);
+    REMAT_TRY(open_values(w, entry, &data, &bytes));
+    *good = bytes == 0 || fwrite(data, 1, bytes, stream) == bytes;
+    close_values(w, entry, bytes);
     return REMAT_OK;
 }
 
@@ -191,18 +238,17 @@ static remat_status write_all(const void *user, FILE *stream)
 remat_status safetensors_save(remat_context *context, const char *path, const safetensors_entry *entries, size_t count,
                               const safetensors_text *metadata, size_t metadata_count, const safetensors_source *source)
 {
-    weights w = {.context = context,
-                 .path = path,
-                 .entries = entries,
-                 .count = count,
-                 .source = source,
-                 .metadata = metadata,
-                 .metadata_count = metadata_count};
+    weights w = {.context = context, .path = path, .entries = entries, .count = count, .source = source};
     remat_status status = check_entries(&w);
+    if (status == REMAT_OK)
+        status = make_checksums(&w, metadata, metadata_count);
     if (status == REMAT_OK)
         status = make_header(&w);
     if (status == REMAT_OK)
         status = output_save(context, path, write_all, &w);
     remat_release(context, w.header, w.header_room, 1);
+    remat_release(context, w.texts, metadata_count + 2, sizeof *w.texts);
+    remat_release(context, w.tensor_checksums, count + 1, CHECKSUM_DIGITS);
+    remat_release(context, w.by_name, count, sizeof *w.by_name);
     return status;
 }

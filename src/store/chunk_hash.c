@@ -1,6 +1,6 @@
 #include "store/chunk_hash.h"
 
-#include "store/hash.h"
+#include "base/hash.h"
 
 void chunk_hash_make(const void *data, size_t bytes, uint64_t *hashes)
 {

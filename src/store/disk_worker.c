@@ -1,6 +1,6 @@
 #include "store/disk_worker.h"
 
-#include "store/hash.h"
+#include "base/hash.h"
 
 #include <errno.h>
 #include <time.h>

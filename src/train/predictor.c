@@ -24,7 +24,7 @@ static remat_status allocate(remat_predictor *predictor)
 static remat_status load_weights(remat_predictor *predictor, const char *path)
 {
     safetensors *file;
-    REMAT_TRY(safetensors_open(predictor->context, path, &file));
+    REMAT_TRY(weights_open(predictor->context, path, &file));
     remat_status status = weights_load(predictor->queue, path, file, predictor->network, predictor->weights.at);
     safetensors_close(file);
     return status;

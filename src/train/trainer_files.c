@@ -4,7 +4,8 @@
  *     fc1.weight, fc1.bias, ...                weights and running statistics
  *     optimizer/0/fc1.weight, ...              moments
  *     metadata: format, step, micro_step, ...  where the training stood
- */
+ *
+ * Version 1, of release 0.1, had no checksums. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,6 +25,10 @@
 #include "train/optimizer.h"
 #include "train/trainer_files.h"
 #include "train/trainer_object.h"
+
+#define FORMAT                 "remat-weights"
+#define VERSION_OF_0_1         "1"
+#define VERSION_WITH_CHECKSUMS "2"
 
 static const char *const optimizer_names[] = {"sgd", "adam", "adamw"};
 
@@ -96,8 +101,8 @@ static remat_status save(const remat_trainer *trainer, const char *path, bool wi
     snprintf(batch, sizeof batch, "%" PRIu64, trainer->network->batch);
     text_print(best, sizeof best, "%a", trainer->best_validation);
     snprintf(stale, sizeof stale, "%" PRIu64, trainer->stale_validations);
-    const safetensors_text metadata[] = {{"format", "remat-weights"},
-                                         {"version", "1"},
+    const safetensors_text metadata[] = {{"format", FORMAT},
+                                         {"version", VERSION_WITH_CHECKSUMS},
                                          {"optimizer", optimizer_names[trainer->optimizer.type]},
                                          {"step", step},
                                          {"micro_step", micro_step},
@@ -157,9 +162,25 @@ static void print_shape(char *text, size_t room, uint32_t rank, const uint64_t *
         used += (size_t)snprintf(text + used, room - used, d ? " x %" PRIu64 : "%" PRIu64, dims[d]);
 }
 
-/* `to` NULL: only looks whether it is there and fits. */
-static remat_status read_parameter(backend_queue *queue, const char *path, const safetensors *file, const char *name,
-                                   const network_parameter *parameter, void *to)
+/* A trainer's weights do not change before everything was found to be good: they may be those of a long training. */
+typedef enum load_pass {
+    PASS_SHAPES,    /* whether it is there and fits */
+    PASS_CHECKSUMS, /* whether its values are as they were written */
+    PASS_VALUES,    /* reads them */
+} load_pass;
+
+static remat_status read_values(backend_queue *queue, const safetensors *file, const safetensors_tensor *tensor,
+                                const network_parameter *parameter, void *to)
+{
+    host_view view;
+    REMAT_TRY(host_view_open(queue, to, parameter->bytes, false, &view));
+    remat_status status = safetensors_read(file, tensor, view.host, parameter->values);
+    remat_status closed = host_view_close(&view, status == REMAT_OK);
+    return status == REMAT_OK ? closed : status;
+}
+
+static remat_status load_parameter(backend_queue *queue, const char *path, const safetensors *file, const char *name,
+                                   const network_parameter *parameter, load_pass pass, void *to)
 {
     remat_context *context = queue->owner->context;
     const remat_place place = {path, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, name};
@@ -172,30 +193,66 @@ static remat_status read_parameter(backend_queue *queue, const char *path, const
         print_shape(found, sizeof found, tensor->rank, tensor->dims);
         return remat_fail(context, REMAT_BAD_INPUT, &place, "it is %s in the file and %s in the model", found, wanted);
     }
-    if (!to)
-        return REMAT_OK;
-    host_view view;
-    REMAT_TRY(host_view_open(queue, to, parameter->bytes, false, &view));
-    remat_status status = safetensors_read(file, tensor, view.host, parameter->values);
-    remat_status closed = host_view_close(&view, status == REMAT_OK);
-    return status == REMAT_OK ? closed : status;
+    switch (pass) {
+    case PASS_SHAPES: return REMAT_OK;
+    case PASS_CHECKSUMS: return safetensors_check(file, tensor);
+    case PASS_VALUES: return read_values(queue, file, tensor, parameter, to);
+    }
+    return REMAT_INTERNAL;
+}
+
+static remat_status load_weights(backend_queue *queue, const char *path, const safetensors *file,
+                                 const remat_network *network, load_pass pass, char *parameters)
+{
+    for (size_t p = 0; p < network->parameter_count; p++)
+        REMAT_TRY(load_parameter(queue, path, file, network->parameters[p].name, &network->parameters[p], pass,
+                                 parameters + network->parameters[p].offset));
+    return REMAT_OK;
 }
 
 remat_status weights_load(backend_queue *queue, const char *path, const safetensors *file, const remat_network *network,
                           char *parameters)
 {
-    for (int reading = 0; reading < 2; reading++)
-        for (size_t p = 0; p < network->parameter_count; p++)
-            REMAT_TRY(read_parameter(queue, path, file, network->parameters[p].name, &network->parameters[p],
-                                     reading ? parameters + network->parameters[p].offset : NULL));
+    REMAT_TRY(load_weights(queue, path, file, network, PASS_SHAPES, parameters));
+    return load_weights(queue, path, file, network, PASS_VALUES, parameters);
+}
+
+/* Files of other programs have any version, or none. */
+static remat_status check_version(remat_context *context, const char *path, const safetensors *file)
+{
+    const char *format = safetensors_metadata(file, "format"), *version = safetensors_metadata(file, "version");
+    const remat_place place = {path, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, "version"};
+    if (!format || strcmp(format, FORMAT) != 0 || (version && strcmp(version, VERSION_OF_0_1) == 0))
+        return REMAT_OK;
+    if (!version || strcmp(version, VERSION_WITH_CHECKSUMS) != 0)
+        return remat_fail(context, REMAT_BAD_INPUT, &place,
+                          "the weights have version '%.40s', and this release reads " VERSION_OF_0_1
+                          " and " VERSION_WITH_CHECKSUMS "; a later release wrote the file, or it is damaged",
+                          version ? version : "");
+    if (!safetensors_has_checksums(file))
+        return remat_fail(context, REMAT_BAD_INPUT, &place,
+                          "the file is damaged: weights of version %s have checksums, and this file has none", version);
     return REMAT_OK;
+}
+
+remat_status weights_open(remat_context *context, const char *path, safetensors **file)
+{
+    REMAT_TRY(safetensors_open(context, path, file));
+    remat_status status = check_version(context, path, *file);
+    if (status != REMAT_OK) {
+        safetensors_close(*file);
+        *file = NULL;
+    }
+    return status;
 }
 
 remat_status remat_trainer_load(remat_trainer *trainer, const char *path)
 {
     safetensors *file;
-    REMAT_TRY(safetensors_open(trainer->context, path, &file));
-    remat_status status = weights_load(trainer->queue, path, file, trainer->network, trainer->weights.at);
+    REMAT_TRY(weights_open(trainer->context, path, &file));
+    remat_status status = REMAT_OK;
+    for (load_pass pass = PASS_SHAPES; status == REMAT_OK && pass <= PASS_VALUES; pass++)
+        status = load_weights(trainer->queue, path, file, trainer->network, pass, trainer->weights.at);
     safetensors_close(file);
     return status;
 }
@@ -244,8 +301,7 @@ static remat_status read_best(const remat_trainer *trainer, const char *path, co
                       "'%.40s' is not a loss: 'inf', or a hexadecimal number such as 0x1.8p+1", text);
 }
 
-/* `reading` false: only looks whether all are there and fit. */
-static remat_status read_moments(remat_trainer *trainer, const char *path, const safetensors *file, bool reading)
+static remat_status load_moments(remat_trainer *trainer, const char *path, const safetensors *file, load_pass pass)
 {
     for (unsigned m = 0; m < 2; m++)
         for (size_t p = 0; p < trainer->network->parameter_count; p++) {
@@ -254,10 +310,16 @@ static remat_status read_moments(remat_trainer *trainer, const char *path, const
             if (!trainer->moments[m].at || parameter->about.statistic)
                 continue;
             snprintf(name, sizeof name, "optimizer/%u/%s", m, parameter->name);
-            REMAT_TRY(read_parameter(trainer->queue, path, file, name, parameter,
-                                     reading ? trainer->moments[m].at + parameter->offset : NULL));
+            REMAT_TRY(load_parameter(trainer->queue, path, file, name, parameter, pass,
+                                     trainer->moments[m].at + parameter->offset));
         }
     return REMAT_OK;
+}
+
+static remat_status load_tensors(remat_trainer *trainer, const char *path, const safetensors *file, load_pass pass)
+{
+    REMAT_TRY(load_weights(trainer->queue, path, file, trainer->network, pass, trainer->weights.at));
+    return load_moments(trainer, path, file, pass);
 }
 
 static remat_status read_state(remat_trainer *trainer, const char *path, const safetensors *file)
@@ -289,13 +351,12 @@ static remat_status read_state(remat_trainer *trainer, const char *path, const s
                           "the training took %" PRIu64 " micro-batches in %" PRIu64
                           " steps; the model's accumulate is %" PRIu64,
                           micro_step, step, trainer->settings.accumulate);
-    REMAT_TRY(read_moments(trainer, path, file, false));
+    REMAT_TRY(load_tensors(trainer, path, file, PASS_SHAPES));
+    REMAT_TRY(load_tensors(trainer, path, file, PASS_CHECKSUMS));
     data_source *data = NULL;
     if (seed != trainer->seed)
         REMAT_TRY(trainer_open_data(trainer, seed, &data));
-    remat_status status = weights_load(trainer->queue, path, file, trainer->network, trainer->weights.at);
-    if (status == REMAT_OK)
-        status = read_moments(trainer, path, file, true);
+    remat_status status = load_tensors(trainer, path, file, PASS_VALUES);
     if (status != REMAT_OK) {
         data_source_close(data);
         return status;
@@ -316,7 +377,7 @@ static remat_status read_state(remat_trainer *trainer, const char *path, const s
 remat_status remat_trainer_resume(remat_trainer *trainer, const char *path)
 {
     safetensors *file;
-    REMAT_TRY(safetensors_open(trainer->context, path, &file));
+    REMAT_TRY(weights_open(trainer->context, path, &file));
     remat_status status = read_state(trainer, path, file);
     safetensors_close(file);
     return status;

@@ -5,8 +5,13 @@
 #include "model/network.h"
 #include "data/safetensors.h"
 
+/* Opens a file with weights, of this library or of another program. REMAT_BAD_INPUT also for a file that a later
+ * release wrote. */
+remat_status weights_open(remat_context *context, const char *path, safetensors **file);
+
 /* Reads into an area with the network's layout. The file must have every parameter of the network, in its shape;
- * otherwise nothing is read. `path` is for messages. */
+ * otherwise nothing is read. If a parameter is damaged, the area is left with some of the values. `path` is for
+ * messages. */
 remat_status weights_load(backend_queue *queue, const char *path, const safetensors *file, const remat_network *network,
                           char *parameters);
 

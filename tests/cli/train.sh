@@ -187,7 +187,12 @@ err "step 2 diverged: the loss is not finite; the first layer whose output is no
 err "the last finite weights were saved to"
 expect 0 train "$model" -q --weights "$work/wild.st" --steps 1
 printf '\377\377\377\177' | dd of="$work/weights.st" bs=1 seek=$(($(wc -c <"$work/weights.st") - 4)) conv=notrunc 2>"$work/none"
-expect 8 train "$model" -q --weights "$work/weights.st"
+expect 3 train "$model" -q --weights "$work/weights.st"
+err "weights.st: out.bias: the file is damaged"
+# The same NaN in a file of a program that writes no checksums.
+LC_ALL=C sed 's/"version":"2"/"version":"1"/; s/remat_checksum/other_checksum/; s/remat_tensor/other_tensor/' \
+  "$work/weights.st" >"$work/nan.st"
+expect 8 train "$model" -q --weights "$work/nan.st"
 err "step 1 diverged: the loss is not finite; the first layer whose output is not finite is out; the data or the weights may hold NaN"
 
 # The smallest budget is named, and it is enough.

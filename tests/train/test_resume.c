@@ -268,6 +268,86 @@ static const char *with_metadata(const char *bytes, size_t length, const char *m
     return path;
 }
 
+/* A state after three steps of a small model. */
+static char *saved_state(fixture *f, remat_model *model, size_t *length)
+{
+    const char *path = scratch_path("saved.safetensors");
+    remat_trainer *trainer = open_trainer(f, model, NULL, 9);
+    take_steps(f, trainer, 3, NULL);
+    expect_ok(f, remat_trainer_save(trainer, path, true));
+    remat_trainer_destroy(trainer);
+    return scratch_read(path, length);
+}
+
+/* One wrong bit anywhere: the file is refused, and the trainer is what it was before. */
+static void test_damaged_bits(void **state)
+{
+    fixture *f = *state;
+    test_random random = {test_seed()};
+    size_t length;
+    remat_model *model = dense_model(f, "unit=4", "name=second", "adam", "accumulate=1");
+    char *bytes = saved_state(f, model, &length);
+    size_t blank = (size_t)(strstr(bytes + 8, "]}}") + 3 - bytes);
+    remat_trainer *before = open_trainer(f, model, NULL, REMAT_DEFAULT);
+    remat_trainer *trainer = open_trainer(f, model, NULL, REMAT_DEFAULT);
+    take_steps(f, before, 2, NULL);
+    take_steps(f, trainer, 2, NULL);
+    for (int turn = 0; turn < LESS_WHEN_SANITIZED(2000, 500); turn++) {
+        size_t at = test_random_below(&random, length);
+        char bit = (char)(1 << test_random_below(&random, 8));
+        if (at >= blank && at < blank + 8)
+            continue; /* what fills up the header may be any blank */
+        bytes[at] ^= bit;
+        expect_status(f, remat_trainer_resume(trainer, scratch_write("bad.safetensors", bytes, length)),
+                      REMAT_BAD_INPUT);
+        expect_message(f, "bad.safetensors");
+        bytes[at] ^= bit;
+    }
+    expect_same_state(f, before, trainer);
+    free(bytes);
+    remat_trainer_destroy(before);
+    remat_trainer_destroy(trainer);
+    remat_model_destroy(model);
+}
+
+static void test_versions(void **state)
+{
+    fixture *f = *state;
+    static const struct {
+        const char *metadata, *message;
+    } files[] = {
+        {"\"format\":\"remat-weights\",\"version\":\"1\"", NULL},
+        {"\"format\":\"pt\",\"version\":\"7\"", NULL},
+        {"\"version\":\"7\"", NULL},
+        {"", NULL},
+        {"\"format\":\"remat-weights\",\"version\":\"2\"", "version: the file is damaged: weights of version 2 have"},
+        {"\"format\":\"remat-weights\",\"version\":\"3\"", "version: the weights have version '3', and this release"},
+        {"\"format\":\"remat-weights\",\"version\":\"01\"", "version: the weights have version '01', and this"},
+        {"\"format\":\"remat-weights\"", "version: the weights have version '', and this release reads 1 and 2"},
+    };
+    size_t length;
+    remat_model *model = dense_model(f, "unit=4", "name=second", "adam", "accumulate=1");
+    char *bytes = saved_state(f, model, &length);
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        const char *path = with_metadata(bytes, length, files[i].metadata);
+        remat_train_options options;
+        remat_train_options_init(&options);
+        remat_predictor *predictor = NULL;
+        remat_trainer *trainer = open_trainer(f, model, NULL, REMAT_DEFAULT);
+        remat_status wanted = files[i].message ? REMAT_BAD_INPUT : REMAT_OK;
+        expect_status(f, remat_trainer_load(trainer, path), wanted);
+        if (files[i].message)
+            expect_message(f, files[i].message);
+        expect_status(f, remat_predictor_create(model, path, &options, &predictor), wanted);
+        if (files[i].message)
+            expect_message(f, files[i].message);
+        remat_predictor_destroy(predictor);
+        remat_trainer_destroy(trainer);
+    }
+    free(bytes);
+    remat_model_destroy(model);
+}
+
 static void test_damaged_numbers(void **state)
 {
     fixture *f = *state;
@@ -289,14 +369,9 @@ static void test_damaged_numbers(void **state)
                                       "18446744073709551616",
                                       "99999999999999999999999999999999999999999999"};
     enum { KEYS = sizeof keys / sizeof keys[0], BAD = sizeof bad / sizeof bad[0] };
-    const char *path = scratch_path("numbers.safetensors");
     remat_model *model = dense_model(f, "unit=4", "name=second", "adam", "accumulate=1");
-    remat_trainer *trainer = open_trainer(f, model, NULL, 9);
-    take_steps(f, trainer, 3, NULL);
-    expect_ok(f, remat_trainer_save(trainer, path, true));
-    remat_trainer_destroy(trainer);
     size_t length;
-    char *bytes = scratch_read(path, &length);
+    char *bytes = saved_state(f, model, &length);
     /* As release 0.1 wrote it; the last turn has nothing wrong, and numbers as a locale with commas has them. */
     for (size_t turn = 0; turn <= KEYS * BAD; turn++) {
         char metadata[600] = "\"format\":\"remat-weights\",\"version\":\"1\",\"optimizer\":\"adam\"", wanted[40];
@@ -306,7 +381,7 @@ static void test_damaged_numbers(void **state)
                      : turn == KEYS * BAD && k == 5 ? "0x1,8p+1"
                                                     : good[k]);
         const char *other = with_metadata(bytes, length, metadata);
-        trainer = open_trainer(f, model, NULL, 9);
+        remat_trainer *trainer = open_trainer(f, model, NULL, 9);
         expect_status(f, remat_trainer_resume(trainer, other), turn < KEYS * BAD ? REMAT_BAD_INPUT : REMAT_OK);
         assert_int_equal(remat_trainer_steps_taken(trainer), turn < KEYS * BAD ? 0 : 3);
         if (turn < KEYS * BAD) {
@@ -323,8 +398,10 @@ static void test_damaged_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(test_examples_resume), FIXTURE_TEST(test_random_models_resume), FIXTURE_TEST(test_seed_is_resumed),
-        FIXTURE_TEST(test_weights_only),    FIXTURE_TEST(test_other_models),         FIXTURE_TEST(test_damaged_files),
+        FIXTURE_TEST(test_examples_resume), FIXTURE_TEST(test_random_models_resume),
+        FIXTURE_TEST(test_seed_is_resumed), FIXTURE_TEST(test_weights_only),
+        FIXTURE_TEST(test_other_models),    FIXTURE_TEST(test_damaged_files),
+        FIXTURE_TEST(test_damaged_bits),    FIXTURE_TEST(test_versions),
         FIXTURE_TEST(test_damaged_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
