@@ -1,6 +1,6 @@
 /* Remat: train neural networks in the memory you have. This header includes all others.
  *
- * Four rules hold for every call.
+ * Five rules hold for every call.
  *
  * - Errors. A call that can fail returns a remat_status. The details of the last failure are on the context
  *   (remat/context.h). The library never prints, exits or aborts.
@@ -9,6 +9,8 @@
  *   from, unless the call says otherwise.
  * - Threads. A context, and every object made from it, may be used by one thread at a time. Different contexts may be
  *   used by different threads at the same time.
+ * - Locales. Numbers are written and read with a decimal point, in files and in texts, whatever locale the program or
+ *   the thread has set.
  * - Releases. A program that was compiled with the header of one release works with the shared library of every later
  *   release. It also works with an older library, as long as it uses nothing that the older library does not know.
  *

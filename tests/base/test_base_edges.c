@@ -55,6 +55,8 @@ static void shares_are_read_exactly(void **state)
         {"2", REMAT_NOWHERE},
         {"1e", REMAT_NOWHERE},
         {"1ex", REMAT_NOWHERE},
+        {"1e -1", REMAT_NOWHERE},
+        {"1e+-1", REMAT_NOWHERE},
         {"", REMAT_NOWHERE},
         {".", REMAT_NOWHERE},
         {"0.5.5", REMAT_NOWHERE},
