@@ -1,6 +1,7 @@
 #include "data/data_set.h"
 
 #include "base/alloc.h"
+#include "base/parallel.h"
 #include "data/permutation.h"
 
 #include <math.h>
@@ -169,6 +170,29 @@ static remat_status fill_slot(data_source *source, data_part part, uint64_t samp
     return set->read(set, sample, to, labels_to);
 }
 
+typedef struct fill_loop {
+    data_source *source;
+    data_part part;
+    bool shuffled;
+    uint64_t position;
+    void *const *inputs;
+    void *labels;
+} fill_loop;
+
+static uint64_t sample_at(const fill_loop *loop, uint64_t i)
+{
+    uint64_t place = loop->position + i;
+    return loop->shuffled ? permutation_at(&loop->source->order, place) : place;
+}
+
+/* Cannot fail: the range was checked, and the set can be read by several threads at once. */
+static void fill_slots(const void *args, parallel_range range)
+{
+    const fill_loop *loop = args;
+    for (size_t i = range.begin; i < range.end; i++)
+        fill_slot(loop->source, loop->part, sample_at(loop, i), i, loop->inputs, loop->labels);
+}
+
 remat_status data_source_fill(data_source *source, data_part part, uint64_t epoch, uint64_t position, uint64_t batch,
                               void *const *inputs, void *labels)
 {
@@ -182,19 +206,13 @@ remat_status data_source_fill(data_source *source, data_part part, uint64_t epoc
         source->order = permutation_make(count, source->seed, epoch);
         source->epoch = epoch;
     }
-    const data_set *set = source->sets[DATA_TRAINING];
-    if (set->shared && source->threads > 1) {
-#pragma omp parallel for num_threads(source->threads)
-        for (uint64_t i = 0; i < batch; i++) {
-            uint64_t sample = shuffled ? permutation_at(&source->order, position + i) : position + i;
-            fill_slot(source, part, sample, i, inputs, labels); /* cannot fail: the range was checked */
-        }
+    const fill_loop loop = {source, part, shuffled, position, inputs, labels};
+    if (source->sets[DATA_TRAINING]->shared && source->threads > 1) {
+        parallel_static(source->threads, batch, fill_slots, &loop);
         return REMAT_OK;
     }
-    for (uint64_t i = 0; i < batch; i++) {
-        uint64_t sample = shuffled ? permutation_at(&source->order, position + i) : position + i;
-        REMAT_TRY(fill_slot(source, part, sample, i, inputs, labels));
-    }
+    for (uint64_t i = 0; i < batch; i++)
+        REMAT_TRY(fill_slot(source, part, sample_at(&loop, i), i, inputs, labels));
     return REMAT_OK;
 }
 

@@ -10,6 +10,7 @@
 
 #include "backend/cpu/kernel.h"
 #include "base/alloc.h"
+#include "base/min_max.h"
 #include "train/host_view.h"
 
 /* Streams for first weights stay apart from those of layers, which are numbered from 0. */
@@ -58,22 +59,29 @@ static float normal(const normal_table *table, uint32_t bits)
 
 enum { CHUNK = 1024 }; /* numbers drawn at a time; a multiple of 64 */
 
-static void fill_random(const network_parameter *parameter, const normal_table *table, const remat_random *stream,
-                        unsigned threads, float *values)
+typedef struct fill_loop {
+    const network_parameter *parameter;
+    const normal_table *table;
+    const remat_random *stream;
+    float *values;
+} fill_loop;
+
+static void fill_chunks(const void *args, parallel_range range)
 {
-    const float scale = (float)parameter->about.fill_scale;
-    const bool is_normal = parameter->about.fill == LAYER_NORMAL;
+    const fill_loop *loop = args;
+    const float scale = (float)loop->parameter->about.fill_scale;
+    const bool is_normal = loop->parameter->about.fill == LAYER_NORMAL;
     const kernel_table *kernels = kernels_fast();
     const kernel_run alone = {1, NULL};
-    uint64_t count = parameter->values;
-#pragma omp parallel for num_threads((int)threads) schedule(dynamic, 64) if (count > 16 * CHUNK)
-    for (uint64_t from = 0; from < count; from += CHUNK) {
+    for (size_t chunk = range.begin; chunk < range.end; chunk++) {
         uint32_t bits[CHUNK];
-        size_t some = count - from < CHUNK ? (size_t)(count - from) : CHUNK;
-        kernels->draw(&alone, stream, from, some, bits);
+        uint64_t from = (uint64_t)chunk * CHUNK;
+        size_t some = (size_t)remat_min(loop->parameter->values - from, CHUNK);
+        float *values = loop->values + from;
+        kernels->draw(&alone, loop->stream, from, some, bits);
         for (size_t i = 0; i < some; i++)
-            values[from + i] =
-                is_normal ? scale * normal(table, bits[i]) : scale * ((float)(bits[i] >> 8) * 0x1p-23f - 1.0f);
+            values[i] =
+                is_normal ? scale * normal(loop->table, bits[i]) : scale * ((float)(bits[i] >> 8) * 0x1p-23f - 1.0f);
     }
 }
 
@@ -86,7 +94,9 @@ static void fill_parameter(const network_parameter *parameter, uint32_t number, 
         return;
     }
     remat_random stream = remat_random_stream(seed, PARAMETER_STREAM + number, 0);
-    fill_random(parameter, table, &stream, threads, values);
+    const fill_loop loop = {parameter, table, &stream, values};
+    size_t chunks = (size_t)(parameter->values / CHUNK + (parameter->values % CHUNK > 0));
+    parallel_dynamic(chunks > 16 ? (int)threads : 1, chunks, 64, fill_chunks, &loop);
 }
 
 remat_status parameters_fill(const remat_network *network, backend_queue *queue, char *parameters, uint64_t seed)

@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
-#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -50,7 +49,7 @@ remat_status cpu_backend_init(remat_context *context, const backend_options *opt
         return remat_fail(context, REMAT_INVALID, NULL, "%u threads are more than %d", options->threads, MOST_THREADS);
     made->base.context = context;
     made->base.kernels = made->table->name;
-    made->base.threads = options->threads ? options->threads : (unsigned)omp_get_num_procs();
+    made->base.threads = options->threads ? options->threads : (unsigned)parallel_default_threads();
     made->base.scratch_bytes = (uint64_t)made->base.threads * made->table->scratch_bytes;
     return REMAT_OK;
 }

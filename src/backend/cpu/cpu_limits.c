@@ -36,15 +36,6 @@ static double best_bytes(const kernel_table *table, const kernel_run *run, size_
     return best;
 }
 
-/* The system may allow fewer than are asked for. */
-static unsigned threads_that_run(const kernel_run *run)
-{
-    unsigned threads = 0;
-#pragma omp parallel num_threads(run->threads) reduction(+ : threads)
-    threads++;
-    return threads;
-}
-
 remat_status cpu_backend_measure_limits(backend *owner, backend_limits *limits)
 {
     const kernel_table *table = ((const cpu_backend *)owner)->table;
@@ -54,7 +45,8 @@ remat_status cpu_backend_measure_limits(backend *owner, backend_limits *limits)
     remat_status status = a && b ? REMAT_OK : REMAT_NO_MEMORY;
     if (status == REMAT_OK)
         *limits =
-            (backend_limits){best_flops(table, &run), best_bytes(table, &run, count, a, b), threads_that_run(&run)};
+            (backend_limits){best_flops(table, &run), best_bytes(table, &run, count, a, b),
+                             (unsigned)parallel_start(run.threads)}; /* the system may allow fewer than asked for */
     remat_release(owner->context, a, count, sizeof *a);
     remat_release(owner->context, b, count, sizeof *b);
     return status;

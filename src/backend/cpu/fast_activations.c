@@ -71,30 +71,40 @@ void FAST(activate_matrix_backward)(activation_kind kind, const fast_matrix *siz
     (accumulate ? of_kind[kind].backward_add : of_kind[kind].backward)(size, v, dy, dx);
 }
 
-void FAST(activate)(const kernel_run *run, const void *args)
+static void activate_blocks(const void *args, parallel_range range)
 {
     const op_activate *p = args;
     const float *x = p->x.at;
     float *y = p->y.at;
-    const size_t count = p->count;
-#pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static)
-    for (size_t from = 0; from < count; from += FAST_BLOCK) {
-        fast_matrix line = {1, fast_block_length(count, from), 0};
+    for (size_t block = range.begin; block < range.end; block++) {
+        size_t from = block * FAST_BLOCK;
+        fast_matrix line = {1, fast_block_length(p->count, from), 0};
         FAST(activate_matrix)(p->kind, &line, x + from, y + from);
+    }
+}
+
+void FAST(activate)(const kernel_run *run, const void *args)
+{
+    const op_activate *p = args;
+    parallel_static(fast_threads(run, p->count), fast_blocks(p->count), activate_blocks, p);
+}
+
+static void activate_backward_blocks(const void *args, parallel_range range)
+{
+    const op_activate_backward *p = args;
+    const float *dy = p->dy.at;
+    float *dx = p->dx.at;
+    /* Without an activation v is not read: any address will do. */
+    const float *v = p->kind == ACTIVATION_NONE ? dy : activation_reads_output(p->kind) ? p->y.at : p->x.at;
+    for (size_t block = range.begin; block < range.end; block++) {
+        size_t from = block * FAST_BLOCK;
+        fast_matrix line = {1, fast_block_length(p->count, from), 0};
+        FAST(activate_matrix_backward)(p->kind, &line, v + from, dy + from, dx + from, p->accumulate);
     }
 }
 
 void FAST(activate_backward)(const kernel_run *run, const void *args)
 {
     const op_activate_backward *p = args;
-    const float *dy = p->dy.at;
-    float *dx = p->dx.at;
-    const size_t count = p->count;
-    /* Without an activation v is not read: any address will do. */
-    const float *v = p->kind == ACTIVATION_NONE ? dy : activation_reads_output(p->kind) ? p->y.at : p->x.at;
-#pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static)
-    for (size_t from = 0; from < count; from += FAST_BLOCK) {
-        fast_matrix line = {1, fast_block_length(count, from), 0};
-        FAST(activate_matrix_backward)(p->kind, &line, v + from, dy + from, dx + from, p->accumulate);
-    }
+    parallel_static(fast_threads(run, p->count), fast_blocks(p->count), activate_backward_blocks, p);
 }

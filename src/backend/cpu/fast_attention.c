@@ -1,8 +1,6 @@
 /* Attention, forward. A work item is a group of query panels of one head. The keys come in blocks, copied once for the
  * whole group. Every panel keeps the largest score so far, the sum of exponentials and the weighted sum of V; when more
  * keys raise the largest score, the two sums are scaled to it. */
-#include <omp.h>
-
 #include "backend/cpu/fast_attention.h"
 #include "backend/cpu/reference.h"
 
@@ -203,6 +201,26 @@ static query_group group_of(const attention_args *a, size_t item, size_t queries
     return (query_group){head_view_of(a, item % heads), first, smaller(a->steps - first, queries)};
 }
 
+typedef struct attention_loop {
+    const kernel_run *run;
+    const attention_args *args;
+    size_t items, queries; /* groups, and queries of a group */
+} attention_loop;
+
+/* Later groups see more keys: they go first. */
+static void attend_groups(const void *args, parallel_range range)
+{
+    const attention_loop *loop = args;
+    size_t threads = (size_t)loop->run->threads;
+    for (size_t pass = range.begin; pass < range.end; pass++) {
+        size_t i = loop->items - pass;
+        query_group group = group_of(loop->args, i - 1, loop->queries), then = group;
+        if (i > threads)
+            then = group_of(loop->args, i - 1 - threads, loop->queries);
+        group_attend(&group, i > threads ? &then : NULL, fast_scratch(loop->run, range.thread));
+    }
+}
+
 void FAST(attention)(const kernel_run *run, const void *args)
 {
     const op_attention *p = args;
@@ -219,13 +237,6 @@ void FAST(attention)(const kernel_run *run, const void *args)
     /* Many panels in a group, so that copying the keys pays; but few where there would not be work for all threads. The
      * results of a panel do not depend on its group. */
     size_t queries = queries_in_strips(heads < 4 * threads ? 2 : MOST_PANELS, round_up(a->size, FAST_LANES));
-    size_t items = divide_up(a->steps, queries) * heads;
-    /* Later groups see more keys: they go first. */
-#pragma omp parallel for schedule(dynamic, 1) num_threads(run->threads) if (run->threads > 1 && items > 1)
-    for (size_t i = items; i > 0; i--) {
-        query_group group = group_of(a, i - 1, queries), then = group;
-        if (i > threads)
-            then = group_of(a, i - 1 - threads, queries);
-        group_attend(&group, i > threads ? &then : NULL, fast_scratch(run, omp_get_thread_num()));
-    }
+    const attention_loop loop = {run, a, divide_up(a->steps, queries) * heads, queries};
+    parallel_dynamic(run->threads, loop.items, 1, attend_groups, &loop);
 }

@@ -2,8 +2,6 @@
  * recomputed from the scores and `sums`. With P the weights, D the dot product of a row of dout with its row of out:
  *     dV += P' dO     dS = scale * P * (dO V' - D)     dQ += dS K     dK += dS' Q
  * P, dP and dS are stored as [key][query], like the scores of the forward. */
-#include <omp.h>
-
 #include "backend/cpu/fast_attention.h"
 #include "backend/cpu/reference.h"
 
@@ -164,15 +162,27 @@ static void head_backward(const head_view *h, const head_view *then, float *scra
     }
 }
 
-static void backward(const kernel_run *run, const attention_args *a)
+typedef struct backward_loop {
+    const kernel_run *run;
+    const attention_args *args;
+} backward_loop;
+
+static void backward_heads(const void *args, parallel_range range)
 {
-    size_t heads = a->batch * a->heads, threads = (size_t)run->threads;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(run->threads) if (run->threads > 1 && heads > 1)
-    for (size_t i = 0; i < heads; i++) {
+    const backward_loop *loop = args;
+    const attention_args *a = loop->args;
+    size_t heads = a->batch * a->heads, threads = (size_t)loop->run->threads;
+    for (size_t i = range.begin; i < range.end; i++) {
         bool more = i + threads < heads;
         head_view head = head_view_of(a, i), then = head_view_of(a, more ? i + threads : i);
-        head_backward(&head, more ? &then : NULL, fast_scratch(run, omp_get_thread_num()));
+        head_backward(&head, more ? &then : NULL, fast_scratch(loop->run, range.thread));
     }
+}
+
+static void backward(const kernel_run *run, const attention_args *a)
+{
+    const backward_loop loop = {run, a};
+    parallel_dynamic(run->threads, a->batch * a->heads, 1, backward_heads, &loop);
 }
 
 /* to += from, for the columns of one of the three gradients. */

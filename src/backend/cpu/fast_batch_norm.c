@@ -101,30 +101,46 @@ static void statistics_set(const statistics *to, size_t c, moments all)
     }
 }
 
+static statistics statistics_of(const op_batch_statistics *p)
+{
+    return (statistics){(float)p->epsilon,  p->means.at,        p->scales.at,
+                        (float)p->momentum, p->running_mean.at, p->running_variance.at};
+}
+
+static void panel_statistics(const void *args, parallel_range range)
+{
+    const op_batch_statistics *p = args;
+    const statistics to = statistics_of(p);
+    const float *x = p->x.at;
+    for (size_t i = range.begin; i < range.end; i++) {
+        size_t first = i * panel_channels(p->area);
+        panel of = panel_of(first, p->batch, p->channels, p->area);
+        moments all[PANEL];
+        panel_moments(&of, x + first * p->area, all);
+        for (size_t c = 0; c < of.channels; c++)
+            statistics_set(&to, first + c, all[c]);
+    }
+}
+
+static void channel_statistics(const void *args, parallel_range range)
+{
+    const op_batch_statistics *p = args;
+    const statistics to = statistics_of(p);
+    const float *x = p->x.at;
+    for (size_t c = range.begin; c < range.end; c++)
+        statistics_set(&to, c, channel_moments(p->batch, p->area, p->channels * p->area, x + c * p->area));
+}
+
 void FAST(batch_statistics)(const kernel_run *run, const void *args)
 {
     const op_batch_statistics *p = args;
-    const float *x = p->x.at;
-    const size_t batch = p->batch, channels = p->channels, area = p->area;
-    if (batch == 0 || area == 0)
+    if (p->batch == 0 || p->area == 0)
         return;
-    const statistics to = {(float)p->epsilon,  p->means.at,        p->scales.at,
-                           (float)p->momentum, p->running_mean.at, p->running_variance.at};
-    int threads = fast_threads(run, batch * channels * area);
-    if (area < FAST_LANES) {
-#pragma omp parallel for num_threads(threads)
-        for (size_t first = 0; first < channels; first += panel_channels(area)) {
-            panel of = panel_of(first, batch, channels, area);
-            moments all[PANEL];
-            panel_moments(&of, x + first * area, all);
-            for (size_t c = 0; c < of.channels; c++)
-                statistics_set(&to, first + c, all[c]);
-        }
-        return;
-    }
-#pragma omp parallel for num_threads(threads)
-    for (size_t c = 0; c < channels; c++)
-        statistics_set(&to, c, channel_moments(batch, area, channels * area, x + c * area));
+    int threads = fast_threads(run, p->batch * p->channels * p->area);
+    if (p->area < FAST_LANES)
+        parallel_static(threads, panel_count(p->channels, p->area), panel_statistics, p);
+    else
+        parallel_static(threads, p->channels, channel_statistics, p);
 }
 
 void FAST(batch_scales)(const kernel_run *run, const void *args)
@@ -157,28 +173,29 @@ static void panel_normalize(const panel *p, const float *x, const float *means, 
     }
 }
 
-void FAST(batch_normalize)(const kernel_run *run, const void *args)
+/* A pass of the loop is a panel of some rows. */
+static void normalize_panels(const void *args, parallel_range range)
+{
+    const op_batch_normalize *p = args;
+    const float *x = p->x.at;
+    float *y = p->y.at;
+    const size_t area = p->area, panels = panel_count(p->channels, area);
+    for (size_t i = range.begin; i < range.end; i++) {
+        size_t b = i / panels * PANEL_ROWS, first = i % panels * panel_channels(area);
+        size_t rows = smaller(p->batch - b, PANEL_ROWS), at = (b * p->channels + first) * area;
+        panel of = panel_of(first, rows, p->channels, area);
+        panel_normalize(&of, x + at, p->means.at, p->scales.at, p->gain.at, p->shift.at, y + at);
+    }
+}
+
+static void normalize_planes(const void *args, parallel_range range)
 {
     const op_batch_normalize *p = args;
     const float *x = p->x.at, *means = p->means.at, *scales = p->scales.at, *gain = p->gain.at, *shift = p->shift.at;
     float *y = p->y.at;
-    const size_t batch = p->batch, channels = p->channels, area = p->area;
-    if (area == 0)
-        return;
-    int threads = fast_threads(run, batch * channels * area);
-    if (area < FAST_LANES) {
-#pragma omp parallel for collapse(2) num_threads(threads)
-        for (size_t b = 0; b < batch; b += PANEL_ROWS)
-            for (size_t first = 0; first < channels; first += panel_channels(area)) {
-                size_t rows = smaller(batch - b, PANEL_ROWS), at = (b * channels + first) * area;
-                panel of = panel_of(first, rows, channels, area);
-                panel_normalize(&of, x + at, means, scales, gain, shift, y + at);
-            }
-        return;
-    }
-#pragma omp parallel for num_threads(threads)
-    for (size_t plane = 0; plane < batch * channels; plane++) {
-        size_t c = plane % channels;
+    const size_t area = p->area;
+    for (size_t plane = range.begin; plane < range.end; plane++) {
+        size_t c = plane % p->channels;
         const float *from = x + plane * area;
         float *to = y + plane * area, mean = means[c];
         fast_vector factor = fast_repeat(scales[c] * gain[c]), add = fast_repeat(shift[c]);
@@ -186,6 +203,19 @@ void FAST(batch_normalize)(const kernel_run *run, const void *args)
         FAST_EACH(area, STEP);
 #undef STEP
     }
+}
+
+void FAST(batch_normalize)(const kernel_run *run, const void *args)
+{
+    const op_batch_normalize *p = args;
+    if (p->area == 0)
+        return;
+    int threads = fast_threads(run, p->batch * p->channels * p->area);
+    if (p->area < FAST_LANES)
+        parallel_static(threads, divide_up(p->batch, PANEL_ROWS) * panel_count(p->channels, p->area), normalize_panels,
+                        p);
+    else
+        parallel_static(threads, p->batch * p->channels, normalize_planes, p);
 }
 
 /* The sums of dy, and of dy times x around its mean. */
@@ -309,31 +339,48 @@ static void panel_backward(const panel *p, const parameters *of, const float *x,
         panel_gradient(p, x, dy, all, dx, accumulate);
 }
 
-void FAST(batch_normalize_backward)(const kernel_run *run, const void *args)
+static parameters parameters_of(const op_batch_normalize_backward *p)
+{
+    return (parameters){p->means.at, p->scales.at, p->gain.at, p->dgain.at, p->dshift.at, p->accumulate_parameters};
+}
+
+static void backward_panels(const void *args, parallel_range range)
 {
     const op_batch_normalize_backward *p = args;
-    const float *x = p->x.at, *means = p->means.at, *dy = p->dy.at;
+    const parameters parameter = parameters_of(p);
+    const float *x = p->x.at, *dy = p->dy.at;
     float *dx = p->dx.at;
-    const size_t batch = p->batch, channels = p->channels, area = p->area;
-    if (batch == 0 || area == 0)
-        return;
-    const parameters parameter = {means, p->scales.at, p->gain.at, p->dgain.at, p->dshift.at, p->accumulate_parameters};
-    int threads = fast_threads(run, batch * channels * area);
-    if (area < FAST_LANES) {
-#pragma omp parallel for num_threads(threads)
-        for (size_t first = 0; first < channels; first += panel_channels(area)) {
-            size_t at = first * area;
-            panel of = panel_of(first, batch, channels, area);
-            panel_backward(&of, &parameter, x + at, dy + at, dx ? dx + at : dx, p->accumulate);
-        }
-        return;
+    for (size_t i = range.begin; i < range.end; i++) {
+        size_t first = i * panel_channels(p->area), at = first * p->area;
+        panel of = panel_of(first, p->batch, p->channels, p->area);
+        panel_backward(&of, &parameter, x + at, dy + at, dx ? dx + at : dx, p->accumulate);
     }
-#pragma omp parallel for num_threads(threads)
-    for (size_t c = 0; c < channels; c++) {
-        size_t distance = channels * area, at = c * area;
-        slopes all = channel_slopes(batch, area, distance, x + at, dy + at, means[c]);
+}
+
+static void backward_channels(const void *args, parallel_range range)
+{
+    const op_batch_normalize_backward *p = args;
+    const parameters parameter = parameters_of(p);
+    const float *x = p->x.at, *dy = p->dy.at;
+    float *dx = p->dx.at;
+    const size_t batch = p->batch, area = p->area, distance = p->channels * area;
+    for (size_t c = range.begin; c < range.end; c++) {
+        size_t at = c * area;
+        slopes all = channel_slopes(batch, area, distance, x + at, dy + at, parameter.means[c]);
         gradient g = parameters_set(&parameter, c, all, (double)batch * (double)area);
         if (dx)
             channel_gradient(batch, area, distance, x + at, dy + at, g, dx + at, p->accumulate);
     }
+}
+
+void FAST(batch_normalize_backward)(const kernel_run *run, const void *args)
+{
+    const op_batch_normalize_backward *p = args;
+    if (p->batch == 0 || p->area == 0)
+        return;
+    int threads = fast_threads(run, p->batch * p->channels * p->area);
+    if (p->area < FAST_LANES)
+        parallel_static(threads, panel_count(p->channels, p->area), backward_panels, p);
+    else
+        parallel_static(threads, p->channels, backward_channels, p);
 }

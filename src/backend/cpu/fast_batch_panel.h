@@ -20,6 +20,11 @@ static inline size_t panel_channels(size_t area)
     return PANEL / area;
 }
 
+static inline size_t panel_count(size_t channels, size_t area)
+{
+    return divide_up(channels, panel_channels(area));
+}
+
 static inline panel panel_of(size_t first, size_t batch, size_t channels, size_t area)
 {
     size_t count = smaller(channels - first, panel_channels(area));

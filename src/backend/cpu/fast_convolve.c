@@ -4,8 +4,6 @@
 #include "backend/cpu/reference.h"
 #include "backend/cpu/window.h"
 
-#include <omp.h>
-
 /* About how many outputs a piece has, for vectors of places and for vectors of channels: its data stay in the near
  * caches. */
 #define PLACES_LENGTH   2048
@@ -206,13 +204,21 @@ typedef struct weight_steps {
     ptrdiff_t output, channel, high, wide;
 } weight_steps;
 
-static void pack_weights(const kernel_run *run, const flat_gemm *gemm, weight_steps from, float *packed)
+typedef struct pack_loop {
+    const flat_gemm *gemm;
+    weight_steps from;
+    float *packed;
+} pack_loop;
+
+static void pack_channels(const void *args, parallel_range range)
 {
+    const pack_loop *loop = args;
+    const flat_gemm *gemm = loop->gemm;
     const flat_shape *shape = &gemm->shape;
+    const weight_steps from = loop->from;
+    float *packed = loop->packed;
     size_t taps = shape->high.taps * shape->wide.taps, row = shape->channels * taps;
-    int threads = fast_threads(run, gemm->outputs * row);
-#pragma omp parallel for num_threads(threads)
-    for (size_t c = 0; c < shape->channels; c++)
+    for (size_t c = range.begin; c < range.end; c++)
         for (size_t m = 0, rows; m < gemm->outputs; m += rows) {
             rows = panel_rows(gemm, m);
             float *to = packed + m * row + c * taps * rows;
@@ -222,6 +228,14 @@ static void pack_weights(const kernel_run *run, const flat_gemm *gemm, weight_st
                     for (size_t r = 0; r < rows; r++)
                         *to++ = panel[(ptrdiff_t)r * from.output + (ptrdiff_t)y * from.high + (ptrdiff_t)x * from.wide];
         }
+}
+
+static void pack_weights(const kernel_run *run, const flat_gemm *gemm, weight_steps from, float *packed)
+{
+    const flat_shape *shape = &gemm->shape;
+    const pack_loop loop = {gemm, from, packed};
+    int threads = fast_threads(run, gemm->outputs * shape->channels * shape->high.taps * shape->wide.taps);
+    parallel_static(threads, shape->channels, pack_channels, &loop);
 }
 
 static size_t piece_length(const flat_gemm *gemm)
@@ -237,6 +251,24 @@ static bool gemm_fits(const flat_gemm *gemm, size_t batch)
     return FAST(flat_cut_make)(&gemm->shape, batch, 1, piece_length(gemm), &cut);
 }
 
+typedef struct gemm_loop {
+    const kernel_run *run;
+    const flat_gemm *gemm;
+    size_t batch;
+    flat_cut cut;
+} gemm_loop;
+
+static void gemm_pieces(const void *args, parallel_range range)
+{
+    const gemm_loop *loop = args;
+    bool channels = by_channel(loop->gemm);
+    for (size_t i = range.begin; i < range.end; i++) {
+        flat_piece piece = FAST(flat_cut_piece)(&loop->gemm->shape, loop->batch, &loop->cut, i);
+        flat_scratch scratch = flat_scratch_of(loop->run, range.thread);
+        (channels ? channels_piece : places_piece)(loop->gemm, &loop->cut, &piece, scratch);
+    }
+}
+
 static void gemm_run(const kernel_run *run, const flat_gemm *gemm, size_t batch)
 {
     const flat_shape *shape = &gemm->shape;
@@ -244,15 +276,9 @@ static void gemm_run(const kernel_run *run, const flat_gemm *gemm, size_t batch)
     size_t values = batch * gemm->outputs * shape->high.outputs * shape->wide.outputs;
     int threads = fast_threads(run, values * taps / 16); /* 16 taps take about as long as a value of other kernels */
     size_t images = batch / (4 * (size_t)threads);       /* of a piece, if they are small: there must be work for all */
-    bool channels = by_channel(gemm);
-    flat_cut cut;
-    FAST(flat_cut_make)(shape, batch, images, piece_length(gemm), &cut);
-    size_t pieces = FAST(flat_cut_count)(shape, batch, &cut);
-#pragma omp parallel for num_threads(threads) schedule(dynamic)
-    for (size_t i = 0; i < pieces; i++) {
-        flat_piece piece = FAST(flat_cut_piece)(shape, batch, &cut, i);
-        (channels ? channels_piece : places_piece)(gemm, &cut, &piece, flat_scratch_of(run, omp_get_thread_num()));
-    }
+    gemm_loop loop = {.run = run, .gemm = gemm, .batch = batch};
+    FAST(flat_cut_make)(shape, batch, images, piece_length(gemm), &loop.cut);
+    parallel_dynamic(threads, FAST(flat_cut_count)(shape, batch, &loop.cut), 1, gemm_pieces, &loop);
 }
 
 void FAST(convolve)(const kernel_run *run, const void *args)

@@ -5,8 +5,6 @@
 #include "backend/cpu/reference.h"
 #include "backend/cpu/window.h"
 
-#include <omp.h>
-
 /* About how many outputs a piece has: their gradients for the channels of a tile stay in the near caches while the taps
  * are computed. */
 #define PIECE_LENGTH 512
@@ -98,25 +96,32 @@ static void add_block(const weight_block *block, flat_scratch scratch)
 }
 
 /* to[c][r] (+)= the sum over the groups of partial[r][c], in order; the groups are `distance` values apart. */
-static void add_groups(const kernel_run *run, size_t rows, size_t columns, size_t groups, size_t distance,
-                       const float *partial, float *to, bool accumulate)
+typedef struct group_sums {
+    size_t rows, columns, groups, distance;
+    const float *partial;
+    float *to;
+    bool accumulate;
+} group_sums;
+
+/* A pass of the loop is FAST_LANES rows. */
+static void add_groups(const void *args, parallel_range range)
 {
-    int threads = fast_threads(run, rows * columns * groups);
-#pragma omp parallel for num_threads(threads)
-    for (size_t r = 0; r < rows; r += FAST_LANES)
+    const group_sums *sums = args;
+    const size_t rows = sums->rows, columns = sums->columns, groups = sums->groups, distance = sums->distance;
+    for (size_t r = range.begin * FAST_LANES; r < smaller(range.end * FAST_LANES, rows); r += FAST_LANES)
         for (size_t c = 0; c < columns; c += FAST_LANES) {
             size_t high = smaller(rows - r, FAST_LANES), wide = smaller(columns - c, FAST_LANES);
             fast_vector sum[FAST_LANES] = {0};
             for (size_t g = 0; g < groups; g++) {
                 fast_vector next[FAST_LANES];
-                block_load(partial + g * distance + r * columns + c, columns, high, wide, next);
+                block_load(sums->partial + g * distance + r * columns + c, columns, high, wide, next);
                 UNROLLED (i, FAST_LANES)
                     sum[i] += next[i];
             }
             block_transpose(sum);
             for (size_t i = 0; i < wide; i++) {
-                float *row = to + (c + i) * rows + r;
-                if (accumulate)
+                float *row = sums->to + (c + i) * rows + r;
+                if (sums->accumulate)
                     flat_add(sum[i], row, high);
                 else if (high == FAST_LANES)
                     fast_store(row, sum[i]);
@@ -126,11 +131,50 @@ static void add_groups(const kernel_run *run, size_t rows, size_t columns, size_
         }
 }
 
+static void add_all_groups(const kernel_run *run, const group_sums *sums)
+{
+    int threads = fast_threads(run, sums->rows * sums->columns * sums->groups);
+    parallel_static(threads, divide_up(sums->rows, FAST_LANES), add_groups, sums);
+}
+
+/* How the work is cut: the images into groups, whose sums are added in order, and the output channels into blocks of
+ * `count`. */
+typedef struct weight_loop {
+    const kernel_run *run;
+    const op_convolve_backward_weight *args;
+    size_t groups, blocks, count;
+} weight_loop;
+
+static void add_blocks(const void *args, parallel_range range)
+{
+    const weight_loop *loop = args;
+    const op_convolve_backward_weight *p = loop->args;
+    const operation_window *w = &p->window;
+    const float *x = p->x.at, *dy = p->dy.at;
+    float *workspace = p->workspace.at;
+    size_t weights = window_weights(w), partial = weights + w->out_channels;
+    size_t in = w->in_channels * w->in_h * w->in_w, out = w->out_channels * w->out_h * w->out_w;
+    for (size_t i = range.begin; i < range.end; i++) {
+        size_t group = i / loop->blocks, first = i % loop->blocks * loop->count;
+        size_t begin = group * w->batch / loop->groups, end = (group + 1) * w->batch / loop->groups;
+        weight_block block = {
+            .window = w,
+            .x = x + begin * in,
+            .dy = dy + begin * out,
+            .images = end - begin,
+            .first = first,
+            .count = smaller(w->out_channels - first, loop->count),
+            .dweight = workspace + group * partial + first,
+            .dbias = workspace + group * partial + weights + first,
+        };
+        add_block(&block, flat_scratch_of(loop->run, range.thread));
+    }
+}
+
 void FAST(convolve_backward_weight)(const kernel_run *run, const void *args)
 {
     const op_convolve_backward_weight *p = args;
     const operation_window *w = &p->window;
-    const float *x = p->x.at, *dy = p->dy.at;
     float *workspace = p->workspace.at;
     size_t groups = window_groups(w), weights = window_weights(w), partial = weights + w->out_channels;
     size_t in = w->in_channels * w->in_h * w->in_w, out = w->out_channels * w->out_h * w->out_w;
@@ -147,24 +191,12 @@ void FAST(convolve_backward_weight)(const kernel_run *run, const void *args)
     size_t team = (size_t)threads, blocks = groups % team == 0 || groups >= 4 * team ? 1 : team;
     size_t count = round_up(divide_up(w->out_channels, blocks), FAST_LANES);
     count = smaller(count, FLAT_ROWS / cut.most_length / FAST_LANES * FAST_LANES);
-    blocks = divide_up(w->out_channels, count);
-#pragma omp parallel for num_threads(threads) schedule(dynamic)
-    for (size_t i = 0; i < groups * blocks; i++) {
-        size_t group = i / blocks, first = i % blocks * count;
-        size_t begin = group * w->batch / groups, end = (group + 1) * w->batch / groups;
-        weight_block block = {
-            .window = w,
-            .x = x + begin * in,
-            .dy = dy + begin * out,
-            .images = end - begin,
-            .first = first,
-            .count = smaller(w->out_channels - first, count),
-            .dweight = workspace + group * partial + first,
-            .dbias = workspace + group * partial + weights + first,
-        };
-        add_block(&block, flat_scratch_of(run, omp_get_thread_num()));
+    const weight_loop loop = {run, p, groups, divide_up(w->out_channels, count), count};
+    parallel_dynamic(threads, loop.groups * loop.blocks, 1, add_blocks, &loop);
+    group_sums sums = {taps, w->out_channels, groups, partial, workspace, p->dweight.at, p->accumulate};
+    add_all_groups(run, &sums);
+    if (p->dbias.at) {
+        sums = (group_sums){1, w->out_channels, groups, partial, workspace + weights, p->dbias.at, p->accumulate};
+        add_all_groups(run, &sums);
     }
-    add_groups(run, taps, w->out_channels, groups, partial, workspace, p->dweight.at, p->accumulate);
-    if (p->dbias.at)
-        add_groups(run, 1, w->out_channels, groups, partial, workspace + weights, p->dbias.at, p->accumulate);
 }

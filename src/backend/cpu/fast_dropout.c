@@ -90,28 +90,47 @@ static void dropout_group(size_t count, const uint32_t *numbers, float keep, con
     }
 }
 
-void FAST(dropout)(const kernel_run *run, const void *args)
+static void dropout_groups(const void *args, parallel_range range)
 {
     const op_dropout *p = args;
     const step_block *block = p->step.at;
     const remat_random stream = remat_random_stream(block->seed, p->layer, block->step);
     const float *x = p->x.at, keep = (float)p->keep;
     float *y = p->y.at;
-    const size_t count = p->count;
-#pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static)
-    for (size_t from = 0; from < count; from += GROUP) {
+    for (size_t group = range.begin; group < range.end; group++) {
         uint32_t numbers[GROUP];
+        size_t from = group * GROUP;
         draw_group(&stream, from / 4, numbers);
-        dropout_group(smaller(count - from, GROUP), numbers, keep, x + from, y + from, p->accumulate);
+        dropout_group(smaller(p->count - from, GROUP), numbers, keep, x + from, y + from, p->accumulate);
+    }
+}
+
+void FAST(dropout)(const kernel_run *run, const void *args)
+{
+    const op_dropout *p = args;
+    parallel_static(fast_threads(run, p->count), divide_up(p->count, GROUP), dropout_groups, p);
+}
+
+typedef struct draw_loop {
+    const remat_random *stream;
+    uint64_t first;
+    size_t count;
+    uint32_t *numbers;
+} draw_loop;
+
+static void draw_groups(const void *args, parallel_range range)
+{
+    const draw_loop *loop = args;
+    for (size_t i = range.begin; i < range.end; i++) {
+        uint32_t group[GROUP];
+        size_t from = i * GROUP;
+        draw_group(loop->stream, (loop->first + from) / 4, group);
+        memcpy(loop->numbers + from, group, smaller(loop->count - from, GROUP) * sizeof *group);
     }
 }
 
 void FAST(draw)(const kernel_run *run, const remat_random *stream, uint64_t first, size_t count, uint32_t *numbers)
 {
-#pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static)
-    for (size_t from = 0; from < count; from += GROUP) {
-        uint32_t group[GROUP];
-        draw_group(stream, (first + from) / 4, group);
-        memcpy(numbers + from, group, smaller(count - from, GROUP) * sizeof *numbers);
-    }
+    const draw_loop loop = {stream, first, count, numbers};
+    parallel_static(fast_threads(run, count), divide_up(count, GROUP), draw_groups, &loop);
 }

@@ -35,34 +35,37 @@ static void fill_block(size_t count, float value, float *y)
 #undef STEP
 }
 
-static void add(const kernel_run *run, size_t count, const float *a, const float *b, float *y)
+static void add_blocks(const void *args, parallel_range range)
 {
-#pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static)
-    for (size_t from = 0; from < count; from += FAST_BLOCK)
-        add_block(fast_block_length(count, from), a + from, b + from, y + from);
+    const op_add *p = args;
+    const float *a = p->a.at, *b = p->b.at;
+    float *y = p->y.at;
+    for (size_t block = range.begin; block < range.end; block++) {
+        size_t from = block * FAST_BLOCK;
+        add_block(fast_block_length(p->count, from), a + from, b + from, y + from);
+    }
 }
 
 void FAST(add)(const kernel_run *run, const void *args)
 {
     const op_add *p = args;
-    add(run, p->count, p->a.at, p->b.at, p->y.at);
+    parallel_static(fast_threads(run, p->count), fast_blocks(p->count), add_blocks, p);
 }
 
 void FAST(accumulate)(const kernel_run *run, const void *args)
 {
     const op_accumulate *p = args;
-    add(run, p->count, p->y.at, p->x.at, p->y.at);
+    const op_add add = {.a = p->y, .b = p->x, .y = p->y, .count = p->count};
+    FAST(add)(run, &add);
 }
 
-void FAST(multiply)(const kernel_run *run, const void *args)
+static void multiply_blocks(const void *args, parallel_range range)
 {
     const op_multiply *p = args;
     const float *a = p->a.at, *b = p->b.at;
     float *y = p->y.at;
-    const size_t count = p->count;
-#pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static)
-    for (size_t from = 0; from < count; from += FAST_BLOCK) {
-        size_t length = fast_block_length(count, from);
+    for (size_t block = range.begin; block < range.end; block++) {
+        size_t from = block * FAST_BLOCK, length = fast_block_length(p->count, from);
         if (p->accumulate)
             multiply_add_block(length, a + from, b + from, y + from);
         else
@@ -70,73 +73,88 @@ void FAST(multiply)(const kernel_run *run, const void *args)
     }
 }
 
+void FAST(multiply)(const kernel_run *run, const void *args)
+{
+    const op_multiply *p = args;
+    parallel_static(fast_threads(run, p->count), fast_blocks(p->count), multiply_blocks, p);
+}
+
+static void scale_blocks(const void *args, parallel_range range)
+{
+    const op_scale *p = args;
+    float *y = p->y.at;
+    for (size_t block = range.begin; block < range.end; block++) {
+        size_t from = block * FAST_BLOCK;
+        scale_block(fast_block_length(p->count, from), (float)p->factor, y + from);
+    }
+}
+
 void FAST(scale)(const kernel_run *run, const void *args)
 {
     const op_scale *p = args;
-    const float factor = (float)p->factor;
-    float *y = p->y.at;
-    const size_t count = p->count;
-#pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static)
-    for (size_t from = 0; from < count; from += FAST_BLOCK)
-        scale_block(fast_block_length(count, from), factor, y + from);
+    parallel_static(fast_threads(run, p->count), fast_blocks(p->count), scale_blocks, p);
 }
 
-/* Each thread copies or fills one part: the library's memcpy and memset do large parts without reading what they write. */
+/* Each thread copies or fills one range of values: the library's memcpy and memset do large ones without reading what they
+ * write. */
 
-void FAST(copy)(const kernel_run *run, const void *args)
+static void copy_range(const void *args, parallel_range range)
 {
     const op_copy *p = args;
     const float *x = p->x.at;
     float *y = p->y.at;
-    const int parts = fast_threads(run, p->count);
-#pragma omp parallel for num_threads(parts) schedule(static)
-    for (int part = 0; part < parts; part++) {
-        size_t first = fast_cut(p->count, (size_t)parts, (size_t)part);
-        size_t last = fast_cut(p->count, (size_t)parts, (size_t)part + 1);
-        if (first < last)
-            memcpy(y + first, x + first, (last - first) * sizeof *y);
-    }
+    memcpy(y + range.begin, x + range.begin, (range.end - range.begin) * sizeof *y);
+}
+
+void FAST(copy)(const kernel_run *run, const void *args)
+{
+    const op_copy *p = args;
+    parallel_static(fast_threads(run, p->count), p->count, copy_range, p);
+}
+
+static void fill_range(const void *args, parallel_range range)
+{
+    const op_fill *p = args;
+    const float value = (float)p->value;
+    float *y = p->y.at;
+    if (value == 0 && !signbit(value))
+        memset(y + range.begin, 0, (range.end - range.begin) * sizeof *y);
+    else
+        fill_block(range.end - range.begin, value, y + range.begin);
 }
 
 void FAST(fill)(const kernel_run *run, const void *args)
 {
     const op_fill *p = args;
-    const float value = (float)p->value;
-    const bool zero = value == 0 && !signbit(value);
+    parallel_static(fast_threads(run, p->count), p->count, fill_range, p);
+}
+
+/* A pass of the loop is a block of a row. */
+static void add_to_rows_blocks(const void *args, parallel_range range)
+{
+    const op_add_to_rows *p = args;
+    const float *x = p->x.at, *addend = p->addend.at;
     float *y = p->y.at;
-    const int parts = fast_threads(run, p->count);
-#pragma omp parallel for num_threads(parts) schedule(static)
-    for (int part = 0; part < parts; part++) {
-        size_t first = fast_cut(p->count, (size_t)parts, (size_t)part);
-        size_t last = fast_cut(p->count, (size_t)parts, (size_t)part + 1);
-        if (zero && first < last)
-            memset(y + first, 0, (last - first) * sizeof *y);
-        else
-            fill_block(last - first, value, y + first);
+    const size_t columns = p->columns, blocks = fast_blocks(columns);
+    for (size_t block = range.begin; block < range.end; block++) {
+        size_t from = block % blocks * FAST_BLOCK, at = block / blocks * columns + from;
+        add_block(fast_block_length(columns, from), x + at, addend + from, y + at);
     }
 }
 
 void FAST(add_to_rows)(const kernel_run *run, const void *args)
 {
     const op_add_to_rows *p = args;
-    const float *x = p->x.at, *addend = p->addend.at;
-    float *y = p->y.at;
-    const size_t rows = p->rows, columns = p->columns, blocks = divide_up(columns, FAST_BLOCK); /* of a row */
-#pragma omp parallel for num_threads(fast_threads(run, rows *columns)) schedule(static)
-    for (size_t block = 0; block < rows * blocks; block++) {
-        size_t from = block % blocks * FAST_BLOCK, at = block / blocks * columns + from;
-        add_block(fast_block_length(columns, from), x + at, addend + from, y + at);
-    }
+    parallel_static(fast_threads(run, p->rows * p->columns), p->rows * fast_blocks(p->columns), add_to_rows_blocks, p);
 }
 
-void FAST(copy_rows)(const kernel_run *run, const void *args)
+static void copy_some_rows(const void *args, parallel_range range)
 {
     const op_copy_rows *p = args;
     const float *x = p->x.at;
     float *y = p->y.at;
-    const size_t rows = p->rows, columns = p->columns;
-#pragma omp parallel for num_threads(fast_threads(run, rows *columns)) schedule(static)
-    for (size_t row = 0; row < rows; row++) {
+    const size_t columns = p->columns;
+    for (size_t row = range.begin; row < range.end; row++) {
         const float *from = x + row * p->x_row;
         float *to = y + row * p->y_row;
         if (p->accumulate)
@@ -144,4 +162,10 @@ void FAST(copy_rows)(const kernel_run *run, const void *args)
         else if (columns)
             memcpy(to, from, columns * sizeof *to);
     }
+}
+
+void FAST(copy_rows)(const kernel_run *run, const void *args)
+{
+    const op_copy_rows *p = args;
+    parallel_static(fast_threads(run, p->rows * p->columns), p->rows, copy_some_rows, p);
 }

@@ -8,8 +8,6 @@
  *
  * Operands that have to be transposed are packed before they are read. The others are packed by the first tile that reads
  * them. fast_gemm_table.c says how large blocks are. The bits of C do not depend on where it is cut. */
-#include <omp.h>
-
 #include "backend/cpu/fast_activations.h"
 #include "backend/cpu/fast_gemm_kernel.h"
 #include "backend/cpu/fast_gemm_table.h"
@@ -314,6 +312,27 @@ static size_t cut(size_t length, size_t unit, size_t parts, size_t i, size_t *fi
     return smaller(units * (i + 1) / parts * unit, length) - *first;
 }
 
+typedef struct gemm_loop {
+    const kernel_run *run;
+    const gemm_args *args;
+    const gemm_blocks *blocks;
+    grid parts;
+} gemm_loop;
+
+/* A pass of the loop is a rectangle of the grid. */
+static void multiply_parts(const void *args, parallel_range range)
+{
+    const gemm_loop *loop = args;
+    const gemm_args *p = loop->args;
+    for (size_t i = range.begin; i < range.end; i++) {
+        part at;
+        at.rows = cut(p->m, TILE_ROWS, loop->parts.down, i / loop->parts.across, &at.row);
+        at.columns = cut(p->n, FAST_LANES, loop->parts.across, i % loop->parts.across, &at.column);
+        if (at.rows && at.columns)
+            multiply_part(p, loop->blocks, &at, fast_scratch(loop->run, range.thread));
+    }
+}
+
 void FAST(gemm_in_blocks)(const kernel_run *run, const op_gemm *of, const gemm_blocks *blocks)
 {
     const gemm_args p = {
@@ -322,16 +341,9 @@ void FAST(gemm_in_blocks)(const kernel_run *run, const op_gemm *of, const gemm_b
         of->c.at,        of->activated.at};
     if (p.m == 0 || p.n == 0)
         return;
-    grid parts = choose_grid(&p, blocks, (size_t)run->threads);
-    size_t count = parts.down * parts.across;
-#pragma omp parallel for schedule(static, 1) num_threads((int)count) if (count > 1)
-    for (size_t i = 0; i < count; i++) {
-        part at;
-        at.rows = cut(p.m, TILE_ROWS, parts.down, i / parts.across, &at.row);
-        at.columns = cut(p.n, FAST_LANES, parts.across, i % parts.across, &at.column);
-        if (at.rows && at.columns)
-            multiply_part(&p, blocks, &at, fast_scratch(run, omp_get_thread_num()));
-    }
+    const gemm_loop loop = {run, &p, blocks, choose_grid(&p, blocks, (size_t)run->threads)};
+    size_t count = loop.parts.down * loop.parts.across;
+    parallel_static((int)count, count, multiply_parts, &loop);
 }
 
 void FAST(gemm)(const kernel_run *run, const void *args)

@@ -18,26 +18,45 @@ static double cross_entropy_row(size_t columns, const float *logits, int32_t lab
     return log((double)sum) - height;
 }
 
-void FAST(cross_entropy)(const kernel_run *run, const void *args)
+/* A loss is summed in parts. */
+typedef struct loss_loop {
+    const void *args;
+    double *sums;
+    size_t parts;
+} loss_loop;
+
+static double add_sums(const loss_loop *loop)
 {
-    const op_cross_entropy *p = args;
+    double sum = 0;
+    for (size_t part = 0; part < loop->parts; part++)
+        sum += loop->sums[part];
+    return sum;
+}
+
+static void cross_entropy_parts(const void *args, parallel_range range)
+{
+    const loss_loop *loop = args;
+    const op_cross_entropy *p = loop->args;
     const float *logits = p->logits.at, factor = (float)p->factor;
     const int32_t *labels = p->labels.at;
     float *gradient = p->gradient.at;
-    step_block *block = p->step.at;
-    double *losses = (double *)run->scratch, loss = 0;
-    const size_t rows = p->rows, columns = p->columns, parts = fast_parts(rows, 1);
-#pragma omp parallel for num_threads(fast_threads(run, rows *columns)) schedule(static)
-    for (size_t part = 0; part < parts; part++) {
+    const size_t rows = p->rows, columns = p->columns, parts = loop->parts;
+    for (size_t part = range.begin; part < range.end; part++) {
         double sum = 0;
         for (size_t row = fast_cut(rows, parts, part); row < fast_cut(rows, parts, part + 1); row++)
             sum += cross_entropy_row(columns, logits + row * columns, labels[row], factor,
                                      gradient ? gradient + row * columns : NULL);
-        losses[part] = sum;
+        loop->sums[part] = sum;
     }
-    for (size_t part = 0; part < parts; part++)
-        loss += losses[part];
-    block->loss_sum += loss;
+}
+
+void FAST(cross_entropy)(const kernel_run *run, const void *args)
+{
+    const op_cross_entropy *p = args;
+    step_block *block = p->step.at;
+    const loss_loop loop = {p, run->scratch, fast_parts(p->rows, 1)};
+    parallel_static(fast_threads(run, p->rows * p->columns), loop.parts, cross_entropy_parts, &loop);
+    block->loss_sum += add_sums(&loop);
 }
 
 static double squared_differences(size_t count, const float *x, const float *target)
@@ -74,24 +93,28 @@ static void difference_block(size_t count, const float *x, const float *target, 
     }
 }
 
-void FAST(squared_error)(const kernel_run *run, const void *args)
+static void squared_error_parts(const void *args, parallel_range range)
 {
-    const op_squared_error *p = args;
+    const loss_loop *loop = args;
+    const op_squared_error *p = loop->args;
     const float *x = p->x.at, *target = p->target.at, factor = (float)p->factor;
     float *gradient = p->gradient.at;
-    step_block *block = p->step.at;
-    double *sums = (double *)run->scratch, sum = 0;
-    const size_t count = p->count, parts = fast_parts(count, FAST_BLOCK);
-#pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static)
-    for (size_t part = 0; part < parts; part++) {
-        size_t first = fast_cut(count, parts, part), length = fast_cut(count, parts, part + 1) - first;
-        sums[part] = squared_differences(length, x + first, target + first);
+    for (size_t part = range.begin; part < range.end; part++) {
+        size_t first = fast_cut(p->count, loop->parts, part);
+        size_t length = fast_cut(p->count, loop->parts, part + 1) - first;
+        loop->sums[part] = squared_differences(length, x + first, target + first);
         if (gradient)
             difference_block(length, x + first, target + first, 2.0f * factor, gradient + first, p->accumulate);
     }
-    for (size_t part = 0; part < parts; part++)
-        sum += sums[part];
-    block->loss_sum += sum;
+}
+
+void FAST(squared_error)(const kernel_run *run, const void *args)
+{
+    const op_squared_error *p = args;
+    step_block *block = p->step.at;
+    const loss_loop loop = {p, run->scratch, fast_parts(p->count, FAST_BLOCK)};
+    parallel_static(fast_threads(run, p->count), loop.parts, squared_error_parts, &loop);
+    block->loss_sum += add_sums(&loop);
 }
 
 static bool row_is_correct(size_t columns, const float *logits, int32_t label)
@@ -103,16 +126,28 @@ static bool row_is_correct(size_t columns, const float *logits, int32_t label)
     return label >= 0 && (size_t)label == best;
 }
 
+typedef struct count_loop {
+    const op_count_correct *args;
+    _Atomic uint64_t *correct;
+} count_loop;
+
+static void count_rows(const void *args, parallel_range range)
+{
+    const count_loop *loop = args;
+    const op_count_correct *p = loop->args;
+    const float *logits = p->logits.at;
+    const int32_t *labels = p->labels.at;
+    uint64_t correct = 0;
+    for (size_t row = range.begin; row < range.end; row++)
+        correct += row_is_correct(p->columns, logits + row * p->columns, labels[row]);
+    *loop->correct += correct;
+}
+
 void FAST(count_correct)(const kernel_run *run, const void *args)
 {
     const op_count_correct *p = args;
-    const float *logits = p->logits.at;
-    const int32_t *labels = p->labels.at;
     step_block *block = p->step.at;
-    const size_t rows = p->rows, columns = p->columns;
-    uint64_t correct = 0;
-#pragma omp parallel for num_threads(fast_threads(run, rows *columns)) schedule(static) reduction(+ : correct)
-    for (size_t row = 0; row < rows; row++)
-        correct += row_is_correct(columns, logits + row * columns, labels[row]);
+    _Atomic uint64_t correct = 0;
+    parallel_static(fast_threads(run, p->rows * p->columns), p->rows, count_rows, &(count_loop){p, &correct});
     block->correct += correct;
 }

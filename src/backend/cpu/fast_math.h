@@ -35,6 +35,10 @@ static inline int fast_threads(const kernel_run *run, size_t values)
 
 /* Values are handed to threads in blocks of this many, a multiple of every vector's length. */
 #define FAST_BLOCK 4096
+static inline size_t fast_blocks(size_t count)
+{
+    return divide_up(count, FAST_BLOCK);
+}
 static inline size_t fast_block_length(size_t count, size_t from)
 {
     return smaller(count - from, FAST_BLOCK);

@@ -3,11 +3,10 @@
 /* Enough independent sums to hide the latency of a multiply-add; they fit the registers of the smallest set. */
 enum { SUMS = 12 };
 
-double FAST(multiply_adds)(const kernel_run *run, size_t rounds)
+static void multiply_and_add(const void *args, parallel_range range)
 {
-    double sink = 0, flops = 0;
-#pragma omp parallel num_threads(run->threads) reduction(+ : sink, flops)
-    {
+    const size_t rounds = *(const size_t *)args;
+    for (size_t pass = range.begin; pass < range.end; pass++) {
         fast_vector sums[SUMS], factor, step;
         for (int lane = 0; lane < FAST_LANES; lane++) {
             factor[lane] = 0.999f;
@@ -19,9 +18,13 @@ double FAST(multiply_adds)(const kernel_run *run, size_t rounds)
             for (int i = 0; i < SUMS; i++)
                 sums[i] = fast_fma(sums[i], factor, step);
         for (int i = 0; i < SUMS; i++)
-            sink += (double)sums[i][0];
-        flops += 2.0 * FAST_LANES * SUMS * (double)rounds; /* of threads that run: they may be fewer than asked for */
+            kernel_keep_value((double)sums[i][0]);
     }
-    /* The sum is used, so that the compiler cannot leave the work out. */
-    return flops + (sink != sink ? 1 : 0);
+}
+
+double FAST(multiply_adds)(const kernel_run *run, size_t rounds)
+{
+    int threads = parallel_start(run->threads); /* may be fewer than asked for */
+    parallel_static(threads, (size_t)threads, multiply_and_add, &rounds);
+    return 2.0 * FAST_LANES * SUMS * (double)rounds * threads;
 }

@@ -39,16 +39,13 @@ static void write_row(size_t columns, const float *x, float mean, float scale, c
     }
 }
 
-void FAST(normalize)(const kernel_run *run, const void *args)
+static void normalize_rows(const void *args, parallel_range range)
 {
     const op_normalize *p = args;
     const float *x = p->x.at, *gain = p->gain.at, *shift = p->shift.at, epsilon = (float)p->epsilon;
     float *y = p->y.at, *means = p->means.at, *scales = p->scales.at;
-    const size_t rows = p->rows, columns = p->columns;
-    if (!columns)
-        return;
-#pragma omp parallel for num_threads(fast_threads(run, rows *columns)) schedule(static)
-    for (size_t row = 0; row < rows; row++) {
+    const size_t columns = p->columns;
+    for (size_t row = range.begin; row < range.end; row++) {
         const float *in = x + row * columns;
         float mean = means ? row_mean(columns, in) : 0.0f;
         float scale = 1.0f / sqrtf(row_variance(columns, in, mean) + epsilon);
@@ -58,6 +55,13 @@ void FAST(normalize)(const kernel_run *run, const void *args)
             means[row] = mean;
         scales[row] = scale;
     }
+}
+
+void FAST(normalize)(const kernel_run *run, const void *args)
+{
+    const op_normalize *p = args;
+    if (p->columns)
+        parallel_static(fast_threads(run, p->rows * p->columns), p->rows, normalize_rows, p);
 }
 
 /* The averages over a row that dx needs (reference_normalize.c has the formulas). The same pass adds the row to the sums
@@ -120,17 +124,13 @@ static void add_parts(size_t parts, size_t columns, const float *lines, float *s
     }
 }
 
-void FAST(normalize_backward)(const kernel_run *run, const void *args)
+static void backward_parts(const void *args, parallel_range range)
 {
     const op_normalize_backward *p = args;
     const float *x = p->x.at, *gain = p->gain.at, *means = p->means.at, *scales = p->scales.at, *dy = p->dy.at;
-    float *dx = p->dx.at, *dgain = p->dgain.at, *dshift = p->dshift.at, *workspace = p->workspace.at;
-    const size_t rows = p->rows, columns = p->columns;
-    if (!columns)
-        return;
-    size_t parts = normalize_parts(rows);
-#pragma omp parallel for num_threads(fast_threads(run, rows *columns)) schedule(static)
-    for (size_t part = 0; part < parts; part++) {
+    float *dx = p->dx.at, *workspace = p->workspace.at;
+    const size_t rows = p->rows, columns = p->columns, parts = normalize_parts(rows);
+    for (size_t part = range.begin; part < range.end; part++) {
         float *gain_sums = workspace + part * 2 * columns, *shift_sums = gain_sums + columns;
         memset(gain_sums, 0, 2 * columns * sizeof *gain_sums);
         for (size_t row = fast_cut(rows, parts, part); row < fast_cut(rows, parts, part + 1); row++) {
@@ -143,8 +143,18 @@ void FAST(normalize_backward)(const kernel_run *run, const void *args)
                 backward_row(columns, in, gain, mean, scale, averages, dout, dx + row * columns, p->accumulate);
         }
     }
-    if (dgain)
-        add_parts(parts, columns, workspace, dgain, p->accumulate_parameters);
-    if (dshift)
-        add_parts(parts, columns, workspace + columns, dshift, p->accumulate_parameters);
+}
+
+void FAST(normalize_backward)(const kernel_run *run, const void *args)
+{
+    const op_normalize_backward *p = args;
+    const float *workspace = p->workspace.at;
+    const size_t columns = p->columns, parts = normalize_parts(p->rows);
+    if (!columns)
+        return;
+    parallel_static(fast_threads(run, p->rows * columns), parts, backward_parts, p);
+    if (p->dgain.at)
+        add_parts(parts, columns, workspace, p->dgain.at, p->accumulate_parameters);
+    if (p->dshift.at)
+        add_parts(parts, columns, workspace + columns, p->dshift.at, p->accumulate_parameters);
 }

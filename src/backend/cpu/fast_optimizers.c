@@ -34,22 +34,18 @@ FAST_INLINE void sgd_momentum(const sgd_factors *o, bool nesterov, size_t count,
 #undef STEP
 }
 
-void FAST(sgd)(const kernel_run *run, const void *args)
+static void sgd_blocks(const void *args, parallel_range range)
 {
-    const op_sgd *p = args;
-    step_block *block = p->step.at;
-    if (!step_is_finite(block))
-        return;
-    bool finite = true;
+    const finite_loop *loop = args;
+    const op_sgd *p = loop->args;
+    const step_block *step = p->step.at;
+    const sgd_factors o = {(float)step->rate, (float)p->momentum, (float)p->decay, (float)step->scale};
     const float *gradient = p->gradient.at;
     float *weight = p->weight.at, *velocity = p->velocity.at;
-    const size_t count = p->count;
-#pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static) reduction(&& : finite)
-    for (size_t from = 0; from < count; from += FAST_BLOCK) {
-        const sgd_factors o = {(float)block->rate, (float)p->momentum, (float)p->decay, (float)block->scale};
-        size_t length = fast_block_length(count, from);
+    for (size_t block = range.begin; block < range.end; block++) {
+        size_t from = block * FAST_BLOCK, length = fast_block_length(p->count, from);
         if (!fast_all_finite(length, gradient + from, o.rate))
-            finite = false;
+            *loop->finite = false;
         else if (!velocity)
             sgd_plain(&o, length, gradient + from, weight + from);
         else if (p->nesterov)
@@ -57,6 +53,16 @@ void FAST(sgd)(const kernel_run *run, const void *args)
         else
             sgd_momentum(&o, false, length, gradient + from, weight + from, velocity + from);
     }
+}
+
+void FAST(sgd)(const kernel_run *run, const void *args)
+{
+    const op_sgd *p = args;
+    step_block *block = p->step.at;
+    atomic_bool finite = true;
+    if (!step_is_finite(block))
+        return;
+    parallel_static(fast_threads(run, p->count), fast_blocks(p->count), sgd_blocks, &(finite_loop){p, &finite});
     if (!finite)
         block->broken = 1 + p->number;
 }
@@ -105,25 +111,30 @@ static void adam_block(adam_factors f, size_t count, const float *gradient, floa
 #undef STEP
 }
 
+static void adam_blocks(const void *args, parallel_range range)
+{
+    const finite_loop *loop = args;
+    const op_adam *p = loop->args;
+    const adam_factors factors = factors_of(p);
+    const float *gradient = p->gradient.at;
+    float *weight = p->weight.at, *first = p->first.at, *second = p->second.at;
+    for (size_t block = range.begin; block < range.end; block++) {
+        size_t from = block * FAST_BLOCK, length = fast_block_length(p->count, from);
+        if (fast_all_finite(length, gradient + from, 1))
+            adam_block(factors, length, gradient + from, weight + from, first + from, second + from);
+        else
+            *loop->finite = false;
+    }
+}
+
 void FAST(adam)(const kernel_run *run, const void *args)
 {
     const op_adam *p = args;
     step_block *block = p->step.at;
+    atomic_bool finite = true;
     if (!step_is_finite(block))
         return;
-    bool finite = true;
-    const float *gradient = p->gradient.at;
-    float *weight = p->weight.at, *first = p->first.at, *second = p->second.at;
-    const size_t count = p->count;
-    const adam_factors factors = factors_of(p);
-#pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static) reduction(&& : finite)
-    for (size_t from = 0; from < count; from += FAST_BLOCK) {
-        size_t length = fast_block_length(count, from);
-        if (fast_all_finite(length, gradient + from, 1))
-            adam_block(factors, length, gradient + from, weight + from, first + from, second + from);
-        else
-            finite = false;
-    }
+    parallel_static(fast_threads(run, p->count), fast_blocks(p->count), adam_blocks, &(finite_loop){p, &finite});
     if (!finite)
         block->broken = 1 + p->number;
 }

@@ -124,4 +124,12 @@ static inline bool takes_whole_plane(const operation_window *w)
            !w->pad_h && !w->pad_w;
 }
 
+/* The loop over the planes of all images. */
+static inline void pool_each_plane(const kernel_run *run, const operation_window *w, parallel_part *part,
+                                   const void *args)
+{
+    size_t planes = w->batch * w->in_channels;
+    parallel_static(fast_threads(run, planes * w->in_h * w->in_w), planes, part, args);
+}
+
 #endif

@@ -68,23 +68,27 @@ static float whole_average(const float *x, size_t count)
     return fast_sum_lanes(sum) / (float)count;
 }
 
-void FAST(pool_average)(const kernel_run *run, const void *args)
+static void average_planes(const void *args, parallel_range range)
 {
     const op_pool_average *p = args;
     const operation_window *w = &p->window;
     const float *x = p->x.at;
     float *y = p->y.at;
-    size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w, planes = w->batch * w->in_channels;
+    size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w;
     bool whole = takes_whole_plane(w);
     strip inside = strip_of(w);
-    int threads = fast_threads(run, planes * in);
-#pragma omp parallel for num_threads(threads)
-    for (size_t plane = 0; plane < planes; plane++)
+    for (size_t plane = range.begin; plane < range.end; plane++)
         if (whole)
             y[plane] = whole_average(x + plane * in, in);
         else
             for (size_t row = 0; row < w->out_h; row++)
                 average_row(w, &inside, row, x + plane * in, y + plane * out + row * w->out_w);
+}
+
+void FAST(pool_average)(const kernel_run *run, const void *args)
+{
+    const op_pool_average *p = args;
+    pool_each_plane(run, &p->window, average_planes, p);
 }
 
 /* The values of two vectors, alternating. */
@@ -209,18 +213,16 @@ static void whole_average_back(float value, size_t count, float *dx, bool accumu
 #undef ADD
 }
 
-void FAST(pool_average_backward)(const kernel_run *run, const void *args)
+static void average_planes_back(const void *args, parallel_range range)
 {
     const op_pool_average_backward *p = args;
     const operation_window *w = &p->window;
     const float *dy = p->dy.at;
     float *dx = p->dx.at;
-    size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w, planes = w->batch * w->in_channels;
+    size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w;
     bool whole = takes_whole_plane(w);
     strip inside = strip_of(w);
-    int threads = fast_threads(run, planes * in);
-#pragma omp parallel for num_threads(threads)
-    for (size_t plane = 0; plane < planes; plane++) {
+    for (size_t plane = range.begin; plane < range.end; plane++) {
         float *to = dx + plane * in;
         if (whole) {
             whole_average_back(dy[plane] * share(w->kernel_h, w->kernel_w), in, to, p->accumulate);
@@ -231,4 +233,10 @@ void FAST(pool_average_backward)(const kernel_run *run, const void *args)
         for (size_t row = 0; row < w->out_h; row++)
             average_back_row(w, &inside, row, dy + plane * out + row * w->out_w, to);
     }
+}
+
+void FAST(pool_average_backward)(const kernel_run *run, const void *args)
+{
+    const op_pool_average_backward *p = args;
+    pool_each_plane(run, &p->window, average_planes_back, p);
 }

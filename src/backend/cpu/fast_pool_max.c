@@ -122,19 +122,17 @@ static size_t whole_max(const float *x, size_t count)
     return place;
 }
 
-void FAST(pool_max)(const kernel_run *run, const void *args)
+static void max_planes(const void *args, parallel_range range)
 {
     const op_pool_max *p = args;
     const operation_window *w = &p->window;
     const float *x = p->x.at;
     float *y = p->y.at;
     int32_t *chosen = p->chosen.at;
-    size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w, planes = w->batch * w->in_channels;
+    size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w;
     bool whole = takes_whole_plane(w);
     strip inside = strip_of(w);
-    int threads = fast_threads(run, planes * in);
-#pragma omp parallel for num_threads(threads)
-    for (size_t plane = 0; plane < planes; plane++) {
+    for (size_t plane = range.begin; plane < range.end; plane++) {
         const float *from = x + plane * in;
         if (whole) {
             size_t place = whole_max(from, in);
@@ -150,17 +148,21 @@ void FAST(pool_max)(const kernel_run *run, const void *args)
     }
 }
 
-void FAST(pool_max_backward)(const kernel_run *run, const void *args)
+void FAST(pool_max)(const kernel_run *run, const void *args)
+{
+    const op_pool_max *p = args;
+    pool_each_plane(run, &p->window, max_planes, p);
+}
+
+static void max_planes_back(const void *args, parallel_range range)
 {
     const op_pool_max_backward *p = args;
     const operation_window *w = &p->window;
     const int32_t *chosen = p->chosen.at;
     const float *dy = p->dy.at;
     float *dx = p->dx.at;
-    size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w, planes = w->batch * w->in_channels;
-    int threads = fast_threads(run, planes * in);
-#pragma omp parallel for num_threads(threads)
-    for (size_t plane = 0; plane < planes; plane++) {
+    size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w;
+    for (size_t plane = range.begin; plane < range.end; plane++) {
         const int32_t *where = chosen + plane * out;
         const float *from = dy + plane * out;
         float *to = dx + plane * in;
@@ -170,4 +172,10 @@ void FAST(pool_max_backward)(const kernel_run *run, const void *args)
             if (where[o] >= 0)
                 to[where[o]] += from[o];
     }
+}
+
+void FAST(pool_max_backward)(const kernel_run *run, const void *args)
+{
+    const op_pool_max_backward *p = args;
+    pool_each_plane(run, &p->window, max_planes_back, p);
 }

@@ -24,26 +24,35 @@ static void softmax_backward_row(size_t columns, const float *y, const float *dy
     }
 }
 
-void FAST(softmax)(const kernel_run *run, const void *args)
+static void softmax_rows(const void *args, parallel_range range)
 {
     const op_softmax *p = args;
     const float *x = p->x.at;
     float *y = p->y.at;
-    const size_t rows = p->rows, columns = p->columns;
-    if (!columns)
-        return;
-#pragma omp parallel for num_threads(fast_threads(run, rows *columns)) schedule(static)
-    for (size_t row = 0; row < rows; row++)
+    const size_t columns = p->columns;
+    for (size_t row = range.begin; row < range.end; row++)
         softmax_row(columns, x + row * columns, y + row * columns);
+}
+
+void FAST(softmax)(const kernel_run *run, const void *args)
+{
+    const op_softmax *p = args;
+    if (p->columns)
+        parallel_static(fast_threads(run, p->rows * p->columns), p->rows, softmax_rows, p);
+}
+
+static void softmax_backward_rows(const void *args, parallel_range range)
+{
+    const op_softmax_backward *p = args;
+    const float *y = p->y.at, *dy = p->dy.at;
+    float *dx = p->dx.at;
+    const size_t columns = p->columns;
+    for (size_t row = range.begin; row < range.end; row++)
+        softmax_backward_row(columns, y + row * columns, dy + row * columns, dx + row * columns, p->accumulate);
 }
 
 void FAST(softmax_backward)(const kernel_run *run, const void *args)
 {
     const op_softmax_backward *p = args;
-    const float *y = p->y.at, *dy = p->dy.at;
-    float *dx = p->dx.at;
-    const size_t rows = p->rows, columns = p->columns;
-#pragma omp parallel for num_threads(fast_threads(run, rows *columns)) schedule(static)
-    for (size_t row = 0; row < rows; row++)
-        softmax_backward_row(columns, y + row * columns, dy + row * columns, dx + row * columns, p->accumulate);
+    parallel_static(fast_threads(run, p->rows * p->columns), p->rows, softmax_backward_rows, p);
 }

@@ -37,24 +37,40 @@ static void add_lines(size_t parts, size_t distance, size_t columns, const float
     }
 }
 
-static void sum_stripe(const kernel_run *run, size_t rows, size_t distance, size_t columns, const float *x, float *sums,
-                       bool accumulate)
+typedef struct stripe {
+    size_t rows, distance, columns, parts;
+    const float *x;
+    float *lines, *sums;
+    bool accumulate;
+} stripe;
+
+/* A pass of the loop is a panel of a part. */
+static void sum_panels(const void *args, parallel_range range)
 {
-    float *lines = fast_scratch(run, 0);
-    size_t parts = smaller(rows, SUM_PARTS);
-    int threads = fast_threads(run, rows * columns);
-#pragma omp parallel for collapse(2) num_threads(threads) schedule(static)
-    for (size_t part = 0; part < parts; part++)
-        for (size_t from = 0; from < columns; from += SUM_PANEL) {
-            size_t first = fast_cut(rows, parts, part), last = fast_cut(rows, parts, part + 1);
-            size_t width = smaller(columns - from, SUM_PANEL);
-            add_rows(last - first, distance, width, x + first * distance + from, lines + part * columns + from);
-        }
-#pragma omp parallel for num_threads(fast_threads(run, parts *columns)) schedule(static)
-    for (size_t from = 0; from < columns; from += SUM_PANEL) {
-        size_t width = smaller(columns - from, SUM_PANEL);
-        add_lines(parts, columns, width, lines + from, sums + from, accumulate);
+    const stripe *of = args;
+    const size_t panels = divide_up(of->columns, SUM_PANEL);
+    for (size_t i = range.begin; i < range.end; i++) {
+        size_t part = i / panels, from = i % panels * SUM_PANEL, width = smaller(of->columns - from, SUM_PANEL);
+        size_t first = fast_cut(of->rows, of->parts, part), last = fast_cut(of->rows, of->parts, part + 1);
+        add_rows(last - first, of->distance, width, of->x + first * of->distance + from,
+                 of->lines + part * of->columns + from);
     }
+}
+
+static void sum_lines(const void *args, parallel_range range)
+{
+    const stripe *of = args;
+    for (size_t panel = range.begin; panel < range.end; panel++) {
+        size_t from = panel * SUM_PANEL, width = smaller(of->columns - from, SUM_PANEL);
+        add_lines(of->parts, of->columns, width, of->lines + from, of->sums + from, of->accumulate);
+    }
+}
+
+static void sum_stripe(const kernel_run *run, const stripe *of)
+{
+    const size_t panels = divide_up(of->columns, SUM_PANEL);
+    parallel_static(fast_threads(run, of->rows * of->columns), of->parts * panels, sum_panels, of);
+    parallel_static(fast_threads(run, of->parts * of->columns), panels, sum_lines, of);
 }
 
 void FAST(column_sums)(const kernel_run *run, const void *args)
@@ -64,8 +80,15 @@ void FAST(column_sums)(const kernel_run *run, const void *args)
     float *sums = p->sums.at;
     const size_t columns = p->columns;
     for (size_t from = 0; from < columns; from += SUM_STRIPE) {
-        size_t width = smaller(columns - from, SUM_STRIPE);
-        sum_stripe(run, p->rows, columns, width, x + from, sums + from, p->accumulate);
+        const stripe of = {.rows = p->rows,
+                           .distance = columns,
+                           .columns = smaller(columns - from, SUM_STRIPE),
+                           .parts = smaller(p->rows, SUM_PARTS),
+                           .x = x + from,
+                           .lines = fast_scratch(run, 0),
+                           .sums = sums + from,
+                           .accumulate = p->accumulate};
+        sum_stripe(run, &of);
     }
 }
 
@@ -86,33 +109,53 @@ static double squares(size_t count, const float *x)
     return sum;
 }
 
+typedef struct squares_loop {
+    const op_add_squares *args;
+    double *sums;
+    size_t parts;
+} squares_loop;
+
+static void square_parts(const void *args, parallel_range range)
+{
+    const squares_loop *loop = args;
+    const float *x = loop->args->x.at;
+    const size_t count = loop->args->count, parts = loop->parts;
+    for (size_t part = range.begin; part < range.end; part++) {
+        size_t first = fast_cut(count, parts, part), last = fast_cut(count, parts, part + 1);
+        loop->sums[part] = squares(last - first, x + first);
+    }
+}
+
 void FAST(add_squares)(const kernel_run *run, const void *args)
 {
     const op_add_squares *p = args;
-    const float *x = p->x.at;
     step_block *block = p->step.at;
-    double *sums = (double *)run->scratch, sum = 0;
-    const size_t count = p->count, parts = fast_parts(count, FAST_BLOCK);
-#pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static)
-    for (size_t part = 0; part < parts; part++) {
-        size_t first = fast_cut(count, parts, part), last = fast_cut(count, parts, part + 1);
-        sums[part] = squares(last - first, x + first);
-    }
-    for (size_t part = 0; part < parts; part++)
-        sum += sums[part];
+    const squares_loop loop = {p, run->scratch, fast_parts(p->count, FAST_BLOCK)};
+    double sum = 0;
+    parallel_static(fast_threads(run, p->count), loop.parts, square_parts, &loop);
+    for (size_t part = 0; part < loop.parts; part++)
+        sum += loop.sums[part];
     block->squares += sum;
+}
+
+static void check_blocks(const void *args, parallel_range range)
+{
+    const finite_loop *loop = args;
+    const op_check_finite *p = loop->args;
+    const float *x = p->x.at;
+    for (size_t block = range.begin; block < range.end; block++) {
+        size_t from = block * FAST_BLOCK;
+        if (!fast_all_finite(fast_block_length(p->count, from), x + from, 1))
+            *loop->finite = false;
+    }
 }
 
 void FAST(check_finite)(const kernel_run *run, const void *args)
 {
     const op_check_finite *p = args;
-    const float *x = p->x.at;
     step_block *block = p->step.at;
-    const size_t count = p->count;
-    bool finite = true;
-#pragma omp parallel for num_threads(fast_threads(run, count)) schedule(static) reduction(&& : finite)
-    for (size_t from = 0; from < count; from += FAST_BLOCK)
-        finite = fast_all_finite(fast_block_length(count, from), x + from, 1) && finite;
+    atomic_bool finite = true;
+    parallel_static(fast_threads(run, p->count), fast_blocks(p->count), check_blocks, &(finite_loop){p, &finite});
     if (!finite && block->broken == 0)
         block->broken = 1 + p->number;
 }

@@ -6,15 +6,24 @@
 #ifndef REMAT_BACKEND_CPU_KERNEL_H
 #define REMAT_BACKEND_CPU_KERNEL_H
 
+#include <stdatomic.h>
+
 #include <remat/random.h>
 
 #include "backend/operation.h"
+#include "base/parallel.h"
 
 /* What a kernel computes with. `scratch` is aligned to 64 bytes and has threads * scratch_bytes of the table. */
 typedef struct kernel_run {
     int threads;
     void *scratch;
 } kernel_run;
+
+/* What the threads of a loop share that looks for numbers that are not finite: the operation's struct, and the answer. */
+typedef struct finite_loop {
+    const void *args;
+    atomic_bool *finite;
+} finite_loop;
 
 /* `args` is the struct of the operation. */
 typedef void (*kernel_function)(const kernel_run *run, const void *args);
@@ -25,6 +34,12 @@ typedef struct kernel_row {
     const char *types;
     kernel_function run;
 } kernel_row;
+
+/* The compiler cannot leave out the work that made the value. */
+static inline void kernel_keep_value(double value)
+{
+    __asm__ volatile("" : : "g"(value) : "memory");
+}
 
 typedef struct kernel_table {
     const char *name;     /* "reference", "avx512", "avx2", "portable" */

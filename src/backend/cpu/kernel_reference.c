@@ -2,31 +2,50 @@
 #include "backend/cpu/kernel_rows.h"
 #include "backend/cpu/reference.h"
 
+typedef struct draw_loop {
+    const remat_random *stream;
+    uint64_t first;
+    size_t count;
+    uint32_t *numbers;
+} draw_loop;
+
+/* A pass of the loop is a block of four numbers. */
+static void draw_blocks(const void *args, parallel_range range)
+{
+    const draw_loop *loop = args;
+    for (size_t number = range.begin; number < range.end; number++) {
+        uint32_t block[4];
+        size_t from = 4 * number;
+        remat_random_block(loop->stream, loop->first / 4 + number, block);
+        for (size_t i = from; i < loop->count && i < from + 4; i++)
+            loop->numbers[i] = block[i - from];
+    }
+}
+
 static void draw(const kernel_run *run, const remat_random *stream, uint64_t first, size_t count, uint32_t *numbers)
 {
-#pragma omp parallel for num_threads(run->threads)
-    for (size_t from = 0; from < count; from += 4) {
-        uint32_t block[4];
-        remat_random_block(stream, (first + from) / 4, block);
-        for (size_t i = from; i < count && i < from + 4; i++)
-            numbers[i] = block[i - from];
+    const draw_loop loop = {stream, first, count, numbers};
+    parallel_static(run->threads, (count + 3) / 4, draw_blocks, &loop);
+}
+
+static void multiply_and_add(const void *args, parallel_range range)
+{
+    const size_t *rounds = args;
+    for (size_t i = range.begin; i < range.end; i++) {
+        float a = 0, b = 1;
+        for (size_t r = 0; r < *rounds; r++) {
+            a = a * 0.999f + 0.001f;
+            b = b * 0.999f + 0.001f;
+        }
+        kernel_keep_value((double)(a + b));
     }
 }
 
 static double multiply_adds(const kernel_run *run, size_t rounds)
 {
-    double sink = 0, flops = 0;
-#pragma omp parallel num_threads(run->threads) reduction(+ : sink, flops)
-    {
-        float a = 0, b = 1;
-        for (size_t r = 0; r < rounds; r++) {
-            a = a * 0.999f + 0.001f;
-            b = b * 0.999f + 0.001f;
-        }
-        sink += (double)(a + b);
-        flops += 4.0 * (double)rounds;
-    }
-    return flops + (sink != sink ? 1 : 0); /* the sum is used, so that the compiler cannot leave the work out */
+    int threads = parallel_start(run->threads);
+    parallel_static(threads, (size_t)threads, multiply_and_add, &rounds);
+    return 4.0 * (double)rounds * threads;
 }
 
 static const kernel_row rows[] = {

@@ -56,26 +56,36 @@ static real derivative(activation_kind kind, real x, real y)
     return 1;
 }
 
-void REFERENCE(activate)(const kernel_run *run, const void *args)
+static void activate_range(const void *args, parallel_range range)
 {
     const op_activate *p = args;
     const real *x = p->x.at;
     real *y = p->y.at;
-#pragma omp parallel for num_threads(run->threads)
-    for (size_t i = 0; i < p->count; i++)
+    for (size_t i = range.begin; i < range.end; i++)
         y[i] = activation(p->kind, x[i]);
 }
 
-void REFERENCE(activate_backward)(const kernel_run *run, const void *args)
+void REFERENCE(activate)(const kernel_run *run, const void *args)
+{
+    const op_activate *p = args;
+    parallel_static(run->threads, p->count, activate_range, p);
+}
+
+static void activate_backward_range(const void *args, parallel_range range)
 {
     const op_activate_backward *p = args;
     const real *x = p->x.at, *y = p->y.at, *dy = p->dy.at;
     real *dx = p->dx.at;
     bool of_output = activation_reads_output(p->kind);
-#pragma omp parallel for num_threads(run->threads)
-    for (size_t i = 0; i < p->count; i++) {
+    for (size_t i = range.begin; i < range.end; i++) {
         real input = of_output || p->kind == ACTIVATION_NONE ? 0 : x[i], output = of_output ? y[i] : 0;
         real value = dy[i] * derivative(p->kind, input, output);
         dx[i] = p->accumulate ? dx[i] + value : value;
     }
+}
+
+void REFERENCE(activate_backward)(const kernel_run *run, const void *args)
+{
+    const op_activate_backward *p = args;
+    parallel_static(run->threads, p->count, activate_backward_range, p);
 }

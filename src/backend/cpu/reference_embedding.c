@@ -2,15 +2,20 @@
 
 #include <string.h>
 
-void REFERENCE(gather)(const kernel_run *run, const void *args)
+static void gather_rows(const void *args, parallel_range range)
 {
     const op_gather *p = args;
     const int32_t *ids = p->ids.at;
     const real *table = p->table.at;
     real *y = p->y.at;
-#pragma omp parallel for num_threads(run->threads)
-    for (size_t row = 0; row < p->rows; row++)
+    for (size_t row = range.begin; row < range.end; row++)
         memcpy(y + row * p->width, table + (size_t)ids[row] * p->width, p->width * sizeof *y);
+}
+
+void REFERENCE(gather)(const kernel_run *run, const void *args)
+{
+    const op_gather *p = args;
+    parallel_static(run->threads, p->rows, gather_rows, p);
 }
 
 void REFERENCE(gather_backward)(const kernel_run *run, const void *args)

@@ -2,16 +2,13 @@
 
 #include <tgmath.h>
 
-void REFERENCE(normalize)(const kernel_run *run, const void *args)
+static void normalize_rows(const void *args, parallel_range range)
 {
     const op_normalize *p = args;
     const size_t columns = p->columns;
     const real epsilon = (real)p->epsilon, *gain = p->gain.at, *shift = p->shift.at;
     real *y = p->y.at, *means = p->means.at, *scales = p->scales.at;
-    if (!columns)
-        return;
-#pragma omp parallel for num_threads(run->threads)
-    for (size_t row = 0; row < p->rows; row++) {
+    for (size_t row = range.begin; row < range.end; row++) {
         const real *in = (const real *)p->x.at + row * columns;
         double mean = 0, variance = 0;
         for (size_t i = 0; means && i < columns; i++)
@@ -27,6 +24,13 @@ void REFERENCE(normalize)(const kernel_run *run, const void *args)
             means[row] = (real)mean;
         scales[row] = scale;
     }
+}
+
+void REFERENCE(normalize)(const kernel_run *run, const void *args)
+{
+    const op_normalize *p = args;
+    if (p->columns)
+        parallel_static(run->threads, p->rows, normalize_rows, p);
 }
 
 /* With the normalised n = (x - mean) * scale and g = dy * gain:
@@ -50,15 +54,14 @@ static void input_gradient(size_t columns, const real *x, const real *gain, real
     }
 }
 
-void REFERENCE(normalize_backward)(const kernel_run *run, const void *args)
+/* The gradients of gain and shift. */
+static void parameter_gradients(const void *args, parallel_range range)
 {
     const op_normalize_backward *p = args;
     const size_t rows = p->rows, columns = p->columns;
-    const real *x = p->x.at, *gain = p->gain.at, *means = p->means.at, *scales = p->scales.at, *dy = p->dy.at;
-    real *dx = p->dx.at, *dgain = p->dgain.at, *dshift = p->dshift.at;
-    /* The parameters first: dx may overlap dy. */
-#pragma omp parallel for num_threads(run->threads)
-    for (size_t i = 0; i < columns; i++) {
+    const real *x = p->x.at, *means = p->means.at, *scales = p->scales.at, *dy = p->dy.at;
+    real *dgain = p->dgain.at, *dshift = p->dshift.at;
+    for (size_t i = range.begin; i < range.end; i++) {
         double gain_sum = 0, shift_sum = 0;
         for (size_t row = 0; row < rows; row++) {
             double d = (double)dy[row * columns + i], mean = means ? (double)means[row] : 0;
@@ -70,10 +73,25 @@ void REFERENCE(normalize_backward)(const kernel_run *run, const void *args)
         if (dshift)
             dshift[i] = (real)((p->accumulate_parameters ? (double)dshift[i] : 0) + shift_sum);
     }
-#pragma omp parallel for num_threads(run->threads)
-    for (size_t row = 0; row < (dx ? rows : 0); row++) {
+}
+
+static void input_gradients(const void *args, parallel_range range)
+{
+    const op_normalize_backward *p = args;
+    const size_t columns = p->columns;
+    const real *x = p->x.at, *gain = p->gain.at, *means = p->means.at, *scales = p->scales.at, *dy = p->dy.at;
+    real *dx = p->dx.at;
+    for (size_t row = range.begin; row < range.end; row++) {
         size_t from = row * columns;
         input_gradient(columns, x + from, gain, means ? means[row] : 0, scales[row], means != NULL, dy + from,
                        dx + from, p->accumulate);
     }
+}
+
+void REFERENCE(normalize_backward)(const kernel_run *run, const void *args)
+{
+    const op_normalize_backward *p = args;
+    parallel_static(run->threads, p->columns, parameter_gradients, p); /* first, because dx may overlap dy */
+    if (p->dx.at)
+        parallel_static(run->threads, p->rows, input_gradients, p);
 }

@@ -2,14 +2,11 @@
 
 #include <tgmath.h>
 
-void REFERENCE(softmax)(const kernel_run *run, const void *args)
+static void softmax_rows(const void *args, parallel_range range)
 {
     const op_softmax *p = args;
     const size_t columns = p->columns;
-    if (!columns)
-        return;
-#pragma omp parallel for num_threads(run->threads)
-    for (size_t row = 0; row < p->rows; row++) {
+    for (size_t row = range.begin; row < range.end; row++) {
         const real *in = (const real *)p->x.at + row * columns;
         real *out = (real *)p->y.at + row * columns;
         real largest = in[0];
@@ -25,12 +22,18 @@ void REFERENCE(softmax)(const kernel_run *run, const void *args)
     }
 }
 
-void REFERENCE(softmax_backward)(const kernel_run *run, const void *args)
+void REFERENCE(softmax)(const kernel_run *run, const void *args)
+{
+    const op_softmax *p = args;
+    if (p->columns)
+        parallel_static(run->threads, p->rows, softmax_rows, p);
+}
+
+static void softmax_backward_rows(const void *args, parallel_range range)
 {
     const op_softmax_backward *p = args;
     const size_t columns = p->columns;
-#pragma omp parallel for num_threads(run->threads)
-    for (size_t row = 0; row < p->rows; row++) {
+    for (size_t row = range.begin; row < range.end; row++) {
         const real *out = (const real *)p->y.at + row * columns, *dout = (const real *)p->dy.at + row * columns;
         real *din = (real *)p->dx.at + row * columns;
         double sum = 0;
@@ -41,4 +44,10 @@ void REFERENCE(softmax_backward)(const kernel_run *run, const void *args)
             din[i] = p->accumulate ? din[i] + value : value;
         }
     }
+}
+
+void REFERENCE(softmax_backward)(const kernel_run *run, const void *args)
+{
+    const op_softmax_backward *p = args;
+    parallel_static(run->threads, p->rows, softmax_backward_rows, p);
 }

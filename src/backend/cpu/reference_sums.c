@@ -1,18 +1,23 @@
 /* Sums are taken in double, one value after the other: the yardstick for sums in other orders. */
 #include "backend/cpu/reference.h"
 
-void REFERENCE(column_sums)(const kernel_run *run, const void *args)
+static void sum_columns(const void *args, parallel_range range)
 {
     const op_column_sums *p = args;
     const real *x = p->x.at;
     real *sums = p->sums.at;
-#pragma omp parallel for num_threads(run->threads)
-    for (size_t column = 0; column < p->columns; column++) {
+    for (size_t column = range.begin; column < range.end; column++) {
         double sum = p->accumulate ? (double)sums[column] : 0;
         for (size_t row = 0; row < p->rows; row++)
             sum += (double)x[row * p->columns + column];
         sums[column] = (real)sum;
     }
+}
+
+void REFERENCE(column_sums)(const kernel_run *run, const void *args)
+{
+    const op_column_sums *p = args;
+    parallel_static(run->threads, p->columns, sum_columns, p);
 }
 
 void REFERENCE(add_squares)(const kernel_run *run, const void *args)

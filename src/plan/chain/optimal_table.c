@@ -1,8 +1,8 @@
 #include "plan/chain/optimal_table.h"
 
 #include "base/alloc.h"
+#include "base/parallel.h"
 
-#include <omp.h>
 #include <sched.h>
 #include <stdatomic.h>
 
@@ -21,6 +21,7 @@ typedef struct corner_chunk {
 typedef struct solve_worker {
     remat_context *context;
     optimal_table *table;
+    pthread_mutex_t *lock; /* for what the workers share: the context, and the table's chunks */
     staircase_envelope envelope;
     uint32_t *places;
     optimal_split *splits;
@@ -29,9 +30,11 @@ typedef struct solve_worker {
     bool thinned;
 } solve_worker;
 
-static remat_status worker_allocate(remat_context *context, optimal_table *table, solve_worker *worker)
+static remat_status worker_allocate(remat_context *context, optimal_table *table, pthread_mutex_t *lock,
+                                    solve_worker *worker)
 {
     worker->context = context;
+    worker->lock = lock;
     worker->table = table;
     worker->places = remat_alloc(context, table->model->n + 1, sizeof *worker->places);
     worker->splits = remat_alloc(context, optimal_most_splits(table), sizeof *worker->splits);
@@ -53,16 +56,14 @@ static void worker_free(solve_worker *worker)
 
 static bool add_chunk(solve_worker *worker, size_t size)
 {
-    corner_chunk *chunk;
-#pragma omp critical(remat_optimal_table) /* the context's hook, and its counts, are for one thread at a time */
-    {
-        chunk = remat_alloc(worker->context, sizeof *chunk + size * sizeof chunk->words[0], 1);
-        if (chunk) {
-            chunk->size = size;
-            chunk->next = worker->table->chunks;
-            worker->table->chunks = chunk;
-        }
+    pthread_mutex_lock(worker->lock); /* the context's hook, and its counts, are for one thread at a time */
+    corner_chunk *chunk = remat_alloc(worker->context, sizeof *chunk + size * sizeof chunk->words[0], 1);
+    if (chunk) {
+        chunk->size = size;
+        chunk->next = worker->table->chunks;
+        worker->table->chunks = chunk;
     }
+    pthread_mutex_unlock(worker->lock);
     if (!chunk)
         return false;
     worker->free_words = chunk->words;
@@ -206,20 +207,33 @@ static void work(solve_worker *worker, solve_progress *progress)
     }
 }
 
+typedef struct solve_loop {
+    solve_worker *workers;
+    solve_progress *progress;
+} solve_loop;
+
+/* Each worker goes on until there is nothing left to solve, so it does not matter how many of them run at once. */
+static void let_work(const void *args, parallel_range range)
+{
+    const solve_loop *loop = args;
+    for (size_t i = range.begin; i < range.end; i++)
+        work(&loop->workers[i], loop->progress);
+}
+
 /* A thread wants some layers to itself, and the result does not depend on how many there are. */
 static remat_status solve_with_workers(remat_context *context, optimal_table *table, unsigned wanted)
 {
     size_t most = remat_min(MOST_THREADS, 1 + table->model->n / LAYERS_A_THREAD);
-    size_t threads = remat_min(wanted ? wanted : (size_t)omp_get_max_threads(), most);
+    size_t threads = remat_min(wanted ? wanted : (size_t)parallel_default_threads(), most);
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     solve_worker *workers = remat_alloc_zeroed(context, threads, sizeof *workers);
     remat_status status = workers ? REMAT_OK : REMAT_NO_MEMORY;
     for (size_t t = 0; t < threads && status == REMAT_OK; t++)
-        status = worker_allocate(context, table, &workers[t]);
+        status = worker_allocate(context, table, &lock, &workers[t]);
     if (status == REMAT_OK) {
         solve_progress progress = {0};
-        int team = (int)threads;
-#pragma omp parallel num_threads(team)
-        work(&workers[omp_get_thread_num()], &progress);
+        const solve_loop loop = {workers, &progress};
+        parallel_static((int)threads, threads, let_work, &loop);
         status = progress.failed ? REMAT_NO_MEMORY : REMAT_OK;
     }
     for (size_t t = 0; workers && t < threads; t++) {
