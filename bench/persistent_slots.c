@@ -4,6 +4,8 @@
  * Every size is rounded up to slots; the caller replays the schedule in bytes. */
 #include "persistent_slots.h"
 
+#include "base/parallel.h"
+
 #include <stdlib.h>
 
 static const int64_t NEVER = (int64_t)1 << 60;
@@ -53,7 +55,6 @@ static size_t larger(size_t a, size_t b)
 static void take_cheaper(int64_t *restrict best, const int64_t *restrict right, const int64_t *restrict left,
                          int64_t forward, size_t count)
 {
-#pragma omp simd
     for (size_t m = 0; m < count; m++) {
         int64_t cost = forward + right[m] + left[m];
         best[m] = cost < best[m] ? cost : best[m];
@@ -122,15 +123,24 @@ static void fill_row(const slot_table *s, size_t i, size_t l)
         best[m] = best[m] < NEVER ? best[m] : NEVER;
 }
 
+typedef struct row_loop {
+    const slot_table *table;
+    size_t length;
+} row_loop;
+
+static void fill_rows(const void *args, parallel_range range)
+{
+    const row_loop *loop = args;
+    for (size_t i = range.begin; i < range.end; i++)
+        if (i < loop->table->n)
+            fill_row(loop->table, i, i + loop->length - 1);
+}
+
 static void fill_table(const slot_table *s)
 {
     fill_loss(s);
-    for (size_t length = 1; length <= s->n + 1; length++) {
-#pragma omp parallel for schedule(dynamic, 4)
-        for (size_t i = 0; i <= s->n + 1 - length; i++)
-            if (i < s->n)
-                fill_row(s, i, i + length - 1);
-    }
+    for (size_t length = 1; length <= s->n + 1; length++)
+        parallel_dynamic(parallel_default_threads(), s->n + 2 - length, 4, fill_rows, &(row_loop){s, length});
 }
 
 typedef struct todo {

@@ -97,7 +97,7 @@ static void find_processor(findings *all)
         add(all, "cpu limit",
             share < (double)usable ? "the group's share is smaller than the cores: use fewer threads" : NULL,
             "%.2f cores", share);
-    add(all, "OpenMP", NULL, "version %d, %d threads", remat_openmp_version(), machine_threads());
+    add(all, "threads", NULL, "%u unless you ask for another number", remat_default_threads());
 }
 
 static void find_memory(findings *all)

@@ -9,10 +9,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 /* ---- small files of the kernel ---- */
 
 /* The first line of a file, without its end. */
@@ -86,15 +82,6 @@ long machine_cores_usable(void)
 {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : machine_cores_online();
-}
-
-int machine_threads(void)
-{
-#ifdef _OPENMP
-    return omp_get_max_threads();
-#else
-    return 1;
-#endif
 }
 
 /* ---- control groups ---- */

@@ -16,7 +16,6 @@ bool machine_huge_pages(char *text, size_t room);
 long machine_cores_online(void);
 long machine_cores_usable(void); /* by this process */
 double machine_core_limit(void); /* of its control group, in cores; 0 where there is none */
-int machine_threads(void);       /* that OpenMP would start */
 
 /* Bytes; MACHINE_NO_LIMIT where there is none. */
 typedef struct machine_memory {

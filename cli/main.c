@@ -88,18 +88,6 @@ static void check_standard_output(void)
     _exit(REMAT_IO);
 }
 
-/* By default, waiting threads of the OpenMP library spin for a long time. On a machine with other load this makes a
- * step many times slower. A short spin is as fast on an idle machine. GNU's library counts rounds, clang's counts
- * milliseconds. Both read the variable before main runs, so the program sets it and starts itself once more. A variable
- * that the user has set is kept. */
-static void shorten_openmp_spinning(char **argv)
-{
-    if (getenv("OMP_WAIT_POLICY") || (getenv("GOMP_SPINCOUNT") && getenv("KMP_BLOCKTIME")))
-        return;
-    if (setenv("GOMP_SPINCOUNT", "1000", 0) == 0 && setenv("KMP_BLOCKTIME", "0", 0) == 0)
-        execv("/proc/self/exe", argv); /* if this fails, the program only runs with the default */
-}
-
 /* ---- names ---- */
 
 static bool is_one_of(const char *word, const char *a, const char *b, const char *c)
@@ -175,7 +163,6 @@ int main(int argc, char **argv)
         printf("remat %s\n", remat_version());
         return 0;
     }
-    shorten_openmp_spinning(argv);
     if (argc > 2 && strcmp(argv[2], "-h") == 0)
         argv[2] = help;
     return run_named(argc - 1, argv + 1);

@@ -2,48 +2,40 @@
 
 #include <errno.h>
 #include <malloc.h>
-#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 
-/* What the system counts as data of this process: everything private that it may write, touched or not. */
-static bool read_data(uint64_t *bytes)
+/* What the system counts as data of this process: everything private that it may write, touched or not. And how many
+ * threads the process has. */
+static bool read_status(uint64_t *bytes, unsigned *threads)
 {
     FILE *status = fopen("/proc/self/status", "r");
     char line[256];
     unsigned long long kib = 0;
-    bool found = false;
-    while (status && !found && fgets(line, sizeof line, status))
-        found = sscanf(line, "VmData: %llu kB", &kib) == 1;
+    bool has_data = false, has_threads = false;
+    while (status && !(has_data && has_threads) && fgets(line, sizeof line, status)) {
+        has_data = has_data || sscanf(line, "VmData: %llu kB", &kib) == 1;
+        has_threads = has_threads || sscanf(line, "Threads: %u", threads) == 1;
+    }
     if (status)
         fclose(status);
     *bytes = kib * 1024;
-    return found;
-}
-
-static void start_threads(unsigned threads)
-{
-    unsigned started = 0;
-#pragma omp parallel num_threads(threads)
-    {
-#pragma omp atomic
-        started++;
-    }
-    (void)started;
+    return has_data && has_threads;
 }
 
 bool memory_limit_set(uint64_t bytes, unsigned threads, uint64_t *most)
 {
     uint64_t now;
+    unsigned running;
     struct rlimit limit;
-    start_threads(threads);
     malloc_trim(0); /* what planning took and gave back */
-    if (!read_data(&now) || getrlimit(RLIMIT_DATA, &limit) != 0) {
+    if (!read_status(&now, &running) || getrlimit(RLIMIT_DATA, &limit) != 0) {
         fprintf(stderr, "remat: --memory-limit hard needs /proc/self/status and RLIMIT_DATA, as Linux has them\n");
         return false;
     }
-    *most = now + bytes + MEMORY_LIMIT_FILES;
+    const uint64_t missing = threads > running ? threads - running : 0;
+    *most = now + bytes + MEMORY_LIMIT_FILES + missing * MEMORY_LIMIT_THREAD;
     limit.rlim_cur = *most < limit.rlim_max ? (rlim_t)*most : limit.rlim_max;
     if (setrlimit(RLIMIT_DATA, &limit) == 0)
         return true;

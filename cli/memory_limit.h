@@ -6,9 +6,11 @@
 
 /* For what the program itself needs while it trains: buffers of files, the C library. */
 enum { MEMORY_LIMIT_FILES = 8 << 20 };
+/* For a thread that is yet to be started: its stack of 1 MiB, and what the C library keeps for it. */
+enum { MEMORY_LIMIT_THREAD = 5 << 18 };
 
-/* Limits the process to `bytes` and MEMORY_LIMIT_FILES more than it has now; allocations beyond that fail. Starts all
- * threads first, because their stacks count. *most: the limit. False: it cannot be set, and stderr says why. */
+/* Limits the process to `bytes`, MEMORY_LIMIT_FILES and the threads that it will start, on top of what it has now;
+ * allocations beyond that fail. *most: the limit. False: it cannot be set, and stderr says why. */
 bool memory_limit_set(uint64_t bytes, unsigned threads, uint64_t *most);
 
 #endif

@@ -27,7 +27,6 @@ wanted() { case " ${ONLY:-$1} " in *" $1 "*) ;; *) return 1 ;; esac; }
 unset MAKEFLAGS MFLAGS MAKELEVEL
 scripts/configure.sh build-check -DREMAT_TESTS=ON -DREMAT_STRICT=ON
 cmake --build build-check -j "$jobs" -- --no-print-directory -s >/dev/null
-export GOMP_SPINCOUNT="${GOMP_SPINCOUNT:-1000}" # as the program sets it for itself
 for program in build-check/bench/bench_*; do
   if [ ! -x "$program" ] || [ ! -f "$program" ]; then continue; fi
   name=${program##*/bench_}

@@ -4,8 +4,6 @@
 set -eu
 jobs=$1
 unset MAKEFLAGS MFLAGS MAKELEVEL
-# As the program sets it for itself: tests share the cores.
-export GOMP_SPINCOUNT="${GOMP_SPINCOUNT:-1000}" KMP_BLOCKTIME="${KMP_BLOCKTIME:-0}"
 # Whatever happens, the last line is the one with which the tests close.
 closing="the tests did not run"
 trap 'echo "$closing"' EXIT
@@ -27,10 +25,10 @@ run_tests() { # folder, CTest options ...
   return $code
 }
 
-# Data races: the tests that use threads, with clang and an OpenMP library that tells the sanitizer who waits for whom.
+# Data races: the tests that use threads.
 check_threads() {
   closing="build-threads: the tests did not run"
-  tests="test_kernel_activations test_kernel_elementwise test_kernel_embedding test_kernel_losses test_kernel_normalize
+  tests="test_parallel test_kernel_activations test_kernel_elementwise test_kernel_embedding test_kernel_losses test_kernel_normalize
     test_kernel_optimizers test_kernel_softmax test_kernel_sums test_gemm test_attention test_batch_norm test_window
     test_layer_bits test_backends test_fenced test_trainer test_resume test_bits test_disk_store test_tape_disk
     test_graph_plan"
@@ -38,9 +36,7 @@ check_threads() {
     -DREMAT_SANITIZE_THREADS=ON -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1)
   # shellcheck disable=SC2086 # a list of names
   cmake --build build-threads -j "$jobs" --target $tests -- --no-print-directory -s
-  archer=$(find /usr/lib/llvm-*/lib -name libarcher.so 2>/dev/null | sort | tail -1)
-  [ -n "$archer" ] || { echo "check: libarcher.so of LLVM's OpenMP is missing (package libomp-dev)" >&2; exit 1; }
-  runner="env OMP_TOOL_LIBRARIES=$archer TSAN_OPTIONS=ignore_noninstrumented_modules=1:halt_on_error=1"
+  runner="env TSAN_OPTIONS=halt_on_error=1"
   # Some kernels scatter addresses more widely than the sanitizer can follow.
   if setarch "$(uname -m)" -R true 2>/dev/null; then runner="$runner setarch $(uname -m) -R"; fi
   # shellcheck disable=SC2086

@@ -10,15 +10,15 @@ if [ "${1:-}" = --ask ]; then
 fi
 compiler=${CC:-cc}
 case $compiler in
-  *clang*) compiler_packages="clang libomp-dev" ;;
+  *clang*) compiler_packages="clang" ;;
   *) compiler_packages="gcc" ;;
 esac
 needed=""
 for job in "$@"; do
   case $job in
     build) needed="$needed $compiler_packages libc6-dev make cmake libxxhash-dev libjs-chart.js" ;;
-    check) needed="$needed gcc pkg-config libcmocka-dev libjansson-dev cmark-gfm clang libomp-dev libclang-rt-14-dev
-      clang-format-14 shellcheck" ;;
+    check) needed="$needed gcc pkg-config libcmocka-dev libjansson-dev cmark-gfm clang libclang-rt-14-dev clang-format-14
+      shellcheck" ;;
     coverage) needed="$needed gcc gcovr" ;;
     arm) needed="$needed gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user" ;;
     browser) needed="$needed chromium chromium-driver curl" ;;

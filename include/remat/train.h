@@ -14,9 +14,9 @@
  *
  * Losses, gradients and weights have the same bits whatever is recomputed, and with any number of threads.
  *
- * Threads: a trainer may be used by one thread at a time. It computes with threads of OpenMP, which spin while they
- * wait. If other programs need the processor as well, start the program with GOMP_SPINCOUNT=1000, or with
- * KMP_BLOCKTIME=0 if the library was built with clang. */
+ * Threads: a trainer may be used by one thread at a time; several trainers may be used by several threads. A trainer
+ * computes with threads of the library, which sleep while there is nothing to do and block all signals. They are kept
+ * until the process ends. A process that forks may go on training in the parent and in the child. */
 #ifndef REMAT_TRAIN_H
 #define REMAT_TRAIN_H
 
@@ -59,7 +59,7 @@ typedef struct remat_train_options {
     /* NULL or "fast": the best instruction set of this processor. Others: "avx512", "avx2", "portable", and "reference"
      * (plain loops). REMAT_INVALID for a set that this processor does not have; the message lists those it has. */
     const char *kernels;
-    unsigned threads;       /* 0: all cores */
+    unsigned threads;       /* 0: remat_default_threads() */
     uint64_t batch_size;    /* 0: the model's */
     uint64_t seed;          /* REMAT_DEFAULT: the model's */
     uint64_t steps;         /* of the whole training; learning rates depend on it. REMAT_DEFAULT: the model's epochs */

@@ -291,3 +291,12 @@ FUNCTION_0_1(remat_status, remat_plan_memory,
 {
     return remat_plan_memory_sized(plan, columns, MEMORY_COLUMN, count, used);
 }
+
+/* ---- remat/doctor.h ---- */
+
+/* The version of OpenMP that computes: none any more. */
+int remat_openmp_version(void);
+int remat_openmp_version(void)
+{
+    return 0;
+}

@@ -16,13 +16,9 @@ const char *remat_compiler_name(void)
 #endif
 }
 
-int remat_openmp_version(void)
+unsigned remat_default_threads(void)
 {
-#ifdef _OPENMP
-    return _OPENMP;
-#else
-    return 0;
-#endif
+    return (unsigned)parallel_default_threads();
 }
 
 const char *remat_chart_name(void)

@@ -80,7 +80,7 @@ static void use_texts(remat_context *context)
     char text[REMAT_COUNT_TEXT];
     printf("%s; %s\n", remat_status_text(REMAT_INFEASIBLE), remat_precision_name(REMAT_BF16));
     CHECK(strlen(remat_version()) >= 5 && remat_kernels_name()[0] && remat_compiler_name()[0]);
-    CHECK(remat_openmp_version() > 0 && strncmp(remat_chart_name(), "Chart.js", 8) == 0);
+    CHECK(remat_openmp_version() >= 0 && strncmp(remat_chart_name(), "Chart.js", 8) == 0);
     OK(context, remat_size_parse(context, "1.5GiB", &bytes));
     CHECK(bytes == 3 * (UINT64_C(1) << 29));
     OK(context, remat_count_parse(context, "12", &bytes));

@@ -65,15 +65,21 @@ expect 0 bench examples/models/mlp.ini --steps 1 -j 1 --strategy full
 grep -q '83.08 of them in matrix products, and 36.20 more for recomputation$' "$work/out" ||
   complain "recomputed work: $(grep products "$work/out")"
 
-# The run's kernels are not those of the limits; nor are threads, where the system allows no more than one.
+# The run's kernels are not those of the limits.
 expect 0 bench examples/models/spirals.ini --steps 1 -j 1 --kernels reference --json
 out '"threads": 1, "kernels": "reference",'
 ! grep -q '"peak_kernels": "reference"' "$work/out" || complain "the limits are those of the reference kernels"
-export OMP_THREAD_LIMIT=1
+# Nor are threads, where the system allows no more than one. A library that refuses them plays the system; sanitizers have
+# to be loaded first.
 expect 0 bench examples/models/spirals.ini --steps 1 -j 2
-out "with 2 threads ("
-out "limits with 1 thread ("
-unset OMP_THREAD_LIMIT
+if [ "$REMAT_SANITIZE" != ON ]; then
+  echo 'int pthread_create(void) { return 11; }' >"$work/refuse.c"
+  ${CC:-cc} -w -shared -fPIC "$work/refuse.c" -o "$work/refuse.so" || complain "the library does not compile"
+  LD_PRELOAD="$work/refuse.so" "$REMAT" bench examples/models/spirals.ini --steps 1 -j 2 >"$work/out" 2>"$work/err" ||
+    complain "it fails where threads are refused: $(cat "$work/err")"
+  out "with 2 threads ("
+  out "limits with 1 thread ("
+fi
 # Small steps are not rounded away.
 grep -q '^[1-9][0-9.]* [um]s a step (median)' "$work/out" || complain "no digits: $(cat "$work/out")"
 grep -q '^308.9 kFLOP a step, 236.5 of them' "$work/out" || complain "no digits: $(grep FLOP "$work/out")"

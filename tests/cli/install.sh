@@ -36,7 +36,7 @@ eval "$compiler examples/first_plan.c $(pkg-config --cflags --libs remat) -o \"\
   complain "pkg-config: it does not build"
 LD_LIBRARY_PATH=$library "$work/shared" | grep -q 'layer 23: keep' || complain "pkg-config: it does not run"
 eval "$compiler examples/first_plan.c $(pkg-config --cflags remat) \"\$library/libremat.a\" \
-  $(pkg-config --static --libs-only-other remat) -fopenmp -lm -lpthread -o \"\$work/static\"" ||
+  $(pkg-config --static --libs-only-other remat) -lm -lpthread -o \"\$work/static\"" ||
   complain "the static library does not link"
 "$work/static" | grep -q 'layer 23: keep' || complain "the static program does not run"
 

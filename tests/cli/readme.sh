@@ -35,7 +35,7 @@ diff -B "$work/program" examples/first_plan.c || complain "the README shows anot
 
 # It compiles against the library and runs. Sanitized libraries would need their runtime: the plain build does it.
 if [ "$REMAT_SANITIZE" != ON ]; then
-  cc examples/first_plan.c -Iinclude "$REMAT_LIBRARY" -fopenmp -lm -o "$work/first_plan" || complain "it does not compile"
+  cc examples/first_plan.c -Iinclude "$REMAT_LIBRARY" -pthread -lm -o "$work/first_plan" || complain "it does not compile"
   "$work/first_plan" | grep -q 'layer 23: keep' || complain "it does not run"
 fi
 finish

@@ -69,7 +69,7 @@ rm -f "$work/calls"
 run 2 make CC=no-such-gcc
 err "apt-get install -y --no-install-recommends gcc"
 run 2 make CC=no-such-clang
-err "clang libomp-dev"
+err "apt-get install -y --no-install-recommends clang"
 ! called . || complain "make alone installs packages"
 
 # ---- build folders ----

@@ -23,9 +23,8 @@ enum { QUIET = 0, LOUD = 3, GREEDY = 4, UNABLE = 77, KILLED = -1 };
 
 static _Atomic uint64_t allocations;
 
-/* The program's own functions stand before those of the C library: everybody's allocations, OpenMP's as well, come through
- * here. Clang's OpenMP library does allocate in a step; there only what comes through the context is counted. */
-#if defined(__GLIBC__) && !defined(__clang__) && !defined(TESTS_SANITIZED)
+/* The program's own functions stand before those of the C library: everybody's allocations come through here. */
+#if defined(__GLIBC__) && !defined(TESTS_SANITIZED)
 #define COUNTS_MALLOC
 extern void *__libc_malloc(size_t bytes), *__libc_calloc(size_t count, size_t bytes);
 extern void *__libc_realloc(void *memory, size_t bytes), *__libc_memalign(size_t alignment, size_t bytes);
@@ -69,14 +68,12 @@ static uint64_t all_allocations(const failing_allocator *of_context)
 
 /* ---- judging ---- */
 
-/* Allows futex, sched_yield (by which clang's OpenMP library waits), exit_group and, where wanted, pread on all threads;
- * anything else kills the process. */
+/* Allows futex, exit_group and, where wanted, pread on all threads; anything else kills the process. */
 static bool allow_only_waiting(bool reads)
 {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 4, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_sched_yield, 3, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 3, 0),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 2, 0),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, reads ? SYS_pread64 : SYS_futex, 1, 0),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
