@@ -24,7 +24,7 @@
 #if defined(__SANITIZE_ADDRESS__)
 #define UNROLLED(i, count) for (size_t i = 0; i < (count); i++)
 #elif defined(__clang__)
-#define UNROLLED(i, count) _Pragma("unroll") for (size_t i = 0; i < (count); i++)
+#define UNROLLED(i, count) _Pragma("clang loop unroll(full)") for (size_t i = 0; i < (count); i++)
 #else
 #define UNROLLED(i, count) _Pragma("GCC unroll 16") for (size_t i = 0; i < (count); i++)
 #endif
