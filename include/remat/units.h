@@ -9,9 +9,9 @@
 extern "C" {
 #endif
 
-/* Reads a size such as "512", "64KiB" or "1.5GB". Units: B; KB, MB, GB, TB (powers of 1000); KiB, MiB, GiB, TiB (powers
- * of 1024). A fraction of a byte is cut off. REMAT_INVALID for anything else, with the reason on the context. A bare
- * "8G" is refused because it could mean 8 GB or 8 GiB. */
+/* Reads a size such as "512", "64KiB" or "1.5GB". Units: B; KB, MB, GB, TB, PB, EB (powers of 1000); KiB, MiB, GiB,
+ * TiB, PiB, EiB (powers of 1024). A fraction of a byte is cut off. REMAT_INVALID for anything else, with the reason on
+ * the context. A bare "8G" is refused because it could mean 8 GB or 8 GiB. */
 remat_status remat_size_parse(remat_context *context, const char *text, uint64_t *bytes);
 
 /* Reads a count: digits only. REMAT_INVALID for anything else. */

@@ -19,16 +19,20 @@ static const struct unit {
     {"MB", 1000000ull},
     {"GB", 1000000000ull},
     {"TB", 1000000000000ull},
+    {"PB", 1000000000000000ull},
+    {"EB", 1000000000000000000ull},
     {"KiB", 1ull << 10},
     {"MiB", 1ull << 20},
     {"GiB", 1ull << 30},
     {"TiB", 1ull << 40},
+    {"PiB", 1ull << 50},
+    {"EiB", 1ull << 60},
 };
 
 /* `8G` could be either; say so instead of choosing. */
 static remat_status fail_unit(remat_context *context, const char *text, const char *unit)
 {
-    static const char letters[] = "KMGT";
+    static const char letters[] = "KMGTPE";
     const char *letter = strlen(unit) == 1 ? strchr(letters, unit[0] & ~0x20) : NULL;
     if (letter) {
         int power = (int)(letter - letters) + 1;
@@ -36,8 +40,10 @@ static remat_status fail_unit(remat_context *context, const char *text, const ch
                           "size '%s' is ambiguous: write %cB for 10^%d bytes or %ciB for 2^%d bytes", text, *letter,
                           3 * power, *letter, 10 * power);
     }
-    return remat_fail(context, REMAT_INVALID, NULL,
-                      "size '%s' has the unknown unit '%s'; use B, KB, MB, GB, TB, KiB, MiB, GiB or TiB", text, unit);
+    return remat_fail(
+        context, REMAT_INVALID, NULL,
+        "size '%s' has the unknown unit '%s'; use B, KB to EB (powers of 1000) or KiB to EiB (powers of 1024)", text,
+        unit);
 }
 
 /* floor(0.digits * unit), exactly, however many digits there are: from the last to the first, each carries a tenth of what
