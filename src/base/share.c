@@ -12,12 +12,11 @@ bool remat_share_parse(const char *text, uint64_t *billionths)
     long power = (long)whole + 8; /* of the next digit, in billionths */
     bool too_much = false, cut_off = false;
     if (*end == 'e' || *end == 'E') {
-        const char *digits_of_power = text + length + 1;
-        if (strspn(digits_of_power, "+-0123456789") == 0) /* strtol would also take blanks */
+        const char *digit = text + length + 1;
+        digit += *digit == '+' || *digit == '-';
+        if (*digit < '0' || *digit > '9') /* strtol skips blanks as well */
             return false;
-        long exponent = strtol(digits_of_power, &end, 10);
-        if (end == digits_of_power)
-            return false;
+        long exponent = strtol(text + length + 1, &end, 10);
         power += exponent < -MOST_EXPONENT ? -MOST_EXPONENT : exponent > MOST_EXPONENT ? MOST_EXPONENT : exponent;
     }
     *billionths = 0;

@@ -116,6 +116,7 @@ static void wrong_strategies_are_refused_with_the_reason(void **state)
         {"selective:1.5", "from 0 to 1"},
         {"selective:-0.1", "from 0 to 1"},
         {"selective:nan", "from 0 to 1"},
+        {"selective:1e 0", "from 0 to 1"},
         {"selective:-nan", "from 0 to 1"},
         {"selective:inf", "from 0 to 1"},
         {"selective:1.0000000000000002", "from 0 to 1"},
