@@ -72,9 +72,10 @@ static remat_status read_line(line_reader *reader, bool *more)
 
 /* ---- what a line says ---- */
 
+/* A carriage return before the end of a line counts too: some files have two of them. */
 static bool blank(char letter)
 {
-    return letter == ' ' || letter == '\t';
+    return letter == ' ' || letter == '\t' || letter == '\r';
 }
 
 /* Cuts white space off both ends, in place. */

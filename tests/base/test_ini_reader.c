@@ -68,7 +68,7 @@ static void comments_begin_lines_or_stand_behind_white_space(void **state)
 
 static void marks_and_line_ends_of_other_systems_are_fine(void **state)
 {
-    ini_file *file = read_text(*state, "\xef\xbb\xbf[a]\r\nk = v\r\n\r\n[\xc3\xa4]\r\nl = w");
+    ini_file *file = read_text(*state, "\xef\xbb\xbf[a]\r\nk = v\r\r\n\r\n[\xc3\xa4]\r\nl = w");
     assert_int_equal(file->section_count, 2);
     expect_entry(file, 0, "k", "v", 2);
     expect_section(file, 1, "\xc3\xa4", 4, 1);
