@@ -2,6 +2,7 @@
  * inputs, and when its weights are updated. Numbers are positions in the sequence of a training step with the model's
  * blocks. The live ranges of all tensors follow from this order. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -93,6 +94,14 @@ static void put_position(output *out, uint64_t position, bool json)
     output_text(out, text);
 }
 
+/* Names may be long: at least `width` columns. */
+static void put_name(output *out, const char *name, size_t width)
+{
+    output_text(out, name);
+    for (size_t length = strlen(name); length < width; length++)
+        output_text(out, " ");
+}
+
 static void put_layer(output *out, const remat_network *network, size_t n, const layer_order *order, bool json)
 {
     char text[80];
@@ -100,8 +109,7 @@ static void put_layer(output *out, const remat_network *network, size_t n, const
         output_text(out, n ? ",\n  {\"name\": " : "\n  {\"name\": ");
         output_quoted(out, network->layers[n].node.name);
     } else {
-        snprintf(text, sizeof text, "%-28s", network->layers[n].node.name);
-        output_text(out, text);
+        put_name(out, network->layers[n].node.name, 28);
     }
     for (size_t i = 0; i < ORDER_COUNT; i++) {
         if (json) {
@@ -122,7 +130,8 @@ static void put_range(output *out, const live_range *range, const char *name, bo
         snprintf(text, sizeof text, ", \"bytes\": %" PRIu64 ", \"born\": %u, \"ends\": %u}", range->bytes, range->born,
                  range->ends);
     } else {
-        snprintf(text, sizeof text, "%-40s %12" PRIu64 "  %u..%u\n", name, range->bytes, range->born, range->ends - 1);
+        put_name(out, name, 40);
+        snprintf(text, sizeof text, " %12" PRIu64 "  %u..%u\n", range->bytes, range->born, range->ends - 1);
     }
     output_text(out, text);
 }
