@@ -8,4 +8,7 @@
 /* Whether Jansson takes the text as one JSON value. */
 bool jansson_accepts(const char *text, size_t length);
 
+/* Whether Jansson takes the terminated text as a string: it must be UTF-8. */
+bool jansson_accepts_string(const char *text);
+
 #endif
