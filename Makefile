@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 jobs = $(or $(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))),$(JOBS))
 
 .NOTPARALLEL:
-.PHONY: all demo check check-long check-faults check-arm check-browser check-access coverage docs bench install uninstall \
+.PHONY: all demo check check-long check-faults check-arm check-browser check-access coverage fuzz docs bench install uninstall \
 	clean
 
 all:
@@ -61,6 +61,12 @@ coverage:
 	@scripts/packages.sh build check coverage
 	@scripts/coverage.sh "$(jobs)"
 
+# Every reader of files and texts under libFuzzer, five minutes each. SECONDS_EACH=1800 TARGETS="json plan" make fuzz for
+# other times and only these. `make check` replays what was found before (tests/fuzz/corpus).
+fuzz:
+	@scripts/packages.sh build check
+	@JOBS=1 scripts/fuzz.sh --build "$(jobs)"
+
 # The manual as a small web site in build/site.
 docs:
 	@scripts/packages.sh build docs
@@ -81,4 +87,4 @@ uninstall:
 	@scripts/install.sh --remove "$(PREFIX)"
 
 clean:
-	rm -rf build build-check build-sanitize build-threads build-arm build-coverage demo.html first_plan multiply_add rnn_bptt heat_adjoint
+	rm -rf build build-check build-sanitize build-threads build-arm build-coverage build-fuzz demo.html first_plan multiply_add rnn_bptt heat_adjoint
