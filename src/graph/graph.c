@@ -135,7 +135,8 @@ remat_status graph_append_action(remat_graph *graph, const graph_action *action,
     size_t more = links->read_count + links->update_count + links->write_count;
     if (more >= GRAPH_NONE - graph->link_count || graph->action_count >= GRAPH_NONE - 1)
         return remat_fail(graph->context, REMAT_INVALID, NULL, "the graph is too large: it reaches 2^32 numbers");
-    REMAT_TRY(remat_grow(graph->context, (void **)&graph->links, &graph->link_capacity, graph->link_count + more,
+    /* One more than needed: `links` is not NULL even where no action has any. */
+    REMAT_TRY(remat_grow(graph->context, (void **)&graph->links, &graph->link_capacity, graph->link_count + more + 1,
                          sizeof *graph->links));
     REMAT_TRY(remat_grow(graph->context, (void **)&graph->actions, &graph->action_capacity, graph->action_count + 1,
                          sizeof *graph->actions));
