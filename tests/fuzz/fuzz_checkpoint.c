@@ -23,7 +23,8 @@ static void go_on(void)
     FUZZ_CHECK(result.diverged || remat_trainer_steps_taken(trainer) == before + 1);
     const char *path = fuzz_save_path();
     FUZZ_CHECK(remat_trainer_save(trainer, path, true) == REMAT_OK);
-    FUZZ_CHECK(remat_trainer_resume(trainer, path) == REMAT_OK);
+    if (before < INT64_MAX) /* a file may state no more steps than that */
+        FUZZ_CHECK(remat_trainer_resume(trainer, path) == REMAT_OK);
     fuzz_save_end();
 }
 

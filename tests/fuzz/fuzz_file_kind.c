@@ -23,6 +23,11 @@ void fuzz_file_kind(const uint8_t *data, size_t size)
     if (remat_model_read(context, stream, "text", &model) == REMAT_OK)
         FUZZ_CHECK(told && kind == REMAT_FILE_MODEL);
     remat_model_destroy(model);
+    rewind(stream);
+    remat_graph *graph;
+    if (remat_graph_read(context, stream, "text", &graph) == REMAT_OK)
+        FUZZ_CHECK(told && kind == REMAT_FILE_GRAPH);
+    remat_graph_destroy(graph);
     fclose(stream);
     fuzz_end(context);
 }

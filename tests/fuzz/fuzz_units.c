@@ -61,6 +61,18 @@ static void check_number(remat_context *context, const char *text)
     }
 }
 
+static void check_hex(const char *text)
+{
+    double value;
+    char printed[64];
+    if (number_parse_hex(text, &value)) {
+        FUZZ_CHECK(value >= 0);
+        text_print(printed, sizeof printed, "%a", value);
+        double again;
+        FUZZ_CHECK(number_parse_hex(printed, &again) && again == value);
+    }
+}
+
 void fuzz_units(const uint8_t *data, size_t size)
 {
     remat_context *context = fuzz_begin();
@@ -70,6 +82,7 @@ void fuzz_units(const uint8_t *data, size_t size)
     check_count(context, text);
     check_share(text);
     check_number(context, text);
+    check_hex(text);
     property_read_pair(text, pair);
     free(text);
     fuzz_end(context);
