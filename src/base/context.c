@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include <remat/units.h>
+
 struct remat_context {
     remat_allocator allocator;
     uint64_t bytes, peak_bytes;
@@ -158,8 +160,9 @@ remat_status remat_fail(remat_context *context, remat_status status, const remat
     va_start(arguments, format);
     append(message, sizeof message, used, format, arguments);
     va_end(arguments);
-    /* Composed apart and copied at the end: the arguments may point into the last message. */
-    memcpy(context->message, message, sizeof message);
+    /* Composed apart and copied at the end: the arguments may point into the last message. Names come from files: what a
+     * terminal would act on is escaped here, for all messages. */
+    remat_text_escape(message, context->message, sizeof context->message);
     copy_text(context->file, sizeof context->file, place.file);
     copy_text(context->field, sizeof context->field, place.field);
     context->error.status = status;
@@ -206,7 +209,9 @@ void remat_warn(remat_context *context, const remat_place *where, const char *fo
     va_start(arguments, format);
     append(message, sizeof message, used, format, arguments);
     va_end(arguments);
-    context->warn(context->warn_user, message);
+    char shown[sizeof message];
+    remat_text_escape(message, shown, sizeof shown);
+    context->warn(context->warn_user, shown);
 }
 
 /* ---- memory ---- */

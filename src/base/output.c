@@ -1,5 +1,7 @@
 #include "base/output.h"
 
+#include "base/utf8.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -46,23 +48,35 @@ void output_number(output *out, uint64_t number)
     put(out, digits + at, sizeof digits - at);
 }
 
+/* Escapes what JSON wants and whatever a terminal would act on. A byte that is not UTF-8 becomes U+FFFD. */
 void output_quoted(output *out, const char *text)
 {
     put(out, "\"", 1);
-    for (const char *at = text; *at; at++) {
-        unsigned char byte = (unsigned char)*at;
-        if (byte == '"' || byte == '\\') {
-            char escaped[2] = {'\\', *at};
-            put(out, escaped, 2);
-        } else if (byte < 0x20 || byte == 0x7f) {
+    while (*text) {
+        uint32_t code;
+        size_t taken = utf8_take(text, &code);
+        if (code == '"' || code == '\\') {
+            put(out, "\\", 1);
+            put(out, text, 1);
+        } else if (utf8_is_control(code)) {
             char escaped[8];
-            snprintf(escaped, sizeof escaped, "\\u%04x", byte);
+            snprintf(escaped, sizeof escaped, "\\u%04x", code == UTF8_INVALID ? 0xfffdu : code & 0xffffu);
             put(out, escaped, 6);
         } else {
-            put(out, at, 1);
+            put(out, text, taken);
         }
+        text += taken;
     }
     put(out, "\"", 1);
+}
+
+void output_shown(output *out, const char *text)
+{
+    while (*text) {
+        char shown[UTF8_SHOWN];
+        text += utf8_show(text, shown);
+        output_text(out, shown);
+    }
 }
 
 void output_field(output *out, const char *before, const char *key, uint64_t number)

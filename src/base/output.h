@@ -18,6 +18,8 @@ typedef struct output {
 void output_begin(output *out, remat_context *context, FILE *stream);
 void output_text(output *out, const char *text);
 void output_number(output *out, uint64_t number);
+/* A text for people: names from files, escaped as remat_text_escape does. */
+void output_shown(output *out, const char *text);
 /* A JSON string with its quotes. */
 void output_quoted(output *out, const char *text);
 /* "key": value, with `before` (such as ",\n ") in front. */

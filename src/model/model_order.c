@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/output.h"
+#include "base/utf8.h"
 #include "model/model_object.h"
 #include "model/model_order.h"
 #include "model/program.h"
@@ -94,11 +95,17 @@ static void put_position(output *out, uint64_t position, bool json)
     output_text(out, text);
 }
 
-/* Names may be long: at least `width` columns. */
+/* A name, however long it is, as a terminal may show it; at least `width` columns. */
 static void put_name(output *out, const char *name, size_t width)
 {
-    output_text(out, name);
-    for (size_t length = strlen(name); length < width; length++)
+    size_t used = 0;
+    while (*name) {
+        char shown[UTF8_SHOWN];
+        name += utf8_show(name, shown);
+        output_text(out, shown);
+        used += strlen(shown);
+    }
+    for (; used < width; used++)
         output_text(out, " ");
 }
 

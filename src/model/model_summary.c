@@ -137,14 +137,14 @@ static void write_count(uint64_t count, char text[COLUMN_TEXT])
 
 static void make_row(const remat_model_layer *layer, table_row *row)
 {
-    snprintf(row->cells[0], COLUMN_TEXT, "%s", layer->name);
+    remat_text_escape(layer->name, row->cells[0], COLUMN_TEXT);
     snprintf(row->cells[1], COLUMN_TEXT, "%s", layer->type);
     write_shape(layer->output_shape, row->cells[2]);
     write_count(layer->parameters, row->cells[3]);
     write_bytes(layer->output_bytes, row->cells[4]);
     write_bytes(layer->saved_bytes, row->cells[5]);
     write_bytes(layer->workspace_bytes, row->cells[6]);
-    snprintf(row->cells[7], COLUMN_TEXT, "%s", layer->block);
+    remat_text_escape(layer->block, row->cells[7], COLUMN_TEXT);
 }
 
 static const table_row header = {
@@ -282,7 +282,7 @@ remat_status remat_model_write_summary(const remat_model *model, FILE *stream, b
     } else {
         totals sums = {0};
         if (model->settings.name) {
-            output_text(out, model->settings.name);
+            output_shown(out, model->settings.name);
             output_text(out, "\n\n");
         }
         write_table(model, out, &sums);

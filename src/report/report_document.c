@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/number_text.h"
+#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -35,15 +36,17 @@ static void put_text(report_document *document, const char *text)
 static void put_quoted(report_document *document, const char *text)
 {
     put(document, "\"", 1);
-    for (const char *at = text; *at; at++) {
-        unsigned char byte = (unsigned char)*at;
-        if (byte >= 0x20 && byte != '"' && byte != '\\' && byte != '<' && byte != 0x7f) {
-            put(document, at, 1);
-            continue;
+    while (*text) {
+        uint32_t code;
+        size_t taken = utf8_take(text, &code);
+        if (utf8_is_control(code) || code == '"' || code == '\\' || code == '<') {
+            char escaped[8];
+            snprintf(escaped, sizeof escaped, "\\u%04x", code == UTF8_INVALID ? 0xfffdu : code & 0xffffu);
+            put(document, escaped, 6);
+        } else {
+            put(document, text, taken);
         }
-        char escaped[8];
-        snprintf(escaped, sizeof escaped, "\\u%04x", byte);
-        put(document, escaped, 6);
+        text += taken;
     }
     put(document, "\"", 1);
 }
