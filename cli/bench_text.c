@@ -1,5 +1,6 @@
 #include "bench_text.h"
 #include "run_text.h"
+#include "shown.h"
 
 #include <math.h>
 #include <string.h>
@@ -68,7 +69,7 @@ static double share(double part, double whole)
 static void print_row(const bench_row *row, double a_step, double total, const remat_machine_limits *limits)
 {
     bench_tally all = sum_of(row, BENCH_PHASES), computing = sum_of(row, BENCH_APPLY);
-    printf("%-28s", row->name);
+    printf("%-28s", shown(row->name));
     for (int p = 0; p < BENCH_PHASES; p++)
         printf(" %9.3f", a_step * row->phases[p].seconds);
     printf(" %9.3f %5.1f %%", a_step * all.seconds, share(all.seconds, total));

@@ -1,4 +1,5 @@
 #include "command.h"
+#include "shown.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -27,11 +28,37 @@ static void reserve_memory(void)
     free(reserve);
 }
 
+/* Whether the command has a long option that begins so: argp takes abbreviations. */
+static bool is_option(const struct argp *argp, const char *name, size_t length)
+{
+    for (const struct argp_option *at = argp->options; at->name || at->key || at->doc; at++)
+        if (at->name && strncmp(at->name, name, length) == 0)
+            return true;
+    return strncmp("help", name, length) == 0 || strncmp("usage", name, length) == 0;
+}
+
+/* argp prints an unknown option as it was typed: here it is shown without what a terminal would act on. */
+static void refuse_strange_options(const struct argp *argp, int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        const char *text = argv[i];
+        bool is_long = text[0] == '-' && text[1] == '-';
+        if (text[0] != '-' || shown(text) == text)
+            continue;
+        char first[3] = {text[0], text[1]};
+        if (is_long ? is_option(argp, text + 2, strcspn(text + 2, "=")) : shown(first) == first)
+            continue;
+        fprintf(stderr, "%s: there is no option '%s'\n", argv[0], shown(text));
+        exit(REMAT_INVALID);
+    }
+}
+
 void command_parse(const struct argp *argp, int argc, char **argv, void *input)
 {
     argp_err_exit_status = REMAT_INVALID;
     reserve_memory();
     signal(SIGABRT, end_without_memory);
+    refuse_strange_options(argp, argc, argv);
     error_t failed = argp_parse(argp, argc, argv, 0, NULL, input);
     signal(SIGABRT, SIG_DFL);
     if (failed) {
@@ -43,7 +70,7 @@ void command_parse(const struct argp *argp, int argc, char **argv, void *input)
 void command_take(struct argp_state *state, const char *what, const char *argument, const char **taken)
 {
     if (*taken)
-        argp_error(state, "one %s is enough; '%s' is a second", what, argument);
+        argp_error(state, "one %s is enough; '%s' is a second", what, shown(argument));
     *taken = argument;
 }
 
@@ -54,15 +81,15 @@ int command_fail(remat_context *context, remat_status status)
     return (int)status;
 }
 
-remat_status command_open(const char *path, FILE **stream, const char **name)
+remat_status command_open(remat_context *context, const char *path, FILE **stream, const char **name)
 {
     bool standard_input = strcmp(path, "-") == 0;
     *name = standard_input ? "<stdin>" : path;
-    *stream = standard_input ? stdin : fopen(path, "r");
-    if (*stream)
-        return REMAT_OK;
-    fprintf(stderr, "remat: %s: cannot be opened: %s\n", path, strerror(errno));
-    return REMAT_IO;
+    *stream = stdin;
+    remat_status status = standard_input ? REMAT_OK : remat_input_open(context, path, stream);
+    if (status != REMAT_OK)
+        command_fail(context, status);
+    return status;
 }
 
 remat_status command_close(remat_context *context, FILE *stream, remat_status status)
@@ -78,7 +105,7 @@ remat_status command_read_profile(remat_context *context, const char *path, rema
 {
     FILE *stream;
     const char *name;
-    remat_status status = command_open(path, &stream, &name);
+    remat_status status = command_open(context, path, &stream, &name);
     return status == REMAT_OK ? command_close(context, stream, remat_profile_read(context, stream, name, profile))
                               : status;
 }
@@ -106,7 +133,7 @@ uint64_t command_number(struct argp_state *state, remat_context *context, const 
     if (number == 0 && most == UINT64_MAX)
         argp_error(state, "%s takes a number from 1 on", option);
     if (number == 0 || number > most)
-        argp_error(state, "%s takes a number from 1 to %llu, not %s", option, (unsigned long long)most, text);
+        argp_error(state, "%s takes a number from 1 to %llu, not %s", option, (unsigned long long)most, shown(text));
     return number;
 }
 

@@ -40,7 +40,7 @@ int command_fail(remat_context *context, remat_status status);
 remat_status command_read_profile(remat_context *context, const char *path, remat_profile **profile);
 
 /* Opens a file for reading, "-" being standard input; `name` is what messages call it. Says on stderr what is wrong. */
-remat_status command_open(const char *path, FILE **stream, const char **name);
+remat_status command_open(remat_context *context, const char *path, FILE **stream, const char **name);
 /* Closes it. `status` is the result of reading: it is returned, and a failure is printed to stderr. */
 remat_status command_close(remat_context *context, FILE *stream, remat_status status);
 

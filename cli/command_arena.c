@@ -1,4 +1,8 @@
 #include "command.h"
+#include "shown.h"
+#include "terminal.h"
+
+#include <stdlib.h>
 
 enum { OPTION_JSON = 256, OPTION_EFFORT };
 
@@ -55,7 +59,7 @@ static remat_status read_table(remat_context *context, const char *path, remat_l
 {
     FILE *stream;
     const char *name;
-    remat_status status = command_open(path, &stream, &name);
+    remat_status status = command_open(context, path, &stream, &name);
     return status == REMAT_OK ? command_close(context, stream, remat_lifetime_table_read(context, stream, name, table))
                               : status;
 }
@@ -98,6 +102,26 @@ static void print_miss(const arena_command *command, const remat_arena_result *r
             (unsigned long long)result->height);
 }
 
+/* The rows are a file's: a terminal gets no control character of them. */
+static remat_status print_rows(const arena_command *command, const remat_lifetime_table *table,
+                               const remat_arena_result *result, bool fits)
+{
+    if (command->json)
+        return remat_lifetime_table_write_json(table, &command->options, result, fits, stdout);
+    if (!terminal_is_output())
+        return remat_lifetime_table_write(table, stdout);
+    char *text = NULL;
+    size_t length;
+    FILE *copy = open_memstream(&text, &length);
+    remat_status status = copy ? remat_lifetime_table_write(table, copy) : REMAT_NO_MEMORY;
+    if (copy && fclose(copy) != 0)
+        status = REMAT_NO_MEMORY;
+    if (status == REMAT_OK)
+        shown_lines(stdout, text);
+    free(text);
+    return status;
+}
+
 int command_arena(remat_context *context, int argc, char **argv)
 {
     arena_command command = {.context = context};
@@ -112,8 +136,7 @@ int command_arena(remat_context *context, int argc, char **argv)
     int code = (int)status;
     if (status == REMAT_OK || status == REMAT_INFEASIBLE) {
         bool fits = status == REMAT_OK;
-        status = command.json ? remat_lifetime_table_write_json(table, &command.options, &result, fits, stdout)
-                              : remat_lifetime_table_write(table, stdout);
+        status = print_rows(&command, table, &result, fits);
         print_words(table, &result);
         if (!fits)
             print_miss(&command, &result);

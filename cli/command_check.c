@@ -1,5 +1,6 @@
 #include "command.h"
 #include "graph_check.h"
+#include "shown.h"
 
 #include <string.h>
 
@@ -69,7 +70,7 @@ static remat_status refuse_model(const char *path)
         stderr,
         "remat: %s: this is a model, not a profile or a graph; `remat plan MODEL.ini` writes what its plans are for: "
         "--profile-out FILE the profile, --graph-out FILE the graph\n",
-        path);
+        shown(path));
     return REMAT_BAD_INPUT;
 }
 
@@ -84,7 +85,7 @@ static remat_status check_chain(remat_context *context, const file_bytes *file, 
         fclose(stream);
     if (status != REMAT_OK)
         return command_fail(context, status), status;
-    status = command_open(command->plan, &stream, &name);
+    status = command_open(context, command->plan, &stream, &name);
     if (status == REMAT_OK)
         status = command_close(context, stream, remat_plan_check(context, stream, name, profile, &figures));
     if (status == REMAT_OK)

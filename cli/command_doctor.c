@@ -1,5 +1,7 @@
 #include "command.h"
 #include "machine.h"
+#include "run_text.h"
+#include "shown.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -15,7 +17,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     bool *json = state->input;
     switch (key) {
     case OPTION_JSON: *json = true; break;
-    case ARGP_KEY_ARG: argp_error(state, "this command takes no FILE; '%s' is too much", argument); break;
+    case ARGP_KEY_ARG: argp_error(state, "this command takes no FILE; '%s' is too much", shown(argument)); break;
     default: return ARGP_ERR_UNKNOWN;
     }
     return 0;
@@ -121,29 +123,17 @@ static void find_memory(findings *all)
         add(all, "huge pages", NULL, "%s", text);
 }
 
-static void print_quoted(const char *text)
-{
-    putchar('"');
-    for (const char *at = text; *at; at++) {
-        if (*at == '"' || *at == '\\')
-            putchar('\\');
-        if ((unsigned char)*at >= 0x20)
-            putchar(*at);
-    }
-    putchar('"');
-}
-
 static void print_json(const findings *all)
 {
     printf("{\"format\": \"remat-doctor\", \"version\": 1, \"findings\": [");
     for (size_t i = 0; i < all->count; i++) {
         printf("%s\n  {\"name\": ", i ? "," : "");
-        print_quoted(all->list[i].name);
+        run_text_json_quoted(stdout, all->list[i].name);
         printf(", \"value\": ");
-        print_quoted(all->list[i].value);
+        run_text_json_quoted(stdout, all->list[i].value);
         if (all->list[i].advice) {
             printf(", \"advice\": ");
-            print_quoted(all->list[i].advice);
+            run_text_json_quoted(stdout, all->list[i].advice);
         }
         printf("}");
     }

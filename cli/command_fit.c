@@ -1,6 +1,7 @@
 #include "model_file.h"
 #include "model_options.h"
 #include "run_text.h"
+#include "shown.h"
 
 typedef struct fit_command {
     model_options given;
@@ -176,7 +177,7 @@ static void print_text(const fit_command *command, const answers *found)
     print_addition("clip_norm adds", found->clipping, found->clips);
     print_addition("accumulate adds", found->accumulating, found->accumulates);
     if (found->layer[0])
-        printf("layer %s determines the smallest budget\n", found->layer);
+        printf("layer %s determines the smallest budget\n", shown(found->layer));
     putchar('\n');
     run_text_plan(stdout, figures, timed);
 }

@@ -1,6 +1,8 @@
 #include <stdlib.h>
 
 #include "model_options.h"
+#include "shown.h"
+#include "terminal.h"
 
 enum { OPTION_SEED = MODEL_KEYS_END };
 
@@ -30,7 +32,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case 't':
         command->generate.temperature = strtod(argument, &end);
         if (*end || end == argument || !(command->generate.temperature >= 0))
-            argp_error(state, "--temperature takes a number from 0 on, not '%s'", argument);
+            argp_error(state, "--temperature takes a number from 0 on, not '%s'", shown(argument));
         break;
     case OPTION_SEED: command->generate.seed = command_count(state, command->given.context, argument); break;
     default: return model_options_parse(key, argument, state);
@@ -46,10 +48,43 @@ static const struct argp argp = {
            "Example:\n  remat generate gpt.ini --weights gpt.safetensors --prompt '17:45 is' --count 300",
 };
 
+/* What a model writes is raw bytes. A terminal gets no control character of it but newlines and tabs; a character of
+ * several bytes waits here until it is whole. */
+typedef struct emitter {
+    bool terminal;
+    char bytes[5];
+    size_t count;
+} emitter;
+
+static void flush_character(emitter *to)
+{
+    to->bytes[to->count] = '\0';
+    shown_lines(stdout, to->bytes);
+    to->count = 0;
+}
+
+static void show_byte(emitter *to, unsigned char byte)
+{
+    if (to->count && (byte & 0xc0) != 0x80)
+        flush_character(to);
+    if (byte == 0) {
+        fputs("\\x00", stdout);
+        return;
+    }
+    to->bytes[to->count++] = (char)byte;
+    unsigned char first = (unsigned char)to->bytes[0];
+    size_t wanted = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
+    if (to->count == wanted)
+        flush_character(to);
+}
+
 static void emit(void *user, unsigned char byte)
 {
-    (void)user;
-    putchar(byte);
+    emitter *to = user;
+    if (to->terminal)
+        show_byte(to, byte);
+    else
+        putchar(byte);
     fflush(stdout);
 }
 
@@ -58,12 +93,15 @@ static remat_status generate(void *user, remat_model *model)
     const generate_command *command = user;
     remat_predictor *predictor = NULL;
     remat_status status = remat_predictor_create(model, command->given.weights, &command->given.train, &predictor);
-    if (status == REMAT_OK && command->generate.prompt)
-        fputs(command->generate.prompt, stdout);
+    emitter to = {.terminal = terminal_is_output()};
+    for (const char *at = command->generate.prompt; status == REMAT_OK && at && *at; at++)
+        emit(&to, (unsigned char)*at);
     if (status == REMAT_OK)
-        status = remat_predictor_generate(predictor, &command->generate, emit, NULL);
-    if (status == REMAT_OK)
+        status = remat_predictor_generate(predictor, &command->generate, emit, &to);
+    if (status == REMAT_OK) {
+        flush_character(&to);
         putchar('\n');
+    }
     remat_predictor_destroy(predictor);
     return status;
 }

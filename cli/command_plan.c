@@ -4,6 +4,7 @@
 #include "model_plan.h"
 #include "plan_text.h"
 #include "plot.h"
+#include "shown.h"
 
 #include <string.h>
 
@@ -65,7 +66,7 @@ static void set_count(struct argp_state *state, plan_command *command, const cha
     else if (strcmp(text, "kept") == 0)
         command->options.budget_counts = REMAT_COUNT_KEPT;
     else
-        argp_error(state, "--count takes 'peak' or 'kept', not '%s'", text);
+        argp_error(state, "--count takes 'peak' or 'kept', not '%s'", shown(text));
 }
 
 static error_t parse(int key, char *argument, struct argp_state *state)

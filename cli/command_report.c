@@ -1,6 +1,7 @@
 #include "command.h"
 #include "file_bytes.h"
 #include "terminal.h"
+#include "shown.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +66,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case OPTION_JSON: command->json = true; break;
     case ARGP_KEY_ARG:
         if (command->path_count == FILES_MOST)
-            argp_error(state, "a page takes %d FILEs at most; '%s' is one more", FILES_MOST, argument);
+            argp_error(state, "a page takes %d FILEs at most; '%s' is one more", FILES_MOST, shown(argument));
         command->paths[command->path_count++] = argument;
         break;
     case ARGP_KEY_END:
@@ -180,7 +181,7 @@ static remat_status add_file(const report_command *command, const report_file *f
     case REMAT_FILE_RUN: return remat_report_add_run(report, file->label, file->path);
     default: break;
     }
-    fprintf(stderr, "remat: %s: not a profile, a plan, a model or the log of a run\n", file->content.name);
+    fprintf(stderr, "remat: %s: not a profile, a plan, a model or the log of a run\n", shown(file->content.name));
     return REMAT_BAD_INPUT;
 }
 

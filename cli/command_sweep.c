@@ -2,6 +2,7 @@
 #include "model_file.h"
 #include "model_sweep.h"
 #include "plot.h"
+#include "shown.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -99,9 +100,9 @@ static void print_table(const remat_profile *profile, const remat_sweep *sweep, 
     size_t count = remat_sweep_count(sweep), knee = remat_sweep_knee(sweep), rows = 0;
     const char *name = remat_profile_name(profile), *unit = remat_profile_cost_unit(profile);
     size_t layers = remat_profile_layer_count(profile);
-    printf("%s, %zu layer%s, %zu plan%s, method %s\n\n", *name ? name : "profile", layers, layers == 1 ? "" : "s",
-           count, count == 1 ? "" : "s", remat_sweep_method(sweep));
-    printf("%20s %11s %9s  %20s %9s\n", "peak bytes", "", "of all", *unit ? unit : "cost", "more");
+    printf("%s, %zu layer%s, %zu plan%s, method %s\n\n", *name ? shown(name) : "profile", layers,
+           layers == 1 ? "" : "s", count, count == 1 ? "" : "s", remat_sweep_method(sweep));
+    printf("%20s %11s %9s  %20s %9s\n", "peak bytes", "", "of all", *unit ? shown(unit) : "cost", "more");
     for (size_t i = 0; i < count; i++) {
         if (!all && !sweep_row_is_shown(i, count, knee))
             continue;

@@ -10,6 +10,7 @@
 #include "run_text.h"
 #include "trace.h"
 #include "training_save.h"
+#include "shown.h"
 
 enum {
     OPTION_PLAN = MODEL_KEYS_END,
@@ -75,7 +76,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case OPTION_STEPS: command->given.train.steps = command_count(state, command->given.context, argument); break;
     case OPTION_MEMORY_LIMIT:
         if (strcmp(argument, "hard") != 0)
-            argp_error(state, "--memory-limit takes 'hard', not '%s'", argument);
+            argp_error(state, "--memory-limit takes 'hard', not '%s'", shown(argument));
         command->hard = true;
         break;
     case OPTION_SEED: command->given.train.seed = command_count(state, command->given.context, argument); break;
@@ -265,7 +266,8 @@ static void save_after_failure(const train_command *command, const remat_trainer
     char message[TRAINING_SAVE_MESSAGE];
     if (training_save(command->given.context, trainer, command->save, !command->weights_only, message) == REMAT_OK)
         fprintf(stderr, "remat: the %s saved to %s\n",
-                failure == REMAT_DIVERGED ? "last finite weights were" : "training up to this step was", command->save);
+                failure == REMAT_DIVERGED ? "last finite weights were" : "training up to this step was",
+                shown(command->save));
     fputs(message, stderr);
 }
 

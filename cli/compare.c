@@ -1,4 +1,5 @@
 #include "compare.h"
+#include "shown.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -133,7 +134,7 @@ static void print_table(const comparison *all)
     printf("%-18s %20s %11s  %20s %9s  %s\n", "strategy", "peak bytes", "", "cost", "more", has_budget ? "fits" : "");
     for (size_t i = 0; i < all->count; i++) {
         const row *line = &all->rows[i];
-        printf("%-18s %20s %11s  ", line->strategy, remat_count_print(line->peak, bytes),
+        printf("%-18s %20s %11s  ", shown(line->strategy), remat_count_print(line->peak, bytes),
                remat_size_print(line->peak, size));
         if (!line->planned) {
             printf("%20s %9s  no: this is its smallest peak\n", "", "");

@@ -1,28 +1,44 @@
 #include "file_bytes.h"
+#include "shown.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* More than 256 MiB are refused by whatever reads the text. */
+enum { PART = 1 << 16, MOST = (256 << 20) + PART };
+
+/* Reads the next part. *more is false behind the last one. */
+static remat_status read_part(FILE *stream, file_bytes *file, size_t *capacity, bool *more)
+{
+    if (file->count + PART > *capacity) {
+        size_t wanted = *capacity ? 2 * *capacity : 4 * PART;
+        char *moved = realloc(file->bytes, wanted);
+        if (!moved)
+            return REMAT_NO_MEMORY;
+        file->bytes = moved;
+        *capacity = wanted;
+    }
+    size_t got = fread(file->bytes + file->count, 1, PART, stream);
+    *more = got > 0 && !memchr(file->bytes + file->count, 0, got) && file->count + got < MOST;
+    file->count += got;
+    return ferror(stream) ? REMAT_IO : REMAT_OK;
+}
 
 remat_status file_bytes_read(remat_context *context, const char *path, file_bytes *file)
 {
     FILE *stream;
     *file = (file_bytes){0};
-    remat_status status = command_open(path, &stream, &file->name);
+    remat_status status = command_open(context, path, &stream, &file->name);
     if (status != REMAT_OK)
         return status;
-    FILE *copy = open_memstream(&file->bytes, &file->count);
-    char part[1 << 14];
-    size_t got;
-    while (copy && (got = fread(part, 1, sizeof part, stream)) > 0)
-        fwrite(part, 1, got, copy);
-    bool read = !ferror(stream), copied = copy && !ferror(copy);
-    if (copy)
-        copied &= fclose(copy) == 0 && file->bytes; /* which is NULL where the last part found no memory */
+    size_t capacity = 0;
+    for (bool more = true; status == REMAT_OK && more;)
+        status = read_part(stream, file, &capacity, &more);
+    if (status != REMAT_OK)
+        fprintf(stderr, "remat: %s: cannot be read: %s\n", shown(file->name), strerror(errno));
     command_close(context, stream, REMAT_OK);
-    if (read && copied)
-        return REMAT_OK;
-    file_bytes_free(file);
-    fprintf(stderr, "remat: %s: %s\n", file->name, read ? "there is not enough memory to read it" : "cannot be read");
-    return read ? REMAT_NO_MEMORY : REMAT_IO;
+    return status;
 }
 
 void file_bytes_free(file_bytes *file)

@@ -42,7 +42,7 @@ remat_status graph_check(remat_context *context, const file_bytes *file, const c
     const char *name;
     remat_status status = read_graph(context, file, &graph);
     if (status == REMAT_OK)
-        status = command_open(plan_path, &stream, &name);
+        status = command_open(context, plan_path, &stream, &name);
     if (status == REMAT_OK)
         status = command_close(context, stream, remat_graph_plan_check(graph, stream, name, &figures));
     if (status == REMAT_OK)

@@ -1,4 +1,5 @@
 #include "command.h"
+#include "shown.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -128,7 +129,7 @@ static int refuse_name(const char *typed)
             nearest = commands[i].name;
         }
     }
-    fprintf(stderr, "remat: there is no command '%s'; ", typed);
+    fprintf(stderr, "remat: there is no command '%s'; ", shown(typed));
     if (nearest)
         fprintf(stderr, "did you mean %s? ", nearest);
     fputs("'remat --help' lists them\n", stderr);

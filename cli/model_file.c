@@ -35,7 +35,7 @@ remat_status model_file_read_model(remat_context *context, const char *path, rem
     FILE *stream;
     const char *name;
     *model = NULL;
-    remat_status status = command_open(path, &stream, &name);
+    remat_status status = command_open(context, path, &stream, &name);
     return status == REMAT_OK ? command_close(context, stream, remat_model_read(context, stream, name, model)) : status;
 }
 

@@ -2,6 +2,7 @@
 #include "model_file.h"
 #include "plot.h"
 #include "run_text.h"
+#include "shown.h"
 
 #include <string.h>
 
@@ -31,7 +32,7 @@ static remat_status print_layers(remat_model *model, const remat_trainer *traine
             return status;
         uint32_t forwards = remat_trainer_forwards(trainer, i);
         char size[REMAT_SIZE_TEXT];
-        printf("%7zu  %-*.*s  %-22s %10s %8u  %s\n", i, LONGEST_NAME, LONGEST_NAME, layer.name, layer.type,
+        printf("%7zu  %-*.*s  %-22s %10s %8u  %s\n", i, LONGEST_NAME, LONGEST_NAME, shown(layer.name), layer.type,
                layer.output_bytes ? remat_size_print(layer.output_bytes, size) : "-", forwards,
                forwards > 1    ? "recompute"
                : forwards == 1 ? "keep"
@@ -45,8 +46,8 @@ static void print_piece(const remat_profile *chain, const remat_plan *plan, size
     const remat_layer *piece = remat_profile_layer(chain, i);
     uint16_t mode = remat_plan_decision(plan, i);
     char size[REMAT_SIZE_TEXT];
-    const char *kept = remat_plan_decision_name(plan, i);
-    printf("%7zu  %-*.*s  %10s %8u  %s%.*s%s\n", i, LONGEST_NAME, LONGEST_NAME, piece->name,
+    const char *kept = shown(remat_plan_decision_name(plan, i));
+    printf("%7zu  %-*.*s  %10s %8u  %s%.*s%s\n", i, LONGEST_NAME, LONGEST_NAME, shown(piece->name),
            remat_size_print(mode == REMAT_NO_SAVE ? 0 : remat_layer_mode(piece, mode)->activation_bytes, size),
            remat_plan_forwards(plan, i), mode == REMAT_NO_SAVE || mode == REMAT_KEEP ? "" : "keep ", LONGEST_KEPT, kept,
            strlen(kept) > LONGEST_KEPT ? "..." : "");
@@ -70,7 +71,7 @@ static remat_status print_text(remat_model *model, const remat_trainer *trainer,
     remat_trainer_get_figures(trainer, &figures);
     run_text_title(stdout, &figures);
     if (plan)
-        printf(", strategy %s\n", figures.strategy);
+        printf(", strategy %s\n", shown(figures.strategy));
     else if (figures.budget_bytes == REMAT_NO_BUDGET)
         puts(": the blocks of the model decide; --strategy or --budget make a new plan");
     else

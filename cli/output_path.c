@@ -1,4 +1,5 @@
 #include "output_path.h"
+#include "shown.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,7 +9,8 @@
 
 static remat_status refuse(const char *path, const char *where, const char *reason)
 {
-    fprintf(stderr, "remat: %s: cannot be written%s%s: %s\n", path, *where ? ": its folder " : "", where, reason);
+    fprintf(stderr, "remat: %s: cannot be written%s%s: %s\n", shown(path), *where ? ": its folder " : "", shown(where),
+            reason);
     return REMAT_IO;
 }
 

@@ -1,5 +1,6 @@
 #include "plan_text.h"
 #include "terminal.h"
+#include "shown.h"
 
 #include <string.h>
 
@@ -29,11 +30,11 @@ static void print_layer(const remat_profile *profile, const remat_plan *plan, si
     char activation[REMAT_SIZE_TEXT], output[REMAT_SIZE_TEXT];
     char forward[REMAT_COUNT_TEXT], backward[REMAT_COUNT_TEXT];
     bool kept = remat_plan_decision(plan, i) != REMAT_NO_SAVE;
-    printf("%7zu  %-*.*s  %-9s %11s %11s %15s %15s %8u  %s%s%s\n", i, name_width, name_width, layer->name,
+    printf("%7zu  %-*.*s  %-9s %11s %11s %15s %15s %8u  %s%s%s\n", i, name_width, name_width, shown(layer->name),
            remat_layer_type_name(layer->type), remat_size_print(keep->activation_bytes, activation),
            remat_size_print(layer->output_bytes, output), remat_count_print(keep->forward_cost, forward),
            remat_count_print(keep->backward_cost, backward), remat_plan_forwards(plan, i), kept ? "" : YELLOW,
-           remat_plan_decision_name(plan, i), kept ? "" : PLAIN);
+           shown(remat_plan_decision_name(plan, i)), kept ? "" : PLAIN);
 }
 
 static void print_layers(const remat_profile *profile, const remat_plan *plan, bool all)
@@ -43,7 +44,7 @@ static void print_layers(const remat_profile *profile, const remat_plan *plan, b
     for (size_t i = 0; i < n; i++) {
         if (shorten && i >= LAYERS_SHOWN / 2 && i < n - LAYERS_SHOWN / 2)
             continue;
-        size_t length = strlen(remat_profile_layer(profile, i)->name);
+        size_t length = strlen(shown(remat_profile_layer(profile, i)->name));
         longest = length > longest ? length : longest;
     }
     int width = longest > 32 ? 32 : (int)longest;
@@ -99,7 +100,7 @@ static void print_tensor(const remat_profile *profile, remat_live_tensor tensor)
                tensor.kind == 'x' ? "the input" : "gradient of the input");
     else
         printf("          %11s  %c%u  %s layer %u (%s)\n", size, tensor.kind, tensor.layer, what, of,
-               remat_profile_layer(profile, of)->name);
+               shown(remat_profile_layer(profile, of)->name));
 }
 
 typedef struct step_finder {
@@ -129,7 +130,7 @@ static remat_status print_peak(const remat_profile *profile, const remat_plan *p
     remat_plan_walk(plan, find_step, &finder);
     printf(" at step %s of ", remat_count_print(schedule->peak_step, bytes));
     printf("%s, %s, made of\n", remat_count_print(schedule->steps, bytes),
-           remat_step_print(profile, finder.step, text));
+           shown(remat_step_print(profile, finder.step, text)));
     largest list = {.shown = 0};
     remat_status status = remat_plan_peak_live(plan, note_tensor, &list);
     if (status != REMAT_OK)
@@ -158,7 +159,7 @@ static void print_cost(const remat_profile *profile, const remat_plan_figures *f
     uint64_t cost = figures->schedule.total_cost, base = figures->base_cost;
     char text[REMAT_COUNT_TEXT];
     const char *unit = remat_profile_cost_unit(profile);
-    printf("%scost%s      %s%s%s", BOLD, PLAIN, remat_count_print(cost, text), *unit ? " " : "", unit);
+    printf("%scost%s      %s%s%s", BOLD, PLAIN, remat_count_print(cost, text), *unit ? " " : "", shown(unit));
     if (cost >= base)
         printf(", %.1f %% more than keeping everything (%s)\n", percent(cost - base, base),
                remat_count_print(base, text));
@@ -190,7 +191,7 @@ static void print_savings(const remat_plan *plan)
            (unsigned long long)statistics.layers, statistics.recomputed_percent,
            remat_size_print(figures->schedule.kept_bytes, kept));
     if (remat_plan_remark(plan)[0])
-        printf("%snote%s      %s\n", BOLD, PLAIN, remat_plan_remark(plan));
+        printf("%snote%s      %s\n", BOLD, PLAIN, shown(remat_plan_remark(plan)));
 }
 
 static void print_budget(const remat_plan_figures *figures)
@@ -211,9 +212,9 @@ remat_status plan_text_print(const remat_profile *profile, const remat_plan *pla
     /* The strategy is called optimal, but the word is printed only where the plan is proven to be. */
     const char *method = remat_plan_method(plan);
     bool says_optimal = !*method || !figures->feasible || figures->schedule.total_cost == figures->lower_bound_cost;
-    printf("%s%s%s, %zu layers, %s %s\n", BOLD, *name ? name : "profile", PLAIN, remat_profile_layer_count(profile),
-           says_optimal ? "strategy" : "cheapest found by the method",
-           says_optimal ? remat_plan_strategy(plan) : method);
+    printf("%s%s%s, %zu layers, %s %s\n", BOLD, *name ? shown(name) : "profile", PLAIN,
+           remat_profile_layer_count(profile), says_optimal ? "strategy" : "cheapest found by the method",
+           shown(says_optimal ? remat_plan_strategy(plan) : method));
     if (!figures->feasible) {
         print_budget(figures);
         printf("%sfeasible%s  false\n", BOLD, PLAIN);

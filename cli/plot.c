@@ -1,5 +1,6 @@
 #include "plot.h"
 #include "terminal.h"
+#include "shown.h"
 
 #include <math.h>
 #include <string.h>
@@ -210,7 +211,7 @@ remat_status plot_memory(const remat_profile *profile, const remat_plan *plan)
     if (figures->schedule.peak_step != REMAT_NOWHERE) {
         name_of_step(profile, plan, figures->schedule.peak_step, step);
         char words[256];
-        snprintf(words, sizeof words, "peak %s, %s", remat_size_print(peak, size), step);
+        snprintf(words, sizeof words, "peak %s, %s", remat_size_print(peak, size), shown(step));
         print_pointer(width, peak_at, words);
     }
     snprintf(limit, sizeof limit, "step %s", remat_count_print(figures->schedule.steps, count));

@@ -1,4 +1,5 @@
 #include "run_text.h"
+#include "shown.h"
 
 #include <math.h>
 #include <string.h>
@@ -6,7 +7,7 @@
 void run_text_title(FILE *to, const remat_trainer_figures *figures)
 {
     char count[REMAT_COUNT_TEXT];
-    fprintf(to, "%s, %s parameters, batch %llu", *figures->model ? figures->model : "model",
+    fprintf(to, "%s, %s parameters, batch %llu", *figures->model ? shown(figures->model) : "model",
             remat_count_print(figures->parameters, count), (unsigned long long)figures->batch_size);
     if (figures->accumulate > 1)
         fprintf(to, " x %llu", (unsigned long long)figures->accumulate);
@@ -49,7 +50,7 @@ void run_text_plan(FILE *to, const remat_trainer_figures *figures, bool timed)
 {
     char arena[REMAT_SIZE_TEXT], all[REMAT_SIZE_TEXT], saved[REMAT_SIZE_TEXT];
     uint64_t kept = figures->layers - figures->recomputed_layers;
-    fprintf(to, "%s: layers kept %llu, recomputed %llu", figures->strategy, (unsigned long long)kept,
+    fprintf(to, "%s: layers kept %llu, recomputed %llu", shown(figures->strategy), (unsigned long long)kept,
             (unsigned long long)figures->recomputed_layers);
     if (figures->arena_bytes < figures->keep_all_arena_bytes) {
         uint64_t less = figures->keep_all_arena_bytes - figures->arena_bytes;
@@ -63,7 +64,7 @@ void run_text_plan(FILE *to, const remat_trainer_figures *figures, bool timed)
         fprintf(to, " (%.1f ms)", 1e-6 * ((double)figures->cost - (double)figures->keep_all_cost));
     fputc('\n', to);
     if (figures->remark[0])
-        fprintf(to, "note: %s\n", figures->remark);
+        fprintf(to, "note: %s\n", shown(figures->remark));
 }
 
 /* ---- the end ---- */
@@ -121,17 +122,35 @@ void run_text_json_number(FILE *to, const char *before, const char *key, double 
         fprintf(to, "%s\"%s\": null", before, key);
 }
 
+/* The code point of the UTF-8 character at `text`, which has so many bytes. */
+static unsigned code_of(const char *text, size_t bytes)
+{
+    unsigned code = (unsigned char)*text & (bytes == 1 ? 0xffu : 0x7fu >> bytes);
+    for (size_t i = 1; i < bytes; i++)
+        code = code << 6 | ((unsigned char)text[i] & 0x3fu);
+    return code;
+}
+
+/* Escapes what JSON wants, and what a terminal would act on: that becomes longer in remat_text_escape. */
 void run_text_json_quoted(FILE *to, const char *text)
 {
     fputc('"', to);
-    for (; *text; text++) {
-        unsigned char letter = (unsigned char)*text;
-        if (letter == '"' || letter == '\\')
-            fprintf(to, "\\%c", letter);
-        else if (letter < 0x20)
-            fprintf(to, "\\u%04x", letter);
-        else
-            fputc(letter, to);
+    for (size_t bytes; *text; text += bytes) {
+        unsigned char first = (unsigned char)*text;
+        char one[5] = "";
+        bytes = strnlen(text, first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1);
+        memcpy(one, text, bytes);
+        size_t shown_bytes = remat_text_escape(one, NULL, 0);
+        if (first == '"' || first == '\\')
+            fprintf(to, "\\%c", first);
+        else if (shown_bytes == bytes)
+            fputs(one, to);
+        else if (shown_bytes == 6 || first < 0x80)
+            fprintf(to, "\\u%04x", code_of(text, bytes));
+        else { /* no UTF-8: that byte is left out, and the next one is looked at */
+            fputs("\\ufffd", to);
+            bytes = 1;
+        }
     }
     fputc('"', to);
 }

@@ -1,5 +1,6 @@
 #include "trace.h"
 #include "run_text.h"
+#include "shown.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,8 +38,8 @@ static bool has_failed(trace *made)
 {
     if (!made->failed && ferror(made->stream)) {
         made->failed = true;
-        fprintf(stderr, "remat: warning: %s: writing failed: %s; the training goes on without a trace\n", made->path,
-                strerror(errno));
+        fprintf(stderr, "remat: warning: %s: writing failed: %s; the training goes on without a trace\n",
+                shown(made->path), strerror(errno));
     }
     if (made->failed)
         __fpurge(made->stream); /* behind what is lost, nothing more */
@@ -73,7 +74,7 @@ static trace *make(remat_trainer *trainer, const char *path)
     int file = made ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, 0666) : -1;
     FILE *stream = file >= 0 ? fdopen(file, "w") : NULL;
     if (!stream) {
-        fprintf(stderr, "remat: %s: cannot be opened: %s\n", path,
+        fprintf(stderr, "remat: %s: cannot be opened: %s\n", shown(path),
                 errno == ENXIO ? "nobody reads this pipe" : strerror(errno));
         if (file >= 0)
             close(file);

@@ -1,4 +1,5 @@
 #include "training_save.h"
+#include "shown.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@ remat_status training_save(remat_context *context, const remat_trainer *trainer,
                               slash ? slash + 1 : path); /* the name of a file has at most 255 letters */
         if (length < (int)sizeof other && remat_trainer_save(trainer, other, with_state) == REMAT_OK) {
             snprintf(message + used, TRAINING_SAVE_MESSAGE - used, "remat: the training was saved to %s instead\n%s",
-                     other, i == 3 ? "remat: that is in memory: copy it before the machine is restarted\n" : "");
+                     shown(other), i == 3 ? "remat: that is in memory: copy it before the machine is restarted\n" : "");
             return status;
         }
     }

@@ -18,6 +18,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <remat/status.h>
 
@@ -74,6 +75,10 @@ const remat_error *remat_context_error(const remat_context *context);
  * in a file. NULL (the default): warnings are dropped. */
 typedef void (*remat_warning_fn)(void *user, const char *message);
 void remat_context_on_warning(remat_context *context, remat_warning_fn warn, void *user);
+
+/* Opens a file for the functions that read from a stream; close it with fclose. Unlike fopen, it refuses a folder, and
+ * a pipe that nobody has opened for writing within two seconds. REMAT_IO. */
+remat_status remat_input_open(remat_context *context, const char *path, FILE **stream);
 
 /* How many bytes are allocated through this context now, and the largest number so far. */
 uint64_t remat_context_bytes(const remat_context *context);

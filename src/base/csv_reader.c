@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/input.h"
 
 #include <errno.h>
 #include <string.h>
@@ -16,6 +17,8 @@ csv_reader *csv_reader_create(remat_context *context, FILE *stream, const char *
     reader->place = REMAT_PLACE_NOWHERE;
     reader->place.file = name;
     reader->place.line = 0;
+    reader->bytes = 0;
+    reader->most_bytes = INPUT_MOST_BYTES;
     reader->column_count = reader->cell_count = 0;
     return reader;
 }
@@ -55,6 +58,9 @@ static remat_status read_line(csv_reader *reader, bool *more)
             return csv_fail(reader, "the line is longer than 65535 bytes");
         reader->line[length++] = (char)byte;
     }
+    reader->bytes += length + 1;
+    if (reader->bytes > reader->most_bytes)
+        return input_check_length(reader->context, reader->place.file, reader->bytes);
     if (ferror(reader->stream))
         return remat_fail(reader->context, REMAT_IO, &reader->place, "reading failed: %s", strerror(errno));
     if (length > 0 && reader->line[length - 1] == '\r')

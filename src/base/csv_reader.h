@@ -13,7 +13,8 @@ enum { CSV_MOST_COLUMNS = 64, CSV_LONGEST_LINE = 1 << 16 };
 typedef struct csv_reader {
     remat_context *context;
     FILE *stream;
-    remat_place place; /* file and line of the current line; the caller may add layer and field */
+    remat_place place;          /* file and line of the current line; the caller may add layer and field */
+    uint64_t bytes, most_bytes; /* read so far; more are refused */
     size_t column_count;
     char *cells[CSV_MOST_COLUMNS]; /* of the current line, inside `line` */
     size_t cell_count;
@@ -21,7 +22,8 @@ typedef struct csv_reader {
 } csv_reader;
 
 /* Makes a reader for a stream that is at its beginning. `name` is for messages. Stream and name belong to the caller
- * and must outlive the reader. NULL if there is no memory. */
+ * and must outlive the reader. It reads INPUT_MOST_BYTES; the caller may set most_bytes to more. NULL if there is no
+ * memory. */
 csv_reader *csv_reader_create(remat_context *context, FILE *stream, const char *name);
 void csv_reader_destroy(csv_reader *reader);
 

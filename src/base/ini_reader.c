@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/input.h"
 #include "base/utf8.h"
 #include "base/names.h"
 
@@ -12,7 +13,7 @@
 typedef struct line_reader {
     ini_file *file;
     FILE *stream;
-    uint64_t number;
+    uint64_t number, bytes; /* lines and bytes read */
     char *text;
     size_t length, capacity;
 } line_reader;
@@ -33,8 +34,8 @@ void ini_fold(char *key)
 static remat_status put_byte(line_reader *reader, char byte)
 {
     void *text = reader->text;
-    if (reader->length == TEXT_POOL_LIMIT)
-        return ini_fail(reader, "the line is longer than %llu bytes", (unsigned long long)TEXT_POOL_LIMIT);
+    if (reader->length == INPUT_MOST_BYTES)
+        return input_check_length(reader->file->context, reader->file->name, reader->length + 1);
     REMAT_TRY(remat_grow(reader->file->context, &text, &reader->capacity, reader->length + 1, 1));
     reader->text = text;
     reader->text[reader->length++] = byte;
@@ -59,6 +60,8 @@ static remat_status read_line(line_reader *reader, bool *more)
             return ini_fail(reader, "NUL byte; a model file is text");
         REMAT_TRY(put_byte(reader, (char)byte));
     }
+    reader->bytes += reader->length + 1;
+    REMAT_TRY(input_check_length(reader->file->context, reader->file->name, reader->bytes));
     if (ferror(reader->stream))
         return remat_fail(reader->file->context, REMAT_IO, NULL, "%s: reading failed: %s", reader->file->name,
                           strerror(errno));

@@ -1,3 +1,4 @@
+/* Opening files for reading, and how much of a text is read. */
 #ifndef REMAT_BASE_INPUT_H
 #define REMAT_BASE_INPUT_H
 
@@ -5,7 +6,18 @@
 
 #include "base/error.h"
 
-/* Opens a file for reading; the caller closes it. REMAT_IO names the file and the system's reason. */
+/* The largest text that is read: a profile, a plan, a model, a table of lifetimes. The largest useful ones have a few
+ * megabytes; without a limit, a pipe that never ends would be read forever. Datasets and logs of runs may be larger. */
+#define INPUT_MOST_BYTES ((uint64_t)256 << 20)
+
+/* Opens a file for reading; the caller closes it. REMAT_IO names the file and the reason: the system's, or that it is a
+ * folder, or a pipe to which nobody has written within two seconds. */
 remat_status input_open(remat_context *context, const char *path, FILE **stream);
+
+/* The same for a file that is read more than once: it must be a regular one. */
+remat_status input_open_regular(remat_context *context, const char *path, FILE **stream);
+
+/* Fails with REMAT_BAD_INPUT where more than INPUT_MOST_BYTES were read. `name` is for the message. */
+remat_status input_check_length(remat_context *context, const char *name, uint64_t bytes);
 
 #endif

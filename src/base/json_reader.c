@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/input.h"
 #include "base/utf8.h"
 
 #include <errno.h>
@@ -27,6 +28,7 @@ struct json_reader {
     FILE *stream;
     const char *name;
     uint64_t line, token_line;
+    uint64_t bytes; /* read so far */
     expectation expected;
     unsigned depth;
     bool in_object[DEEPEST];
@@ -95,7 +97,10 @@ static bool refill(json_reader *reader)
 {
     if (reader->at < reader->filled)
         return true;
-    reader->filled = fread(reader->buffer, 1, sizeof reader->buffer, reader->stream);
+    /* Where there is too much, the text seems to end: nothing waits for the rest of it. */
+    reader->filled =
+        reader->bytes > INPUT_MOST_BYTES ? 0 : fread(reader->buffer, 1, sizeof reader->buffer, reader->stream);
+    reader->bytes += reader->filled;
     reader->at = 0;
     return reader->filled > 0;
 }
@@ -122,6 +127,8 @@ static remat_status syntax_error(json_reader *reader, const char *wanted)
     int byte = peek(reader);
     if (byte < 0 && ferror(reader->stream))
         return remat_fail(reader->context, REMAT_IO, &place, "reading failed: %s", strerror(errno));
+    if (byte < 0)
+        REMAT_TRY(input_check_length(reader->context, reader->name, reader->bytes));
     if (byte < 0)
         return remat_fail(reader->context, REMAT_BAD_INPUT, &place, "the text ends where %s should stand", wanted);
     if (byte == 0)
@@ -393,7 +400,7 @@ remat_status json_next(json_reader *reader, json_token *token)
     switch (reader->expected) {
     case EXPECT_NOTHING:
         if (byte < 0 && !ferror(reader->stream))
-            return REMAT_OK;
+            return input_check_length(reader->context, reader->name, reader->bytes);
         return syntax_error(reader, "the end of the text");
     case EXPECT_COMMA_OR_END:
         if (byte == closing)

@@ -203,8 +203,10 @@ static remat_status scan_file(csv_set *csv, csv_value *values)
 {
     remat_context *context = csv->set.context;
     FILE *stream;
-    REMAT_TRY(input_open(context, csv->path, &stream));
+    REMAT_TRY(input_open_regular(context, csv->path, &stream));
     csv_reader *reader = csv_reader_create(context, stream, csv->path);
+    if (reader)
+        reader->most_bytes = UINT64_MAX;
     remat_status status = reader ? scan(csv, reader, values) : REMAT_NO_MEMORY;
     csv_reader_destroy(reader);
     fclose(stream);

@@ -53,21 +53,27 @@ static void skip_mark(FILE *stream)
 }
 
 /* The first byte that is not white space; the stream still stands before it, in line *line. */
-static int first_byte(FILE *stream, uint64_t *line)
+static remat_status find_first(remat_context *context, FILE *stream, const char *name, uint64_t *line, int *first)
 {
     skip_mark(stream);
     int byte = getc(stream);
-    for (*line = 1; byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n'; byte = getc(stream))
+    uint64_t skipped = 0;
+    for (*line = 1; byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n'; byte = getc(stream)) {
         *line += byte == '\n';
+        REMAT_TRY(input_check_length(context, name, ++skipped));
+    }
     ungetc(byte, stream);
-    return byte;
+    *first = byte;
+    return REMAT_OK;
 }
 
 remat_status remat_profile_read(remat_context *context, FILE *stream, const char *name, remat_profile **profile)
 {
-    REMAT_TRY(remat_profile_create(context, profile));
     uint64_t line;
-    int first = first_byte(stream, &line);
+    int first;
+    *profile = NULL;
+    REMAT_TRY(find_first(context, stream, name, &line, &first));
+    REMAT_TRY(remat_profile_create(context, profile));
     bool json = first == '{' || first == '['; /* a CSV starts with a column's name */
     remat_status status = json ? remat_profile_read_json(*profile, stream, name, line)
                                : remat_profile_read_csv(*profile, stream, name, line);

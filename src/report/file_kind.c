@@ -1,5 +1,6 @@
 #include <remat/report.h>
 
+#include "base/input.h"
 #include "base/json_fields.h"
 
 #include <string.h>
@@ -56,10 +57,11 @@ static bool is_blank(int byte)
 
 remat_status remat_file_kind_tell(remat_context *context, FILE *stream, const char *name, remat_file_kind *kind)
 {
-    int byte;
-    do
+    int byte = getc(stream);
+    for (uint64_t skipped = 1; is_blank(byte) || byte == 0xef || byte == 0xbb || byte == 0xbf; skipped++) {
+        REMAT_TRY(input_check_length(context, name, skipped)); /* the last three are a byte order mark */
         byte = getc(stream);
-    while (byte != EOF && (is_blank(byte) || byte == 0xef || byte == 0xbb || byte == 0xbf)); /* or a byte order mark */
+    }
     ungetc(byte, stream);
     if (byte == '{') {
         json_reader *reader;

@@ -1,0 +1,96 @@
+/* Opening files for reading, and texts that do not end. */
+#include <pthread.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "support/fixture.h"
+#include "support/scratch_files.h"
+
+#include "base/input.h"
+
+static void only_what_can_be_read_is_opened(void **state)
+{
+    fixture *f = *state;
+    FILE *stream;
+    expect_ok(f, remat_input_open(f->context, scratch_write_text("text", "abc"), &stream));
+    assert_int_equal(getc(stream), 'a');
+    fclose(stream);
+    expect_status(f, remat_input_open(f->context, "/nowhere/file", &stream), REMAT_IO);
+    assert_null(stream);
+    expect_status(f, remat_input_open(f->context, scratch_folder(), &stream), REMAT_IO);
+    expect_message(f, "folder");
+    expect_status(f, input_open_regular(f->context, "/dev/zero", &stream), REMAT_IO);
+    expect_message(f, "regular");
+}
+
+static void *write_late(void *path)
+{
+    FILE *to = fopen(path, "w"); /* which waits for the reader */
+    if (to) {
+        fputs("late", to);
+        fclose(to);
+    }
+    return NULL;
+}
+
+static void a_pipe_needs_a_writer(void **state)
+{
+    fixture *f = *state;
+    FILE *stream;
+    char path[512], text[8] = "";
+    pthread_t writer;
+    snprintf(path, sizeof path, "%s", scratch_path("pipe"));
+    assert_int_equal(mkfifo(path, 0600), 0);
+    expect_status(f, remat_input_open(f->context, path, &stream), REMAT_IO);
+    expect_message(f, "nobody writes to this pipe");
+    assert_int_equal(pthread_create(&writer, NULL, write_late, path), 0);
+    expect_ok(f, remat_input_open(f->context, path, &stream));
+    assert_int_equal(fread(text, 1, sizeof text, stream), 4);
+    assert_string_equal(text, "late");
+    fclose(stream);
+    pthread_join(writer, NULL);
+}
+
+/* A stream of one byte again and again. */
+static ssize_t give(void *cookie, char *to, size_t room)
+{
+    memset(to, *(const char *)cookie, room);
+    return (ssize_t)room;
+}
+
+static FILE *endless(char *byte)
+{
+    const cookie_io_functions_t functions = {.read = give};
+    FILE *stream = fopencookie(byte, "r", functions);
+    assert_non_null(stream);
+    return stream;
+}
+
+static void endless_texts_are_refused(void **state)
+{
+    fixture *f = *state;
+    char blank = '\n', zero = 0, letter = 'a';
+    struct {
+        char *byte;
+        const char *message;
+    } cases[] = {{&blank, "longer than 256 MiB"}, {&zero, "NUL"}, {&letter, "longer than"}};
+    for (size_t i = LESS_WHEN_SANITIZED(0u, 1u); i < sizeof cases / sizeof cases[0];
+         i++) { /* 256 MiB take long there */
+        remat_profile *profile = NULL;
+        FILE *stream = endless(cases[i].byte);
+        expect_status(f, remat_profile_read(f->context, stream, "text", &profile), REMAT_BAD_INPUT);
+        expect_message(f, cases[i].message);
+        assert_null(profile);
+        fclose(stream);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FIXTURE_TEST(only_what_can_be_read_is_opened),
+        FIXTURE_TEST(a_pipe_needs_a_writer),
+        FIXTURE_TEST(endless_texts_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
