@@ -16,22 +16,38 @@ export CC=gcc
 scripts/configure.sh $folder -DREMAT_TESTS=ON -DREMAT_COVERAGE=ON -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1
 find $folder -name '*.gcda' -delete
 cmake --build $folder -j "$jobs" -- --no-print-directory -s
-# A test that fails has run as well: the table comes in any case, and the failure is told at the end.
-code=0
-ctest --test-dir $folder -j "$jobs" --output-on-failure --no-tests=error --output-log $folder/tests.log || code=$?
+# `make check` judges the tests. Here some may fail, because the counters are files that every program writes when it ends,
+# and an installed library needs gcov. Left out are tests that take many minutes without optimization and run nothing that
+# others do not.
+ctest --test-dir $folder -j "$jobs" --output-on-failure --no-tests=error --output-log $folder/tests.log \
+  -E '^(install|test_bits|test_reference_losses|reference_losses|test_fused_steps|test_quiet_steps)$' ||
+  echo "Some tests failed with counters; $folder/tests.log says which."
 
-lacking=""
-for set in avx2 avx512f; do
-  grep -qw "$set" /proc/cpuinfo || lacking="$lacking --exclude-directories .*/remat_${set%f}\.dir"
+mkdir -p $folder/parts $folder/html
+rm -f $folder/parts/*
+for part in remat_objects remat_cli remat_reference_fp32 remat_reference_fp64 remat_portable remat_avx2 remat_avx512; do
+  case $part in
+    remat_avx2) grep -qw avx2 /proc/cpuinfo || continue ;;
+    remat_avx512) grep -qw avx512f /proc/cpuinfo || continue ;;
+  esac
+  [ -d $folder/CMakeFiles/$part.dir ] || continue
+  gcovr --root . --filter src/ --filter cli/ --exclude-unreachable-branches --exclude-throw-branches \
+    --json $folder/parts/$part.json $folder/CMakeFiles/$part.dir
+  # A function may stand at another line in another build, which gcovr does not merge. Lines and branches are enough.
+  python3 -c 'import json, sys
+data = json.load(open(sys.argv[1]))
+for file in data["files"]:
+    file["functions"] = []
+json.dump(data, open(sys.argv[1], "w"))' $folder/parts/$part.json
 done
-mkdir -p $folder/html
-# shellcheck disable=SC2086 # options
-gcovr --root . --object-directory $folder -j "$jobs" --filter src/ --filter cli/ $lacking --exclude-unreachable-branches \
-  --exclude-throw-branches --csv $folder/coverage.csv --html-details $folder/html/index.html \
-  --html-title "Coverage of remat" $folder
+set --
+for part in "$folder"/parts/*.json; do set -- "$@" --add-tracefile "$part"; done
+gcovr --root . "$@" --exclude-unreachable-branches --exclude-throw-branches --csv $folder/coverage.csv \
+  --html-details $folder/html/index.html --html-title "Coverage of remat"
 
 # src/plan/chain and src/plan/graph are two folders; src/backend is one with all below it.
-awk -F, -v failed=$code '
+code=0
+awk -F, '
   FNR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
   {
     count = split($at["filename"], part, "/")
@@ -55,8 +71,7 @@ awk -F, -v failed=$code '
         percent(lines_run[name], lines[name]), branches_run[name], branches[name], share, bound, low ? "  below" : ""
     }
     if (below) printf "%d %s below the bound\n", below, below == 1 ? "folder is" : "folders are"
-    if (failed) print "tests failed"
-    exit below || failed
+    exit below > 0
   }' $folder/coverage.csv || code=1
 echo "Line by line: $folder/html/index.html"
 exit $code
