@@ -12,7 +12,11 @@
 #include "base/dtype_traits.h"
 #include "base/error.h"
 
-enum { SAFETENSORS_MAX_RANK = 8 };
+enum {
+    SAFETENSORS_MAX_RANK = 8,
+    SAFETENSORS_MAX_ENTRIES = 1000000,  /* their checksums are one text, and the reader takes texts of up to 16 MiB */
+    SAFETENSORS_MAX_HEADER = 100000000, /* bytes, as the format's own library has it */
+};
 
 /* ---- writing ---- */
 

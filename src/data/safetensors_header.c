@@ -7,8 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* As the format's own library has it. */
-#define LONGEST_HEADER ((uint64_t)100000000)
 enum { MOST_TEXTS = 4096 }; /* of the metadata: they are searched one by one */
 
 static const struct {
@@ -209,7 +207,7 @@ remat_status safetensors_read_header(safetensors *file)
         return remat_fail(file->context, REMAT_BAD_INPUT, &place, "not a safetensors file: %llu bytes are too few",
                           (unsigned long long)file->source.bytes);
     REMAT_TRY(data_file_read(&file->source, 0, &length, 8));
-    if (length < 2 || length > LONGEST_HEADER || length > file->source.bytes - 8)
+    if (length < 2 || length > SAFETENSORS_MAX_HEADER || length > file->source.bytes - 8)
         return remat_fail(file->context, REMAT_BAD_INPUT, &place,
                           "not a safetensors file, or damaged: a header of %llu bytes in a file of %llu",
                           (unsigned long long)length, (unsigned long long)file->source.bytes);

@@ -59,6 +59,9 @@ static remat_status check_unique(weights *w)
 static remat_status check_entries(weights *w)
 {
     uint64_t total = 0, bytes;
+    if (w->count > SAFETENSORS_MAX_ENTRIES)
+        return remat_fail(w->context, REMAT_INVALID, NULL, "%zu tensors; a file can have at most %d", w->count,
+                          SAFETENSORS_MAX_ENTRIES);
     for (size_t i = 0; i < w->count; i++) {
         const safetensors_entry *entry = &w->entries[i];
         if (strcmp(entry->name, "__metadata__") == 0 || !remat_utf8_valid(entry->name))
@@ -208,6 +211,9 @@ static remat_status make_header(weights *w)
     while (w->header_bytes % 8 != 0)
         w->header[w->header_bytes++] = ' ';
     uint64_t stated = w->header_bytes - 8;
+    if (stated > SAFETENSORS_MAX_HEADER)
+        return remat_fail(w->context, REMAT_INVALID, NULL, "a header of %llu bytes; a file can have at most %d",
+                          (unsigned long long)stated, SAFETENSORS_MAX_HEADER);
     memcpy(w->header, &stated, 8);
     return REMAT_OK;
 }

@@ -255,6 +255,29 @@ static void names_are_checked_when_saving(void **state)
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
+/* What could not be read again is not written. */
+static void files_have_limits(void **state)
+{
+    fixture *f = *state;
+    const char *path = scratch_path("limit.safetensors");
+    expect_status(f, safetensors_save(f->context, path, entries, SAFETENSORS_MAX_ENTRIES + 1, NULL, 0, NULL),
+                  REMAT_INVALID);
+    expect_message(f, "1000001 tensors; a file can have at most 1000000");
+    if (LESS_WHEN_SANITIZED(false, true))
+        return; /* 100 MB letter by letter take their time */
+    enum { LENGTH = SAFETENSORS_MAX_HEADER / 8 };
+    char *name = malloc(LENGTH + 1);
+    safetensors_entry named[8];
+    memset(name, 'n', LENGTH);
+    name[LENGTH] = '\0';
+    for (size_t i = 0; i < 8; i++)
+        named[i] = (safetensors_entry){name + i, 1, {1}, values, REMAT_FP32};
+    expect_status(f, safetensors_save(f->context, path, named, 8, NULL, 0, NULL), REMAT_INVALID);
+    expect_message(f, "bytes; a file can have at most 100000000");
+    assert_int_equal(access(path, F_OK), -1);
+    free(name);
+}
+
 static void a_failed_save_leaves_the_old_file(void **state)
 {
     fixture *f = *state;
@@ -342,6 +365,7 @@ int main(void)
         FIXTURE_TEST(other_types_are_converted),
         FIXTURE_TEST(bad_files_say_what_is_wrong),
         FIXTURE_TEST(names_are_checked_when_saving),
+        FIXTURE_TEST(files_have_limits),
         FIXTURE_TEST(a_failed_save_leaves_the_old_file),
         FIXTURE_TEST(random_damage_never_crashes),
         FIXTURE_TEST(opening_survives_failed_allocations),
