@@ -40,7 +40,7 @@ typedef struct safetensors_text {
     const char *key, *value;
 } safetensors_text;
 
-/* Writes the complete file or nothing, with checksums. `source` may be NULL if every entry has its data. Entries are
+/* Writes the complete file or nothing, with new checksums. `source` may be NULL if every entry has its data. Entries are
  * written in their order. The same content gives the same bytes. REMAT_INVALID for a repeated name, REMAT_IO,
  * REMAT_NO_MEMORY. */
 remat_status safetensors_save(remat_context *context, const char *path, const safetensors_entry *entries, size_t count,

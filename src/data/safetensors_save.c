@@ -120,8 +120,9 @@ static remat_status make_checksums(weights *w, const safetensors_text *metadata,
         const safetensors_entry *entry = &w->entries[i];
         sum += checksum_of_tensor(entry->name, dtype_traits_of(entry->dtype)->safetensors, entry->dims, entry->rank);
     }
-    for (; w->text_count < metadata_count; w->text_count++)
-        w->texts[w->text_count] = metadata[w->text_count];
+    for (size_t i = 0; i < metadata_count; i++)
+        if (strcmp(metadata[i].key, CHECKSUM_KEY) != 0 && strcmp(metadata[i].key, CHECKSUM_TENSORS_KEY) != 0)
+            w->texts[w->text_count++] = metadata[i];
     w->texts[w->text_count++] = (safetensors_text){CHECKSUM_TENSORS_KEY, w->tensor_checksums};
     for (size_t i = 0; i < w->text_count; i++)
         sum += checksum_of_text(w->texts[i].key, w->texts[i].value);

@@ -158,6 +158,15 @@ static void the_order_does_not_matter(void **state)
     char *bytes = saved(f, entries, texts, &length), *other = saved(f, backwards, turned, &other_length);
     expect_ok(f, read_all(f, scratch_path("good.safetensors"), true));
     assert_memory_equal(strstr(bytes + 8, "remat_tensor"), strstr(other + 8, "remat_tensor"), 120);
+    /* Checksums among the metadata that is given are those of another file. */
+    turned[0] = (safetensors_text){"remat_checksum", "0"};
+    free(other);
+    other = saved(f, entries, turned, &other_length);
+    assert_null(strstr(other + 8, "\"remat_checksum\":\"0\""));
+    safetensors *file;
+    expect_ok(f, safetensors_open(f->context, scratch_path("good.safetensors"), &file));
+    assert_true(safetensors_has_checksums(file));
+    safetensors_close(file);
     free(bytes);
     free(other);
 }

@@ -36,7 +36,8 @@ static void save_again(remat_context *context, const safetensors *file)
     for (size_t i = 0; i < count; i++)
         FUZZ_CHECK(safetensors_find(again, entries[i].name));
     for (size_t i = 0; i < file->text_count; i++)
-        FUZZ_CHECK(strcmp(safetensors_metadata(again, file->texts[i].key),
+        FUZZ_CHECK(strstr(file->texts[i].key, "checksum") || /* new values have new ones */
+                   strcmp(safetensors_metadata(again, file->texts[i].key),
                           safetensors_metadata(file, file->texts[i].key)) == 0);
     safetensors_close(again);
     fuzz_save_end();
