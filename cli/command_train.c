@@ -1,3 +1,4 @@
+#include <malloc.h>
 #include <math.h>
 #include <string.h>
 
@@ -377,6 +378,7 @@ static remat_status start(train_command *command, remat_model *model, remat_trai
     if (command->hard)
         return start_limited(command, model, trainer);
     status = remat_trainer_create(model, &command->given.train, trainer);
+    malloc_trim(0); /* what planning took and gave back */
     return status == REMAT_OK ? REMAT_OK : (command_fail(command->given.context, status), status);
 }
 

@@ -20,6 +20,8 @@ void remat_release(remat_context *context, void *memory, size_t count, size_t si
 
 /* Makes room for at least `needed` items in a growing array, at least doubling it. The array may move. */
 remat_status remat_grow(remat_context *context, void **items, size_t *capacity, size_t needed, size_t size);
+/* Ends the growing of an array with `count` items: it gets exactly the room that they need. The array may move. */
+remat_status remat_fit(remat_context *context, void **items, size_t *capacity, size_t count, size_t size);
 
 /* Makes a copy of a string, and releases it. */
 char *remat_text_copy(remat_context *context, const char *text);

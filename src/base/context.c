@@ -282,6 +282,23 @@ remat_status remat_grow(remat_context *context, void **items, size_t *capacity, 
     return REMAT_OK;
 }
 
+remat_status remat_fit(remat_context *context, void **items, size_t *capacity, size_t count, size_t size)
+{
+    void *fitting = NULL;
+    if (count == *capacity)
+        return REMAT_OK;
+    if (count > 0) {
+        fitting = remat_alloc(context, count, size);
+        if (!fitting)
+            return REMAT_NO_MEMORY;
+        memcpy(fitting, *items, count * size);
+    }
+    remat_release(context, *items, *capacity, size);
+    *items = fitting;
+    *capacity = count;
+    return REMAT_OK;
+}
+
 char *remat_text_copy(remat_context *context, const char *text)
 {
     size_t bytes = strlen(text) + 1;

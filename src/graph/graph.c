@@ -30,6 +30,19 @@ void graph_destroy(remat_graph *graph)
     remat_release(context, graph, 1, sizeof *graph);
 }
 
+remat_status graph_fit(remat_graph *graph)
+{
+    remat_context *context = graph->context;
+    REMAT_TRY(remat_fit(context, (void **)&graph->tensors, &graph->tensor_capacity, graph->tensor_count,
+                        sizeof *graph->tensors));
+    REMAT_TRY(remat_fit(context, (void **)&graph->actions, &graph->action_capacity, graph->action_count,
+                        sizeof *graph->actions));
+    REMAT_TRY(
+        remat_fit(context, (void **)&graph->links, &graph->link_capacity, graph->link_count, sizeof *graph->links));
+    return remat_fit(context, (void **)&graph->results, &graph->result_capacity, graph->result_count,
+                     sizeof *graph->results);
+}
+
 static const char *name_or_number(const char *name, uint32_t number, char text[GRAPH_NAME_TEXT])
 {
     if (name && *name)

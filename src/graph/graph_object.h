@@ -95,6 +95,9 @@ static inline size_t graph_need_count(const graph_action *action)
     return (size_t)action->read_count + action->update_count;
 }
 
+/* Gives back the room that the lists have beyond their items. REMAT_NO_MEMORY. */
+remat_status graph_fit(remat_graph *graph);
+
 /* For messages: the name, or the number as text. */
 enum { GRAPH_NAME_TEXT = 24 };
 const char *graph_action_name(const remat_graph *graph, uint32_t action, char text[GRAPH_NAME_TEXT]);

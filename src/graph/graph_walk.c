@@ -51,6 +51,16 @@ void graph_liveness_release(remat_context *context, graph_liveness *liveness)
     *liveness = (graph_liveness){0};
 }
 
+remat_status graph_liveness_fit(remat_context *context, graph_liveness *liveness)
+{
+    REMAT_TRY(remat_fit(context, (void **)&liveness->ranges, &liveness->range_capacity, liveness->range_count,
+                        sizeof *liveness->ranges));
+    REMAT_TRY(remat_fit(context, (void **)&liveness->buffers, &liveness->buffer_capacity, liveness->buffer_count,
+                        sizeof *liveness->buffers));
+    return remat_fit(context, (void **)&liveness->live_bytes, &liveness->position_capacity, liveness->position_count,
+                     sizeof *liveness->live_bytes);
+}
+
 void graph_walker_release(graph_walker *walker)
 {
     if (!walker->graph)

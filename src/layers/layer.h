@@ -64,16 +64,16 @@ typedef struct layer_node {
         dtype; /* in which the layer computes; its output and parameters have it unless resolve() sets another */
     uint64_t batch;
     uint32_t input_count;
-    layer_shape inputs[LAYER_MAX_INPUTS];
-    remat_dtype input_dtypes[LAYER_MAX_INPUTS];
+    layer_shape *inputs;
+    remat_dtype *input_dtypes;
 
     /* Set by resolve(). Everything starts at zero. */
     layer_shape output;
     const char *shared_from; /* the layer whose weight this one shares; NULL: none */
     uint32_t parameter_count;
-    layer_parameter parameters[LAYER_MAX_PARAMETERS];
+    layer_parameter *parameters;
     uint32_t saved_count;
-    layer_saved saved[LAYER_MAX_SAVED];
+    layer_saved *saved;
     uint32_t needs[LAYER_PASSES];     /* by the gradient passes: LAYER_NEEDS_... */
     uint64_t workspace[LAYER_PASSES]; /* bytes */
     uint64_t accumulate_workspace;    /* extra bytes if the gradient of input 0 is added to another */
@@ -84,6 +84,25 @@ typedef struct layer_node {
     bool forward_in_place; /* the output may take the bytes of input 0 */
     bool input_gradient_in_place; /* the gradient of input 0 may take the bytes of the gradient of the output */
 } layer_node;
+
+/* Room for the lists of a node while it is being made: nobody knows yet how long they get. A resolved node of a network has
+ * lists of their own length. */
+typedef struct layer_room {
+    layer_shape inputs[LAYER_MAX_INPUTS];
+    remat_dtype input_dtypes[LAYER_MAX_INPUTS];
+    layer_parameter parameters[LAYER_MAX_PARAMETERS];
+    layer_saved saved[LAYER_MAX_SAVED];
+} layer_room;
+
+/* Gives a node the lists of a room, which are empty. */
+static inline void layer_node_use(layer_node *node, layer_room *room)
+{
+    *room = (layer_room){0};
+    node->inputs = room->inputs;
+    node->input_dtypes = room->input_dtypes;
+    node->parameters = room->parameters;
+    node->saved = room->saved;
+}
 
 /* What a call gets. Tensors that do not apply have no address. The same struct serves all three passes. */
 typedef struct layer_call {

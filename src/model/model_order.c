@@ -54,11 +54,11 @@ static void find_order(const ordered_step *step, layer_order *order)
             order[n].at[i] = REMAT_NOWHERE;
     for (size_t position = 0; position < step->sequence.count; position++) {
         uint32_t number = step->sequence.actions[position];
-        const program_binding *binding = &program->bindings[number];
+        const program_action *binding = &program->actions[number];
         uint64_t *at = order[binding->layer].at, *place = NULL;
         switch (binding->kind) {
         case ACTION_LOAD:
-            if (binding->output == program->outputs[binding->layer])
+            if (program_binding_of(program, number).output == program->outputs[binding->layer])
                 place = &at[ORDER_FORWARD];
             break;
         case ACTION_FORWARD: place = &at[at[ORDER_FORWARD] == REMAT_NOWHERE ? ORDER_FORWARD : ORDER_RECOMPUTE]; break;

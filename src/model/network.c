@@ -159,7 +159,9 @@ static remat_status build(network_builder *builder)
         REMAT_TRY(network_fuse(builder));
     REMAT_TRY(type_inputs(builder));
     REMAT_TRY(number_blocks(builder));
-    return network_number_parameters(builder);
+    REMAT_TRY(network_number_parameters(builder));
+    return remat_fit(builder->context, (void **)&network->layers, &builder->layer_capacity, network->layer_count,
+                     sizeof *network->layers);
 }
 
 remat_status network_build(const remat_model *model, const network_options *options, remat_network **made)

@@ -12,11 +12,11 @@
 #define NETWORK_LABELS (UINT32_MAX - 1) /* an input that is the label tensor instead of a layer's output */
 
 typedef struct network_layer {
-    layer_node node; /* resolved; node.name and node.options belong to the network */
-    uint32_t inputs[LAYER_MAX_INPUTS];
-    uint32_t parameters[LAYER_MAX_PARAMETERS]; /* numbers of network_parameters */
-    uint32_t block;                            /* NETWORK_NONE or the number of its block */
-    uint32_t described;                        /* the described layer it came from, for messages */
+    layer_node node;      /* resolved; node.name and node.options belong to the network */
+    uint32_t *inputs;     /* node.input_count of them */
+    uint32_t *parameters; /* node.parameter_count numbers of network_parameters */
+    uint32_t block;       /* NETWORK_NONE or the number of its block */
+    uint32_t described;   /* the described layer it came from, for messages */
 } network_layer;
 
 typedef struct network_parameter {

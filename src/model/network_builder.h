@@ -14,6 +14,7 @@ typedef struct network_builder {
     remat_network *network;
     text_pool *pool; /* the network's */
     size_t layer_capacity;
+    layer_room room;   /* of the layer that is being resolved */
     uint32_t *outputs; /* for each described layer, the network layer with its output; NETWORK_NONE for losses */
     uint32_t *readers; /* for each network layer how often it is read */
     size_t reader_count;
@@ -24,8 +25,9 @@ typedef struct network_builder {
 /* Appends the network layers of a described layer, and notes its output. */
 remat_status network_add_described(network_builder *builder, uint32_t described);
 
-/* Calls resolve() for a node whose other fields are set. */
-remat_status network_resolve(network_builder *builder, layer_node *node);
+/* Calls resolve() for the node of a layer whose other fields are set. Then the layer's lists are in the pool, each as long
+ * as it must be. */
+remat_status network_resolve(network_builder *builder, network_layer *layer);
 
 /* Counts the readers of every layer. */
 void network_count_readers(network_builder *builder);

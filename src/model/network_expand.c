@@ -23,8 +23,35 @@ static remat_status add_layer(network_builder *builder, const wanted_layer *want
 
 /* ---- one layer ---- */
 
-remat_status network_resolve(network_builder *builder, layer_node *node)
+/* A copy in the pool; NULL for nothing, or with REMAT_NO_MEMORY on the context. */
+static void *pool_copy(network_builder *builder, const void *list, size_t count, size_t size)
 {
+    void *copy = count ? text_pool_take(builder->pool, count, size) : NULL;
+    if (copy)
+        memcpy(copy, list, count * size);
+    return copy;
+}
+
+/* Moves the lists of a resolved layer from where they are into the pool. */
+static remat_status keep_lists(network_builder *builder, network_layer *layer)
+{
+    layer_node *node = &layer->node;
+    size_t inputs = node->input_count, parameters = node->parameter_count, saved = node->saved_count;
+    layer->inputs = pool_copy(builder, layer->inputs, inputs, sizeof *layer->inputs);
+    node->inputs = pool_copy(builder, node->inputs, inputs, sizeof *node->inputs);
+    node->input_dtypes = pool_copy(builder, node->input_dtypes, inputs, sizeof *node->input_dtypes);
+    node->parameters = pool_copy(builder, node->parameters, parameters, sizeof *node->parameters);
+    node->saved = pool_copy(builder, node->saved, saved, sizeof *node->saved);
+    layer->parameters = parameters ? text_pool_take(builder->pool, parameters, sizeof *layer->parameters) : NULL;
+    bool has_inputs = layer->inputs && node->inputs && node->input_dtypes;
+    bool has_parameters = node->parameters && layer->parameters;
+    return (has_inputs || !inputs) && (has_parameters || !parameters) && (node->saved || !saved) ? REMAT_OK
+                                                                                                 : REMAT_NO_MEMORY;
+}
+
+remat_status network_resolve(network_builder *builder, network_layer *layer)
+{
+    layer_node *node = &layer->node;
     layer_node fresh = {.type = node->type,
                         .name = node->name,
                         .options = node->options,
@@ -32,14 +59,17 @@ remat_status network_resolve(network_builder *builder, layer_node *node)
                         .dtype = builder->network->options.dtype,
                         .batch = node->batch,
                         .input_count = node->input_count};
-    memcpy(fresh.inputs, node->inputs, sizeof fresh.inputs);
+    layer_node_use(&fresh, &builder->room);
+    for (uint32_t i = 0; i < node->input_count; i++)
+        fresh.inputs[i] = node->inputs[i];
     *node = fresh;
     REMAT_TRY(node->type->resolve(builder->context, node));
     for (int pass = 0; pass < LAYER_PASSES; pass++)
         if (node->workspace[pass] >= REMAT_LIMIT)
             return remat_fail(builder->context, REMAT_INVALID, NULL,
                               "%s: its workspace is too large; it must stay below 2^63 bytes", node->type->name);
-    return layer_check_size(builder->context, node, node->output, node->batch);
+    REMAT_TRY(layer_check_size(builder->context, node, node->output, node->batch));
+    return keep_lists(builder, layer);
 }
 
 /* The labels as input 1 of a loss. */
@@ -170,8 +200,12 @@ static remat_status add_layer(network_builder *builder, const wanted_layer *want
     remat_network *network = builder->network;
     const layer_type *type = wanted->type;
     REMAT_TRY(check_input_count(builder, wanted));
-    network_layer layer = {.block = builder->model->layers[builder->described].block, .described = builder->described};
+    uint32_t inputs[LAYER_MAX_INPUTS];
+    layer_room room;
+    network_layer layer = {
+        .inputs = inputs, .block = builder->model->layers[builder->described].block, .described = builder->described};
     layer.node = (layer_node){.type = type, .name = wanted->name, .options = wanted->options, .batch = network->batch};
+    layer_node_use(&layer.node, &room);
     layer.node.input_count = (uint32_t)wanted->input_count;
     for (size_t i = 0; i < wanted->input_count; i++) {
         layer.inputs[i] = wanted->inputs[i];
@@ -185,7 +219,7 @@ static remat_status add_layer(network_builder *builder, const wanted_layer *want
     layer_labels labels = type->labels;
     if (labels != LAYER_NO_LABELS)
         REMAT_TRY(add_labels(builder, &layer, labels));
-    REMAT_TRY(network_resolve(builder, &layer.node));
+    REMAT_TRY(network_resolve(builder, &layer));
     *output = (uint32_t)network->layer_count;
     return append(builder, &layer);
 }

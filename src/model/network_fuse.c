@@ -11,8 +11,10 @@
 /* Whether `loss` is a cross_entropy that alone reads a fully_connected. */
 static bool can_fuse(const network_builder *builder, const network_layer *loss)
 {
+    if (loss->node.type != &layer_type_cross_entropy)
+        return false;
     uint32_t projection = loss->inputs[0];
-    return loss->node.type == &layer_type_cross_entropy && builder->readers[projection] == 1 &&
+    return builder->readers[projection] == 1 &&
            builder->network->layers[projection].node.type == &layer_type_fully_connected;
 }
 
@@ -47,7 +49,7 @@ remat_status network_fuse(network_builder *builder)
         remove_layer(builder, gone);
         network_count_readers(builder);
         i--;
-        REMAT_TRY(network_blame(builder, &network->layers[i], network_resolve(builder, &network->layers[i].node)));
+        REMAT_TRY(network_blame(builder, &network->layers[i], network_resolve(builder, &network->layers[i])));
     }
     return REMAT_OK;
 }

@@ -109,20 +109,6 @@ static remat_status number_layer(numbering *numbers, uint32_t position)
     return REMAT_OK;
 }
 
-/* Arrays of the network have exactly as many items as it says. */
-static remat_status trim(numbering *numbers)
-{
-    remat_network *network = numbers->builder->network;
-    network_parameter *fitting = remat_alloc(network->context, network->parameter_count, sizeof *fitting);
-    if (!fitting)
-        return REMAT_NO_MEMORY;
-    if (network->parameter_count)
-        memcpy(fitting, network->parameters, network->parameter_count * sizeof *fitting);
-    remat_release(network->context, network->parameters, numbers->capacity, sizeof *fitting);
-    network->parameters = fitting;
-    return REMAT_OK;
-}
-
 remat_status network_number_parameters(network_builder *builder)
 {
     remat_network *network = builder->network;
@@ -136,7 +122,8 @@ remat_status network_number_parameters(network_builder *builder)
     for (uint32_t i = 0; i < network->layer_count && status == REMAT_OK; i++)
         status = network_blame(builder, &network->layers[i], number_layer(&numbers, i));
     if (status == REMAT_OK)
-        status = trim(&numbers);
+        status = remat_fit(builder->context, (void **)&network->parameters, &numbers.capacity, network->parameter_count,
+                           sizeof *network->parameters);
     if (status != REMAT_OK) {
         remat_release(builder->context, network->parameters, numbers.capacity, sizeof *network->parameters);
         network->parameters = NULL;

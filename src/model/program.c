@@ -14,38 +14,96 @@ void program_destroy(remat_program *program)
         return;
     remat_context *context = program->context;
     graph_destroy(program->graph);
-    remat_release(context, program->bindings, program->binding_capacity, sizeof *program->bindings);
+    remat_release(context, program->actions, program->action_capacity, sizeof *program->actions);
+    remat_release(context, program->bound, program->bound_capacity, sizeof *program->bound);
     remat_release(context, program->hints, program->hint_capacity, sizeof *program->hints);
     remat_release(context, program->outputs, program->network->layer_count, sizeof *program->outputs);
     remat_release(context, program->forwards, program->network->layer_count, sizeof *program->forwards);
     remat_release(context, program->gradients, program->network->parameter_count, sizeof *program->gradients);
     remat_release(context, program->applied, program->network->parameter_count, sizeof *program->applied);
-    remat_release(context, program->names, program->names_bytes, 1);
+    text_pool_end(&program->names);
     remat_release(context, program, 1, sizeof *program);
 }
 
-/* Room for the names of all tensors and actions at once, so that they never move: "LAYER.gradient" and the like. */
-static remat_status make_name_room(remat_program *program)
+/* ---- the tensors of an action ---- */
+
+/* A list of an action, in the order of program.bound, and how long it is for a layer. */
+typedef struct bound_list {
+    uint32_t *items;
+    size_t count;
+} bound_list;
+enum { BOUND_LISTS = 7 };
+
+static void list_bound(const layer_node *node, program_binding *binding, bound_list lists[BOUND_LISTS])
 {
-    size_t bytes = 16;
-    for (size_t n = 0; n < program->network->layer_count; n++)
-        bytes += (strlen(program->network->layers[n].node.name) + 40) * (LAYER_MAX_SAVED + 7);
-    for (size_t n = 0; n < program->network->layer_count; n++)
-        bytes += (strlen(program->network->layers[n].node.name) + 40) * program->network->layers[n].node.input_count;
-    for (size_t p = 0; p < program->network->parameter_count; p++)
-        bytes += strlen(program->network->parameters[p].name) + 40;
-    program->names_bytes = bytes;
-    program->names = remat_alloc(program->context, bytes, 1);
-    return program->names ? REMAT_OK : REMAT_NO_MEMORY;
+    const bound_list all[BOUND_LISTS] = {{&binding->output, 1},
+                                         {&binding->d_output, 1},
+                                         {binding->inputs, node->input_count},
+                                         {binding->saved, node->saved_count},
+                                         {binding->d_inputs, node->input_count},
+                                         {binding->copied, node->input_count},
+                                         {binding->gradients, node->parameter_count}};
+    memcpy(lists, all, sizeof all);
 }
+
+remat_status builder_add_binding(builder *b, program_binding *binding)
+{
+    remat_program *program = b->program;
+    const layer_node *node = &b->network->layers[binding->layer].node;
+    bound_list lists[BOUND_LISTS];
+    list_bound(node, binding, lists);
+    size_t number = program->graph->action_count,
+           most = 2 + 3 * (size_t)node->input_count + LAYER_MAX_SAVED + LAYER_MAX_PARAMETERS;
+    REMAT_TRY(remat_grow(b->context, (void **)&program->actions, &program->action_capacity, number + 1,
+                         sizeof *program->actions));
+    REMAT_TRY(remat_grow(b->context, (void **)&program->bound, &program->bound_capacity, program->bound_count + most,
+                         sizeof *program->bound));
+    program->actions[number] = (program_action){.layer = binding->layer,
+                                                .first = (uint32_t)program->bound_count,
+                                                .accumulate_inputs = (uint16_t)binding->accumulate_inputs,
+                                                .accumulate_gradients = (uint8_t)binding->accumulate_gradients,
+                                                .kind = binding->kind};
+    for (size_t i = 0; i < BOUND_LISTS; i++) {
+        memcpy(program->bound + program->bound_count, lists[i].items, lists[i].count * sizeof *program->bound);
+        program->bound_count += lists[i].count;
+    }
+    return REMAT_OK;
+}
+
+program_binding program_binding_of(const remat_program *program, uint32_t number)
+{
+    const program_action *action = &program->actions[number];
+    program_binding binding;
+    bound_list lists[BOUND_LISTS];
+    memset(&binding, 0xff, sizeof binding); /* GRAPH_NONE is all ones */
+    binding.kind = action->kind;
+    binding.layer = action->layer;
+    binding.accumulate_inputs = action->accumulate_inputs;
+    binding.accumulate_gradients = action->accumulate_gradients;
+    const uint32_t *next = program->bound + action->first;
+    list_bound(&program->network->layers[action->layer].node, &binding, lists);
+    for (size_t i = 0; i < BOUND_LISTS; i++) {
+        memcpy(lists[i].items, next, lists[i].count * sizeof *next);
+        next += lists[i].count;
+    }
+    return binding;
+}
+
+/* ---- building ---- */
 
 static remat_status build(builder *b)
 {
     remat_program *program = b->program;
-    REMAT_TRY(make_name_room(program));
     REMAT_TRY(graph_create(program->context, &program->graph));
     REMAT_TRY(builder_add_forward(b));
-    return program->apply == PROGRAM_FORWARD_ONLY ? builder_add_results(b) : builder_add_backward(b);
+    REMAT_TRY(program->apply == PROGRAM_FORWARD_ONLY ? builder_add_results(b) : builder_add_backward(b));
+    size_t actions = program->graph->action_count, hints = program->hints ? actions : 0;
+    REMAT_TRY(remat_fit(b->context, (void **)&program->actions, &program->action_capacity, actions,
+                        sizeof *program->actions));
+    REMAT_TRY(remat_fit(b->context, (void **)&program->hints, &program->hint_capacity, hints, sizeof *program->hints));
+    REMAT_TRY(remat_fit(b->context, (void **)&program->bound, &program->bound_capacity, program->bound_count,
+                        sizeof *program->bound));
+    return graph_fit(program->graph);
 }
 
 remat_status program_build(const remat_network *network, program_apply apply, remat_program **made)
@@ -58,6 +116,7 @@ remat_status program_build(const remat_network *network, program_apply apply, re
     program->context = context;
     program->network = network;
     program->apply = apply;
+    text_pool_begin(&program->names, context);
     program->labels = GRAPH_NONE;
     program->outputs = remat_alloc(context, network->layer_count, sizeof *program->outputs);
     program->forwards = remat_alloc(context, network->layer_count, sizeof *program->forwards);
@@ -88,7 +147,7 @@ remat_status program_find_blocks(const remat_program *program, uint32_t **blocks
     if (!*blocks)
         return REMAT_NO_MEMORY;
     for (size_t a = 0; a < count; a++) {
-        uint32_t block = program->network->layers[program->bindings[a].layer].block;
+        uint32_t block = program->network->layers[program->actions[a].layer].block;
         (*blocks)[a] = block == NETWORK_NONE ? GRAPH_NONE : block;
     }
     return REMAT_OK;
@@ -110,7 +169,7 @@ static void spread(remat_program *program, uint32_t layer, bool forward, uint64_
     for (int pass = 0; pass < 2; pass++)
         for (size_t a = 0; a < graph->action_count; a++) {
             graph_action *action = &graph->actions[a];
-            const program_binding *binding = &program->bindings[a];
+            const program_action *binding = &program->actions[a];
             if (binding->layer != layer || binding->kind == ACTION_LOAD || (binding->kind == ACTION_FORWARD) != forward)
                 continue;
             if (pass == 0) {

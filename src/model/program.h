@@ -7,6 +7,7 @@
 #ifndef REMAT_MODEL_PROGRAM_H
 #define REMAT_MODEL_PROGRAM_H
 
+#include "base/text_pool.h"
 #include "model/network.h"
 #include "graph/graph_object.h"
 #include "plan/graph/graph_outline.h"
@@ -19,7 +20,7 @@ typedef enum program_apply {
     PROGRAM_FORWARD_ONLY,  /* no backward: evaluation and prediction */
 } program_apply;
 
-typedef enum action_kind {
+typedef enum __attribute__((packed)) action_kind {
     ACTION_LOAD,            /* data comes in: once */
     ACTION_FORWARD,         /* may run again */
     ACTION_WEIGHT_GRADIENT, /* of the layer's parameters: once, like all below */
@@ -27,10 +28,20 @@ typedef enum action_kind {
     ACTION_APPLY,           /* the optimizer's step on the layer's parameters */
 } action_kind;
 
-/* What an action of the graph does, and with which tensors; GRAPH_NONE where there is none. */
+/* What an action of the graph does. Its tensors are in program.bound, from `first` on: output, d_output, then the lists
+ * of program_binding, each as long as the layer has inputs, saved tensors or parameters. */
+typedef struct program_action {
+    uint32_t layer; /* whose action it is */
+    uint32_t first;
+    uint16_t accumulate_inputs;
+    uint8_t accumulate_gradients;
+    action_kind kind;
+} program_action;
+
+/* The same with the tensors; GRAPH_NONE where there is none. */
 typedef struct program_binding {
     action_kind kind;
-    uint32_t layer; /* whose action it is */
+    uint32_t layer;
     uint32_t inputs[LAYER_MAX_INPUTS];
     uint32_t output;
     uint32_t saved[LAYER_MAX_SAVED];
@@ -47,21 +58,25 @@ typedef struct remat_program {
     const remat_network *network;
     program_apply apply;
     remat_graph *graph;
-    program_binding *bindings; /* one for each action of the graph */
-    graph_hint *hints;         /* likewise, for the planner */
-    size_t binding_capacity, hint_capacity;
+    program_action *actions; /* one for each action of the graph */
+    graph_hint *hints;       /* likewise, for the planner; none with PROGRAM_FORWARD_ONLY */
+    size_t action_capacity, hint_capacity;
+    uint32_t *bound; /* tensors of the actions */
+    size_t bound_count, bound_capacity;
     uint32_t *outputs;   /* of each network layer: the tensor that holds its output */
     uint32_t *forwards;  /* of each network layer: the action that makes its output, GRAPH_NONE */
     uint32_t labels;     /* the tensor of the labels, GRAPH_NONE */
     uint32_t *gradients; /* of each network parameter: the tensor of its gradient, GRAPH_NONE */
     uint32_t *applied;   /* of each network parameter: the layer whose apply step changes it, NETWORK_NONE */
-    char *names;         /* of tensors and actions */
-    size_t names_bytes;
+    text_pool names;     /* of tensors and actions, where they are not those of layers */
 } remat_program;
 
 /* The network must outlive the program. */
 remat_status program_build(const remat_network *network, program_apply apply, remat_program **made);
 void program_destroy(remat_program *program);
+
+/* What an action does, with its tensors. */
+program_binding program_binding_of(const remat_program *program, uint32_t action);
 
 /* Of each action: the block that the model declares for its layer, or GRAPH_NONE. The caller releases the list. */
 remat_status program_find_blocks(const remat_program *program, uint32_t **blocks);

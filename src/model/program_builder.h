@@ -8,7 +8,6 @@ typedef struct builder {
     remat_program *program;
     remat_context *context;
     const remat_network *network;
-    size_t names_used;
     /* Of each network layer. */
     uint32_t *saved; /* LAYER_MAX_SAVED tensors each */
     bool *wanted;    /* its output needs a gradient */
@@ -48,6 +47,9 @@ typedef struct action_draft {
 } action_draft;
 action_draft action_draft_start(action_kind kind, size_t layer);
 remat_status builder_add_action(builder *b, action_draft *draft);
+
+/* Adds what the next action of the graph does (program.c). */
+remat_status builder_add_binding(builder *b, program_binding *binding);
 
 remat_status builder_add_forward(builder *b);
 remat_status builder_add_results(builder *b);

@@ -15,17 +15,11 @@ void builder_release(builder *b)
     remat_release(b->context, b->sharers, b->sharer_capacity, sizeof *b->sharers);
 }
 
+/* The name of a layer serves as it is. */
 static remat_status add_name(builder *b, const char *owner, const char *what, const char **name)
 {
-    remat_program *program = b->program;
-    size_t length = strlen(owner) + strlen(what) + 1;
-    if (b->names_used + length > program->names_bytes)
-        return remat_fail(b->context, REMAT_INTERNAL, NULL, "no room for the name %s%s", owner, what);
-    char *text = program->names + b->names_used;
-    snprintf(text, program->names_bytes - b->names_used, "%s%s", owner, what);
-    b->names_used += length;
-    *name = text;
-    return REMAT_OK;
+    *name = *what ? text_pool_join(&b->program->names, (const char *const[]){owner, what, NULL}) : owner;
+    return *name ? REMAT_OK : REMAT_NO_MEMORY;
 }
 
 remat_status builder_add_tensor(builder *b, const char *owner, const char *what, tensor_size size, uint32_t *number)
@@ -75,12 +69,13 @@ remat_status builder_add_action(builder *b, action_draft *draft)
     remat_graph *graph = program->graph;
     const layer_node *node = &b->network->layers[draft->binding.layer].node;
     bool is_forward = draft->binding.kind == ACTION_FORWARD;
-    REMAT_TRY(remat_grow(b->context, (void **)&program->bindings, &program->binding_capacity, graph->action_count + 1,
-                         sizeof *program->bindings));
-    REMAT_TRY(remat_grow(b->context, (void **)&program->hints, &program->hint_capacity, graph->action_count + 1,
-                         sizeof *program->hints));
-    program->bindings[graph->action_count] = draft->binding;
-    program->hints[graph->action_count] = (graph_hint){node->type->hint, is_forward ? node->flops[LAYER_FORWARD] : 0};
+    REMAT_TRY(builder_add_binding(b, &draft->binding));
+    if (program->apply != PROGRAM_FORWARD_ONLY) {
+        REMAT_TRY(remat_grow(b->context, (void **)&program->hints, &program->hint_capacity, graph->action_count + 1,
+                             sizeof *program->hints));
+        program->hints[graph->action_count] =
+            (graph_hint){node->type->hint, is_forward ? node->flops[LAYER_FORWARD] : 0};
+    }
     if (is_forward || draft->binding.kind == ACTION_LOAD)
         program->forwards[draft->binding.layer] = (uint32_t)graph->action_count;
     REMAT_TRY(add_name(b, node->name, suffixes[draft->binding.kind], &draft->action.name));

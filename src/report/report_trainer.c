@@ -23,14 +23,14 @@ typedef struct model_view {
     uint8_t *kinds; /* by tensor */
 } model_view;
 
-static const program_binding *binding_at(const model_view *view, size_t position)
+static const program_action *binding_at(const model_view *view, size_t position)
 {
-    return &view->trainer->program->bindings[view->plan->sequence.actions[position]];
+    return &view->trainer->program->actions[view->plan->sequence.actions[position]];
 }
 
 /* ---- memory ---- */
 
-static char letter_of(const model_view *view, const program_binding *binding)
+static char letter_of(const model_view *view, const program_action *binding)
 {
     switch (binding->kind) {
     case ACTION_LOAD: return 'i';
@@ -118,7 +118,7 @@ static void sum_layers(const model_view *view, layer_sums *sums)
 {
     for (size_t a = 0; a < view->graph->action_count; a++) {
         const graph_action *action = &view->graph->actions[a];
-        const program_binding *binding = &view->trainer->program->bindings[a];
+        const program_action *binding = &view->trainer->program->actions[a];
         layer_sums *sum = &sums[binding->layer];
         if (binding->kind == ACTION_FORWARD) {
             sum->forward_cost += action->cost;

@@ -47,7 +47,7 @@ static remat_status fill(remat_executor *executor)
         return REMAT_NO_MEMORY;
     for (size_t position = 0; position < executor->count; position++) {
         executor->until[position] = position;
-        executor->forwards += executor_binding(executor, position)->kind == ACTION_FORWARD;
+        executor->forwards += executor_action(executor, position)->kind == ACTION_FORWARD;
     }
     REMAT_TRY(executor_record(executor, &executor->fused, NULL, false));
     REMAT_TRY(executor_fuse(executor, &executor->fused));
@@ -198,14 +198,15 @@ static remat_status prepare_observed(remat_executor *executor)
 static remat_status call_before_apply(remat_executor *executor, size_t position, backend_queue *queue,
                                       const executor_hooks *hooks)
 {
-    const program_binding *binding = executor_binding(executor, position);
-    if (!hooks->before_apply || binding->kind != ACTION_APPLY)
+    if (!hooks->before_apply || executor_action(executor, position)->kind != ACTION_APPLY)
         return REMAT_OK;
+    const executor_options *options = &executor->options;
+    const program_binding binding = program_binding_of(options->program, options->sequence->actions[position]);
     REMAT_TRY(backend_wait(queue));
     poison_map_open(executor->poison);
-    const network_layer *layer = &executor->options.program->network->layers[binding->layer];
+    const network_layer *layer = &options->program->network->layers[binding.layer];
     for (uint32_t i = 0; i < layer->node.parameter_count; i++)
-        if (binding->gradients[i] != GRAPH_NONE)
+        if (binding.gradients[i] != GRAPH_NONE)
             REMAT_TRY(
                 hooks->before_apply(hooks->user, layer->parameters[i], executor->gradients[layer->parameters[i]]));
     return REMAT_OK;

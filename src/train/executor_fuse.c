@@ -62,7 +62,7 @@ static recorded_call *last_call(const recorded_run *run, size_t position)
 static size_t position_before(const remat_executor *executor, size_t position)
 {
     while (position-- > 0)
-        if (executor_binding(executor, position)->kind != ACTION_APPLY)
+        if (executor_action(executor, position)->kind != ACTION_APPLY)
             return position;
     return executor->count;
 }
@@ -104,7 +104,7 @@ static bool fuse(remat_executor *executor, recorded_run *run, size_t position, l
     recorded_call *activation = only_call(run, position);
     size_t before = position_before(executor, position);
     if (!activation || before == executor->count ||
-        executor_binding(executor, before)->kind != executor_binding(executor, position)->kind)
+        executor_action(executor, before)->kind != executor_action(executor, position)->kind)
         return false;
     recorded_call *call = last_call(run, before);
     op_gemm joined;

@@ -46,10 +46,10 @@ remat_status executor_fuse(remat_executor *executor, recorded_run *run);
 layer_work executor_find_work(const remat_executor *executor, uint32_t action, const layer_call *call);
 
 /* What the action at a position does. */
-static inline const program_binding *executor_binding(const remat_executor *executor, size_t position)
+static inline const program_action *executor_action(const remat_executor *executor, size_t position)
 {
     const executor_options *options = &executor->options;
-    return &options->program->bindings[options->sequence->actions[position]];
+    return &options->program->actions[options->sequence->actions[position]];
 }
 
 #endif

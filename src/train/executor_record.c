@@ -71,10 +71,10 @@ static void bind_parameters(const recorder *r, const network_layer *layer, const
 
 /* What is read has the address it had before this position; a write in place does not move it. copied[i]: what d_inputs[i]
  * begins as. */
-static void bind(recorder *r, size_t position, layer_call *call, tensor_ref copied[LAYER_MAX_INPUTS])
+static void bind(recorder *r, size_t position, const program_binding *binding, layer_call *call,
+                 tensor_ref copied[LAYER_MAX_INPUTS])
 {
     const executor_options *options = &r->executor->options;
-    const program_binding *binding = executor_binding(r->executor, position);
     const network_layer *layer = &options->program->network->layers[binding->layer];
     const layer_node *node = &layer->node;
     *call = (layer_call){.calls = &r->run->calls,
@@ -195,13 +195,13 @@ static remat_status record_position(recorder *r, size_t position)
 {
     const executor_options *options = &r->executor->options;
     uint32_t number = options->sequence->actions[position];
-    const program_binding *binding = executor_binding(r->executor, position);
+    const program_binding bound = program_binding_of(options->program, number), *binding = &bound;
     const network_layer *layer = &options->program->network->layers[binding->layer];
     const layer_node *node = &layer->node;
     layer_call call;
     tensor_ref copied[LAYER_MAX_INPUTS];
     r->run->starts[position] = r->run->calls.used;
-    bind(r, position, &call, copied);
+    bind(r, position, binding, &call, copied);
     call.is_recompute = r->ran[number];
     r->ran[number] = true;
     if (r->work)
@@ -228,9 +228,9 @@ static remat_status record_all(recorder *r)
     for (size_t position = 0; position < executor->count; position++) {
         remat_status status = record_position(r, position);
         if (status == REMAT_INVALID) { /* no kernel for its types: say whose */
-            const program_binding *binding = executor_binding(executor, position);
+            uint32_t layer = executor_action(executor, position)->layer;
             return remat_fail(executor->context, status, NULL, "layer '%.80s': %s",
-                              executor->options.program->network->layers[binding->layer].node.name,
+                              executor->options.program->network->layers[layer].node.name,
                               remat_context_message(executor->context));
         }
         REMAT_TRY(status);

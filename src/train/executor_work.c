@@ -6,7 +6,7 @@
  * several runs are no tensors of the graph: they are added to. */
 static uint64_t parameter_bytes(const remat_program *program, uint32_t action)
 {
-    const program_binding *binding = &program->bindings[action];
+    const program_binding bound = program_binding_of(program, action), *binding = &bound;
     const network_layer *layer = &program->network->layers[binding->layer];
     bool makes_input_gradient = binding->kind == ACTION_INPUT_GRADIENT && !layer->node.passes_gradient;
     uint64_t bytes = 0;
@@ -35,7 +35,7 @@ layer_work executor_find_work(const remat_executor *executor, uint32_t number, c
                                         [ACTION_WEIGHT_GRADIENT] = LAYER_WEIGHT_GRADIENT,
                                         [ACTION_INPUT_GRADIENT] = LAYER_INPUT_GRADIENT};
     const remat_program *program = executor->options.program;
-    const program_binding *binding = &program->bindings[number];
+    const program_binding bound = program_binding_of(program, number), *binding = &bound;
     const layer_node *node = &program->network->layers[binding->layer].node;
     uint32_t output = binding->output;
     if (binding->kind == ACTION_LOAD || binding->kind == ACTION_APPLY)

@@ -15,7 +15,7 @@ typedef struct measurement {
 static void observe(void *user, size_t position, bool is_recompute, uint64_t began, uint64_t ended)
 {
     measurement *m = user;
-    const program_binding *action = &m->trainer->program->bindings[m->trainer->plan->sequence.actions[position]];
+    const program_action *action = &m->trainer->program->actions[m->trainer->plan->sequence.actions[position]];
     if (action->kind == ACTION_LOAD)
         return;
     if (action->kind != ACTION_FORWARD) {

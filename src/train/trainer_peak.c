@@ -16,7 +16,7 @@ remat_status trainer_find_kinds(const remat_trainer *trainer, uint8_t **kinds)
     memset(*kinds, HOLDS_GRADIENT, graph->tensor_count);
     for (size_t a = 0; a < graph->action_count; a++) {
         const graph_action *action = &graph->actions[a];
-        action_kind kind = program->bindings[a].kind;
+        action_kind kind = program->actions[a].kind;
         for (size_t i = 0; i < action->write_count && (kind == ACTION_LOAD || kind == ACTION_FORWARD); i++)
             (*kinds)[graph_writes(graph, action)[i]] = kind == ACTION_LOAD ? HOLDS_DATA : HOLDS_ACTIVATION;
     }

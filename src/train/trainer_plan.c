@@ -15,7 +15,8 @@ static remat_status place_evaluation(remat_trainer *trainer)
 {
     graph_sequence sequence = {0};
     REMAT_TRY(graph_sequence_plain(trainer->evaluation->graph, &sequence));
-    return graph_place(trainer->evaluation->graph, &sequence, &trainer->evaluation_plan);
+    REMAT_TRY(graph_place(trainer->evaluation->graph, &sequence, &trainer->evaluation_plan));
+    return placed_graph_fit(&trainer->evaluation_plan);
 }
 
 /* One arena serves training and evaluation. */
@@ -55,7 +56,7 @@ static const char *peak_layer(const remat_trainer *trainer)
     uint32_t action = trainer->plan->peak_action;
     if (action == GRAPH_NONE)
         return NULL;
-    return trainer->network->layers[trainer->program->bindings[action].layer].node.name;
+    return trainer->network->layers[trainer->program->actions[action].layer].node.name;
 }
 
 static remat_status plan_training(remat_trainer *trainer, const uint32_t *blocks)

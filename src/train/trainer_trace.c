@@ -31,11 +31,11 @@ static layer_work update_work(const remat_trainer *trainer, uint32_t parameter)
 
 static layer_work apply_work(const remat_trainer *trainer, uint32_t action)
 {
-    const program_binding *binding = &trainer->program->bindings[action];
-    const network_layer *layer = &trainer->network->layers[binding->layer];
+    const program_binding binding = program_binding_of(trainer->program, action);
+    const network_layer *layer = &trainer->network->layers[binding.layer];
     layer_work sum = {0};
     for (uint32_t p = 0; p < layer->node.parameter_count; p++)
-        if (binding->gradients[p] != GRAPH_NONE) {
+        if (binding.gradients[p] != GRAPH_NONE) {
             layer_work one = update_work(trainer, layer->parameters[p]);
             sum.flops += one.flops;
             sum.bytes += one.bytes;
@@ -58,7 +58,7 @@ void trainer_observe(void *user, size_t position, bool is_recompute, uint64_t be
     static const char *const names[] = {"load", "forward", "weight_gradient", "input_gradient", "apply"};
     const remat_trainer *trainer = user;
     uint32_t number = trainer->plan->sequence.actions[position];
-    const program_binding *binding = &trainer->program->bindings[number];
+    const program_action *binding = &trainer->program->actions[number];
     const remat_action seen = {.layer = trainer->network->layers[binding->layer].node.name,
                                .phase = is_recompute ? "recompute" : names[binding->kind],
                                .position = binding->layer,

@@ -20,6 +20,7 @@ typedef struct layer_rig {
     backend_queue *queue;
     recording calls;
     layer_node node;
+    layer_room room;
     layer_call call;     /* everything a forward gets; backward calls are made from it */
     tensor_ref d_output; /* random; none for losses */
     step_block block;
@@ -115,6 +116,7 @@ static inline remat_status rig_resolve(layer_rig *rig, remat_context *context, c
     assert_non_null(type);
     *rig = (layer_rig){.context = context};
     rig->node = (layer_node){.type = type, .name = "tested", .dtype = RIG_DTYPE, .batch = from->batch};
+    layer_node_use(&rig->node, &rig->room);
     assert_int_equal(backend_open(context, options, &rig->device), REMAT_OK);
     rig->node.device = rig->device;
     void *properties = calloc(1, type->options_bytes + 1);

@@ -203,6 +203,8 @@ static void test_composites(void **state)
         const layer_type *type = layer_type_find(composites[i].type);
         void *options = calloc(1, type->options_bytes);
         layer_node node = {.type = type, .name = "whole", .options = options};
+        layer_room room;
+        layer_node_use(&node, &room);
         expect_ok(f, properties_init(f->context, type->properties, options));
         for (int p = 0; p < 6 && composites[i].properties[p]; p++) {
             char key[32];

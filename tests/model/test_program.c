@@ -32,24 +32,24 @@ static const graph_action *action_of(const program_rig *rig, action_kind kind, c
 {
     const remat_graph *graph = rig->program->graph;
     for (size_t a = 0; a < graph->action_count; a++)
-        if (rig->program->bindings[a].kind == kind &&
-            strcmp(rig->network->layers[rig->program->bindings[a].layer].node.name, name) == 0)
+        if (rig->program->actions[a].kind == kind &&
+            strcmp(rig->network->layers[rig->program->actions[a].layer].node.name, name) == 0)
             return &graph->actions[a];
     return NULL;
 }
 
-static const program_binding *binding_of(const program_rig *rig, action_kind kind, const char *name)
+static program_binding binding_of(const program_rig *rig, action_kind kind, const char *name)
 {
     const graph_action *action = action_of(rig, kind, name);
     assert_non_null(action);
-    return &rig->program->bindings[action - rig->program->graph->actions];
+    return program_binding_of(rig->program, (uint32_t)(action - rig->program->graph->actions));
 }
 
 static size_t count_kind(const program_rig *rig, action_kind kind)
 {
     size_t count = 0;
     for (size_t a = 0; a < rig->program->graph->action_count; a++)
-        count += rig->program->bindings[a].kind == kind;
+        count += rig->program->actions[a].kind == kind;
     return count;
 }
 
@@ -81,14 +81,14 @@ static void test_shared(void **state)
     program_rig rig = open_rig(*state, INPUT DENSE("a") DENSE("b") "[sum : addition]\ninput_layers = a, b\n" LOSS,
                                PROGRAM_APPLY_AT_ONCE);
     assert_null(action_of(&rig, ACTION_INPUT_GRADIENT, "sum"));
-    uint32_t gradient = binding_of(&rig, ACTION_INPUT_GRADIENT, "loss")->d_inputs[0];
-    const program_binding *b = binding_of(&rig, ACTION_INPUT_GRADIENT, "b");
-    assert_int_equal(b->d_output, gradient);
+    uint32_t gradient = binding_of(&rig, ACTION_INPUT_GRADIENT, "loss").d_inputs[0];
+    const program_binding b = binding_of(&rig, ACTION_INPUT_GRADIENT, "b");
+    assert_int_equal(b.d_output, gradient);
     /* b reads the gradient that a shares: it must not be overwritten while b still needs it, hence the copy. */
-    assert_int_equal(b->copied[0], gradient);
-    assert_int_not_equal(b->d_inputs[0], gradient);
-    assert_int_equal(b->accumulate_inputs, 1);
-    assert_int_equal(binding_of(&rig, ACTION_WEIGHT_GRADIENT, "a")->d_output, b->d_inputs[0]);
+    assert_int_equal(b.copied[0], gradient);
+    assert_int_not_equal(b.d_inputs[0], gradient);
+    assert_int_equal(b.accumulate_inputs, 1);
+    assert_int_equal(binding_of(&rig, ACTION_WEIGHT_GRADIENT, "a").d_output, b.d_inputs[0]);
     close_rig(&rig);
 }
 
@@ -97,15 +97,15 @@ static void test_same_twice(void **state)
 {
     program_rig rig =
         open_rig(*state, INPUT DENSE("a") "[sum : addition]\ninput_layers = a, a\n" LOSS, PROGRAM_APPLY_AT_ONCE);
-    const program_binding *sum = binding_of(&rig, ACTION_INPUT_GRADIENT, "sum");
+    const program_binding sum = binding_of(&rig, ACTION_INPUT_GRADIENT, "sum");
     const graph_action *action = action_of(&rig, ACTION_INPUT_GRADIENT, "sum");
-    assert_int_equal(sum->d_inputs[0], GRAPH_NONE);
-    assert_int_equal(sum->copied[1], sum->d_output);
-    assert_int_not_equal(sum->d_inputs[1], sum->d_output);
-    assert_int_equal(sum->accumulate_inputs, 2);
-    assert_true(reads(&rig, action, sum->d_output));
+    assert_int_equal(sum.d_inputs[0], GRAPH_NONE);
+    assert_int_equal(sum.copied[1], sum.d_output);
+    assert_int_not_equal(sum.d_inputs[1], sum.d_output);
+    assert_int_equal(sum.accumulate_inputs, 2);
+    assert_true(reads(&rig, action, sum.d_output));
     assert_int_equal(action->update_count, 0);
-    assert_int_equal(binding_of(&rig, ACTION_WEIGHT_GRADIENT, "a")->d_output, sum->d_inputs[1]);
+    assert_int_equal(binding_of(&rig, ACTION_WEIGHT_GRADIENT, "a").d_output, sum.d_inputs[1]);
     close_rig(&rig);
 }
 
@@ -118,10 +118,10 @@ static void test_two_sums(void **state)
                                PROGRAM_APPLY_AT_ONCE);
     assert_null(action_of(&rig, ACTION_INPUT_GRADIENT, "s2")); /* a and c share the gradient of the loss */
     const graph_action *s1 = action_of(&rig, ACTION_INPUT_GRADIENT, "s1");
-    const program_binding *binding = binding_of(&rig, ACTION_INPUT_GRADIENT, "s1");
-    assert_int_equal(binding->d_inputs[0], binding_of(&rig, ACTION_INPUT_GRADIENT, "loss")->d_inputs[0]);
-    assert_int_equal(binding->copied[0], GRAPH_NONE); /* c is done with it */
-    assert_true(updates(&rig, s1, binding->d_inputs[0]));
+    const program_binding binding = binding_of(&rig, ACTION_INPUT_GRADIENT, "s1");
+    assert_int_equal(binding.d_inputs[0], binding_of(&rig, ACTION_INPUT_GRADIENT, "loss").d_inputs[0]);
+    assert_int_equal(binding.copied[0], GRAPH_NONE); /* c is done with it */
+    assert_true(updates(&rig, s1, binding.d_inputs[0]));
     close_rig(&rig);
 }
 
@@ -133,14 +133,14 @@ static void test_three_readers(void **state)
                                                            "[d : fully_connected]\nunit = 8\ninput_layers = a\n"
                                                            "[sum : addition]\ninput_layers = b, c, d\n" LOSS,
                                PROGRAM_APPLY_AT_ONCE);
-    uint32_t gradient = binding_of(&rig, ACTION_WEIGHT_GRADIENT, "a")->d_output;
+    uint32_t gradient = binding_of(&rig, ACTION_WEIGHT_GRADIENT, "a").d_output;
     const char *const names[] = {"d", "c", "b"};
     for (int i = 0; i < 3; i++) {
-        const program_binding *binding = binding_of(&rig, ACTION_INPUT_GRADIENT, names[i]);
-        assert_int_equal(binding->d_inputs[0], gradient);
-        assert_int_equal(binding->accumulate_inputs, i > 0);
+        const program_binding binding = binding_of(&rig, ACTION_INPUT_GRADIENT, names[i]);
+        assert_int_equal(binding.d_inputs[0], gradient);
+        assert_int_equal(binding.accumulate_inputs, i > 0);
         assert_int_equal(updates(&rig, action_of(&rig, ACTION_INPUT_GRADIENT, names[i]), gradient), i > 0);
-        assert_int_equal(binding->copied[0], GRAPH_NONE);
+        assert_int_equal(binding.copied[0], GRAPH_NONE);
     }
     close_rig(&rig);
 }
@@ -168,12 +168,12 @@ static void test_tied(void **state)
     program_rig rig = open_rig(*state, TIED, PROGRAM_APPLY_AT_ONCE);
     assert_int_equal(rig.network->parameter_count, 3);
     uint32_t gradient = rig.program->gradients[0];
-    const program_binding *head = binding_of(&rig, ACTION_INPUT_GRADIENT, "head");
-    assert_int_equal(head->gradients[0], gradient);
-    assert_int_equal(head->accumulate_gradients, 0);
-    const program_binding *table = binding_of(&rig, ACTION_WEIGHT_GRADIENT, "table");
-    assert_int_equal(table->gradients[0], gradient);
-    assert_int_equal(table->accumulate_gradients, 1);
+    const program_binding head = binding_of(&rig, ACTION_INPUT_GRADIENT, "head");
+    assert_int_equal(head.gradients[0], gradient);
+    assert_int_equal(head.accumulate_gradients, 0);
+    const program_binding table = binding_of(&rig, ACTION_WEIGHT_GRADIENT, "table");
+    assert_int_equal(table.gradients[0], gradient);
+    assert_int_equal(table.accumulate_gradients, 1);
     assert_true(updates(&rig, action_of(&rig, ACTION_WEIGHT_GRADIENT, "table"), gradient));
     assert_null(action_of(&rig, ACTION_APPLY, "head"));
     assert_true(reads(&rig, action_of(&rig, ACTION_APPLY, "table"), gradient));
@@ -194,7 +194,7 @@ static void test_when_to_apply(void **state)
     close_rig(&end);
     program_rig outside = open_rig(*state, text, PROGRAM_APPLY_OUTSIDE);
     assert_int_equal(count_kind(&outside, ACTION_APPLY), 0);
-    assert_int_equal(binding_of(&outside, ACTION_WEIGHT_GRADIENT, "a")->accumulate_gradients, 3);
+    assert_int_equal(binding_of(&outside, ACTION_WEIGHT_GRADIENT, "a").accumulate_gradients, 3);
     close_rig(&outside);
     program_rig forward = open_rig(*state, text, PROGRAM_FORWARD_ONLY);
     assert_int_equal(count_kind(&forward, ACTION_INPUT_GRADIENT) + count_kind(&forward, ACTION_WEIGHT_GRADIENT), 0);
@@ -212,12 +212,12 @@ static void test_in_place(void **state)
                  PROGRAM_APPLY_AT_ONCE);
     const graph_action *act = action_of(&rig, ACTION_INPUT_GRADIENT, "act");
     assert_non_null(act);
-    assert_int_equal(act->in_place_from, binding_of(&rig, ACTION_INPUT_GRADIENT, "act")->d_output);
-    assert_int_equal(act->in_place_to, binding_of(&rig, ACTION_INPUT_GRADIENT, "act")->d_inputs[0]);
+    assert_int_equal(act->in_place_from, binding_of(&rig, ACTION_INPUT_GRADIENT, "act").d_output);
+    assert_int_equal(act->in_place_to, binding_of(&rig, ACTION_INPUT_GRADIENT, "act").d_inputs[0]);
     assert_null(action_of(&rig, ACTION_FORWARD, "flat"));
     assert_null(action_of(&rig, ACTION_INPUT_GRADIENT, "flat"));
-    uint32_t output = binding_of(&rig, ACTION_FORWARD, "act")->output;
-    assert_int_equal(binding_of(&rig, ACTION_FORWARD, "b")->inputs[0], output);
+    uint32_t output = binding_of(&rig, ACTION_FORWARD, "act").output;
+    assert_int_equal(binding_of(&rig, ACTION_FORWARD, "b").inputs[0], output);
     for (size_t t = 0; t < rig.program->graph->tensor_count; t++)
         assert_int_equal(rig.program->graph->tensors[t].bytes % 4, 0);
     assert_int_equal(rig.program->graph->tensors[output].bytes, 2 * 8 * 4);

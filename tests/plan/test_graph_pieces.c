@@ -1,4 +1,5 @@
 /* Random graphs as chains of pieces: whatever plan the chain gets, the graph can run it, within the chain's peak. */
+#include "base/alloc.h"
 #include "plan/graph/graph_curve.h"
 #include "support/random_graph.h"
 
@@ -81,8 +82,12 @@ static void try_curve(fixture *f, const graph_outline *outline, const graph_piec
     for (size_t i = 0; i < curve.count; i += 1 + curve.count / 5) {
         const graph_point *point = &curve.points[i];
         remat_plan *plan;
-        const graph_sequence sequence = {point->actions, point->action_count, 0};
-        expect_ok(f, graph_pieces_plan(pieces, "optimal", point->steps, point->step_count, &plan));
+        graph_sequence sequence;
+        remat_step *steps;
+        expect_ok(f, graph_point_actions(&curve, point, &sequence));
+        expect_ok(f, graph_point_steps(&curve, point, &steps));
+        expect_ok(f, graph_pieces_plan(pieces, "optimal", steps, point->steps.step_count, &plan));
+        remat_release(f->context, steps, point->steps.step_count, sizeof *steps);
         expect_plan_runs(f, graph, pieces, plan, t);
         remat_plan_destroy(plan);
         graph_liveness found = expect_walk(f, graph, &sequence);
@@ -90,6 +95,7 @@ static void try_curve(fixture *f, const graph_outline *outline, const graph_piec
         assert_int_equal(found.cost, point->cost);
         assert_true(i == 0 || (point->cost > curve.points[0].cost && point->peak_bytes < curve.points[0].peak_bytes));
         graph_liveness_release(f->context, &found);
+        graph_sequence_release(f->context, &sequence);
     }
     graph_curve_release(&curve);
 }

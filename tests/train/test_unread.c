@@ -55,7 +55,7 @@ static size_t count_left(const remat_trainer *trainer)
     const graph_sequence *sequence = &trainer->plan->sequence;
     size_t left = 0;
     for (size_t p = 0; p < sequence->count; p++) {
-        const program_binding *binding = &program->bindings[sequence->actions[p]];
+        const program_binding bound = program_binding_of(program, sequence->actions[p]), *binding = &bound;
         if (binding->kind != ACTION_FORWARD || program->network->layers[binding->layer].node.loss)
             continue;
         uint32_t output = binding->output;

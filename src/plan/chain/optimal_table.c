@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 enum { CHUNK_WORDS = 1 << 16, MOST_CORNERS = 1 << 15, FEWEST_CORNERS = 12, EXACT_LAYERS = 100, LONG_CHAIN = 2500 };
-enum { UNPRUNED_LAYERS = 40, MOST_THREADS = 64, LAYERS_A_THREAD = 8 };
+enum { WHOLE_CORNERS = 200, UNPRUNED_LAYERS = 40, MOST_THREADS = 64, LAYERS_A_THREAD = 8 };
 #define MOST_CORNER_BYTES ((uint64_t)400000000)
 #define MOST_WORK         ((uint64_t)800000000) /* corners looked at: a few seconds */
 
@@ -30,6 +30,12 @@ typedef struct solve_worker {
     bool thinned;
 } solve_worker;
 
+/* The staircase of the whole chain is what plans are chosen from. */
+static size_t whole_corners(const optimal_table *table)
+{
+    return remat_max(table->suffix_corners, WHOLE_CORNERS);
+}
+
 static remat_status worker_allocate(remat_context *context, optimal_table *table, pthread_mutex_t *lock,
                                     solve_worker *worker)
 {
@@ -40,7 +46,7 @@ static remat_status worker_allocate(remat_context *context, optimal_table *table
     worker->splits = remat_alloc(context, optimal_most_splits(table), sizeof *worker->splits);
     if (!worker->places || !worker->splits)
         return REMAT_NO_MEMORY;
-    return envelope_allocate(context, remat_max(table->corners, table->suffix_corners), &worker->envelope);
+    return envelope_allocate(context, remat_max(table->corners, whole_corners(table)), &worker->envelope);
 }
 
 static void worker_free(solve_worker *worker)
@@ -158,8 +164,9 @@ static bool solve_suffix(solve_worker *worker, uint32_t start, uint32_t rest)
 {
     optimal_interval interval = {start, (uint32_t)worker->table->model->n - 1};
     optimal_state state = {start, interval.last, PENDING_LOSS, rest};
+    size_t corners = start == 0 ? whole_corners(worker->table) : worker->table->suffix_corners;
     return !optimal_state_exists(worker->table->model, state) ||
-           solve_state(worker, state, list_worker_splits(worker, interval), worker->table->suffix_corners);
+           solve_state(worker, state, list_worker_splits(worker, interval), corners);
 }
 
 /* What the threads share. Items come in groups: the intervals of one length, the states of one suffix. A group uses only

@@ -18,7 +18,7 @@ remat_status graph_curve_begin(const graph_outline *outline, graph_curve *curve)
 
 static void release_point(remat_context *context, graph_point *point)
 {
-    remat_release(context, point->steps, point->step_count, sizeof *point->steps);
+    step_runs_release(context, &point->steps);
     remat_release(context, point->actions, point->action_count, sizeof *point->actions);
 }
 
@@ -37,17 +37,24 @@ void graph_curve_release(graph_curve *curve)
 
 /* ---- the points ---- */
 
-/* A copy of a list, or NULL with REMAT_NO_MEMORY on the context. */
-static void *copy_list(remat_context *context, const void *list, size_t count, size_t size)
+/* What is at hand becomes the point's own: the steps of its pieces, or the actions of the sequence. */
+static remat_status take_schedule(const graph_curve *curve, const remat_step *steps, size_t count, graph_point *point)
 {
-    void *copy = remat_alloc(context, count, size);
-    if (copy && count)
-        memcpy(copy, list, count * size);
-    return copy;
+    remat_context *context = curve->outline->graph->context;
+    const graph_sequence *sequence = &curve->sequence;
+    if (point->pieces)
+        return step_runs_make(context, steps, count, &point->steps);
+    point->actions = remat_alloc(context, sequence->count, sizeof *point->actions);
+    if (!point->actions)
+        return REMAT_NO_MEMORY;
+    point->action_count = sequence->count;
+    if (sequence->count)
+        memcpy(point->actions, sequence->actions, sequence->count * sizeof *point->actions);
+    return REMAT_OK;
 }
 
-/* Adds the point, unless the curve has one as good. The lists of `point` are copied. */
-static remat_status insert(graph_curve *curve, graph_point point)
+/* Adds the point with the schedule at hand, unless the curve has one as good. */
+static remat_status insert(graph_curve *curve, graph_point point, const remat_step *steps, size_t count)
 {
     remat_context *context = curve->outline->graph->context;
     graph_point *points = curve->points;
@@ -57,12 +64,7 @@ static remat_status insert(graph_curve *curve, graph_point point)
         return REMAT_OK;
     REMAT_TRY(remat_grow(context, (void **)&curve->points, &curve->capacity, curve->count + 1, sizeof *points));
     points = curve->points;
-    point.steps = copy_list(context, point.steps, point.step_count, sizeof *point.steps);
-    point.actions = copy_list(context, point.actions, point.action_count, sizeof *point.actions);
-    if (!point.steps || !point.actions) {
-        release_point(context, &point);
-        return REMAT_NO_MEMORY;
-    }
+    REMAT_TRY(take_schedule(curve, steps, count, &point));
     /* Beaten are those before it that are not cheaper, and one behind it with the same peak. */
     size_t at = end;
     while (at > 0 && points[at - 1].cost >= point.cost)
@@ -91,13 +93,39 @@ remat_status graph_curve_try(graph_curve *curve, const graph_pieces *pieces, con
     if (sequence->count > curve->most_actions)
         return REMAT_OK;
     REMAT_TRY(walk(&curve->walker, sequence->actions, sequence->count));
-    return insert(curve, (graph_point){.peak_bytes = curve->walker.found.peak_bytes,
-                                       .cost = curve->walker.found.cost,
-                                       .actions = sequence->actions,
-                                       .pieces = pieces,
-                                       .steps = (remat_step *)(uintptr_t)steps, /* which are copied */
-                                       .action_count = sequence->count,
-                                       .step_count = count});
+    const graph_point point = {
+        .peak_bytes = curve->walker.found.peak_bytes, .cost = curve->walker.found.cost, .pieces = pieces};
+    return insert(curve, point, steps, count);
+}
+
+remat_status graph_point_steps(const graph_curve *curve, const graph_point *point, remat_step **steps)
+{
+    *steps = remat_alloc(curve->outline->graph->context, point->steps.step_count, sizeof **steps);
+    if (!*steps)
+        return REMAT_NO_MEMORY;
+    step_runs_read(&point->steps, *steps);
+    return REMAT_OK;
+}
+
+remat_status graph_point_actions(const graph_curve *curve, const graph_point *point, graph_sequence *sequence)
+{
+    remat_context *context = curve->outline->graph->context;
+    remat_step *steps;
+    *sequence = (graph_sequence){0};
+    if (!point->pieces) {
+        REMAT_TRY(remat_grow(context, (void **)&sequence->actions, &sequence->capacity, point->action_count,
+                             sizeof *sequence->actions));
+        if (point->action_count)
+            memcpy(sequence->actions, point->actions, point->action_count * sizeof *sequence->actions);
+        sequence->count = point->action_count;
+        return REMAT_OK;
+    }
+    REMAT_TRY(graph_point_steps(curve, point, &steps));
+    remat_status status = graph_pieces_expand_steps(point->pieces, steps, point->steps.step_count, sequence);
+    remat_release(context, steps, point->steps.step_count, sizeof *steps);
+    if (status != REMAT_OK)
+        graph_sequence_release(context, sequence);
+    return status;
 }
 
 /* ---- what the points keep ---- */
@@ -110,10 +138,14 @@ void keep_sets_release(remat_context *context, keep_sets *sets)
 
 static remat_status note_kept(graph_curve *curve, const graph_point *point, uint8_t *flags)
 {
-    REMAT_TRY(walk(&curve->walker, point->actions, point->action_count));
+    graph_sequence sequence;
+    REMAT_TRY(graph_point_actions(curve, point, &sequence));
+    remat_status status = walk(&curve->walker, sequence.actions, sequence.count);
     size_t turn = 0;
-    while (turn < point->action_count && point->actions[turn] < curve->outline->forward_count)
+    while (turn < sequence.count && sequence.actions[turn] < curve->outline->forward_count)
         turn++;
+    graph_sequence_release(curve->outline->graph->context, &sequence);
+    REMAT_TRY(status);
     for (size_t i = 0; i < curve->walker.found.range_count; i++) {
         const live_range *range = &curve->walker.found.ranges[i];
         if (range->tensor != GRAPH_NONE && range->born < turn && range->ends > turn)

@@ -7,13 +7,14 @@
 #define REMAT_PLAN_GRAPH_GRAPH_CURVE_H
 
 #include "plan/graph/graph_pieces.h"
+#include "plan/graph/step_runs.h"
 
 typedef struct graph_point {
-    uint64_t peak_bytes, cost; /* of the walk */
-    uint32_t *actions;
+    uint64_t peak_bytes, cost;  /* of the walk */
     const graph_pieces *pieces; /* whose steps made it, or NULL */
-    remat_step *steps;
-    size_t action_count, step_count;
+    step_runs steps;            /* with pieces */
+    uint32_t *actions;          /* without */
+    size_t action_count;
 } graph_point;
 
 /* Points in order of cost; with the same cost the lower peak comes first. None is beaten by another in both. */
@@ -37,6 +38,11 @@ remat_status graph_curve_add(graph_curve *curve, const graph_pieces *pieces, uns
 
 /* Adds one schedule, if it is worth keeping: steps of a chain of pieces; or, with NULL, the actions in curve.sequence. */
 remat_status graph_curve_try(graph_curve *curve, const graph_pieces *pieces, const remat_step *steps, size_t count);
+
+/* The steps of a point with pieces, and the actions of any point. The caller releases them: `steps` has
+ * point->steps.step_count items. */
+remat_status graph_point_steps(const graph_curve *curve, const graph_point *point, remat_step **steps);
+remat_status graph_point_actions(const graph_curve *curve, const graph_point *point, graph_sequence *sequence);
 
 /* For every point: which of the tensors that were made forward are still there, as they were made, when the backward
  * begins and reads them. The caller releases. */

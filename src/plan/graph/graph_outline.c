@@ -7,12 +7,17 @@
 /* Every sum of figures that the planner forms stays below 2^63. */
 #define SUM_LIMIT ((uint64_t)1 << 61)
 
-void graph_outline_release(graph_outline *outline)
+void graph_outline_forget(graph_outline *outline)
 {
     if (!outline->graph)
         return;
-    remat_context *context = outline->graph->context;
-    remat_release(context, outline->uses, outline->graph->tensor_count, sizeof *outline->uses);
+    remat_release(outline->graph->context, outline->uses, outline->graph->tensor_count, sizeof *outline->uses);
+    outline->uses = NULL;
+}
+
+void graph_outline_release(graph_outline *outline)
+{
+    graph_outline_forget(outline);
     *outline = (graph_outline){0};
 }
 

@@ -42,6 +42,7 @@ typedef struct graph_outline {
  * forward action updates; and where the sums of all bytes or costs reach 2^61. */
 remat_status graph_outline_create(const remat_graph *graph, graph_outline *outline);
 void graph_outline_release(graph_outline *outline);
+void graph_outline_forget(graph_outline *outline); /* releases the uses; the graph is still known */
 
 /* How many tensors the actions that may run again make. */
 size_t graph_outline_made(const graph_outline *outline);

@@ -6,11 +6,12 @@
 #include "plan/graph/graph_pieces.h"
 
 /* Modes and cuts make the planner slow, the more so the longer the chain. These take some tenths of a second at most, and
- * on transformers finer ones bring less than a percent. */
+ * on transformers finer ones bring less than a percent. The longest chains are solved coarsely: their tables would take
+ * more memory than the training does. */
 static const chain_effort efforts[] = {
-    {1, 63, {0, 0, 0, 0}},     {8, 16, {0, 1024, 4096, 0}},    {16, 12, {0, 1024, 4096, 0}},
-    {28, 4, {16, 32, 400, 0}}, {60, 3, {16, 32, 400, 0}},      {120, 3, {8, 16, 200, 0}},
-    {400, 2, {8, 16, 200, 0}}, {SIZE_MAX, 1, {6, 12, 200, 0}},
+    {1, 63, {0, 0, 0, 0}},     {8, 16, {0, 1024, 4096, 0}}, {16, 12, {0, 1024, 4096, 0}},
+    {28, 4, {16, 32, 400, 0}}, {60, 3, {16, 32, 400, 0}},   {120, 3, {8, 16, 200, 0}},
+    {400, 2, {8, 16, 200, 0}}, {2500, 1, {6, 12, 200, 0}},  {SIZE_MAX, 1, {6, 12, 64, 0}},
 };
 
 void graph_pieces_destroy(graph_pieces *pieces)

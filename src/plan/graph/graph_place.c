@@ -17,6 +17,14 @@ void placed_graph_release(placed_graph *placed)
     *placed = (placed_graph){0};
 }
 
+remat_status placed_graph_fit(placed_graph *placed)
+{
+    graph_sequence *sequence = &placed->sequence;
+    REMAT_TRY(remat_fit(placed->context, (void **)&sequence->actions, &sequence->capacity, sequence->count,
+                        sizeof *sequence->actions));
+    return graph_liveness_fit(placed->context, &placed->liveness);
+}
+
 static remat_status place(placed_graph *placed, remat_lifetime *lifetimes)
 {
     const graph_liveness *liveness = &placed->liveness;

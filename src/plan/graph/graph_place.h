@@ -17,5 +17,7 @@ typedef struct placed_graph {
  * arena. On failure `placed` is empty and the sequence released. */
 remat_status graph_place(const remat_graph *graph, graph_sequence *sequence, placed_graph *placed);
 void placed_graph_release(placed_graph *placed);
+/* For one that stays: its lists get exactly the room that they need. */
+remat_status placed_graph_fit(placed_graph *placed);
 
 #endif

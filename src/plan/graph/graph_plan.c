@@ -52,6 +52,11 @@ static void explain(graph_plan *plan)
 static remat_status adopt(graph_plan *plan, placed_graph *placed)
 {
     remat_context *context = plan->graph->context;
+    remat_status status = placed_graph_fit(placed);
+    if (status != REMAT_OK) {
+        placed_graph_release(placed);
+        return status;
+    }
     plan->peak_action = placed_graph_peak_action(placed);
     plan->sequence = placed->sequence;
     plan->liveness = placed->liveness;
@@ -99,7 +104,12 @@ static remat_status choose(graph_plan *plan, const graph_plan_options *options)
     plan->pieces = chosen->pieces;
     if (!chosen->pieces)
         return REMAT_OK;
-    return graph_pieces_plan(chosen->pieces, "optimal", chosen->steps, chosen->step_count, &plan->chain_plan);
+    remat_step *steps;
+    REMAT_TRY(graph_point_steps(&search->curve, chosen, &steps));
+    remat_status status =
+        graph_pieces_plan(chosen->pieces, "optimal", steps, chosen->steps.step_count, &plan->chain_plan);
+    remat_release(plan->graph->context, steps, chosen->steps.step_count, sizeof *steps);
+    return status;
 }
 
 /* ---- a schedule that is given ---- */
@@ -222,7 +232,7 @@ remat_status graph_plan_create(const remat_graph *graph, const graph_plan_option
     plan->search = remat_alloc_zeroed(graph->context, 1, sizeof *plan->search);
     remat_status status = plan->search ? fill(plan, options) : REMAT_NO_MEMORY;
     if (plan->search)
-        graph_curve_release(&plan->search->curve); /* the plan of the chain needs only the pieces */
+        graph_search_forget(plan->search);
     if (status == REMAT_OK || status == REMAT_INFEASIBLE)
         return status;
     graph_plan_destroy(plan);

@@ -1,7 +1,5 @@
 #include "plan/graph/graph_search.h"
 
-#include <string.h>
-
 #include "base/alloc.h"
 #include "base/error.h"
 
@@ -18,6 +16,12 @@ void graph_search_release(graph_search *search)
     graph_pieces_destroy(search->pieces[1]);
     graph_outline_release(&search->outline);
     *search = (graph_search){0};
+}
+
+void graph_search_forget(graph_search *search)
+{
+    graph_curve_release(&search->curve);
+    graph_outline_forget(&search->outline);
 }
 
 static remat_status place_base(const remat_graph *graph, graph_search *search)
@@ -82,14 +86,9 @@ remat_status graph_search_begin(const remat_graph *graph, const graph_plan_optio
 
 remat_status graph_search_place(graph_search *search, size_t point, placed_graph *placed)
 {
-    const graph_point *from = &search->curve.points[point];
-    remat_context *context = search->outline.graph->context;
-    graph_sequence sequence = {0};
+    graph_sequence sequence;
     *placed = (placed_graph){0};
-    REMAT_TRY(remat_grow(context, (void **)&sequence.actions, &sequence.capacity, from->action_count,
-                         sizeof *sequence.actions));
-    memcpy(sequence.actions, from->actions, from->action_count * sizeof *sequence.actions);
-    sequence.count = from->action_count;
+    REMAT_TRY(graph_point_actions(&search->curve, &search->curve.points[point], &sequence));
     return graph_place(search->outline.graph, &sequence, placed);
 }
 

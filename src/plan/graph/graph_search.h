@@ -17,6 +17,8 @@ typedef struct graph_search {
 remat_status graph_search_begin(const remat_graph *graph, const graph_plan_options *options, bool with_curve,
                                 graph_search *search);
 void graph_search_release(graph_search *search);
+/* Releases all that the plan of the chain does not need: it needs the profile of its pieces. */
+void graph_search_forget(graph_search *search);
 
 /* Places a point of the curve. */
 remat_status graph_search_place(graph_search *search, size_t point, placed_graph *placed);
