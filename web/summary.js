@@ -143,8 +143,9 @@ function cardsOf(file) {
       `${countText(recomputed)} of ${countText(file.layers.name.length)}`,
       figures.kept_bytes !== undefined ? `${bytesText(figures.kept_bytes)} kept` : "",
     );
-  if (figures.min_budget_bytes !== undefined && file.kind !== "profile")
-    add("least budget", bytesText(figures.min_budget_bytes), file.strategy ? `of ${file.strategy}` : "");
+  const least = figures.min_total_budget_bytes ?? figures.min_budget_bytes; /* of a model: for all memory */
+  if (least !== undefined && file.kind !== "profile")
+    add("least budget", bytesText(least), file.strategy ? `of ${file.strategy}` : "");
   return el("div", { class: "cards" }, ...cards);
 }
 

@@ -24,6 +24,7 @@ const char *const schedule_stated_names[STATED_COUNT] = {
     [STATED_ARENA] = "arena_bytes",
     [STATED_TOTAL] = "total_bytes",
     [STATED_TOTAL_BUDGET] = "total_budget_bytes",
+    [STATED_MIN_TOTAL_BUDGET] = "min_total_budget_bytes",
 };
 
 /* Bits of schedule_stated.seen behind the numbers. */

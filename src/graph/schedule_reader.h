@@ -34,6 +34,7 @@ enum {
     STATED_ARENA, /* this and the next two say what a model's plan comes to: not a matter of the chain */
     STATED_TOTAL,
     STATED_TOTAL_BUDGET,
+    STATED_MIN_TOTAL_BUDGET,
     STATED_COUNT
 };
 extern const char *const schedule_stated_names[STATED_COUNT];

@@ -22,11 +22,13 @@ static void write_figures(report_document *to, const remat_plan *plan)
     if (figures->has_budget)
         document_number(to, plan->count == REMAT_COUNT_KEPT ? "kept_budget_bytes" : "budget_bytes",
                         figures->budget_bytes);
-    document_number(to, "min_budget_bytes", figures->min_budget_bytes);
+    if (!plan->of_model)
+        document_number(to, "min_budget_bytes", figures->min_budget_bytes);
     if (figures->feasible) {
         document_number(to, "peak_bytes", schedule->peak_bytes);
         document_number(to, "total_cost", schedule->total_cost);
-        document_number(to, "lower_bound_cost", figures->lower_bound_cost);
+        if (plan_object_is_bounded(plan))
+            document_number(to, "lower_bound_cost", figures->lower_bound_cost);
         document_number(to, "kept_bytes", schedule->kept_bytes);
         document_number(to, "recompute_flops", schedule->recompute_flops);
         document_number(to, "recomputed_layers", schedule->recomputed_layers);

@@ -24,10 +24,23 @@ typedef struct stated_plan {
     size_t layer_count, layer_capacity;
 } stated_plan;
 
-static const char *const figure_names[] = {
-    "budget_bytes",     "kept_budget_bytes", "min_budget_bytes", "base_peak_bytes", "base_cost",       "peak_bytes",
-    "total_cost",       "lower_bound_cost",  "kept_bytes",       "estimated_bytes", "recompute_flops", "steps",
-    "method_bound_cost"};
+static const char *const figure_names[] = {"budget_bytes",
+                                           "kept_budget_bytes",
+                                           "min_budget_bytes",
+                                           "base_peak_bytes",
+                                           "base_cost",
+                                           "peak_bytes",
+                                           "total_cost",
+                                           "lower_bound_cost",
+                                           "kept_bytes",
+                                           "estimated_bytes",
+                                           "recompute_flops",
+                                           "steps",
+                                           "method_bound_cost",
+                                           "arena_bytes",
+                                           "total_bytes",
+                                           "total_budget_bytes",
+                                           "min_total_budget_bytes"};
 enum { FIGURE_COUNT = sizeof figure_names / sizeof figure_names[0] };
 static const char *const word_names[] = {"strategy", "method", "remark"};
 enum {

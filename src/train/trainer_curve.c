@@ -37,7 +37,9 @@ static remat_status write_plan(const void *user, FILE *stream)
     const plan_file *file = user;
     const remat_trainer *trainer = file->trainer;
     uint64_t arena = trainer_arena_bytes(trainer);
-    const plan_placement placement = {arena, trainer_fixed_bytes(trainer) + arena, trainer->options.budget_bytes};
+    remat_trainer_figures figures;
+    remat_trainer_get_figures(trainer, &figures);
+    const plan_placement placement = {arena, figures.total_bytes, figures.budget_bytes, figures.min_budget_bytes};
     if (!trainer->plan->chain_plan)
         return remat_fail(trainer->context, REMAT_INVALID, NULL,
                           "the blocks of the model decide, and they are no plan of a chain; a strategy gives one");

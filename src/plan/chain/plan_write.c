@@ -13,13 +13,16 @@ static void write_figures(output *out, const remat_plan *plan)
     if (plan->draft.method)
         output_text_field(out, ", ", "method", plan->draft.method);
     output_text(out, figures->feasible ? ", \"feasible\": true" : ", \"feasible\": false");
-    if (figures->has_budget) /* a budget on what is kept is no limit of the peak, and has a key of its own */
+    if (figures->has_budget &&
+        !plan->of_model) /* a budget on what is kept is no limit of the peak, and has a key of its own */
         output_field(out, ",\n ", plan->count == REMAT_COUNT_KEPT ? "kept_budget_bytes" : "budget_bytes",
                      figures->budget_bytes);
-    output_field(out, ",\n ", "min_budget_bytes", figures->min_budget_bytes);
-    output_field(out, ", ", "base_peak_bytes", figures->base_peak_bytes);
+    if (!plan->of_model)
+        output_field(out, ",\n ", "min_budget_bytes", figures->min_budget_bytes);
+    output_field(out, plan->of_model ? ",\n " : ", ", "base_peak_bytes", figures->base_peak_bytes);
     output_field(out, ",\n ", "base_cost", figures->base_cost);
-    output_field(out, ", ", "lower_bound_cost", figures->lower_bound_cost);
+    if (plan_object_is_bounded(plan))
+        output_field(out, ", ", "lower_bound_cost", figures->lower_bound_cost);
     if (plan->draft.method && figures->feasible)
         output_field(out, ", ", "method_bound_cost", figures->method_bound_cost);
     if (plan->remark[0])
@@ -53,6 +56,7 @@ static remat_status write_plan(output *out, const remat_plan *plan, const plan_p
     if (placement) {
         output_field(out, ",\n ", "arena_bytes", placement->arena_bytes);
         output_field(out, ", ", "total_bytes", placement->total_bytes);
+        output_field(out, ", ", "min_total_budget_bytes", placement->min_total_budget_bytes);
     }
     if (placement && placement->total_budget_bytes != REMAT_NO_BUDGET)
         output_field(out, ", ", "total_budget_bytes", placement->total_budget_bytes);

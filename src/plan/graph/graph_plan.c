@@ -233,6 +233,8 @@ remat_status graph_plan_create(const remat_graph *graph, const graph_plan_option
     remat_status status = plan->search ? fill(plan, options) : REMAT_NO_MEMORY;
     if (plan->search)
         graph_search_forget(plan->search);
+    if (plan->chain_plan)
+        plan->chain_plan->of_model = true;
     if (status == REMAT_OK || status == REMAT_INFEASIBLE)
         return status;
     graph_plan_destroy(plan);
