@@ -84,6 +84,28 @@ out "feasible  false"
 expect 4 plan $model --strategy none --budget 9MiB --json
 out '"strategy": "none", "feasible": false'
 
+# The strategy `budget` keeps everything wherever that fits, and names a least budget that works.
+keeps_all() {
+  expect 0 plan "$1" --strategy budget --budget "$2" --json --no-schedule
+  [ "$(number total_cost "$work/out")" = "$(number base_cost "$work/out")" ] || complain "$1 recomputes within $2"
+}
+for name in convnet mlp spirals gpt resnet; do
+  expect 0 plan examples/models/$name.ini --strategy none --json --no-schedule
+  all=$(number total_bytes "$work/out")
+  keeps_all examples/models/$name.ini "$all"
+  keeps_all examples/models/$name.ini $((all + 64))
+  keeps_all examples/models/$name.ini $((all * 2))
+  expect 4 plan examples/models/$name.ini --strategy budget --budget 64 --json
+  least=$(number min_budget_bytes "$work/out")
+  expect 0 plan examples/models/$name.ini --strategy budget --budget "$least" --json --no-schedule
+  [ "$(number min_total_budget_bytes "$work/out")" = "$least" ] || complain "$name: another least budget at $least"
+  expect 4 plan examples/models/$name.ini --strategy budget --budget $((least - 64))
+done
+expect 0 plan examples/transformer.json --strategy none --json --no-schedule
+all=$(number peak_bytes "$work/out")
+keeps_all examples/transformer.json "$all"
+keeps_all examples/transformer.json $((all + 1))
+
 # What goes with profiles only, and with models only.
 expect 2 plan $model --compare
 expect 2 plan $model --method intervals

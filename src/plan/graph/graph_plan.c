@@ -158,31 +158,57 @@ static remat_status use_file(graph_plan *plan, const graph_plan_options *options
     return use_fixed(plan, options, "with this plan the arena does");
 }
 
-/* A strategy that takes a budget gets less and less of it, until the arena fits. */
+/* ---- the strategy `budget` ---- */
+
+/* The plan that the strategy makes for the chain within `bytes`; its schedule, placed. */
+static remat_status try_chain_budget(graph_plan *plan, remat_plan_options *how, uint64_t bytes, placed_graph *placed)
+{
+    graph_sequence sequence = {0};
+    remat_plan_destroy(plan->chain_plan);
+    plan->chain_plan = NULL;
+    how->budget_bytes = bytes;
+    REMAT_TRY(remat_plan_create(plan->graph->context, plan->pieces->profile, how, &plan->chain_plan));
+    REMAT_TRY(graph_pieces_expand(plan->pieces, plan->chain_plan, &sequence));
+    return graph_place(plan->graph, &sequence, placed);
+}
+
+/* The chain is on the safe side: a schedule whose peak in the chain is above the budget may have an arena that fits. So the
+ * chain's budget goes down in steps from where everything is kept, and the arena decides. The steps do not depend on the
+ * budget, so that the least arena among them is one that every budget from there on finds. */
 static remat_status use_budget_strategy(graph_plan *plan, const graph_plan_options *options, remat_plan_options *how)
 {
-    enum { MOST_TRIES = 40 };
-    const remat_profile *chain = plan->pieces->profile;
-    uint64_t constant = plan->pieces->constant_bytes, least = UINT64_MAX;
-    how->budget_bytes = options->budget_bytes > constant ? options->budget_bytes - constant : 0;
-    for (int i = 0; i < MOST_TRIES; i++) {
-        remat_plan_destroy(plan->chain_plan);
-        plan->chain_plan = NULL;
-        remat_status status = remat_plan_create(plan->graph->context, chain, how, &plan->chain_plan);
-        if (status == REMAT_OK)
-            status = use_fixed(plan, options, "with this strategy the arena does");
-        else if (status == REMAT_INFEASIBLE && least == UINT64_MAX)
-            plan->min_budget_bytes = remat_plan_get_figures(plan->chain_plan)->min_budget_bytes + constant;
-        least = remat_min(plan->min_budget_bytes, least);
-        plan->min_budget_bytes = least;
-        uint64_t over = least > options->budget_bytes ? least - options->budget_bytes : 0;
-        over = remat_max(over, GRAPH_ALIGNMENT);
-        if (status != REMAT_INFEASIBLE || !remat_plan_get_figures(plan->chain_plan)->feasible ||
-            how->budget_bytes < over)
-            return status;
-        how->budget_bytes -= over;
+    enum { SHORT_CHAIN = 400, MOST_STEPS = 32, STEPS_OF_LONG = 8 };
+    const size_t steps = plan->pieces->cut.piece_count <= SHORT_CHAIN ? MOST_STEPS : STEPS_OF_LONG;
+    how->budget_bytes = 0; /* which only asks for the least */
+    remat_status status = remat_plan_create(plan->graph->context, plan->pieces->profile, how, &plan->chain_plan);
+    if (status != REMAT_OK && status != REMAT_INFEASIBLE)
+        return status;
+    const remat_plan_figures *asked = remat_plan_get_figures(plan->chain_plan);
+    const uint64_t least = asked->min_budget_bytes, most = remat_max(asked->base_peak_bytes, least);
+    const uint64_t step = (most - least) / steps + 1;
+    remat_plan *chosen = NULL;
+    plan->min_budget_bytes = UINT64_MAX;
+    status = REMAT_OK;
+    for (uint64_t bytes = most, before = most + 1; status == REMAT_OK && bytes < before;) {
+        placed_graph placed;
+        status = try_chain_budget(plan, how, bytes, &placed);
+        if (status != REMAT_OK)
+            break;
+        before = remat_min(bytes, remat_plan_get_figures(plan->chain_plan)->schedule.peak_bytes);
+        bytes = before > least ? remat_max(before - remat_min(step, before), least) : before;
+        if (placed.arena_bytes < plan->min_budget_bytes && !chosen)
+            plan->peak_action = placed_graph_peak_action(&placed);
+        plan->min_budget_bytes = remat_min(plan->min_budget_bytes, placed.arena_bytes);
+        if (!chosen && placed.arena_bytes <= options->budget_bytes) {
+            chosen = plan->chain_plan;
+            plan->chain_plan = NULL;
+            status = adopt(plan, &placed);
+        } else
+            placed_graph_release(&placed);
     }
-    return refuse(plan, options, "with this strategy the arena does");
+    remat_plan_destroy(plan->chain_plan);
+    plan->chain_plan = chosen;
+    return status != REMAT_OK || chosen ? status : refuse(plan, options, "with this strategy the arena does");
 }
 
 static remat_status use_strategy(graph_plan *plan, const graph_plan_options *options)
