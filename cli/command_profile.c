@@ -10,7 +10,8 @@ typedef struct profile_command {
 
 static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0, "write the profile there instead of to standard output", 0},
-    {"repeats", OPTION_REPEATS, "N", 0, "steps to measure, of which medians are taken (default: 5)", 0},
+    {"repeats", OPTION_REPEATS, "N", 0,
+     "steps to measure, of which medians are taken (default: until they are stable, from 5 steps to 3 seconds)", 0},
     {MODEL_ROW_MICRO_BATCH, 0},
     {MODEL_ROW_THREADS, 0},
     {MODEL_ROW_KERNELS, 0},
@@ -38,6 +39,17 @@ static const struct argp argp = {
            "Example:\n  remat profile gpt.ini -o gpt-profile.json",
 };
 
+/* How far the times can be trusted. */
+static void print_spread(const remat_trainer *trainer)
+{
+    const double much = 0.1;
+    remat_measurement measured;
+    remat_trainer_get_measurement(trainer, &measured);
+    fprintf(stderr, "%llu steps of %.2f ms (median); the halves of the measurement differ by %.1f %%%s\n",
+            (unsigned long long)measured.steps, 1e3 * measured.step_seconds, 100 * measured.spread,
+            measured.spread > much ? ": not stable, measure again when the machine is idle" : "");
+}
+
 static remat_status measure(void *user, remat_model *model)
 {
     const profile_command *command = user;
@@ -47,6 +59,8 @@ static remat_status measure(void *user, remat_model *model)
     if (status == REMAT_OK)
         status = remat_trainer_measure(trainer, command->repeats, &profile);
     if (status == REMAT_OK)
+        print_spread(trainer);
+    if (status == REMAT_OK)
         status = command->output ? remat_profile_save(profile, command->output) : remat_profile_write(profile, stdout);
     remat_profile_destroy(profile);
     remat_trainer_destroy(trainer);
@@ -55,7 +69,7 @@ static remat_status measure(void *user, remat_model *model)
 
 int command_profile(remat_context *context, int argc, char **argv)
 {
-    profile_command command = {.repeats = 5};
+    profile_command command = {0}; /* 0 repeats: until the times are stable */
     model_options_init(context, &command.given);
     command.given.train.strategy = "none"; /* every layer runs once, whatever the model's own budget */
     command.given.train.budget_bytes = REMAT_UNLIMITED;

@@ -403,10 +403,24 @@ typedef struct remat_action {
 typedef void (*remat_action_fn)(void *user, const remat_action *action);
 remat_status remat_trainer_on_action(remat_trainer *trainer, remat_action_fn visit, void *user);
 
-/* Measures the time of every layer, forward and backward, as medians over `repeats` steps (0: 5), and makes a profile
- * with the names of the layers and costs in nanoseconds. The weights are as before. The caller destroys the profile.
- * REMAT_NO_MEMORY, or an error of the data. */
+/* Measures the time of every layer, forward and backward, as medians over `repeats` steps, and makes a profile with the
+ * names of the layers and costs in nanoseconds. `repeats` 0: at least 5 steps and 0.3 seconds, until the medians of the
+ * first and the second half of the steps differ by at most 2 %, or 3 seconds have passed. The weights are as before. The
+ * caller destroys the profile. REMAT_NO_MEMORY, or an error of the data. */
 remat_status remat_trainer_measure(remat_trainer *trainer, unsigned repeats, remat_profile **profile);
+
+/* How stable the last measurement of this trainer was. All is 0 before the first. */
+typedef struct remat_measurement {
+    uint64_t steps;      /* how many were measured */
+    double step_seconds; /* the median of a step: all layers, forward and backward */
+    double spread; /* by how much the medians of the first and the second half differ, as a share of step_seconds */
+} remat_measurement;
+void remat_trainer_get_measurement_sized(const remat_trainer *trainer, remat_measurement *measured,
+                                         size_t measured_size);
+static inline void remat_trainer_get_measurement(const remat_trainer *trainer, remat_measurement *measured)
+{
+    remat_trainer_get_measurement_sized(trainer, measured, sizeof *measured);
+}
 
 /* Measures what this machine can do, in a fraction of a second. `threads` 0: all cores. REMAT_NO_MEMORY. */
 typedef struct remat_machine_limits {

@@ -1,15 +1,25 @@
 /* Measures the time of every layer: it runs some steps, times each action, and takes medians per layer. These steps
  * change weights, moments and statistics, which are restored afterwards. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/options.h"
+#include "train/steadiness.h"
 #include "train/trainer_object.h"
 
 typedef struct measurement {
     remat_trainer *trainer;
+    size_t layers;
+    unsigned wanted;              /* steps; 0: until their times are steady */
     uint64_t *forward, *backward; /* of each layer in the current step */
+    uint64_t *times;              /* of each step: forward of all layers, then backward of all layers */
+    size_t times_capacity;
+    uint64_t *totals; /* of each step: the sum of that */
+    size_t total_capacity;
+    size_t steps;
+    uint64_t *room; /* for as many numbers as there are steps */
+    size_t room_capacity;
 } measurement;
 
 static void observe(void *user, size_t position, bool is_recompute, uint64_t began, uint64_t ended)
@@ -23,18 +33,6 @@ static void observe(void *user, size_t position, bool is_recompute, uint64_t beg
     } else if (!is_recompute) { /* a second run is the same work */
         m->forward[action->layer] = ended - began;
     }
-}
-
-static int compare_counts(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static uint64_t median(uint64_t *values, size_t count)
-{
-    qsort(values, count, sizeof *values, compare_counts);
-    return values[count / 2];
 }
 
 /* Bytes that the layer's backward needs from its forward, as a chain would count them: the output and what is saved. */
@@ -62,61 +60,75 @@ static remat_status add_layer(const remat_trainer *trainer, size_t n, uint64_t f
     return remat_profile_add_layer(profile, &options);
 }
 
-static remat_status fill_profile(const remat_trainer *trainer, uint64_t *forward, uint64_t *backward, unsigned repeats,
-                                 remat_profile *profile)
+/* The median over the steps of number `n` of a row. */
+static uint64_t median_time(measurement *m, size_t n)
+{
+    for (size_t r = 0; r < m->steps; r++)
+        m->room[r] = m->times[r * 2 * m->layers + n];
+    return steadiness_median(m->room, m->steps);
+}
+
+static remat_status fill_profile(const remat_trainer *trainer, measurement *m, remat_profile *profile)
 {
     REMAT_TRY(remat_profile_set_cost_unit(profile, "ns"));
     if (trainer->settings.name)
         REMAT_TRY(remat_profile_set_name(profile, trainer->settings.name));
     uint64_t input_bytes = 0;
-    for (size_t n = 0; n < trainer->network->layer_count; n++) {
+    for (size_t n = 0; n < m->layers; n++) {
         const layer_node *node = &trainer->network->layers[n].node;
         if (node->input_count == 0)
             input_bytes += dtype_bytes(node->dtype, layer_values(node->output) * node->batch);
         else if (!node->view)
-            REMAT_TRY(add_layer(trainer, n, median(forward + n * repeats, repeats),
-                                median(backward + n * repeats, repeats), profile));
+            REMAT_TRY(add_layer(trainer, n, median_time(m, n), median_time(m, m->layers + n), profile));
     }
     REMAT_TRY(remat_profile_set_input_bytes(profile, input_bytes));
     return remat_profile_set_input_gradient_bytes(profile, 0);
 }
 
-/* The optimizer's step belongs to the layer's backward; it runs as in training. */
-static remat_status measure(remat_trainer *trainer, unsigned repeats, uint64_t *forward, uint64_t *backward,
-                            measurement *m)
+static remat_status make_room(remat_context *context, measurement *m)
 {
-    size_t layers = trainer->network->layer_count;
+    REMAT_TRY(
+        remat_grow(context, (void **)&m->times, &m->times_capacity, (m->steps + 1) * 2 * m->layers, sizeof *m->times));
+    REMAT_TRY(remat_grow(context, (void **)&m->totals, &m->total_capacity, m->steps + 1, sizeof *m->totals));
+    return remat_grow(context, (void **)&m->room, &m->room_capacity, m->steps + 1, sizeof *m->room);
+}
+
+static bool has_enough(const measurement *m)
+{
+    return m->wanted ? m->steps >= m->wanted : steadiness_reached(m->totals, m->steps, m->room);
+}
+
+/* The optimizer's step belongs to the layer's backward; it runs as in training. */
+static remat_status measure(remat_trainer *trainer, measurement *m)
+{
     const executor_hooks hooks = {.observe = observe, .user = m};
     REMAT_TRY(trainer_run_first(trainer, NULL));
-    for (unsigned r = 0; r < repeats; r++) {
-        memset(m->forward, 0, layers * sizeof *m->forward);
-        memset(m->backward, 0, layers * sizeof *m->backward);
+    while (!has_enough(m)) {
+        REMAT_TRY(make_room(trainer->context, m));
+        m->forward = m->times + m->steps * 2 * m->layers;
+        m->backward = m->forward + m->layers;
+        memset(m->forward, 0, 2 * m->layers * sizeof *m->forward);
         REMAT_TRY(trainer_run_first(trainer, &hooks));
-        for (size_t n = 0; n < layers; n++) {
-            forward[n * repeats + r] = m->forward[n];
-            backward[n * repeats + r] = m->backward[n];
-        }
+        m->totals[m->steps] = 0;
+        for (size_t n = 0; n < 2 * m->layers; n++)
+            m->totals[m->steps] += m->forward[n];
+        m->steps++;
     }
+    trainer->measured =
+        (remat_measurement){.steps = m->steps, .spread = steadiness_spread(m->totals, m->steps, m->room)};
+    trainer->measured.step_seconds = 1e-9 * (double)steadiness_median(m->totals, m->steps);
     return REMAT_OK;
 }
 
 remat_status remat_trainer_measure(remat_trainer *trainer, unsigned repeats, remat_profile **profile)
 {
     *profile = NULL;
-    if (repeats == 0)
-        repeats = 5;
     remat_context *context = trainer->context;
-    size_t layers = trainer->network->layer_count, room = layers * repeats;
-    uint64_t *forward = remat_alloc_zeroed(context, room, sizeof *forward);
-    uint64_t *backward = remat_alloc_zeroed(context, room, sizeof *backward);
     kept_memory kept = {0};
-    measurement m = {trainer, remat_alloc(context, layers, sizeof(uint64_t)),
-                     remat_alloc(context, layers, sizeof(uint64_t))};
-    remat_status status = REMAT_NO_MEMORY;
-    if (forward && backward && m.forward && m.backward)
-        status = trainer_keep(trainer, &kept);
+    measurement m = {.trainer = trainer, .layers = trainer->network->layer_count, .wanted = repeats};
+    remat_status status = trainer_keep(trainer, &kept);
     if (status == REMAT_OK) {
-        status = measure(trainer, repeats, forward, backward, &m);
+        status = measure(trainer, &m);
         remat_status restored = trainer_put_back(trainer, &kept);
         if (status == REMAT_OK)
             status = restored;
@@ -124,14 +136,19 @@ remat_status remat_trainer_measure(remat_trainer *trainer, unsigned repeats, rem
     if (status == REMAT_OK)
         status = remat_profile_create(context, profile);
     if (status == REMAT_OK)
-        status = fill_profile(trainer, forward, backward, repeats, *profile);
+        status = fill_profile(trainer, &m, *profile);
     if (status != REMAT_OK) {
         remat_profile_destroy(*profile);
         *profile = NULL;
     }
-    remat_release(context, forward, room, sizeof *forward);
-    remat_release(context, backward, room, sizeof *backward);
-    remat_release(context, m.forward, layers, sizeof(uint64_t));
-    remat_release(context, m.backward, layers, sizeof(uint64_t));
+    remat_release(context, m.times, m.times_capacity, sizeof *m.times);
+    remat_release(context, m.totals, m.total_capacity, sizeof *m.totals);
+    remat_release(context, m.room, m.room_capacity, sizeof *m.room);
     return status;
+}
+
+void remat_trainer_get_measurement_sized(const remat_trainer *trainer, remat_measurement *measured,
+                                         size_t measured_size)
+{
+    remat_struct_give(measured, measured_size, &trainer->measured, sizeof trainer->measured);
 }

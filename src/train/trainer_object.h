@@ -67,6 +67,7 @@ struct remat_trainer {
     /* While a step runs. */
     remat_gradient_fn on_gradient;
     void *on_gradient_user;
+    remat_measurement measured; /* by the last remat_trainer_measure */
     remat_action_fn on_action;
     void *on_action_user;
 };
