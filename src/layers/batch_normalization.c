@@ -114,7 +114,8 @@ static remat_status input_gradient(const layer_node *layer, const layer_call *ca
 
 const layer_type layer_type_batch_normalization = {
     .name = "batch_normalization",
-    .summary = "every channel to mean 0 and deviation 1 over the batch, then gain and shift",
+    .summary = "every channel (of a vector, 1:1:w: every feature) to mean 0 and deviation 1 over the batch, then gain "
+               "and shift",
     .hint = REMAT_NORM,
     .options_bytes = sizeof(batch_normalization_options),
     .properties = properties,

@@ -15,7 +15,9 @@ typedef struct pooling2d_options {
 
 static const property properties[] = {
     {"pooling", PROPERTY_CHOICE, offsetof(pooling2d_options, pooling), "max", 0, 0, poolings,
-     "what is taken from a window; global: the window is the image"},
+     "what is taken from a window; global: the window is the image. An average is over the points of the image that "
+     "are in "
+     "the window: padding does not count"},
     {"pool_size", PROPERTY_PAIR, offsetof(pooling2d_options, size), "2", 1, WINDOW_LARGEST, NULL,
      "height and width of a window"},
     {"stride", PROPERTY_PAIR, offsetof(pooling2d_options, stride), "0", 0, WINDOW_LARGEST, NULL,

@@ -43,7 +43,8 @@ static const property optimizer_properties[] = {
     {"decay_steps", PROPERTY_COUNT, AT(decay_steps), "0", 0, 0, NULL,
      "of cosine and linear: the step that reaches min_rate; 0: the last"},
     {"min_rate", PROPERTY_NUMBER, AT(min_rate), "0", 0, 0, NULL, "of cosine and linear: the rate at the end"},
-    {"step_size", PROPERTY_COUNT, AT(step_size), "0", 0, 0, NULL, "of step: steps between two changes of the rate"},
+    {"step_size", PROPERTY_COUNT, AT(step_size), "0", 0, 0, NULL,
+     "of step: steps between two changes of the rate, counted from the end of the warm-up"},
     {"gamma", PROPERTY_NUMBER, AT(gamma), "0.1", 0, 1, NULL, "of step: what the rate is multiplied by"},
     {0},
 };

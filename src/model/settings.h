@@ -29,7 +29,7 @@ typedef struct optimizer_settings {
     uint64_t warmup_steps; /* over these steps the rate rises linearly from 0, with every schedule */
     uint64_t decay_steps;  /* cosine and linear reach min_rate here; 0: at the end of the training */
     double min_rate;
-    uint64_t step_size; /* of RATE_STEP: every step_size steps the rate is multiplied by gamma */
+    uint64_t step_size; /* of RATE_STEP: every step_size steps after the warm-up the rate is multiplied by gamma */
     double gamma;
 } optimizer_settings;
 

@@ -23,6 +23,10 @@ out "reads 1 layer"
 out "filters (must be said)"
 out "stride = 1"
 out "whether a bias is added"
+expect 0 layers batch_normalization
+out "of a vector, 1:1:w: every feature"
+expect 0 layers pooling2d
+out "padding does not count"
 expect 0 layers addition
 out "reads 2 to 16 layers"
 expect 0 layers cross_entropy

@@ -187,6 +187,25 @@ static void test_padding(void **state)
     rig_close(&rig);
 }
 
+/* The mean of a window that reaches over the edge is that of the points inside: ones stay ones. */
+static void test_average_padding(void **state)
+{
+    static const char *const paddings[] = {"padding=same", "padding=1", "padding=1,0"};
+    for (size_t i = 0; i < sizeof paddings / sizeof paddings[0]; i++) {
+        layer_rig rig;
+        open_rig(
+            &rig, *state,
+            (layer_case){"pooling2d", 2, {{3, 5, 7}}, {"pooling=average", "pool_size=3", "stride=2", paddings[i]}, 0});
+        real *x = rig_values(rig.call.inputs[0]);
+        for (uint64_t k = 0; k < rig_input_values(&rig, 0); k++)
+            x[k] = 1;
+        rig_forward(&rig, &rig.call);
+        for (uint64_t k = 0; k < rig_output_values(&rig); k++)
+            assert_true(fabsf(rig_values(rig.call.output)[k] - 1) < 1e-6f);
+        rig_close(&rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +216,7 @@ int main(void)
         FIXTURE_TEST(test_unwanted_gradients),
         FIXTURE_TEST(test_accumulate_workspace),
         FIXTURE_TEST(test_padding),
+        FIXTURE_TEST(test_average_padding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
