@@ -159,15 +159,17 @@ static remat_status find_base(remat_context *context, const remat_profile *profi
     return REMAT_OK;
 }
 
-static void draw(const remat_sweep *sweep, uint64_t base_cost)
+static remat_status draw(const remat_sweep *sweep, uint64_t base_cost)
 {
     size_t count = remat_sweep_count(sweep);
     remat_sweep_point *points = malloc(count * sizeof *points);
-    for (size_t i = 0; points && i < count; i++)
+    if (!points)
+        return REMAT_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
         points[i] = point_at(sweep, i);
-    if (points)
-        plot_curve(points, count, remat_sweep_knee(sweep), base_cost);
+    plot_curve(points, count, remat_sweep_knee(sweep), base_cost);
     free(points);
+    return REMAT_OK;
 }
 
 static int sweep_profile(const sweep_command *command, const remat_profile *profile)
@@ -178,16 +180,18 @@ static int sweep_profile(const sweep_command *command, const remat_profile *prof
     remat_status status = find_base(context, profile, &base);
     if (status == REMAT_OK)
         status = remat_sweep_create(context, profile, &command->options, &sweep);
+    if (status == REMAT_OK) {
+        if (command->json)
+            print_json(sweep, &base);
+        else if (command->csv)
+            print_csv(sweep, &base);
+        else
+            print_table(profile, sweep, &base, command->all);
+        if (command->plot)
+            status = draw(sweep, base.base_cost);
+    }
     if (status != REMAT_OK)
         command_fail(context, status);
-    else if (command->json)
-        print_json(sweep, &base);
-    else if (command->csv)
-        print_csv(sweep, &base);
-    else
-        print_table(profile, sweep, &base, command->all);
-    if (status == REMAT_OK && command->plot)
-        draw(sweep, base.base_cost);
     remat_sweep_destroy(sweep);
     return (int)status;
 }

@@ -95,14 +95,16 @@ static void print_csv(const curve *shown)
     }
 }
 
-static void draw(const curve *shown)
+static remat_status draw(const curve *shown)
 {
     remat_sweep_point *points = malloc(shown->count * sizeof *points);
-    for (size_t i = 0; points && i < shown->count; i++)
+    if (!points)
+        return REMAT_NO_MEMORY;
+    for (size_t i = 0; i < shown->count; i++)
         points[i] = (remat_sweep_point){shown->points[i].total_bytes, shown->points[i].cost};
-    if (points)
-        plot_curve(points, shown->count, shown->knee, shown->figures.keep_all_cost);
+    plot_curve(points, shown->count, shown->knee, shown->figures.keep_all_cost);
     free(points);
+    return REMAT_OK;
 }
 
 static remat_status find_points(remat_trainer *trainer, curve *found)
@@ -140,10 +142,10 @@ int model_sweep_show(remat_context *context, remat_model *model, const remat_tra
         else
             print_table(&shown);
         if (extent.plot)
-            draw(&shown);
-    } else {
-        command_fail(context, status);
+            status = draw(&shown);
     }
+    if (status != REMAT_OK)
+        command_fail(context, status);
     free(shown.points);
     remat_trainer_destroy(trainer);
     return (int)status;

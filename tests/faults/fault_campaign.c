@@ -66,14 +66,17 @@ static bool is_wanted(const campaign *of, fault_mode mode)
     return !(memory && of->sanitized) && (!of->mode || strcmp(of->mode, fault_mode_names[mode]) == 0);
 }
 
-/* All of a small command and all calls of a training are in every sample. Allocations are many. */
+/* All of a small command and all calls of a training are in every sample. Allocations are many, and bench takes long, because
+ * it measures the machine. */
 static unsigned long long stride(const campaign *of, const fault_scene *scene, fault_mode mode)
 {
-    bool many = mode == FAULT_ALLOCATION || mode == FAULT_NO_MEMORY;
-    if (of->every == 1 || (strcmp(scene->name, "plan") == 0 && mode != FAULT_NO_MEMORY) ||
+    bool many = mode == FAULT_ALLOCATION || mode == FAULT_NO_MEMORY, slow = strcmp(scene->name, "bench") == 0;
+    if (of->every == 1)
+        return slow && many ? 7 : 1;
+    if ((strcmp(scene->name, "plan") == 0 && mode != FAULT_NO_MEMORY) ||
         (strcmp(scene->name, "train") == 0 && mode == FAULT_CALL && !of->sanitized))
         return 1;
-    return many ? 5 * of->every : of->every;
+    return of->every * (many ? 5 : of->sanitized ? 3 : 1) * (slow ? 3 : 1);
 }
 
 static bool run_scene(campaign *of, const fault_scene *scene)
@@ -116,7 +119,7 @@ int main(int argc, char **argv)
     }
     of.sanitized = sanitized && strcmp(sanitized, "ON") == 0;
     setvbuf(stdout, NULL, _IOLBF, 0);
-    fault_scenes_start(program, library);
+    fault_scenes_start(program, library, of.sanitized);
     bool traced = true;
     for (int i = 0; i < fault_scene_count && traced; i++)
         if (!of.scene || strcmp(of.scene, fault_scenes[i].name) == 0)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 static char program[PATH_MAX], work[PATH_MAX];
+static bool sanitized;
 static const fault_scene *referenced; /* whose outputs are in SCENE_REFERENCE */
 
 /* ---- running ---- */
@@ -58,7 +59,8 @@ static traced_run run_of(const fault_scene *scene)
                         .folder = SCENE_FOLDER,
                         .in = scene->input ? input : NULL,
                         .out = SCENE_PRINTED,
-                        .err = SCENE_SAID};
+                        .err = SCENE_SAID,
+                        .spare_pages = sanitized};
 }
 
 void fault_scene_repeat(const fault_scene *scene, traced_result *result)
@@ -129,8 +131,9 @@ static void set_environment(void)
         unsetenv(unset[i]);
 }
 
-void fault_scenes_start(const char *the_program, const char *the_library)
+void fault_scenes_start(const char *the_program, const char *the_library, bool is_sanitized)
 {
+    sanitized = is_sanitized;
     char sources[PATH_MAX];
     const char *temporary = getenv("TMPDIR");
     if (!temporary) /* in memory, if possible: thousands of files are synced */

@@ -47,7 +47,7 @@ extern const int fault_scene_count;
 #define SCENE_OLD "old\n"
 
 /* Makes the inputs of all scenes. Runs in the root of the sources. */
-void fault_scenes_start(const char *program, const char *library);
+void fault_scenes_start(const char *program, const char *library, bool sanitized);
 void fault_scenes_end(void);
 
 /* Runs `scene`; its reference first, if it has none yet. False where nothing can be traced. */

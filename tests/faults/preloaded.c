@@ -14,7 +14,6 @@ void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);
 void *__libc_memalign(size_t alignment, size_t size);
 
-static atomic_ullong count;
 static unsigned long long first;
 static bool begun, all_after;
 
@@ -31,6 +30,7 @@ __attribute__((constructor)) static void begin(void)
 
 static bool fails(void)
 {
+    static atomic_ullong count;
     if (!begun || first == 0)
         return false;
     unsigned long long number = atomic_fetch_add(&count, 1) + 1;

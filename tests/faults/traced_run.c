@@ -83,10 +83,10 @@ static bool creates(const system_call *call, const struct user_regs_struct *regi
 }
 
 /* Whether this call is one of those that the mode counts. */
-static bool is_counted(fault_mode mode, const system_call *call, const struct user_regs_struct *registers)
+static bool is_counted(const traced_run *run, const system_call *call, const struct user_regs_struct *registers)
 {
-    switch (mode) {
-    case FAULT_CALL:
+    switch (run->mode) {
+    case FAULT_CALL: return !(run->spare_pages && call->properties & CALL_PAGES);
     case FAULT_KILL: return true;
     case FAULT_INTERRUPT: return call->properties & CALL_SLOW;
     case FAULT_SHORT: return call->properties & CALL_MOVES && registers->rdx > 1;
@@ -126,7 +126,7 @@ static void enter(tracer *at, pid_t thread, struct user_regs_struct *registers)
 {
     const traced_run *run = at->run;
     const system_call *call = at->begun ? find_call(registers->orig_rax) : NULL;
-    if (!call || !is_counted(run->mode, call, registers))
+    if (!call || !is_counted(run, call, registers))
         return;
     at->count++;
     bool is_on = run->mode == FAULT_FULL_DISK || run->mode == FAULT_NO_PAGES;

@@ -27,6 +27,7 @@ typedef struct traced_run {
     const char *in, *out, *err;
     fault_mode mode;
     unsigned long long number; /* n, from 1 on */
+    bool spare_pages;          /* requests for memory are not counted as calls: no sanitizer survives one that fails */
     unsigned long kill_after;  /* with this, sends `signal` after so many microseconds, and traces nothing */
     int signal;
 } traced_run;
