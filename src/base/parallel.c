@@ -227,7 +227,10 @@ static void start_workers(team *of, int threads)
 
 static int count_processors(void)
 {
-    for (int most = 1024; most <= 1 << 20; most *= 4) { /* the call fails where the set is too small */
+    cpu_set_t usual; /* without memory too, the answer is the same */
+    if (sched_getaffinity(0, sizeof usual, &usual) == 0)
+        return CPU_COUNT(&usual);
+    for (int most = 4096; most <= 1 << 20; most *= 4) { /* the call fails where the set is too small */
         cpu_set_t *set = CPU_ALLOC((size_t)most);
         if (!set)
             break;

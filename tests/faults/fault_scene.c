@@ -124,7 +124,6 @@ static void set_environment(void)
     setenv("HOME", path_in(work, SCENE_FOLDER "/home"), 1);
     setenv("LC_ALL", "C.UTF-8", 1);
     setenv("TERM", "dumb", 1);
-    setenv("OMP_WAIT_POLICY", "passive", 1); /* so that the program does not start itself anew to set it */
     setenv("ASAN_OPTIONS", "detect_leaks=0:verify_asan_link_order=0", 1); /* the leak detector is a tracer itself */
     static const char *const unset[] = {"NO_COLOR", "COLUMNS", "LINES", "ARGP_HELP_FMT", "LD_PRELOAD"};
     for (size_t i = 0; i < sizeof unset / sizeof unset[0]; i++)
