@@ -1,7 +1,7 @@
 /* Runs a target without libFuzzer: fuzz NAME FILE-OR-FOLDER... feeds it every file, and then changed copies of each. The
  * changes are the same in every run. FUZZ_COPIES in the environment says how many copies there are in all.
  *
- * The input that is being tried stands in NAME.input in the current folder: if the target crashes, it is still there. */
+ * The input that is being tried is in NAME.input in the current folder: if the target crashes, it is still there. */
 #include "fuzz/fuzz.h"
 
 #include <dirent.h>
@@ -30,6 +30,8 @@ static void trial_begin(const char *name)
     snprintf(trial_path, sizeof trial_path, "%s.input", name);
     trial_file = open(trial_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     FUZZ_CHECK(trial_file >= 0);
+    char folder[4096];
+    fprintf(stderr, "The input that is being tried: %s/%s\n", getcwd(folder, sizeof folder) ? folder : ".", trial_path);
 }
 
 /* The target gets a block of exactly this size, so that AddressSanitizer sees what is read behind its end. */
