@@ -30,10 +30,19 @@ static void release(void *user, void *memory, size_t bytes)
     free(memory);
 }
 
+/* A message is for a terminal: it holds nothing on which one would act. */
+static void check_message(const char *message)
+{
+    char shown[4096];
+    FUZZ_CHECK(message[0]);
+    remat_text_escape(message, shown, sizeof shown);
+    FUZZ_CHECK(strcmp(message, shown) == 0);
+}
+
 static void look_at_warning(void *user, const char *message)
 {
     (void)user;
-    FUZZ_CHECK(message[0]);
+    check_message(message);
 }
 
 remat_context *fuzz_begin(void)
@@ -57,8 +66,7 @@ bool fuzz_accepted(const remat_context *context, remat_status status)
         return true;
     FUZZ_CHECK(status == REMAT_BAD_INPUT || status == REMAT_INVALID || status == REMAT_NO_MEMORY ||
                status == REMAT_CHECK_FAILED || status == REMAT_INFEASIBLE || status == REMAT_IO);
-    const char *message = remat_context_message(context);
-    FUZZ_CHECK(message[0]);
+    check_message(remat_context_message(context));
     FUZZ_CHECK(remat_context_error(context)->status == status);
     return false;
 }
