@@ -1,0 +1,63 @@
+#!/bin/sh
+# Options that do not go together, or not with this kind of file: exit code 2, one sentence, nothing on standard output.
+. tests/cli/support/expect.sh
+profile=examples/transformer.json
+model=examples/models/mlp.ini
+
+# refused WHY ARGUMENT...
+refused() {
+  why=$1
+  shift
+  expect 2 "$@"
+  err "$why"
+  silent out
+}
+
+refused "FILE is missing" plan
+refused "--no-schedule goes with --json" plan $profile --no-schedule
+refused "--count takes 'peak' or 'kept', not 'all'" plan $profile --count all
+refused "leave out --strategy and --output" plan $profile --compare --strategy full
+refused "leave out --strategy and --output" plan $profile --compare --output "$work/plan.json"
+for option in --compare "--count kept" --allow-lossy "--method auto"; do
+  # shellcheck disable=SC2086 # words
+  refused "are only for profiles" plan $model $option
+done
+for option in "--profile x" "--profile-out x" "--graph-out x" "--graph-plan x" "--batch 2"; do
+  # shellcheck disable=SC2086
+  refused "are only for models" plan $profile $option
+done
+expect 0 plan $profile --count peak --budget 8KiB
+expect 0 plan $profile --json --no-schedule
+out '"peak_bytes"'
+
+refused "FILE is missing" sweep
+refused "--json and --csv exclude each other" sweep $profile --json --csv
+refused "leave out --json and --csv" sweep $profile --plot --json
+refused "leave out --json and --csv" sweep $profile --plot --csv
+refused "are only for profiles" sweep $model --method auto
+refused "are only for profiles" sweep $model --allow-lossy
+refused "are only for models" sweep $profile --profile x
+refused "are only for models" sweep $profile --batch 3
+refused "is not a count" sweep $profile --threads none
+
+refused "PLAN is missing" check --profile $profile
+refused "--profile FILE is missing" check "$work/plan.json"
+refused "cannot both come from standard input" check - --profile -
+refused "FILE is missing" report
+files="$profile $profile $profile $profile $profile $profile $profile $profile $profile $profile"
+# shellcheck disable=SC2086
+refused "FILEs at most" report $files $files $files $files $files $files $files
+expect 0 report $profile --json --no-curve --no-arena --allow-lossy --threads 1 -o "$work/page.json"
+silent out
+grep -q '"files"' "$work/page.json" || complain "report --json -o writes something else"
+expect 6 report $profile --json -o "$work/no such folder/page.json"
+expect 6 report $profile -o "$work/no such folder/page.html"
+for temperature in "" warm -1 nan; do
+  refused "--temperature takes a number from 0 on" generate examples/models/gpt.ini --weights x --temperature "$temperature"
+done
+
+# Names of commands: near ones are suggested, far ones are not.
+refused "did you mean train?" trian
+refused "there is no command 'x'" x
+refused "there is no command" a-word-that-is-longer-than-any-command-could-ever-be
+finish
