@@ -1,5 +1,6 @@
 #include "command.h"
 #include "shown.h"
+#include "waiting.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -77,6 +78,7 @@ void command_take(struct argp_state *state, const char *what, const char *argume
 int command_fail(remat_context *context, remat_status status)
 {
     const char *message = remat_context_message(context);
+    waiting_clear();
     fprintf(stderr, "remat: %s\n", message[0] ? message : remat_status_text(status));
     return (int)status;
 }

@@ -1,6 +1,7 @@
 #include "command.h"
 #include "shown.h"
 #include "terminal.h"
+#include "waiting.h"
 
 #include <stdlib.h>
 
@@ -81,7 +82,9 @@ static void print_words(const remat_lifetime_table *table, const remat_arena_res
 static remat_status place(const arena_command *command, remat_lifetime_table *table, remat_arena_result *result)
 {
     const remat_arena_options *wanted = &command->options;
+    waiting_for("searching for a placement (--effort 0 takes the first good one)");
     remat_status status = remat_lifetime_table_place(table, wanted, result);
+    waiting_end();
     if (status != REMAT_OK && status != REMAT_INFEASIBLE) {
         command_fail(command->context, status);
         return status;

@@ -2,6 +2,9 @@
 #include "model_options.h"
 #include "run_text.h"
 #include "shown.h"
+#include "waiting.h"
+
+#include <string.h>
 
 typedef struct fit_command {
     model_options given;
@@ -46,28 +49,55 @@ typedef struct answers {
     bool clips, accumulates;
 } answers;
 
-static remat_status plan_best(const fit_command *command, remat_model *model, uint64_t budget, remat_trainer **trainer)
+/* Every plan of a deep model takes seconds: none is made twice. */
+static remat_status plan(remat_model *model, const remat_train_options *wanted, const char *what,
+                         remat_trainer **trainer)
+{
+    waiting_for(what);
+    remat_status status = model_file_plan(model, wanted, trainer);
+    waiting_end();
+    return status;
+}
+
+static remat_status plan_best(const fit_command *command, remat_model *model, uint64_t budget, const char *what,
+                              remat_trainer **trainer)
 {
     remat_train_options wanted = command->given.train;
     wanted.strategy = "optimal";
     wanted.budget_bytes = budget;
-    return model_file_plan(model, &wanted, trainer);
+    return plan(model, &wanted, what, trainer);
 }
 
-static remat_status find_ends(const fit_command *command, remat_model *model, const char *clip, const char *accumulate,
-                              ends *found)
+static ends ends_of(const remat_trainer *trainer)
+{
+    remat_trainer_figures figures;
+    remat_trainer_get_figures(trainer, &figures);
+    return (ends){figures.min_budget_bytes, figures.total_bytes - figures.arena_bytes + figures.keep_all_arena_bytes};
+}
+
+static remat_status find_ends(const fit_command *command, remat_model *model, const char *what, ends *found)
 {
     remat_trainer *trainer;
-    remat_trainer_figures figures;
-    remat_status status = clip ? remat_model_set(model, REMAT_PROPERTIES(clip, accumulate)) : REMAT_OK;
-    if (status == REMAT_OK)
-        status = plan_best(command, model, REMAT_UNLIMITED, &trainer);
+    remat_status status = plan_best(command, model, REMAT_UNLIMITED, what, &trainer);
     if (status != REMAT_OK)
         return status;
-    remat_trainer_get_figures(trainer, &figures);
+    *found = ends_of(trainer);
     remat_trainer_destroy(trainer);
-    *found = (ends){figures.min_budget_bytes, figures.total_bytes - figures.arena_bytes + figures.keep_all_arena_bytes};
     return REMAT_OK;
+}
+
+/* The ends with and without the settings. They are the same for every norm, and for every number of micro-batches from
+ * two on; those of the model itself are known. */
+static remat_status find_ends_with(const fit_command *command, remat_model *model, const answers *found, bool clips,
+                                   bool accumulates, const char *what, ends *with)
+{
+    if (clips == found->clips && accumulates == found->accumulates) {
+        *with = found->ends;
+        return REMAT_OK;
+    }
+    remat_status status = remat_model_set(
+        model, REMAT_PROPERTIES(clips ? "clip_norm=1" : "clip_norm=0", accumulates ? "accumulate=2" : "accumulate=1"));
+    return status == REMAT_OK ? find_ends(command, model, what, with) : status;
 }
 
 /* What a setting adds to both ends: it may take nothing, but never gives. */
@@ -81,11 +111,11 @@ static ends added(ends with, ends without)
 static remat_status find_additions(const fit_command *command, remat_model *model, answers *found)
 {
     ends plain, clipping, accumulating;
-    remat_status status = find_ends(command, model, "clip_norm=0", "accumulate=1", &plain);
+    remat_status status = find_ends_with(command, model, found, false, false, "planning without clip_norm", &plain);
     if (status == REMAT_OK)
-        status = find_ends(command, model, "clip_norm=1", "accumulate=1", &clipping);
+        status = find_ends_with(command, model, found, true, false, "planning with clip_norm", &clipping);
     if (status == REMAT_OK)
-        status = find_ends(command, model, "clip_norm=0", "accumulate=2", &accumulating);
+        status = find_ends_with(command, model, found, false, true, "planning with accumulate", &accumulating);
     if (status != REMAT_OK)
         return status;
     found->clipping = added(clipping, plain);
@@ -93,15 +123,32 @@ static remat_status find_additions(const fit_command *command, remat_model *mode
     return REMAT_OK;
 }
 
+/* Whether the best plan was looked for. Then it is known what the smallest takes, even if it does not fit. */
+static bool is_best(const fit_command *command, const remat_trainer *trainer)
+{
+    const char *strategy = command->given.train.strategy;
+    remat_trainer_figures figures = {.strategy = ""};
+    if (trainer)
+        remat_trainer_get_figures(trainer, &figures);
+    return strategy ? strcmp(strategy, "optimal") == 0 : strcmp(figures.strategy, "blocks") != 0;
+}
+
 static remat_status find_least(const fit_command *command, remat_model *model, answers *found, remat_trainer **least)
 {
     remat_trainer_figures figures;
-    remat_status status = find_ends(command, model, NULL, NULL, &found->ends);
+    remat_status status = REMAT_OK;
+    if (!is_best(command, found->trainer))
+        status = find_ends(command, model, "planning for the ends of the curve", &found->ends);
+    else if (found->trainer)
+        found->ends = ends_of(found->trainer);
+    else
+        found->ends.least = remat_context_error(command->given.context)->needed_bytes;
     if (status == REMAT_OK)
-        status = plan_best(command, model, found->ends.least, least);
+        status = plan_best(command, model, found->ends.least, "planning for the smallest budget", least);
     if (status != REMAT_OK)
         return status;
     remat_trainer_get_figures(*least, &figures);
+    found->ends.keep_all = ends_of(*least).keep_all;
     snprintf(found->layer, sizeof found->layer, "%s", figures.peak_layer ? figures.peak_layer : "");
     found->least_cost = figures.cost;
     return REMAT_OK;
@@ -110,7 +157,7 @@ static remat_status find_least(const fit_command *command, remat_model *model, a
 static remat_status answer(const fit_command *command, remat_model *model, answers *found)
 {
     remat_trainer *least = NULL;
-    remat_status status = model_file_plan(model, &command->given.train, &found->trainer);
+    remat_status status = plan(model, &command->given.train, "planning", &found->trainer);
     found->fits = status == REMAT_OK;
     if (status == REMAT_INFEASIBLE)
         command_fail(command->given.context, status);
@@ -217,7 +264,9 @@ static remat_status fit(void *user, remat_model *model)
     if (command->given.largest) {
         remat_train_options wanted = command->given.train;
         wanted.plan_only = true;
+        waiting_for("looking for the largest batch");
         status = remat_train_largest_batch(model, &wanted, &command->given.train.batch_size);
+        waiting_end();
     }
     if (status == REMAT_OK)
         status = answer(command, model, &found);

@@ -5,6 +5,7 @@
 #include "plan_text.h"
 #include "plot.h"
 #include "shown.h"
+#include "waiting.h"
 
 #include <string.h>
 
@@ -159,7 +160,9 @@ static int plan_once(const plan_command *command, const remat_profile *profile)
 {
     remat_context *context = command->context;
     remat_plan *plan;
+    waiting_for("planning");
     remat_status status = remat_plan_create(context, profile, &command->options, &plan);
+    waiting_end();
     int code = status == REMAT_OK ? 0 : command_fail(context, status);
     if (plan) {
         status = show(command, profile, plan);

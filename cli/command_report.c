@@ -2,6 +2,7 @@
 #include "file_bytes.h"
 #include "terminal.h"
 #include "shown.h"
+#include "waiting.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -242,6 +243,7 @@ static remat_status add_files(const report_command *command, report_file *files,
     bool curve = true;
     for (size_t i = 0; i < command->path_count; i++)
         curve &= command->profile || files[i].kind != REMAT_FILE_PROFILE;
+    waiting_for("computing the curve and the arena (--no-curve and --no-arena leave them out)");
     for (size_t i = 0; status == REMAT_OK && i < command->path_count; i++) {
         size_t before = remat_report_count(report);
         status = add_file(command, &files[i], profile, curve, report);
@@ -249,6 +251,7 @@ static remat_status add_files(const report_command *command, report_file *files,
         if (status != REMAT_OK && remat_report_count(report) == before && is_known(files[i].kind))
             command_fail(command->context, status);
     }
+    waiting_end();
     remat_profile_destroy(profile);
     return status;
 }

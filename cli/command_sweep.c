@@ -3,6 +3,7 @@
 #include "model_sweep.h"
 #include "plot.h"
 #include "shown.h"
+#include "waiting.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -178,8 +179,10 @@ static int sweep_profile(const sweep_command *command, const remat_profile *prof
     figures base = {0};
     remat_sweep *sweep = NULL;
     remat_status status = find_base(context, profile, &base);
+    waiting_for("planning the whole curve");
     if (status == REMAT_OK)
         status = remat_sweep_create(context, profile, &command->options, &sweep);
+    waiting_end();
     if (status == REMAT_OK) {
         if (command->json)
             print_json(sweep, &base);

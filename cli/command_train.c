@@ -12,6 +12,7 @@
 #include "trace.h"
 #include "training_save.h"
 #include "shown.h"
+#include "waiting.h"
 
 enum {
     OPTION_PLAN = MODEL_KEYS_END,
@@ -312,7 +313,9 @@ static remat_status train(train_command *command, remat_trainer *trainer, bool *
 static remat_status start_limited(train_command *command, remat_model *model, remat_trainer **trainer)
 {
     const uint64_t before = remat_context_bytes(command->given.context);
+    waiting_for("planning");
     remat_status status = model_file_plan(model, &command->given.train, trainer);
+    waiting_end();
     if (status != REMAT_OK)
         return command_fail(command->given.context, status), status;
     const uint64_t planned = remat_context_bytes(command->given.context) - before;
@@ -377,7 +380,9 @@ static remat_status start(train_command *command, remat_model *model, remat_trai
         return status;
     if (command->hard)
         return start_limited(command, model, trainer);
+    waiting_for("planning");
     status = remat_trainer_create(model, &command->given.train, trainer);
+    waiting_end();
     malloc_trim(0); /* what planning took and gave back */
     return status == REMAT_OK ? REMAT_OK : (command_fail(command->given.context, status), status);
 }

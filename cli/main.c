@@ -1,5 +1,6 @@
 #include "command.h"
 #include "shown.h"
+#include "waiting.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,6 +50,7 @@ static void print_help(FILE *to)
 static void warn(void *user, const char *message)
 {
     (void)user;
+    waiting_clear();
     fprintf(stderr, "remat: warning: %s\n", message);
 }
 
@@ -64,6 +66,7 @@ static int run(const struct command *command, int argc, char **argv)
     }
     remat_context_on_warning(context, warn, NULL);
     int code = command->run(context, argc, argv);
+    waiting_end();
     remat_context_destroy(context);
     return code;
 }

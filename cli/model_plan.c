@@ -3,6 +3,7 @@
 #include "plot.h"
 #include "run_text.h"
 #include "shown.h"
+#include "waiting.h"
 
 #include <string.h>
 
@@ -144,7 +145,9 @@ static remat_status show(remat_model *model, const remat_trainer *trainer, const
 int model_plan_show(remat_context *context, remat_model *model, const model_plan_request *request)
 {
     remat_trainer *trainer;
+    waiting_for("planning");
     remat_status status = model_file_plan(model, &request->options, &trainer);
+    waiting_end();
     if (status == REMAT_INFEASIBLE) {
         command_fail(context, status);
         print_infeasible(model, request, remat_context_error(context)->needed_bytes);

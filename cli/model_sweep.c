@@ -2,6 +2,7 @@
 #include "model_file.h"
 #include "plot.h"
 #include "run_text.h"
+#include "waiting.h"
 
 #include <stdlib.h>
 
@@ -109,7 +110,9 @@ static remat_status draw(const curve *shown)
 
 static remat_status find_points(remat_trainer *trainer, curve *found)
 {
+    waiting_for("planning the whole curve");
     remat_status status = remat_trainer_find_curve(trainer, &found->count);
+    waiting_end();
     if (status != REMAT_OK)
         return status;
     found->points = malloc(found->count * sizeof *found->points);

@@ -144,7 +144,8 @@ static uint64_t lowest_gap(skyline *sky, const arena_item *item)
     return at;
 }
 
-static void place_in_order(skyline *sky)
+/* Whether the placement is lower than the part's best one; if not, it is not finished. */
+static bool place_in_order(skyline *sky)
 {
     const arena_part *part = sky->part;
     for (uint32_t i = 0; i < 2 * sky->leaves; i++)
@@ -161,7 +162,10 @@ static void place_in_order(skyline *sky)
             skyline_raise(sky, item, sky->offsets[at] + item->size);
         }
         sky->placed[at] = true;
+        if (sky->offsets[at] + item->size >= part->height)
+            return false;
     }
+    return true;
 }
 
 typedef enum { BY_LENGTH, BY_TIME, BY_LOAD, BY_AREA, BY_SIZE, ORDER_COUNT } ordering;
@@ -227,12 +231,9 @@ static void make_order(skyline *sky, ordering kind)
     arena_sort(sky->order, sky->keys, sky->scratch, part->count);
 }
 
-static void keep_if_lower(arena_part *part, const uint64_t *offsets)
+static void keep(arena_part *part, const uint64_t *offsets)
 {
-    uint64_t height = arena_height_of(part, offsets);
-    if (height >= part->height)
-        return;
-    part->height = height;
+    part->height = arena_height_of(part, offsets);
     for (uint32_t i = 0; i < part->count; i++)
         part->offsets[i] = offsets[i];
 }
@@ -251,8 +252,8 @@ static void try_orders(skyline *sky, arena_part *part, uint64_t goal)
         uint32_t tries = gap_cost(sky) <= WHOLE_PART_EFFORT ? ORDER_COUNT : BY_LOAD + 1;
         for (uint32_t i = 0; i < tries && part->height > goal; i++) {
             make_order(sky, (ordering)i);
-            place_in_order(sky);
-            keep_if_lower(part, sky->offsets);
+            if (place_in_order(sky))
+                keep(part, sky->offsets);
         }
     }
 }

@@ -106,7 +106,8 @@ static void give_back(walk *w, uint32_t item)
     }
 }
 
-static void walk_through(walk *w)
+/* Whether the placement is lower than the part's best one; if not, it is not finished. */
+static bool walk_through(walk *w)
 {
     const arena_part *part = w->part;
     uint32_t stopped = 0;
@@ -117,7 +118,10 @@ static void walk_through(walk *w)
         while (stop_of(w, &part->items[w->stops[stopped]]) <= now)
             give_back(w, w->stops[stopped++]);
         take(w, w->starts[i]);
+        if (w->offsets[w->starts[i]] + part->items[w->starts[i]].size >= part->height)
+            return false;
     }
+    return true;
 }
 
 static void try_walks(walk *w, arena_part *part, uint64_t goal)
@@ -126,11 +130,9 @@ static void try_walks(walk *w, arena_part *part, uint64_t goal)
         w->backwards = kind % 2 == 1;
         w->best_fit = kind < 2;
         sort_events(w);
-        walk_through(w);
-        uint64_t height = arena_height_of(part, w->offsets);
-        if (height >= part->height)
+        if (!walk_through(w))
             continue;
-        part->height = height;
+        part->height = arena_height_of(part, w->offsets);
         for (uint32_t i = 0; i < part->count; i++)
             part->offsets[i] = w->offsets[i];
     }

@@ -214,10 +214,13 @@ static remat_status expand_state(step_writer *writer, optimal_state state, uint6
     uint32_t moved = state.start - (uint32_t)optimal_model_canonical_start(table->model, state.start, state.last);
     optimal_interval interval = {state.start - moved, state.last - moved};
     optimal_state first = {interval.start, interval.last, state.pending, state.rest};
-    size_t places = optimal_intervals_cuts(&table->intervals, interval, writer->places);
-    size_t splits = optimal_list_splits(table, interval, writer->places, places, writer->splits);
     choice_search search = {.memory = stairs.memory[corner], .cost = stairs.cost[corner]};
-    optimal_each_choice(table, first, writer->splits, splits, has_cost, &search);
+    optimal_each_choice(table, first, NULL, 0, has_cost, &search);
+    if (!search.found) { /* listing the splits takes the longest */
+        size_t places = optimal_intervals_cuts(&table->intervals, interval, writer->places);
+        size_t splits = optimal_list_splits(table, interval, writer->places, places, writer->splits);
+        optimal_each_choice(table, first, writer->splits, splits, has_cost, &search);
+    }
     if (!search.found)
         return disagree(writer, state);
     search.choice.cut += moved;

@@ -25,7 +25,9 @@ typedef struct solve_worker {
     staircase_envelope envelope;
     uint32_t *places;
     optimal_split *splits;
-    uint64_t *free_words; /* of a chunk, which the table owns */
+    optimal_interval listed; /* the interval that the splits are of; they serve all its states */
+    size_t listed_count;     /* 0: none */
+    uint64_t *free_words;    /* of a chunk, which the table owns */
     size_t free_count;
     bool thinned;
 } solve_worker;
@@ -101,8 +103,12 @@ static bool offer_choice(void *envelope, const optimal_choice *choice)
 
 static size_t list_worker_splits(solve_worker *worker, optimal_interval interval)
 {
+    if (worker->listed_count && worker->listed.start == interval.start && worker->listed.last == interval.last)
+        return worker->listed_count;
     size_t places = optimal_intervals_cuts(&worker->table->intervals, interval, worker->places);
-    return optimal_list_splits(worker->table, interval, worker->places, places, worker->splits);
+    worker->listed = interval;
+    worker->listed_count = optimal_list_splits(worker->table, interval, worker->places, places, worker->splits);
+    return worker->listed_count;
 }
 
 static bool note_start(void *context, const optimal_choice *choice)
