@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More than 256 MiB are refused by whatever reads the text. */
-enum { PART = 1 << 16, MOST = (256 << 20) + PART };
+/* What is held in memory: graphs of some million actions have less. */
+enum { PART = 1 << 16 };
+static const size_t most = (size_t)1 << 30;
 
 /* Reads the next part. *more is false behind the last one. */
 static remat_status read_part(FILE *stream, file_bytes *file, size_t *capacity, bool *more)
@@ -20,9 +21,10 @@ static remat_status read_part(FILE *stream, file_bytes *file, size_t *capacity, 
         *capacity = wanted;
     }
     size_t got = fread(file->bytes + file->count, 1, PART, stream);
-    *more = got > 0 && !memchr(file->bytes + file->count, 0, got) && file->count + got < MOST;
+    *more = got > 0 && !memchr(file->bytes + file->count, 0, got);
     file->count += got;
-    return ferror(stream) ? REMAT_IO : REMAT_OK;
+    errno = ferror(stream) ? errno : EFBIG;
+    return ferror(stream) || file->count > most ? REMAT_IO : REMAT_OK;
 }
 
 remat_status file_bytes_read(remat_context *context, const char *path, file_bytes *file)

@@ -6,8 +6,9 @@
 
 #include "base/error.h"
 
-/* The largest text that is read: a profile, a plan, a model, a table of lifetimes. The largest useful ones have a few
- * megabytes; without a limit, a pipe that never ends would be read forever. Datasets and logs of runs may be larger. */
+/* The largest INI or CSV text that is read: a model, a table of a profile or of lifetimes. The largest useful ones have a
+ * few megabytes; without a limit, a pipe that never ends would be read forever. Datasets and logs of runs may be larger.
+ * JSON may have any length: schedules are long, and are not held in memory. Only a single value is limited. */
 #define INPUT_MOST_BYTES ((uint64_t)256 << 20)
 
 /* Opens a file for reading; the caller closes it. REMAT_IO names the file and the reason: the system's, or that it is a

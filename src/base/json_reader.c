@@ -28,7 +28,7 @@ struct json_reader {
     FILE *stream;
     const char *name;
     uint64_t line, token_line;
-    uint64_t bytes; /* read so far */
+    uint64_t bytes; /* read since the last value */
     expectation expected;
     unsigned depth;
     bool in_object[DEEPEST];
@@ -97,7 +97,8 @@ static bool refill(json_reader *reader)
 {
     if (reader->at < reader->filled)
         return true;
-    /* Where there is too much, the text seems to end: nothing waits for the rest of it. */
+    /* Schedules may have any length, but blanks without an end are no text. Where there is too much, the text seems to end:
+     * nothing waits for the rest of it. */
     reader->filled =
         reader->bytes > INPUT_MOST_BYTES ? 0 : fread(reader->buffer, 1, sizeof reader->buffer, reader->stream);
     reader->bytes += reader->filled;
@@ -120,6 +121,16 @@ static int take(json_reader *reader)
     return byte;
 }
 
+static remat_status check_length(json_reader *reader)
+{
+    remat_place place = json_place(reader);
+    place.line = reader->line;
+    if (reader->bytes <= INPUT_MOST_BYTES)
+        return REMAT_OK;
+    return remat_fail(reader->context, REMAT_BAD_INPUT, &place, "more than %llu MiB without a value",
+                      (unsigned long long)(INPUT_MOST_BYTES >> 20));
+}
+
 static remat_status syntax_error(json_reader *reader, const char *wanted)
 {
     remat_place place = json_place(reader);
@@ -128,7 +139,7 @@ static remat_status syntax_error(json_reader *reader, const char *wanted)
     if (byte < 0 && ferror(reader->stream))
         return remat_fail(reader->context, REMAT_IO, &place, "reading failed: %s", strerror(errno));
     if (byte < 0)
-        REMAT_TRY(input_check_length(reader->context, reader->name, reader->bytes));
+        REMAT_TRY(check_length(reader));
     if (byte < 0)
         return remat_fail(reader->context, REMAT_BAD_INPUT, &place, "the text ends where %s should stand", wanted);
     if (byte == 0)
@@ -393,6 +404,7 @@ static remat_status next_key(json_reader *reader, json_token *token)
 remat_status json_next(json_reader *reader, json_token *token)
 {
     *token = (json_token){JSON_END, "", 0, false};
+    reader->bytes = 0;
     skip_space(reader);
     reader->token_line = reader->line;
     bool in_object = reader->depth > 0 && reader->in_object[reader->depth - 1];
@@ -400,7 +412,7 @@ remat_status json_next(json_reader *reader, json_token *token)
     switch (reader->expected) {
     case EXPECT_NOTHING:
         if (byte < 0 && !ferror(reader->stream))
-            return input_check_length(reader->context, reader->name, reader->bytes);
+            return check_length(reader);
         return syntax_error(reader, "the end of the text");
     case EXPECT_COMMA_OR_END:
         if (byte == closing)

@@ -89,7 +89,7 @@ endless() {
 }
 # A sanitizer reads slowly and takes its own share of memory.
 if [ "${REMAT_SANITIZE:-OFF}" = OFF ]; then
-  endless 3 'longer than 256 MiB' '                                ' check --profile "$work/profile.json"
+  endless 3 'more than 256 MiB without a value' '                                ' check --profile "$work/profile.json"
   endless 3 'longer than 256 MiB' '; comment comment comment comment' fit
   endless 3 'longer than 256 MiB' '                                ' arena
   # The same where memory ends first: growth is refused, and the command ends.
