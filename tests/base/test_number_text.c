@@ -66,6 +66,7 @@ static void *in_a_thread(void *locale)
         numbers_are_plain(f);
     assert_true(uselocale((locale_t)0) == (locale_t)locale);
     fixture_teardown(&state);
+    uselocale(LC_GLOBAL_LOCALE);
     return NULL;
 }
 
@@ -73,10 +74,15 @@ static void threads_have_locales(void **state)
 {
     (void)state;
     pthread_t threads[4];
+    locale_t locales[4];
     for (size_t i = 0; i < 4; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, in_a_thread, comma_locale_make(i % 2 ? "," : "'")), 0);
+        locales[i] = comma_locale_make(i % 2 ? "," : "'");
     for (size_t i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, in_a_thread, locales[i]), 0);
+    for (size_t i = 0; i < 4; i++) {
         pthread_join(threads[i], NULL);
+        freelocale(locales[i]);
+    }
 }
 
 static void every_number_comes_back(void **state)

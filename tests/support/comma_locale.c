@@ -2,6 +2,7 @@
 
 #include "support/cases.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,8 +38,8 @@ static void write_numeric(const char *path, const char *point)
     assert_int_equal(fclose(stream), 0);
 }
 
-/* With `set` the program's locale, else a new one. The C library keeps what it has loaded: the file can go. */
-static locale_t load(const char *point, bool set)
+/* The C library keeps what it has loaded: the file can go. */
+void comma_locale_set(const char *point)
 {
     static unsigned made;
     char root[] = "/tmp/remat-locale-XXXXXX", name[16], folder[64], path[96], shown[32];
@@ -49,27 +50,21 @@ static locale_t load(const char *point, bool set)
     assert_int_equal(mkdir(folder, 0700), 0);
     write_numeric(path, point);
     setenv("LOCPATH", root, 1);
-    locale_t locale = set ? (locale_t)0 : newlocale(LC_NUMERIC_MASK, name, (locale_t)0);
-    bool loaded = set ? setlocale(LC_NUMERIC, name) != NULL : locale != (locale_t)0;
+    bool loaded = setlocale(LC_NUMERIC, name) != NULL;
     unsetenv("LOCPATH");
     unlink(path);
     rmdir(folder);
     rmdir(root);
     assert_true(loaded);
-    locale_t before = locale ? uselocale(locale) : (locale_t)0;
     snprintf(shown, sizeof shown, "%.1f", 0.5);
-    if (locale)
-        uselocale(before);
     assert_true(shown[0] == '0' && strncmp(shown + 1, point, strlen(point)) == 0);
-    return locale;
 }
 
 locale_t comma_locale_make(const char *point)
 {
-    return load(point, false);
-}
-
-void comma_locale_set(const char *point)
-{
-    load(point, true);
+    comma_locale_set(point);
+    locale_t locale = duplocale(LC_GLOBAL_LOCALE);
+    assert_true(locale != (locale_t)0);
+    setlocale(LC_NUMERIC, "C");
+    return locale;
 }
