@@ -7,7 +7,10 @@ find_file(REMAT_CHART_JS NAMES chart.min.js Chart.min.js
           PATHS /usr/share/javascript/chart.js /usr/share/javascript /usr/local/share/javascript/chart.js NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH
           DOC "Chart.js 3, as one minified file")
 if(NOT REMAT_CHART_JS)
-  message(FATAL_ERROR "remat: Chart.js is missing. Install the package libjs-chart.js, or say -DREMAT_CHART_JS=path/to/chart.min.js")
+  # CMake leaves lines as they are that begin with a space.
+  message(FATAL_ERROR " remat: Chart.js is missing. On Debian this installs it:\n"
+    "     sudo apt-get install --reinstall libjs-chart.js\n"
+    " Elsewhere, say -DREMAT_CHART_JS=path/to/chart.min.js")
 endif()
 file(READ ${REMAT_CHART_JS} chart_head LIMIT 200)
 string(REGEX MATCH "Chart\\.js v[0-9.]+" REMAT_CHART_NAME "${chart_head}")

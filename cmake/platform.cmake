@@ -16,7 +16,8 @@ check_include_file(xxhash.h REMAT_HAS_XXHASH)
 if(NOT REMAT_HAS_XXHASH)
   find_path(REMAT_XXHASH xxhash.h NO_CMAKE_FIND_ROOT_PATH)
   if(NOT REMAT_XXHASH)
-    message(FATAL_ERROR "remat: the header xxhash.h is missing. It is in the package libxxhash-dev.")
+    message(FATAL_ERROR " remat: the header xxhash.h is missing. On Debian this installs it:\n"
+      "     sudo apt-get install --reinstall libxxhash-dev")
   endif()
   # Copied: the folder that it is in holds the headers of this computer's C library, too.
   file(GLOB headers ${REMAT_XXHASH}/xxh*.h)

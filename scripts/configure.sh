@@ -49,7 +49,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 cmake -S . -B "$folder" -G "Unix Makefiles" "$@" >"$log" 2>&1 || {
   # A message of ours, without what CMake says around it; any other error as it is.
-  awk '/^  remat: / { told = 1; sub(/^  remat: /, "") } /^Call Stack|^$/ { told = 0 } told { sub(/^  /, ""); print }' "$log" >&2
-  grep -q '^  remat: ' "$log" || cat "$log" >&2
+  awk '/^ +remat: / { told = 1; sub(/^ +remat: /, "") } /^Call Stack|^$/ { told = 0 } told { sub(/^   ?/, ""); print }' "$log" >&2
+  grep -qE '^ +remat: ' "$log" || cat "$log" >&2
   exit 1
 }

@@ -1,6 +1,7 @@
 #!/bin/sh
 # The public headers compile as C++ and as strict C11, each of them alone. A C++ program runs with the shared library.
 set -eu
+. tests/cli/support/environment.sh
 
 cxx=${CXX:-c++}
 command -v "$cxx" >/dev/null || { echo "skipped: there is no C++ compiler $cxx"; exit 77; }

@@ -2,6 +2,7 @@
 # A program that was built against the headers of release 0.1 runs with today's shared library, and prints what it
 # printed with that of 0.1 (program_0_1.txt). It checks by itself that nothing is written past the end of its structs.
 set -eu
+. tests/cli/support/environment.sh
 
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT

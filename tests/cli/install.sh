@@ -3,9 +3,8 @@
 # and the shared library with its version are where people look for them. The prefix has a space in its name.
 . tests/cli/support/expect.sh
 [ "$REMAT_SANITIZE" != ON ] || { echo "a sanitized build is not installed: skipped"; exit 77; }
-# Whatever else is installed, and wherever, this test looks at its own prefix only.
-unset DESTDIR CMAKE_PREFIX_PATH CMAKE_INSTALL_PREFIX CMAKE_GENERATOR CPATH C_INCLUDE_PATH LIBRARY_PATH LD_LIBRARY_PATH
-unset PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR remat_DIR remat_ROOT CFLAGS LDFLAGS
+# Whatever else is installed, and wherever, this test looks at its own prefix only (support/environment.sh).
+unset LD_LIBRARY_PATH
 compiler=${CC:-cc}
 
 build=$(dirname "$REMAT")

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Who may include whom (docs/architecture.md): reads every #include "FOLDER/..." and compares it with the table.
 set -eu
+. tests/cli/support/environment.sh
 
 # Folder, then all folders it may use besides itself.
 allowed() {

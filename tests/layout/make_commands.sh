@@ -104,6 +104,20 @@ out "building anew"
 run 1 env CC=no-such-compiler scripts/configure.sh build
 err "there is no such program"
 
+# What the build misses is told in our words, with the command to paste, and without CMake's.
+play cmake <<'END'
+printf '%s\n' 'CMake Error at cmake/page.cmake:10 (message):' '   remat: Chart.js is missing. On Debian this installs it:' \
+  '       sudo apt-get install --reinstall libjs-chart.js' 'Call Stack (most recent call first):' '  CMakeLists.txt:57 (include)' >&2
+exit 1
+END
+cache "$(command -v sh)" "$tree"
+run 1 scripts/configure.sh build
+printf 'Chart.js is missing. On Debian this installs it:\n    sudo apt-get install --reinstall libjs-chart.js\n' >"$work/wanted"
+cmp -s "$work/wanted" "$work/err" || complain "a message of the build is not shown as it is: $(cat "$work/err")"
+play cmake <<END
+echo "cmake \$*" >>"$work/calls"
+END
+
 # -j of make and JOBS count.
 play dpkg-query <<'END'
 echo "install ok installed"

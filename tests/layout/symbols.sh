@@ -2,6 +2,7 @@
 # The shared library shows the functions of the public headers and of those of release 0.1, by name, and nothing else:
 # the headers, src/libremat.map and the built library (REMAT_SHARED) must agree.
 set -eu
+. tests/cli/support/environment.sh
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

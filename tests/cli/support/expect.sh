@@ -1,11 +1,10 @@
 # shellcheck shell=sh
 # Small words for tests of the command line. Sourced; needs REMAT, the program.
 # A test script ends with `finish`, which fails if anything before it did.
-# The environment is the test's own: no terminal, no colours, no width, unless a test says so.
-unset NO_COLOR COLUMNS LINES ARGP_HELP_FMT
-export TERM=dumb LC_ALL=C.UTF-8
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+. tests/cli/support/environment.sh
+export HOME="$work"
 failures=0
 
 # expect CODE ARGUMENT...: runs remat; the exit code must be CODE. Leaves $work/out and $work/err.
