@@ -27,7 +27,7 @@ static void write_figures(report_document *to, const remat_plan *plan)
     if (figures->feasible) {
         document_number(to, "peak_bytes", schedule->peak_bytes);
         document_number(to, "total_cost", schedule->total_cost);
-        if (plan_object_is_bounded(plan))
+        if (!plan->of_model)
             document_number(to, "lower_bound_cost", figures->lower_bound_cost);
         document_number(to, "kept_bytes", schedule->kept_bytes);
         document_number(to, "recompute_flops", schedule->recompute_flops);

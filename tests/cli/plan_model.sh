@@ -67,18 +67,28 @@ expect 0 plan $model --budget "$least" --json --no-schedule
 [ "$(number min_total_budget_bytes "$work/out")" = "$least" ] || complain "another least budget in the plan file"
 expect 0 plan $model --budget 9MiB --json
 [ "$(number min_total_budget_bytes "$work/out")" = "$least" ] || complain "the least budget depends on the budget"
-if grep -q '"min_budget_bytes"\|"lower_bound_cost"' "$work/out"; then complain "the chain has a budget of its own"; fi
+cp "$work/out" "$work/nine.json"
 expect 0 plan $model --strategy none --json --no-schedule
 [ "$(number min_total_budget_bytes "$work/out")" = "$(number total_bytes "$work/out")" ] || complain "none needs what it takes"
 [ "$(number lower_bound_cost "$work/out")" = "$(number total_cost "$work/out")" ] || complain "nothing is cheaper than none"
 expect 0 plan $model --budget 9MiB -o "$work/plan.json" --profile-out "$work/chain.json"
 expect 0 check "$work/plan.json" --profile "$work/chain.json"
 silent err
+# min_budget_bytes and lower_bound_cost are those of the chain: what a plan of the chain says.
+expect 4 plan "$work/chain.json" --budget 0 --json
+[ "$(number min_budget_bytes "$work/out")" = "$(number min_budget_bytes "$work/nine.json")" ] ||
+  complain "another least budget of the chain"
+expect 0 plan "$work/chain.json" --budget "$(number peak_bytes "$work/nine.json")" --json --no-schedule
+[ "$(number lower_bound_cost "$work/out")" = "$(number lower_bound_cost "$work/nine.json")" ] ||
+  complain "another bound of the chain"
+[ "$(number lower_bound_cost "$work/nine.json")" -gt "$(number base_cost "$work/nine.json")" ] ||
+  complain "the bound does not know the budget"
 expect 0 report "$work/plan.json" -o "$work/page.html"
 silent err
 grep -q "\"min_total_budget_bytes\": *$least" "$work/page.html" || complain "the page has another least budget"
 expect 0 report "$work/plan.json" --profile "$work/chain.json" -o "$work/page.html"
-if grep -q '"min_budget_bytes"' "$work/page.html"; then complain "the page has a least budget of the chain"; fi
+grep -q "\"min_budget_bytes\": *$(number min_budget_bytes "$work/nine.json")" "$work/page.html" ||
+  complain "the page of the chain has another least budget"
 expect 4 plan $model --budget $((least - 64))
 out "feasible  false"
 expect 4 plan $model --strategy none --budget 9MiB --json

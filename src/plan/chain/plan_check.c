@@ -108,7 +108,6 @@ static remat_status finish(step_taker *taker, const schedule_stated *stated, con
     plan->figures.feasible = true;
     plan->figures.method_bound_cost = stated->numbers[STATED_METHOD_BOUND];
     plan->draft.method = optimal_method_find(stated->method);
-    plan->of_model = schedule_states(stated, STATED_TOTAL);
     plan->figures.has_budget = schedule_states(stated, STATED_BUDGET);
     plan->figures.budget_bytes = stated->numbers[STATED_BUDGET];
     plan->figures.min_budget_bytes = schedule_states(stated, STATED_MIN_BUDGET) ? stated->numbers[STATED_MIN_BUDGET]

@@ -13,7 +13,7 @@ struct remat_plan {
     plan_draft draft;
     remat_plan_figures figures;
     layer_outcome *layers; /* NULL where not feasible */
-    bool of_model;         /* of the chain of a model's pieces: the budget, its least and its bounds are the model's */
+    bool of_model;         /* made without a budget of the chain: the least one and the bound are not known */
     char remark[320];
 };
 
@@ -33,11 +33,9 @@ remat_status plan_object_replay_base(remat_plan *plan);
 /* Puts into the plan's remark why it saves nothing against keeping everything, where that is so (plan.c). */
 void plan_object_explain(remat_plan *plan);
 
-/* Whether lower_bound_cost holds for all schedules within the budget. Of a model's chain it holds without a budget. */
-static inline bool plan_object_is_bounded(const remat_plan *plan)
-{
-    return !plan->of_model || plan->figures.lower_bound_cost == plan->figures.schedule.total_cost;
-}
+/* plan_bounds.c: the smallest budget that the plan's strategy can meet for its chain, and a cost that no schedule with at
+ * most the plan's peak goes below. For a plan that was made without a budget of the chain: that of a model. */
+remat_status plan_object_find_bounds(const remat_plan *plan, uint64_t *min_budget, uint64_t *lower_bound);
 
 /* The layer whose step makes the peak of a plan that has a schedule; NULL where none does. */
 const char *plan_object_peak_layer(const remat_plan *plan);
@@ -48,8 +46,9 @@ remat_status plan_object_fail_infeasible(remat_context *context, const remat_pla
 /* What the tensors of a model's plan come to once they are placed: written along with it. */
 typedef struct plan_placement {
     uint64_t arena_bytes, total_bytes;
-    uint64_t total_budget_bytes;     /* REMAT_NO_BUDGET: none */
-    uint64_t min_total_budget_bytes; /* the smallest that the strategy can meet */
+    uint64_t total_budget_bytes;                             /* REMAT_NO_BUDGET: none */
+    uint64_t min_total_budget_bytes;                         /* the smallest that the strategy can meet */
+    uint64_t chain_min_budget_bytes, chain_lower_bound_cost; /* plan_object_find_bounds */
 } plan_placement;
 remat_status plan_write_placed(const remat_plan *plan, const plan_placement *placement, FILE *stream,
                                bool with_schedule);

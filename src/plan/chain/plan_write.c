@@ -4,25 +4,25 @@
 #include "base/output_file.h"
 #include "graph/schedule_writer.h"
 
-static void write_figures(output *out, const remat_plan *plan)
+static void write_figures(output *out, const remat_plan *plan, const plan_placement *placement)
 {
     const remat_plan_figures *figures = &plan->figures;
+    const uint64_t least = placement ? placement->chain_min_budget_bytes : figures->min_budget_bytes;
+    const uint64_t bound = placement ? placement->chain_lower_bound_cost : figures->lower_bound_cost;
     output_text_field(out, "{", "format", "remat-plan");
     output_text(out, ", \"version\": 1");
     output_text_field(out, ", ", "strategy", plan->strategy);
     if (plan->draft.method)
         output_text_field(out, ", ", "method", plan->draft.method);
     output_text(out, figures->feasible ? ", \"feasible\": true" : ", \"feasible\": false");
-    if (figures->has_budget &&
-        !plan->of_model) /* a budget on what is kept is no limit of the peak, and has a key of its own */
+    /* A budget on what is kept is no limit of the peak, and has a key of its own. So has the budget of a model. */
+    if (figures->has_budget && !placement)
         output_field(out, ",\n ", plan->count == REMAT_COUNT_KEPT ? "kept_budget_bytes" : "budget_bytes",
                      figures->budget_bytes);
-    if (!plan->of_model)
-        output_field(out, ",\n ", "min_budget_bytes", figures->min_budget_bytes);
-    output_field(out, plan->of_model ? ",\n " : ", ", "base_peak_bytes", figures->base_peak_bytes);
+    output_field(out, ",\n ", "min_budget_bytes", least);
+    output_field(out, ", ", "base_peak_bytes", figures->base_peak_bytes);
     output_field(out, ",\n ", "base_cost", figures->base_cost);
-    if (plan_object_is_bounded(plan))
-        output_field(out, ", ", "lower_bound_cost", figures->lower_bound_cost);
+    output_field(out, ", ", "lower_bound_cost", bound);
     if (plan->draft.method && figures->feasible)
         output_field(out, ", ", "method_bound_cost", figures->method_bound_cost);
     if (plan->remark[0])
@@ -52,7 +52,7 @@ static void write_layers(output *out, const remat_plan *plan)
 
 static remat_status write_plan(output *out, const remat_plan *plan, const plan_placement *placement, bool with_schedule)
 {
-    write_figures(out, plan);
+    write_figures(out, plan, placement);
     if (placement) {
         output_field(out, ",\n ", "arena_bytes", placement->arena_bytes);
         output_field(out, ", ", "total_bytes", placement->total_bytes);
