@@ -59,11 +59,11 @@ static bool fail_in_turn(campaign *of, const fault_scene *scene, fault_mode mode
     return true;
 }
 
-/* The sanitizers have their own allocator, which ends the program where the system has no memory. */
+/* The sanitizers have their own allocator, which ends the program where the system has no memory; and they start slowly. */
 static bool is_wanted(const campaign *of, fault_mode mode)
 {
-    bool memory = mode == FAULT_ALLOCATION || mode == FAULT_NO_MEMORY || mode == FAULT_NO_PAGES;
-    return !(memory && of->sanitized) && (!of->mode || strcmp(of->mode, fault_mode_names[mode]) == 0);
+    bool sampled = !of->sanitized || mode == FAULT_CALL || mode == FAULT_SHORT;
+    return sampled && (!of->mode || strcmp(of->mode, fault_mode_names[mode]) == 0);
 }
 
 /* All of a small command and all calls of a training are in every sample. Allocations are many, and bench takes long, because
