@@ -120,6 +120,8 @@ static remat_status read_header(lifetimes_reader *reader)
             seen[kind] = true;
         }
     }
+    if (!seen[COLUMN_OFFSET] && csv->cell_count == CSV_MOST_COLUMNS)
+        return csv_fail(csv, "64 columns leave no room for the column of the offsets");
     REMAT_TRY(require_columns(csv, seen));
     return keep_line(reader);
 }

@@ -8,8 +8,10 @@ static void check_names(const remat_model *model, const char *text)
 {
     for (size_t i = 0; i < remat_model_layer_count(model); i++) {
         remat_model_layer layer;
-        if (remat_model_get_layer(model, i, &layer) == REMAT_OK) /* it has the order as well */
-            FUZZ_CHECK(strstr(text, layer.name));
+        if (remat_model_get_layer(model, i, &layer) != REMAT_OK) /* it has the order as well */
+            continue;
+        bool plain = remat_text_escape(layer.name, NULL, 0) == strlen(layer.name); /* JSON has escapes of its own */
+        FUZZ_CHECK(!plain || strstr(text, layer.name));
     }
 }
 

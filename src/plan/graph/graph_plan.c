@@ -115,16 +115,21 @@ static remat_status choose(graph_plan *plan, const graph_plan_options *options)
 /* ---- a schedule that is given ---- */
 
 /* That of the chain's plan; without one, of the blocks. */
-static remat_status use_fixed(graph_plan *plan, const graph_plan_options *options, const char *what)
+static remat_status place_fixed(const graph_plan *plan, const uint32_t *blocks, placed_graph *placed)
 {
     graph_sequence sequence = {0};
-    placed_graph placed;
     remat_status status = plan->chain_plan ? graph_pieces_expand(plan->pieces, plan->chain_plan, &sequence)
-                                           : graph_blocks_sequence(&plan->search->outline, options->blocks, &sequence);
+                                           : graph_blocks_sequence(&plan->search->outline, blocks, &sequence);
     if (status == REMAT_OK)
-        status = graph_place(plan->graph, &sequence, &placed);
+        status = graph_place(plan->graph, &sequence, placed);
     graph_sequence_release(plan->graph->context, &sequence);
-    REMAT_TRY(status);
+    return status;
+}
+
+static remat_status use_fixed(graph_plan *plan, const graph_plan_options *options, const char *what)
+{
+    placed_graph placed;
+    REMAT_TRY(place_fixed(plan, options->blocks, &placed));
     plan->min_budget_bytes = placed.arena_bytes;
     if (placed.arena_bytes <= options->budget_bytes)
         return adopt(plan, &placed);
@@ -163,13 +168,11 @@ static remat_status use_file(graph_plan *plan, const graph_plan_options *options
 /* The plan that the strategy makes for the chain within `bytes`; its schedule, placed. */
 static remat_status try_chain_budget(graph_plan *plan, remat_plan_options *how, uint64_t bytes, placed_graph *placed)
 {
-    graph_sequence sequence = {0};
     remat_plan_destroy(plan->chain_plan);
     plan->chain_plan = NULL;
     how->budget_bytes = bytes;
     REMAT_TRY(remat_plan_create(plan->graph->context, plan->pieces->profile, how, &plan->chain_plan));
-    REMAT_TRY(graph_pieces_expand(plan->pieces, plan->chain_plan, &sequence));
-    return graph_place(plan->graph, &sequence, placed);
+    return place_fixed(plan, NULL, placed);
 }
 
 /* The chain is on the safe side: a schedule whose peak in the chain is above the budget may have an arena that fits. So the
