@@ -87,4 +87,4 @@ uninstall:
 	@scripts/install.sh --remove "$(PREFIX)"
 
 clean:
-	rm -rf build build-check build-sanitize build-threads build-arm build-coverage build-fuzz demo.html first_plan multiply_add rnn_bptt heat_adjoint
+	rm -rf *.gcov build build-check build-sanitize build-threads build-arm build-coverage build-fuzz demo.html first_plan multiply_add rnn_bptt heat_adjoint
