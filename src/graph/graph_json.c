@@ -28,12 +28,16 @@ static remat_status bad(const graph_text *text, const char *field, const char *m
     return remat_fail(text->context, REMAT_BAD_INPUT, &place, "%s", message);
 }
 
-/* The position of `key` among `keys`, noted as seen; `count` if it is not there. */
-static remat_status find_key(const graph_text *text, const char *const *keys, unsigned count, const char *key,
-                             uint64_t *seen, unsigned *which)
+/* The next key of an object: its position among `keys`, noted as seen; `count` for another key. *more is false at the end. */
+static remat_status next_key(const graph_text *text, const char *const *keys, unsigned count, uint64_t *seen,
+                             json_token *key, unsigned *which, bool *more)
 {
     *which = 0;
-    while (*which < count && strcmp(keys[*which], key) != 0)
+    REMAT_TRY(json_next(text->reader, key));
+    *more = key->kind != JSON_OBJECT_END;
+    if (!*more)
+        return REMAT_OK;
+    while (*which < count && strcmp(keys[*which], key->text) != 0)
         ++*which;
     return *which < count ? json_field_once(text->reader, REMAT_NOWHERE, keys[*which], *which, seen) : REMAT_OK;
 }
@@ -75,13 +79,12 @@ static remat_status read_tensor(graph_text *text)
     static const char *const keys[] = {"bytes", "name", "given"};
     graph_tensor tensor = {0};
     uint64_t seen = 0;
-    for (;;) {
+    for (bool more = true; more;) {
         json_token key;
         unsigned which;
-        REMAT_TRY(json_next(text->reader, &key));
-        if (key.kind == JSON_OBJECT_END)
+        REMAT_TRY(next_key(text, keys, 3, &seen, &key, &which, &more));
+        if (!more)
             break;
-        REMAT_TRY(find_key(text, keys, 3, key.text, &seen, &which));
         switch (which) {
         case 0: REMAT_TRY(json_read_count(text->reader, REMAT_NOWHERE, "bytes", &tensor.bytes)); break;
         case 1: REMAT_TRY(read_text(text, "name", &tensor.name)); break;
@@ -134,14 +137,12 @@ static remat_status read_action(graph_text *text)
     REMAT_TRY(remat_grow(text->context, (void **)&text->lines, &text->line_capacity, number + 1, sizeof *text->lines));
     text->lines[number] = json_place(text->reader).line;
     text->reads.count = text->updates.count = text->writes.count = 0;
-    for (;;) {
+    for (bool more = true; more;) {
         json_token key;
         unsigned which;
-        REMAT_TRY(json_next(text->reader, &key));
-        if (key.kind == JSON_OBJECT_END)
-            break;
-        REMAT_TRY(find_key(text, keys, ACTION_KEYS, key.text, &seen, &which));
-        REMAT_TRY(read_action_field(text, which, key.text, &action));
+        REMAT_TRY(next_key(text, keys, ACTION_KEYS, &seen, &key, &which, &more));
+        if (more)
+            REMAT_TRY(read_action_field(text, which, key.text, &action));
     }
     if (!(seen >> COST & 1))
         return bad(text, "cost", "missing; every action needs it");
@@ -226,14 +227,12 @@ static remat_status read_graph(graph_text *text)
 {
     uint64_t seen = 0;
     REMAT_TRY(json_read_open(text->reader, REMAT_NOWHERE, NULL, JSON_OBJECT));
-    for (;;) {
+    for (bool more = true; more;) {
         json_token key;
         unsigned which;
-        REMAT_TRY(json_next(text->reader, &key));
-        if (key.kind == JSON_OBJECT_END)
-            break;
-        REMAT_TRY(find_key(text, graph_keys, GRAPH_KEYS, key.text, &seen, &which));
-        REMAT_TRY(read_field(text, which, key.text));
+        REMAT_TRY(next_key(text, graph_keys, GRAPH_KEYS, &seen, &key, &which, &more));
+        if (more)
+            REMAT_TRY(read_field(text, which, key.text));
     }
     static const unsigned required[] = {FORMAT, VERSION, TENSORS, ACTIONS};
     for (size_t i = 0; i < sizeof required / sizeof required[0]; i++)

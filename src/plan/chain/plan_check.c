@@ -3,48 +3,34 @@
 #include "base/alloc.h"
 #include "base/input.h"
 #include "base/options.h"
+#include "graph/stated_figures.h"
 #include "plan/chain/lower_bound.h"
 
 #include <string.h>
 
 /* ---- what a file states against what its schedule comes to ---- */
 
-/* How a stated number must relate to what the schedule comes to. */
-typedef enum stated_relation { MUST_EQUAL, AT_MOST, AT_LEAST } stated_relation;
-
 static remat_status compare_numbers(const remat_plan *plan, const schedule_stated *stated, remat_place place)
 {
     static const char same[] = "but the schedule comes to", base[] = "but keeping all of this profile comes to";
     const remat_figures *schedule = &plan->figures.schedule;
-    const struct {
-        unsigned which;
-        stated_relation relation;
-        uint64_t found;
-        const char *text;
-    } rules[] = {
-        {STATED_PEAK, MUST_EQUAL, schedule->peak_bytes, same},
-        {STATED_KEPT, MUST_EQUAL, schedule->kept_bytes, same},
-        {STATED_ESTIMATED, MUST_EQUAL, plan->figures.estimated_bytes, same},
-        {STATED_TOTAL_COST, MUST_EQUAL, schedule->total_cost, same},
-        {STATED_BASE_COST, MUST_EQUAL, plan->figures.base_cost, base},
-        {STATED_BASE_PEAK, MUST_EQUAL, plan->figures.base_peak_bytes, base},
-        {STATED_FLOPS, MUST_EQUAL, schedule->recompute_flops, same},
-        {STATED_STEPS, MUST_EQUAL, schedule->steps, same},
-        {STATED_BUDGET, AT_LEAST, schedule->peak_bytes, "but the peak of the schedule is"},
-        {STATED_LOWER_BOUND, AT_MOST, schedule->total_cost, "but the schedule costs only"},
-        {STATED_METHOD_BOUND, AT_MOST, schedule->total_cost, "but the schedule costs only"},
-        {STATED_MIN_BUDGET, AT_MOST, schedule->peak_bytes, "but the schedule has a peak of"},
-        {STATED_KEPT_BUDGET, AT_LEAST, schedule->kept_bytes, "but the schedule keeps"},
+    const stated_rule rules[] = {
+        {STATED_PEAK, STATED_EXACT, schedule->peak_bytes, same},
+        {STATED_KEPT, STATED_EXACT, schedule->kept_bytes, same},
+        {STATED_ESTIMATED, STATED_EXACT, plan->figures.estimated_bytes, same},
+        {STATED_TOTAL_COST, STATED_EXACT, schedule->total_cost, same},
+        {STATED_BASE_COST, STATED_EXACT, plan->figures.base_cost, base},
+        {STATED_BASE_PEAK, STATED_EXACT, plan->figures.base_peak_bytes, base},
+        {STATED_FLOPS, STATED_EXACT, schedule->recompute_flops, same},
+        {STATED_STEPS, STATED_EXACT, schedule->steps, same},
+        {STATED_BUDGET, STATED_AT_LEAST, schedule->peak_bytes, "but the peak of the schedule is"},
+        {STATED_LOWER_BOUND, STATED_AT_MOST, schedule->total_cost, "but the schedule costs only"},
+        {STATED_METHOD_BOUND, STATED_AT_MOST, schedule->total_cost, "but the schedule costs only"},
+        {STATED_MIN_BUDGET, STATED_AT_MOST, schedule->peak_bytes, "but the schedule has a peak of"},
+        {STATED_KEPT_BUDGET, STATED_AT_LEAST, schedule->kept_bytes, "but the schedule keeps"},
     };
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
-        uint64_t number = stated->numbers[rules[i].which], found = rules[i].found;
-        place.field = schedule_stated_names[rules[i].which];
-        if (schedule_states(stated, rules[i].which) &&
-            ((number > found && rules[i].relation != AT_LEAST) || (number < found && rules[i].relation != AT_MOST)))
-            return remat_fail(plan->context, REMAT_CHECK_FAILED, &place, "%llu is stated, %s %llu",
-                              (unsigned long long)number, rules[i].text, (unsigned long long)found);
-    }
-    return REMAT_OK;
+    const stated_figures figures = {stated->seen, stated->numbers, schedule_stated_names};
+    return stated_figures_check(plan->context, place, &figures, rules, sizeof rules / sizeof rules[0]);
 }
 
 static remat_status compare_layers(const remat_plan *plan, const schedule_stated *stated, remat_place place)

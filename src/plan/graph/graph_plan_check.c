@@ -1,41 +1,26 @@
 #include "base/error.h"
 #include "base/options.h"
+#include "graph/stated_figures.h"
 #include "plan/graph/graph_plan_file.h"
 
 #include <string.h>
-
-/* How a stated number must relate to what the schedule comes to. */
-typedef enum number_relation { MUST_EQUAL, AT_MOST, AT_LEAST } number_relation;
 
 static remat_status compare(const remat_graph *graph, const graph_plan_text *text, const remat_graph_figures *schedule,
                             const remat_graph_figures *base)
 {
     static const char same[] = "but the schedule comes to", kept[] = "but keeping everything comes to";
-    const struct {
-        unsigned number;
-        number_relation relation;
-        uint64_t found;
-        const char *words;
-    } rules[] = {
-        {PLAN_PEAK, MUST_EQUAL, schedule->peak_bytes, same},
-        {PLAN_TOTAL_COST, MUST_EQUAL, schedule->total_cost, same},
-        {PLAN_BASE_COST, MUST_EQUAL, base->total_cost, kept},
-        {PLAN_BASE_PEAK, MUST_EQUAL, base->peak_bytes, kept},
-        {PLAN_BUDGET, AT_LEAST, schedule->peak_bytes, "but the peak of the schedule is"},
-        {PLAN_LOWER_BOUND, AT_MOST, schedule->total_cost, "but the schedule costs only"},
-        {PLAN_MIN_BUDGET, AT_MOST, schedule->peak_bytes, "but the schedule has a peak of"},
-        {PLAN_ARENA, text->has_places ? MUST_EQUAL : AT_LEAST, schedule->arena_bytes, "but the places need"},
+    const stated_rule rules[] = {
+        {PLAN_PEAK, STATED_EXACT, schedule->peak_bytes, same},
+        {PLAN_TOTAL_COST, STATED_EXACT, schedule->total_cost, same},
+        {PLAN_BASE_COST, STATED_EXACT, base->total_cost, kept},
+        {PLAN_BASE_PEAK, STATED_EXACT, base->peak_bytes, kept},
+        {PLAN_BUDGET, STATED_AT_LEAST, schedule->peak_bytes, "but the peak of the schedule is"},
+        {PLAN_LOWER_BOUND, STATED_AT_MOST, schedule->total_cost, "but the schedule costs only"},
+        {PLAN_MIN_BUDGET, STATED_AT_MOST, schedule->peak_bytes, "but the schedule has a peak of"},
+        {PLAN_ARENA, text->has_places ? STATED_EXACT : STATED_AT_LEAST, schedule->arena_bytes, "but the places need"},
     };
-    remat_place place = REMAT_PLACE_NOWHERE;
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
-        uint64_t number = text->numbers[rules[i].number], found = rules[i].found;
-        place.field = graph_plan_number_names[rules[i].number];
-        if (graph_plan_states(text, rules[i].number) &&
-            ((number > found && rules[i].relation != AT_LEAST) || (number < found && rules[i].relation != AT_MOST)))
-            return remat_fail(graph->context, REMAT_CHECK_FAILED, &place, "%llu is stated, %s %llu",
-                              (unsigned long long)number, rules[i].words, (unsigned long long)found);
-    }
-    return REMAT_OK;
+    const stated_figures stated = {text->seen, text->numbers, graph_plan_number_names};
+    return stated_figures_check(graph->context, REMAT_PLACE_NOWHERE, &stated, rules, sizeof rules / sizeof rules[0]);
 }
 
 static remat_status replay_base(const remat_graph *graph, const graph_plan_text *text, remat_graph_figures *base)
