@@ -55,8 +55,8 @@ typedef struct remat_graph_action {
     const char *name; /* NULL: it has only its number */
     const uint32_t *reads, *updates, *writes;
     size_t read_count, update_count, write_count;
-    uint32_t in_place_from,
-        in_place_to;          /* the write `to` may take the bytes of the read `from`. REMAT_NO_TENSOR: none */
+    uint32_t in_place_from; /* the write in_place_to may take the bytes of this read. REMAT_NO_TENSOR: none */
+    uint32_t in_place_to;
     bool once;                /* it runs exactly once, after all such actions before it in the graph */
     uint64_t workspace_bytes; /* memory that it needs only while it runs */
     uint64_t cost;            /* in any unit */

@@ -289,9 +289,9 @@ const remat_plan *remat_trainer_plan(const remat_trainer *trainer);
 remat_status remat_trainer_write_plan(const remat_trainer *trainer, FILE *stream, bool with_schedule);
 remat_status remat_trainer_save_plan(const remat_trainer *trainer, const char *path);
 
-/* The graph of a micro-batch: its tensors but the parameters and their gradients, and all actions. It belongs to the
- * trainer. The other two write the schedule that runs, with the place of every tensor, as the file of a graph's plan
- * (docs/formats.md, "Graph plan"); remat_graph_plan_check checks it. REMAT_IO. */
+/* The graph of a micro-batch: all tensors that live in the arena, and all actions. It belongs to the trainer. The other
+ * two calls write the schedule of the trainer, with the place of every tensor (docs/formats.md, "Graph plan").
+ * remat_graph_plan_check checks such a file. REMAT_IO. */
 const remat_graph *remat_trainer_graph(const remat_trainer *trainer);
 remat_status remat_trainer_write_graph_plan(const remat_trainer *trainer, FILE *stream);
 remat_status remat_trainer_save_graph_plan(const remat_trainer *trainer, const char *path);
