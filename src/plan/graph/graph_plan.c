@@ -9,11 +9,12 @@
 #include "base/error.h"
 #include "base/min_max.h"
 #include "plan/chain/plan_object.h"
+#include "plan/graph/graph_must_run.h"
 #include "plan/graph/graph_search.h"
 
 void graph_plan_options_init(graph_plan_options *options)
 {
-    *options = (graph_plan_options){.budget_bytes = REMAT_NO_BUDGET};
+    *options = (graph_plan_options){.budget_bytes = REMAT_NO_BUDGET, .binds = GRAPH_PLACED};
 }
 
 void graph_plan_destroy(graph_plan *plan)
@@ -33,6 +34,41 @@ void graph_plan_destroy(graph_plan *plan)
 }
 
 /* ---- what a plan states ---- */
+
+static remat_status exact_peak(const remat_graph *graph, const graph_sequence *sequence, uint64_t *bytes)
+{
+    graph_liveness found;
+    REMAT_TRY(graph_walk(graph, sequence, GRAPH_EXACT, &found));
+    *bytes = found.peak_bytes;
+    graph_liveness_release(graph->context, &found);
+    return REMAT_OK;
+}
+
+/* What the budget limits of a schedule. */
+static remat_status bound_bytes(const graph_plan *plan, const graph_plan_options *options, const placed_graph *placed,
+                                uint64_t *bytes)
+{
+    *bytes = placed->arena_bytes;
+    return options->binds == GRAPH_EXACT ? exact_peak(plan->graph, &placed->sequence, bytes) : REMAT_OK;
+}
+
+static remat_status state_bounds(graph_plan *plan, const graph_plan_options *options)
+{
+    graph_sequence plain = {0};
+    graph_least least;
+    REMAT_TRY(graph_least_find(plan->graph, options->binds, &least));
+    plan->lower_bound_cost = least.cost;
+    plan->least_bound_bytes = least.peak_bytes;
+    REMAT_TRY(graph_sequence_plain(plan->graph, &plain));
+    remat_status status = exact_peak(plan->graph, &plain, &plan->exact_base_peak_bytes);
+    graph_sequence_release(plan->graph->context, &plain);
+    return status;
+}
+
+static const char *bound_name(const graph_plan_options *options)
+{
+    return options->binds == GRAPH_EXACT ? "peak" : "arena";
+}
 
 static void explain(graph_plan *plan)
 {
@@ -67,13 +103,14 @@ static remat_status adopt(graph_plan *plan, placed_graph *placed)
     plan->feasible = true;
     *placed = (placed_graph){0};
     explain(plan);
+    REMAT_TRY(exact_peak(plan->graph, &plan->sequence, &plan->exact_peak_bytes));
     plan->runs = remat_alloc_zeroed(context, plan->graph->action_count, sizeof *plan->runs);
     for (size_t i = 0; plan->runs && i < plan->sequence.count; i++)
         plan->runs[plan->sequence.actions[i]]++;
     return plan->runs ? REMAT_OK : REMAT_NO_MEMORY;
 }
 
-static remat_status refuse(graph_plan *plan, const graph_plan_options *options, const char *what)
+static remat_status refuse(graph_plan *plan, const graph_plan_options *options, const char *with)
 {
     const remat_graph *graph = plan->graph;
     char budget[REMAT_SIZE_TEXT], least[REMAT_SIZE_TEXT], text[GRAPH_NAME_TEXT];
@@ -82,24 +119,52 @@ static remat_status refuse(graph_plan *plan, const graph_plan_options *options, 
         snprintf(plan->remark, sizeof plan->remark, "'%.200s' needs it", action);
     plan->feasible = false;
     remat_fail(graph->context, REMAT_INFEASIBLE, NULL,
-               "%s not fit into %llu bytes (%s); the least it takes is %llu bytes (%s)%s%s", what,
-               (unsigned long long)options->budget_bytes, remat_size_print(options->budget_bytes, budget),
-               (unsigned long long)plan->min_budget_bytes, remat_size_print_up(plan->min_budget_bytes, least),
-               plan->remark[0] ? ": " : "", plan->remark);
+               "%sthe %s does not fit into %llu bytes (%s); the least it takes is %llu bytes (%s)%s%s", with,
+               bound_name(options), (unsigned long long)options->budget_bytes,
+               remat_size_print(options->budget_bytes, budget), (unsigned long long)plan->min_budget_bytes,
+               remat_size_print_up(plan->min_budget_bytes, least), plan->remark[0] ? ": " : "", plan->remark);
     return remat_fail_budget(graph->context, options->budget_bytes, plan->min_budget_bytes, action);
 }
 
 /* ---- the cheapest that fits ---- */
+
+/* By exact peaks: the first point within the budget, and the smallest of all. */
+static remat_status choose_exact(graph_plan *plan, uint64_t budget, size_t *point)
+{
+    const graph_curve *curve = &plan->search->curve;
+    *point = curve->count;
+    plan->min_budget_bytes = UINT64_MAX;
+    for (size_t i = 0; i < curve->count; i++) {
+        graph_sequence sequence;
+        uint64_t peak = 0;
+        REMAT_TRY(graph_point_actions(curve, &curve->points[i], &sequence));
+        remat_status status = exact_peak(plan->graph, &sequence, &peak);
+        graph_sequence_release(plan->graph->context, &sequence);
+        REMAT_TRY(status);
+        plan->min_budget_bytes = remat_min(plan->min_budget_bytes, peak);
+        if (*point == curve->count && peak <= budget)
+            *point = i;
+    }
+    return REMAT_OK;
+}
 
 static remat_status choose(graph_plan *plan, const graph_plan_options *options)
 {
     graph_search *search = plan->search;
     const graph_point *chosen;
     placed_graph placed;
-    REMAT_TRY(graph_search_smallest(search, &plan->min_budget_bytes, &plan->peak_action));
+    size_t point = 0;
+    if (options->binds == GRAPH_EXACT)
+        REMAT_TRY(choose_exact(plan, options->budget_bytes, &point));
+    else
+        REMAT_TRY(graph_search_smallest(search, &plan->min_budget_bytes, &plan->peak_action));
     if (options->budget_bytes < plan->min_budget_bytes)
-        return refuse(plan, options, "the arena does");
-    REMAT_TRY(graph_search_fit(search, options->budget_bytes, &chosen, &placed));
+        return refuse(plan, options, "");
+    if (options->binds == GRAPH_EXACT) {
+        chosen = &search->curve.points[point];
+        REMAT_TRY(graph_search_place(search, point, &placed));
+    } else
+        REMAT_TRY(graph_search_fit(search, options->budget_bytes, &chosen, &placed));
     REMAT_TRY(adopt(plan, &placed));
     plan->pieces = chosen->pieces;
     if (!chosen->pieces)
@@ -126,16 +191,16 @@ static remat_status place_fixed(const graph_plan *plan, const uint32_t *blocks, 
     return status;
 }
 
-static remat_status use_fixed(graph_plan *plan, const graph_plan_options *options, const char *what)
+static remat_status use_fixed(graph_plan *plan, const graph_plan_options *options, const char *with)
 {
     placed_graph placed;
     REMAT_TRY(place_fixed(plan, options->blocks, &placed));
-    plan->min_budget_bytes = placed.arena_bytes;
-    if (placed.arena_bytes <= options->budget_bytes)
+    remat_status status = bound_bytes(plan, options, &placed, &plan->min_budget_bytes);
+    if (status == REMAT_OK && plan->min_budget_bytes <= options->budget_bytes)
         return adopt(plan, &placed);
     plan->peak_action = placed_graph_peak_action(&placed);
     placed_graph_release(&placed);
-    return refuse(plan, options, what);
+    return status == REMAT_OK ? refuse(plan, options, with) : status;
 }
 
 /* The file says nothing about how the graph was cut: in pieces, or not at all. */
@@ -160,7 +225,7 @@ static remat_status use_file(graph_plan *plan, const graph_plan_options *options
         plan_object_fail_infeasible(plan->graph->context, plan->chain_plan);
         return remat_fail_in_file(plan->graph->context, options->plan_path, REMAT_NOWHERE);
     }
-    return use_fixed(plan, options, "with this plan the arena does");
+    return use_fixed(plan, options, "with this plan ");
 }
 
 /* ---- the strategy `budget` ---- */
@@ -199,10 +264,12 @@ static remat_status use_budget_strategy(graph_plan *plan, const graph_plan_optio
             break;
         before = remat_min(bytes, remat_plan_get_figures(plan->chain_plan)->schedule.peak_bytes);
         bytes = before > least ? remat_max(before - remat_min(step, before), least) : before;
-        if (placed.arena_bytes < plan->min_budget_bytes && !chosen)
+        uint64_t takes = 0;
+        status = bound_bytes(plan, options, &placed, &takes);
+        if (takes < plan->min_budget_bytes && !chosen)
             plan->peak_action = placed_graph_peak_action(&placed);
-        plan->min_budget_bytes = remat_min(plan->min_budget_bytes, placed.arena_bytes);
-        if (!chosen && placed.arena_bytes <= options->budget_bytes) {
+        plan->min_budget_bytes = remat_min(plan->min_budget_bytes, takes);
+        if (status == REMAT_OK && !chosen && takes <= options->budget_bytes) {
             chosen = plan->chain_plan;
             plan->chain_plan = NULL;
             status = adopt(plan, &placed);
@@ -211,7 +278,7 @@ static remat_status use_budget_strategy(graph_plan *plan, const graph_plan_optio
     }
     remat_plan_destroy(plan->chain_plan);
     plan->chain_plan = chosen;
-    return status != REMAT_OK || chosen ? status : refuse(plan, options, "with this strategy the arena does");
+    return status != REMAT_OK || chosen ? status : refuse(plan, options, "with this strategy ");
 }
 
 static remat_status use_strategy(graph_plan *plan, const graph_plan_options *options)
@@ -230,16 +297,37 @@ static remat_status use_strategy(graph_plan *plan, const graph_plan_options *opt
     if (takes_budget && options->budget_bytes != REMAT_NO_BUDGET)
         return use_budget_strategy(plan, options, &how);
     REMAT_TRY(remat_plan_create(plan->graph->context, plan->pieces->profile, &how, &plan->chain_plan));
-    return use_fixed(plan, options, "with this strategy the arena does");
+    return use_fixed(plan, options, "with this strategy ");
 }
 
 /* ---- all together ---- */
+
+/* Everything is kept. Nothing is searched, so that any legal graph has this plan, and a very large one at once. */
+static remat_status keep_all(graph_plan *plan, const graph_plan_options *options)
+{
+    graph_sequence sequence = {0};
+    placed_graph placed;
+    REMAT_TRY(graph_sequence_plain(plan->graph, &sequence));
+    REMAT_TRY(graph_place(plan->graph, &sequence, &placed));
+    plan->base_arena_bytes = placed.arena_bytes;
+    plan->base_peak_bytes = placed.liveness.peak_bytes;
+    plan->base_cost = placed.liveness.cost;
+    plan->min_budget_bytes = plan->exact_base_peak_bytes;
+    if (plan->min_budget_bytes <= options->budget_bytes)
+        return adopt(plan, &placed);
+    plan->peak_action = placed_graph_peak_action(&placed);
+    placed_graph_release(&placed);
+    return refuse(plan, options, "with everything kept ");
+}
 
 static remat_status fill(graph_plan *plan, const graph_plan_options *options)
 {
     bool chooses = !options->plan_path && (!options->strategy || strcmp(options->strategy, "optimal") == 0);
     bool only_blocks = chooses && !options->strategy && options->blocks && options->budget_bytes == REMAT_NO_BUDGET;
     bool needs_all = options->plan_path || (chooses && !only_blocks); /* a file may be about the whole graph */
+    REMAT_TRY(state_bounds(plan, options));
+    if (options->binds == GRAPH_EXACT && options->strategy && strcmp(options->strategy, "none") == 0)
+        return keep_all(plan, options);
     REMAT_TRY(graph_search_begin(plan->graph, options, needs_all, plan->search));
     plan->base_arena_bytes = plan->search->base_arena_bytes;
     plan->base_peak_bytes = plan->search->base_peak_bytes;
@@ -247,7 +335,7 @@ static remat_status fill(graph_plan *plan, const graph_plan_options *options)
     if (options->plan_path)
         return use_file(plan, options);
     if (only_blocks)
-        return use_fixed(plan, options, "with its blocks the arena does");
+        return use_fixed(plan, options, "with its blocks ");
     return chooses ? choose(plan, options) : use_strategy(plan, options);
 }
 

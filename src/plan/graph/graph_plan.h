@@ -1,7 +1,8 @@
 /* From a graph and a budget to a schedule with every byte in its place: what the executor runs.
  *
- * A plan is accepted by its arena, not by its peak: of all schedules that the planner knows (graph_curve.h), the cheapest
- * whose arena fits the budget. Which arena a schedule gets does not depend on the budget, so that more budget is never
+ * The budget binds what the caller runs in. For the executor that is the arena: of all schedules that the planner knows
+ * (graph_curve.h), the plan is the cheapest whose arena fits. For graphs in files it is the exact peak of
+ * docs/memory-model.md. Which arena and peak a schedule has does not depend on the budget, so that more budget is never
  * slower. */
 #ifndef REMAT_PLAN_GRAPH_GRAPH_PLAN_H
 #define REMAT_PLAN_GRAPH_GRAPH_PLAN_H
@@ -9,17 +10,18 @@
 #include "plan/graph/graph_pieces.h"
 
 typedef struct graph_plan_options {
-    uint64_t budget_bytes;   /* of the arena; REMAT_NO_BUDGET: none */
-    const char *strategy;    /* applied to the chain of pieces; NULL or "optimal": the cheapest that fits */
-    const char *plan_path;   /* a plan file of the chain of pieces: it is the plan */
-    const uint32_t *blocks;  /* by action: its block, or GRAPH_NONE; declared by the user, or NULL. Without strategy and
+    uint64_t budget_bytes;  /* REMAT_NO_BUDGET: none */
+    graph_counting binds;   /* what the budget limits. GRAPH_PLACED (default): the arena; GRAPH_EXACT: the exact peak */
+    const char *strategy;   /* applied to the chain of pieces; NULL or "optimal": the cheapest that fits */
+    const char *plan_path;  /* a plan file of the chain of pieces: it is the plan */
+    const uint32_t *blocks; /* by action: its block, or GRAPH_NONE; declared by the user, or NULL. Without strategy and
                                 budget they are the plan; with a budget they are one of the schedules to choose from */
     const graph_hint *hints; /* by action, or NULL */
     unsigned threads;        /* 0: all there are; the plan is the same with any number */
 } graph_plan_options;
 void graph_plan_options_init(graph_plan_options *options);
 
-/* Bytes are as they are placed: rounded up to 64, without given tensors. */
+/* Bytes are as they are placed: rounded up to 64, without given tensors; those called exact are counted by GRAPH_EXACT. */
 typedef struct graph_plan {
     const remat_graph *graph;
     bool feasible;
@@ -28,7 +30,10 @@ typedef struct graph_plan {
     uint64_t *offsets; /* of liveness.buffers */
     uint64_t arena_bytes, peak_bytes, cost;
     uint64_t base_arena_bytes, base_peak_bytes, base_cost; /* everything kept */
-    uint64_t min_budget_bytes;  /* the smallest arena found; of a fixed strategy, blocks or a file: its own */
+    uint64_t exact_peak_bytes, exact_base_peak_bytes;
+    uint64_t min_budget_bytes;  /* the smallest found of what binds; of a fixed strategy, blocks or a file: its own */
+    uint64_t least_bound_bytes; /* proven: no schedule has less of what binds */
+    uint64_t lower_bound_cost;  /* proven: no schedule within the budget costs less */
     uint32_t peak_action;       /* that makes the peak (where not feasible: of the smallest arena); GRAPH_NONE */
     uint32_t *runs;             /* by action: how often it runs */
     const graph_pieces *pieces; /* the chain that chain_plan belongs to */
@@ -43,18 +48,18 @@ typedef struct graph_plan {
 remat_status graph_plan_create(const remat_graph *graph, const graph_plan_options *options, graph_plan **plan);
 void graph_plan_destroy(graph_plan *plan);
 
-/* The whole curve: from the smallest arena to the cheapest schedule. Arenas rise, costs fall. */
+/* The whole curve: from the smallest of what binds to the cheapest schedule. What binds rises, costs fall. */
 typedef struct graph_plan_point {
-    uint64_t arena_bytes, peak_bytes, cost;
+    uint64_t arena_bytes, peak_bytes, exact_peak_bytes, cost;
     uint64_t recomputed_actions; /* actions that run again, each run counted */
 } graph_plan_point;
 typedef struct graph_plan_curve {
     remat_context *context;
     graph_plan_point *points;
     size_t count, capacity;
-    uint64_t base_arena_bytes, base_cost;
+    uint64_t base_arena_bytes, base_exact_peak_bytes, base_cost;
 } graph_plan_curve;
-/* Of the options it uses blocks, hints and threads. At most `most_points` (0: 64) schedules are placed. */
+/* Of the options it uses what binds, blocks, hints and threads. At most `most_points` (0: 64) schedules are placed. */
 remat_status graph_plan_curve_create(const remat_graph *graph, const graph_plan_options *options, size_t most_points,
                                      graph_plan_curve *curve);
 void graph_plan_curve_release(graph_plan_curve *curve);

@@ -10,7 +10,21 @@ void graph_plan_curve_release(graph_plan_curve *curve)
     *curve = (graph_plan_curve){0};
 }
 
-static remat_status add_point(graph_search *search, size_t number, graph_plan_curve *curve)
+static remat_status exact_peak(const remat_graph *graph, const graph_sequence *sequence, uint64_t *bytes)
+{
+    graph_liveness found;
+    REMAT_TRY(graph_walk(graph, sequence, GRAPH_EXACT, &found));
+    *bytes = found.peak_bytes;
+    graph_liveness_release(graph->context, &found);
+    return REMAT_OK;
+}
+
+static uint64_t bound_bytes(const graph_plan_point *point, graph_counting binds)
+{
+    return binds == GRAPH_EXACT ? point->exact_peak_bytes : point->arena_bytes;
+}
+
+static remat_status add_point(graph_search *search, size_t number, graph_counting binds, graph_plan_curve *curve)
 {
     placed_graph placed;
     graph_plan_point point = {0};
@@ -19,9 +33,11 @@ static remat_status add_point(graph_search *search, size_t number, graph_plan_cu
     point.peak_bytes = placed.liveness.peak_bytes;
     point.cost = placed.liveness.cost;
     point.recomputed_actions = placed.sequence.count - search->outline.graph->action_count;
+    remat_status status = exact_peak(search->outline.graph, &placed.sequence, &point.exact_peak_bytes);
     placed_graph_release(&placed);
-    /* From the smallest peak on: a dearer point with no smaller an arena is of no use. */
-    while (curve->count > 0 && curve->points[curve->count - 1].arena_bytes >= point.arena_bytes)
+    REMAT_TRY(status);
+    /* From the smallest peak on: a dearer point that takes no less is of no use. */
+    while (curve->count > 0 && bound_bytes(&curve->points[curve->count - 1], binds) >= bound_bytes(&point, binds))
         curve->count--;
     REMAT_TRY(remat_grow(curve->context, (void **)&curve->points, &curve->capacity, curve->count + 1, sizeof point));
     curve->points[curve->count++] = point;
@@ -40,7 +56,13 @@ remat_status graph_plan_curve_create(const remat_graph *graph, const graph_plan_
     size_t taken = count < most ? count : most;
     remat_status status = REMAT_OK;
     for (size_t i = taken; status == REMAT_OK && i-- > 0;)
-        status = add_point(&search, taken > 1 ? i * (count - 1) / (taken - 1) : 0, curve);
+        status = add_point(&search, taken > 1 ? i * (count - 1) / (taken - 1) : 0, options->binds, curve);
+    graph_sequence plain = {0};
+    if (status == REMAT_OK)
+        status = graph_sequence_plain(graph, &plain);
+    if (status == REMAT_OK)
+        status = exact_peak(graph, &plain, &curve->base_exact_peak_bytes);
+    graph_sequence_release(graph->context, &plain);
     graph_search_release(&search);
     if (status != REMAT_OK)
         graph_plan_curve_release(curve);
