@@ -48,6 +48,7 @@
 #include <remat/schedule.h>     /* the steps of a training iteration, and their peak and cost */
 #include <remat/revolve.h>      /* checkpointing with a number of slots */
 #include <remat/plan.h>         /* which layers to keep and which to recompute */
+#include <remat/graph_plans.h>  /* schedules of graphs within a budget, and the place of every tensor */
 #include <remat/sweep.h>        /* the whole curve of cost over memory */
 #include <remat/arena.h>        /* offsets for tensors in one piece of memory */
 #include <remat/store.h>        /* how a kept activation is stored: in memory, in 16 bits, on disk */

@@ -17,11 +17,10 @@ static remat_status write_plan(const void *user, FILE *stream)
                                  .liveness = plan->liveness,
                                  .offsets = plan->offsets,
                                  .arena_bytes = plan->arena_bytes};
-    uint64_t numbers[PLAN_NUMBERS];
-    for (int i = 0; i < PLAN_NUMBERS; i++)
-        numbers[i] = UINT64_MAX; /* the budget is for all memory, not for what the graph has */
-    numbers[PLAN_BASE_COST] = plan->base_cost;
-    return graph_plan_file_write(plan->graph, &placed, numbers, stream);
+    graph_plan_content content; /* without the budget, which is for all memory, not for what the graph has */
+    graph_plan_content_init(&placed, &content);
+    content.numbers[PLAN_BASE_COST] = plan->base_cost;
+    return graph_plan_file_write(plan->graph, &content, stream);
 }
 
 remat_status remat_trainer_write_graph_plan(const remat_trainer *trainer, FILE *stream)

@@ -107,3 +107,42 @@ remat_status graph_places_check(const remat_graph *graph, const graph_plan_text 
     graph_liveness_release(graph->context, &found);
     return status;
 }
+
+/* Whether the buffers, with the offsets of their ranges, are an arena as the executor expects it. */
+static remat_status check_buffers(const remat_graph *graph, const placed_graph *placed, bool *usable)
+{
+    const graph_liveness *found = &placed->liveness;
+    remat_lifetime *lifetimes = remat_alloc(graph->context, found->buffer_count, sizeof *lifetimes);
+    if (!lifetimes)
+        return REMAT_NO_MEMORY;
+    for (size_t i = 0; i < found->buffer_count; i++) {
+        const graph_buffer *buffer = &found->buffers[i];
+        lifetimes[i] = (remat_lifetime){buffer->born, buffer->ends, buffer->bytes, placed->offsets[i]};
+    }
+    remat_status status =
+        arena_check(graph->context, lifetimes, found->buffer_count, GRAPH_ALIGNMENT, placed->arena_bytes);
+    remat_release(graph->context, lifetimes, found->buffer_count, sizeof *lifetimes);
+    *usable = status == REMAT_OK;
+    return status == REMAT_CHECK_FAILED ? REMAT_OK : status;
+}
+
+remat_status graph_places_take(const remat_graph *graph, const graph_plan_text *text, placed_graph *placed,
+                               bool *usable)
+{
+    const graph_liveness *found = &placed->liveness;
+    for (size_t i = 0; i < found->buffer_count; i++)
+        placed->offsets[i] = found->buffers[i].bytes ? NO_OFFSET : 0;
+    placed->arena_bytes = 0;
+    *usable = false;
+    for (size_t i = 0; i < text->place_count; i++) {
+        const live_range *range = &found->ranges[find_range(found, &text->places[i])];
+        uint64_t *offset = &placed->offsets[range->buffer];
+        if (!range->bytes)
+            continue;
+        if (*offset != NO_OFFSET && *offset != text->places[i].offset)
+            return REMAT_OK;
+        *offset = text->places[i].offset;
+        placed->arena_bytes = remat_max(placed->arena_bytes, *offset + range->bytes);
+    }
+    return check_buffers(graph, placed, usable);
+}

@@ -17,6 +17,7 @@ static remat_status compare(const remat_graph *graph, const graph_plan_text *tex
         {PLAN_BUDGET, STATED_AT_LEAST, schedule->peak_bytes, "but the peak of the schedule is"},
         {PLAN_LOWER_BOUND, STATED_AT_MOST, schedule->total_cost, "but the schedule costs only"},
         {PLAN_MIN_BUDGET, STATED_AT_MOST, schedule->peak_bytes, "but the schedule has a peak of"},
+        {PLAN_MIN_BOUND, STATED_AT_MOST, schedule->peak_bytes, "but the schedule has a peak of"},
         {PLAN_ARENA, text->has_places ? STATED_EXACT : STATED_AT_LEAST, schedule->arena_bytes, "but the places need"},
     };
     const stated_figures stated = {text->seen, text->numbers, graph_plan_number_names};
@@ -34,7 +35,7 @@ static remat_status replay_base(const remat_graph *graph, const graph_plan_text 
     return status;
 }
 
-static remat_status judge(const remat_graph *graph, const graph_plan_text *text, remat_graph_figures *found)
+remat_status graph_plan_judge(const remat_graph *graph, const graph_plan_text *text, remat_graph_figures *found)
 {
     remat_graph_figures base = {0};
     REMAT_TRY(remat_graph_replay(graph, text->schedule.actions, text->schedule.count, found));
@@ -54,7 +55,7 @@ remat_status remat_graph_plan_check_sized(const remat_graph *graph, FILE *stream
     remat_graph_figures found = {0};
     memset(figures, 0, figures_size);
     REMAT_TRY(graph_plan_read_text(graph->context, stream, name, &text));
-    remat_status status = judge(graph, &text, &found);
+    remat_status status = graph_plan_judge(graph, &text, &found);
     graph_plan_text_release(&text);
     remat_struct_give(figures, figures_size, &found, sizeof found);
     return status == REMAT_CHECK_FAILED ? remat_fail_in_file(graph->context, name, REMAT_NOWHERE) : status;

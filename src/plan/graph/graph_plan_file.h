@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "plan/graph/graph_place.h"
+#include "plan/graph/graph_plan.h"
 
 /* The numbers that a file may state. */
 enum {
@@ -15,6 +16,7 @@ enum {
     PLAN_BASE_PEAK,
     PLAN_LOWER_BOUND,
     PLAN_MIN_BUDGET,
+    PLAN_MIN_BOUND,
     PLAN_ARENA,
     PLAN_NUMBERS
 };
@@ -49,9 +51,30 @@ extern const char *const graph_plan_number_names[PLAN_NUMBERS];
  * is in place may lie within what it reads. REMAT_CHECK_FAILED. */
 remat_status graph_places_check(const remat_graph *graph, const graph_plan_text *text, uint64_t *arena_bytes);
 
-/* graph_plan_write.c: writes the plan that `placed` is. `numbers` are those of the file; UINT64_MAX: left out. Those that
- * the schedule determines are filled in. */
-remat_status graph_plan_file_write(const remat_graph *graph, const placed_graph *placed,
-                                   const uint64_t numbers[PLAN_NUMBERS], FILE *stream);
+/* The same for places that were checked: by buffer of `placed`, whose schedule was walked, its offset. False if the
+ * executor cannot use them: a tensor that is in place of another of its size must be where that one is, and offsets are
+ * multiples of 64. */
+remat_status graph_places_take(const remat_graph *graph, const graph_plan_text *text, placed_graph *placed,
+                               bool *usable);
+
+/* graph_plan_check.c: replays the schedule and judges all that the file states. REMAT_CHECK_FAILED. */
+remat_status graph_plan_judge(const remat_graph *graph, const graph_plan_text *text, remat_graph_figures *found);
+
+/* graph_plan_write.c: what goes into a file. */
+typedef struct graph_plan_content {
+    const placed_graph *placed;     /* NULL: the plan is not feasible */
+    uint64_t numbers[PLAN_NUMBERS]; /* UINT64_MAX: left out. Those that the schedule determines are filled in */
+    const char *strategy, *remark;  /* NULL or "": left out */
+    bool only_figures;              /* neither schedule nor places */
+} graph_plan_content;
+/* Nothing but what the schedule determines. */
+void graph_plan_content_init(const placed_graph *placed, graph_plan_content *content);
+remat_status graph_plan_file_write(const remat_graph *graph, const graph_plan_content *content, FILE *stream);
+
+/* graph_plan_given.c: reads a file, judges it, and makes its schedule a plan, with the places of the file where they can
+ * be used. `text` is what the file states; the caller releases both. REMAT_CHECK_FAILED, REMAT_BAD_INPUT, REMAT_IO,
+ * REMAT_NO_MEMORY: both are empty. */
+remat_status graph_plan_given(const remat_graph *graph, FILE *stream, const char *name, graph_plan_text *text,
+                              graph_plan **plan);
 
 #endif

@@ -8,7 +8,8 @@ const char *const graph_plan_number_names[PLAN_NUMBERS] = {
     [PLAN_BUDGET] = "budget_bytes",         [PLAN_PEAK] = "peak_bytes",
     [PLAN_TOTAL_COST] = "total_cost",       [PLAN_BASE_COST] = "base_cost",
     [PLAN_BASE_PEAK] = "base_peak_bytes",   [PLAN_LOWER_BOUND] = "lower_bound_cost",
-    [PLAN_MIN_BUDGET] = "min_budget_bytes", [PLAN_ARENA] = "arena_bytes",
+    [PLAN_MIN_BUDGET] = "min_budget_bytes", [PLAN_MIN_BOUND] = "min_budget_bound_bytes",
+    [PLAN_ARENA] = "arena_bytes",
 };
 
 /* Bits of graph_plan_text.seen behind the numbers. */

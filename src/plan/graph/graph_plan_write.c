@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/output.h"
 #include "plan/graph/graph_plan_file.h"
@@ -37,27 +39,55 @@ static void write_places(output *out, const placed_graph *placed)
     output_text(out, "]");
 }
 
-remat_status graph_plan_file_write(const remat_graph *graph, const placed_graph *placed,
-                                   const uint64_t numbers[PLAN_NUMBERS], FILE *stream)
+void graph_plan_content_init(const placed_graph *placed, graph_plan_content *content)
+{
+    *content = (graph_plan_content){.placed = placed};
+    for (int i = 0; i < PLAN_NUMBERS; i++)
+        content->numbers[i] = UINT64_MAX;
+}
+
+static remat_status find_numbers(const remat_graph *graph, const graph_plan_content *content,
+                                 uint64_t numbers[PLAN_NUMBERS])
 {
     remat_graph_figures found;
-    REMAT_TRY(remat_graph_replay(graph, placed->sequence.actions, placed->sequence.count, &found));
+    memcpy(numbers, content->numbers, PLAN_NUMBERS * sizeof *numbers);
+    if (!content->placed)
+        return REMAT_OK;
+    const graph_sequence *sequence = &content->placed->sequence;
+    REMAT_TRY(remat_graph_replay(graph, sequence->actions, sequence->count, &found));
+    numbers[PLAN_PEAK] = found.peak_bytes;
+    numbers[PLAN_TOTAL_COST] = found.total_cost;
+    numbers[PLAN_ARENA] = content->placed->arena_bytes;
+    return REMAT_OK;
+}
+
+static void write_plan(output *out, const graph_plan_content *content, const uint64_t numbers[PLAN_NUMBERS])
+{
+    output_text(out, "{\"format\": \"remat-graph-plan\", \"version\": 1");
+    if (content->strategy && *content->strategy)
+        output_text_field(out, ", ", "strategy", content->strategy);
+    output_text(out, content->placed ? ", \"feasible\": true" : ", \"feasible\": false");
+    for (unsigned i = 0; i < PLAN_NUMBERS; i++)
+        if (numbers[i] != UINT64_MAX)
+            output_field(out, ",\n ", graph_plan_number_names[i], numbers[i]);
+    if (content->remark && *content->remark)
+        output_text_field(out, ",\n ", "remark", content->remark);
+    if (content->placed && !content->only_figures) {
+        write_schedule(out, &content->placed->sequence);
+        write_places(out, content->placed);
+    }
+    output_text(out, "}\n");
+}
+
+remat_status graph_plan_file_write(const remat_graph *graph, const graph_plan_content *content, FILE *stream)
+{
+    uint64_t numbers[PLAN_NUMBERS];
+    REMAT_TRY(find_numbers(graph, content, numbers));
     output *out = remat_alloc(graph->context, 1, sizeof *out);
     if (!out)
         return REMAT_NO_MEMORY;
     output_begin(out, graph->context, stream);
-    output_text(out, "{\"format\": \"remat-graph-plan\", \"version\": 1, \"feasible\": true");
-    for (unsigned i = 0; i < PLAN_NUMBERS; i++) {
-        uint64_t number = i == PLAN_PEAK         ? found.peak_bytes
-                          : i == PLAN_TOTAL_COST ? found.total_cost
-                          : i == PLAN_ARENA      ? placed->arena_bytes
-                                                 : numbers[i];
-        if (number != UINT64_MAX)
-            output_field(out, ",\n ", graph_plan_number_names[i], number);
-    }
-    write_schedule(out, &placed->sequence);
-    write_places(out, placed);
-    output_text(out, "}\n");
+    write_plan(out, content, numbers);
     remat_status status = output_end(out);
     remat_release(graph->context, out, 1, sizeof *out);
     return status;

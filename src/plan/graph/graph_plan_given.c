@@ -1,0 +1,115 @@
+/* A plan that somebody else made: the schedule comes from a file. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "plan/graph/graph_must_run.h"
+#include "plan/graph/graph_plan_file.h"
+#include "plan/graph/graph_search.h"
+
+/* With the places of the file, or with others where those cannot be used. Takes the schedule of the text. */
+static remat_status place_text(const remat_graph *graph, graph_plan_text *text, placed_graph *placed)
+{
+    bool usable = false;
+    *placed = (placed_graph){.context = graph->context};
+    if (text->has_places) {
+        remat_status status = graph_walk(graph, &text->schedule, GRAPH_PLACED, &placed->liveness);
+        if (status == REMAT_OK) {
+            placed->offsets = remat_alloc(graph->context, placed->liveness.buffer_count, sizeof *placed->offsets);
+            status = placed->offsets ? graph_places_take(graph, text, placed, &usable) : REMAT_NO_MEMORY;
+        }
+        if (status != REMAT_OK || !usable)
+            placed_graph_release(placed);
+        REMAT_TRY(status);
+    }
+    if (!usable)
+        return graph_place(graph, &text->schedule, placed);
+    placed->sequence = text->schedule;
+    text->schedule = (graph_sequence){0};
+    return REMAT_OK;
+}
+
+static remat_status find_base(graph_plan *plan)
+{
+    const remat_graph *graph = plan->graph;
+    graph_sequence sequence = {0};
+    graph_liveness exact;
+    placed_graph base;
+    REMAT_TRY(graph_sequence_plain(graph, &sequence));
+    remat_status status = graph_walk(graph, &sequence, GRAPH_EXACT, &exact);
+    plan->exact_base_peak_bytes = exact.peak_bytes;
+    graph_liveness_release(graph->context, &exact);
+    if (status != REMAT_OK) {
+        graph_sequence_release(graph->context, &sequence);
+        return status;
+    }
+    REMAT_TRY(graph_place(graph, &sequence, &base));
+    plan->base_arena_bytes = base.arena_bytes;
+    plan->base_peak_bytes = base.liveness.peak_bytes;
+    plan->base_cost = base.liveness.cost;
+    placed_graph_release(&base);
+    return REMAT_OK;
+}
+
+static remat_status count_runs(graph_plan *plan)
+{
+    plan->runs = remat_alloc_zeroed(plan->graph->context, plan->graph->action_count, sizeof *plan->runs);
+    if (!plan->runs)
+        return REMAT_NO_MEMORY;
+    for (size_t i = 0; i < plan->sequence.count; i++)
+        plan->runs[plan->sequence.actions[i]]++;
+    return REMAT_OK;
+}
+
+static remat_status fill(graph_plan *plan, graph_plan_text *text, const remat_graph_figures *found)
+{
+    placed_graph placed;
+    graph_least least;
+    REMAT_TRY(find_base(plan));
+    REMAT_TRY(graph_least_find(plan->graph, GRAPH_EXACT, &least));
+    REMAT_TRY(place_text(plan->graph, text, &placed));
+    plan->feasible = true;
+    plan->peak_action = placed_graph_peak_action(&placed);
+    plan->sequence = placed.sequence;
+    plan->liveness = placed.liveness;
+    plan->offsets = placed.offsets;
+    plan->arena_bytes = plan->min_budget_bytes = placed.arena_bytes;
+    plan->peak_bytes = placed.liveness.peak_bytes;
+    plan->cost = placed.liveness.cost;
+    plan->exact_peak_bytes = found->peak_bytes;
+    plan->lower_bound_cost = least.cost;
+    plan->least_bound_bytes = least.peak_bytes;
+    return count_runs(plan);
+}
+
+static remat_status read_plan(const remat_graph *graph, FILE *stream, const char *name, graph_plan_text *text,
+                              graph_plan *plan)
+{
+    remat_graph_figures found = {0};
+    REMAT_TRY(graph_plan_read_text(graph->context, stream, name, text));
+    remat_status status = graph_plan_judge(graph, text, &found);
+    if (status == REMAT_CHECK_FAILED)
+        status = remat_fail_in_file(graph->context, name, REMAT_NOWHERE);
+    if (status == REMAT_OK)
+        status = fill(plan, text, &found);
+    if (status != REMAT_OK)
+        graph_plan_text_release(text);
+    return status;
+}
+
+remat_status graph_plan_given(const remat_graph *graph, FILE *stream, const char *name, graph_plan_text *text,
+                              graph_plan **made)
+{
+    *text = (graph_plan_text){0};
+    graph_plan *plan = *made = remat_alloc_zeroed(graph->context, 1, sizeof *plan);
+    if (!plan)
+        return REMAT_NO_MEMORY;
+    plan->graph = graph;
+    plan->peak_action = GRAPH_NONE;
+    remat_status status = read_plan(graph, stream, name, text, plan);
+    if (status == REMAT_OK)
+        return status;
+    graph_plan_destroy(plan);
+    *made = NULL;
+    return status;
+}
