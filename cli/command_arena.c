@@ -1,4 +1,5 @@
-#include "command.h"
+#include "graph_arena.h"
+#include "graph_file.h"
 #include "shown.h"
 #include "terminal.h"
 #include "waiting.h"
@@ -9,7 +10,7 @@ enum { OPTION_JSON = 256, OPTION_EFFORT };
 
 typedef struct arena_command {
     remat_context *context;
-    const char *file;
+    const char *file, *graph;
     remat_arena_options options;
     bool limited, json; /* limited: a capacity was given; 0 bytes are one, too */
 } arena_command;
@@ -19,6 +20,7 @@ static const struct argp_option options[] = {
      0},
     {"alignment", 'a', "N", 0, "every offset is a multiple of N bytes (default: 1)", 0},
     {"effort", OPTION_EFFORT, "N", 0, "visit at most N search nodes (default: 1000000); 0: heuristics only", 0},
+    {"profile", 'p', "GRAPH", 0, "of the plan of a graph: the graph that it is for", 0},
     {"json", OPTION_JSON, NULL, 0, "print rows and figures as JSON", 1},
     {0}};
 
@@ -34,11 +36,13 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         command->options.alignment = command_number(state, command->context, "--alignment", UINT64_MAX, argument);
         break;
     case OPTION_EFFORT: command->options.effort = command_count(state, command->context, argument); break;
+    case 'p': command->graph = argument; break;
     case OPTION_JSON: command->json = true; break;
     case ARGP_KEY_ARG: command_take(state, "FILE", argument, &command->file); break;
     case ARGP_KEY_END:
         if (!command->file)
-            argp_error(state, "FILE is missing: a CSV of lifetimes, or - for standard input");
+            argp_error(state,
+                       "FILE is missing: a CSV of lifetimes, a graph or the plan of one, or - for standard input");
         break;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -52,17 +56,57 @@ static const struct argp argp = {
     .doc = "Place the tensors of FILE in one arena: tensors that are live at the same time never share bytes, and "
            "the arena is as small as the search can make it. FILE is a CSV with the columns id, lower, upper and "
            "size; a tensor is live from lower until just before upper. The rows are printed with a column "
-           "offset.\v"
-           "Example:\n  remat arena lifetimes.csv > placed.csv\n  remat arena lifetimes.csv --alignment 64 --json",
+           "offset. FILE may also be a graph, whose rows are the tensors of the schedule that keeps everything, or the "
+           "plan of a graph, whose rows are those of its schedule.\v"
+           "Example:\n  remat arena lifetimes.csv > placed.csv\n  remat arena lifetimes.csv --alignment 64 --json\n"
+           "  remat arena plan.json --profile graph.json",
 };
 
-static remat_status read_table(remat_context *context, const char *path, remat_lifetime_table **table)
+static remat_status read_rows(remat_context *context, const file_bytes *file, remat_lifetime_table **table)
 {
-    FILE *stream;
-    const char *name;
-    remat_status status = command_open(context, path, &stream, &name);
-    return status == REMAT_OK ? command_close(context, stream, remat_lifetime_table_read(context, stream, name, table))
-                              : status;
+    FILE *stream = file_bytes_open(file);
+    remat_status status = stream ? remat_lifetime_table_read(context, stream, file->name, table) : REMAT_NO_MEMORY;
+    if (stream)
+        fclose(stream);
+    if (status != REMAT_OK)
+        command_fail(context, status);
+    return status;
+}
+
+/* The live ranges of a graph, or of a plan of one. */
+static remat_status read_graph(const arena_command *command, const file_bytes *file, bool is_plan,
+                               remat_lifetime_table **table)
+{
+    remat_graph *graph = NULL;
+    remat_status status;
+    if (is_plan && !command->graph) {
+        fprintf(stderr, "remat: %s: this is the plan of a graph, which has no sizes; --profile GRAPH names the graph\n",
+                shown(file->name));
+        return REMAT_INVALID;
+    }
+    status = is_plan ? graph_file_load(command->context, command->graph, &graph)
+                     : graph_file_read(command->context, file, &graph);
+    if (status == REMAT_OK)
+        status = graph_arena_read(command->context, is_plan ? file : NULL, graph, table);
+    remat_graph_destroy(graph);
+    return status;
+}
+
+static remat_status read_table(const arena_command *command, remat_lifetime_table **table)
+{
+    file_bytes file;
+    remat_file_kind kind;
+    *table = NULL;
+    remat_status status = file_bytes_read(command->context, command->file, &file);
+    if (status == REMAT_OK) {
+        if (file_bytes_tell(command->context, &file, &kind) != REMAT_OK)
+            kind = REMAT_FILE_LIFETIMES; /* the reader of these says what is wrong */
+        status = kind == REMAT_FILE_GRAPH || kind == REMAT_FILE_GRAPH_PLAN
+                     ? read_graph(command, &file, kind == REMAT_FILE_GRAPH_PLAN, table)
+                     : read_rows(command->context, &file, table);
+    }
+    file_bytes_free(&file);
+    return status;
 }
 
 static void print_words(const remat_lifetime_table *table, const remat_arena_result *result)
@@ -132,7 +176,7 @@ int command_arena(remat_context *context, int argc, char **argv)
     command_parse(&argp, argc, argv, &command);
     remat_lifetime_table *table;
     remat_arena_result result;
-    remat_status status = read_table(context, command.file, &table);
+    remat_status status = read_table(&command, &table);
     if (status != REMAT_OK)
         return (int)status;
     status = place(&command, table, &result);

@@ -1,3 +1,4 @@
+#include "graph_plan_text.h"
 #include "model_file.h"
 #include "model_options.h"
 #include "run_text.h"
@@ -23,11 +24,13 @@ static const struct argp_option options[] = {
 static const struct argp argp = {
     .options = options,
     .parser = model_options_parse,
-    .args_doc = "MODEL.ini",
-    .doc = "Say before training whether a model fits: what takes the memory, the smallest budget and the "
-           "layer that determines it, the budget from which nothing is recomputed, and what clipping and "
-           "accumulation add. Exits with 4 if the model does not fit.\v"
-           "Example:\n  remat fit gpt.ini --budget 300MiB\n  remat fit gpt.ini --budget 2GB --batch auto",
+    .args_doc = "FILE",
+    .doc = "Say before training whether FILE, a model or a graph, fits. For a model: what takes the memory, the "
+           "smallest budget and the layer that determines it, the budget from which nothing is recomputed, and what "
+           "clipping and accumulation add. For a graph: the peak with everything kept, the smallest budget that was "
+           "found, and a bound below which no schedule exists. Exits with 4 if FILE does not fit.\v"
+           "Example:\n  remat fit gpt.ini --budget 300MiB\n  remat fit gpt.ini --budget 2GB --batch auto\n"
+           "  remat fit graph.json --budget 300MiB",
 };
 
 /* ---- the questions ---- */
@@ -256,9 +259,8 @@ static void print_json(const fit_command *command, const answers *found)
     printf("}}\n");
 }
 
-static remat_status fit(void *user, remat_model *model)
+static remat_status fit(fit_command *command, remat_model *model)
 {
-    fit_command *command = user;
     answers found = {0};
     remat_status status = REMAT_OK;
     if (command->given.largest) {
@@ -277,11 +279,41 @@ static remat_status fit(void *user, remat_model *model)
     return status;
 }
 
+static int fit_model(fit_command *command, remat_model *model)
+{
+    remat_status status = fit(command, model);
+    if (status != REMAT_OK)
+        command_fail(command->given.context, status);
+    return status == REMAT_OK && !command->fits ? REMAT_INFEASIBLE : (int)status;
+}
+
+static int fit_graph(const fit_command *command, const remat_graph *graph)
+{
+    const remat_train_options *given = &command->given.train;
+    remat_graph_plan_options wanted;
+    if (given->profile_path || given->batch_size || command->given.largest) {
+        fprintf(stderr, "remat: FILE is a graph; --profile and --batch are only for models\n");
+        return REMAT_INVALID;
+    }
+    remat_graph_plan_options_init(&wanted);
+    wanted.budget_bytes = given->budget_bytes;
+    wanted.strategy = given->strategy;
+    wanted.threads = given->threads;
+    return graph_fit_show(command->given.context, graph, &wanted, command->given.json);
+}
+
 int command_fit(remat_context *context, int argc, char **argv)
 {
     fit_command command = {0};
     model_options_init(context, &command.given);
     command_parse(&argp, argc, argv, &command);
-    int code = model_options_run(&command, fit);
-    return code == REMAT_OK && !command.fits ? REMAT_INFEASIBLE : code;
+    planned_file file;
+    int code = (int)model_file_read(context, command.given.file, &file);
+    if (code == REMAT_OK && file.profile) {
+        fprintf(stderr, "remat: FILE is a profile; `remat sweep` shows the smallest budget of a profile\n");
+        code = REMAT_BAD_INPUT;
+    } else if (code == REMAT_OK)
+        code = file.model ? fit_model(&command, file.model) : fit_graph(&command, file.graph);
+    planned_file_release(&file);
+    return code;
 }

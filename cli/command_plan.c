@@ -1,5 +1,6 @@
 #include "command.h"
 #include "compare.h"
+#include "graph_plan_text.h"
 #include "model_file.h"
 #include "model_plan.h"
 #include "plan_text.h"
@@ -54,7 +55,7 @@ static const struct argp_option options[] = {
      "of a model: write its chain of pieces to FILE, the profile that the plan is for", 1},
     {"graph-out", OPTION_GRAPH_OUT, "FILE", 0, "of a model: write the graph of a training step to FILE", 1},
     {"graph-plan", OPTION_GRAPH_PLAN, "FILE", 0,
-     "of a model: write the plan of that graph to FILE: its schedule, and the place of every tensor", 1},
+     "write the plan of that graph to FILE: its schedule, and the place of every tensor", 1},
     {"no-schedule", OPTION_NO_SCHEDULE, NULL, 0, "with --json: print only the figures", 1},
     {"plot", OPTION_PLOT, NULL, 0, "draw memory over time below the table", 1},
     {"all-layers", OPTION_ALL_LAYERS, NULL, 0, "show every layer of a long table", 1},
@@ -94,7 +95,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case ARGP_KEY_ARG: command_take(state, "FILE", argument, &command->file); break;
     case ARGP_KEY_END:
         if (!command->file)
-            argp_error(state, "FILE is missing: a profile, a model, or - for standard input");
+            argp_error(state, "FILE is missing: a profile, a graph, a model, or - for standard input");
         if (command->no_schedule && !command->json)
             argp_error(state, "--no-schedule goes with --json: only the plan file has a schedule");
         if (command->plot && (command->json || command->compare))
@@ -125,7 +126,7 @@ static char *help_filter(int key, const char *text, void *input)
         fprintf(to, "%*s%s\n", used < 20 ? 20 - used : 1, "", info->summary);
     }
     fputs("\nExample:\n  remat plan profile.json --strategy every-nth:2\n  remat plan profile.json --budget 64MiB -o "
-          "plan.json\n  remat plan model.ini --budget 300MiB\n",
+          "plan.json\n  remat plan model.ini --budget 300MiB\n  remat plan graph.json --budget 2GB --json\n",
           to);
     fclose(to);
     return extra;
@@ -135,9 +136,9 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "FILE",
-    .doc = "Decide which layers of FILE, a profile or a model, to keep and which to recompute. A model is planned "
-           "as `remat train` would train it: it is cut into a chain of pieces, and the plan is for this chain. "
-           "`remat train --plan` runs the plan.\v",
+    .doc = "Decide which layers of FILE, a profile, a graph or a model, to keep and which to recompute. A model is "
+           "planned as `remat train` would train it: it is cut into a chain of pieces, and the plan is for this "
+           "chain. `remat train --plan` runs the plan. The plan of a graph is a list of its actions.\v",
     .help_filter = help_filter,
 };
 
@@ -202,6 +203,25 @@ static int plan_model(const plan_command *command, remat_model *model)
                               : command_fail(command->context, status);
 }
 
+static int plan_graph(const plan_command *command, const remat_graph *graph)
+{
+    const remat_plan_options *wanted = &command->options;
+    if (command->compare || wanted->budget_counts != REMAT_COUNT_PEAK || wanted->allow_lossy || wanted->method)
+        return wrong_for("graph", "--compare, --count, --allow-lossy and --method are only for profiles");
+    if (command->profile || command->profile_output || command->graph_output || command->batch)
+        return wrong_for("graph", "--profile, --profile-out, --graph-out and --batch are only for models");
+    graph_plan_request request = {.output = command->output ? command->output : command->graph_plan_output,
+                                  .json = command->json,
+                                  .no_schedule = command->no_schedule,
+                                  .all_rows = command->all_layers,
+                                  .plot = command->plot};
+    remat_graph_plan_options_init(&request.options);
+    request.options.strategy = wanted->strategy;
+    request.options.budget_bytes = wanted->budget_bytes;
+    request.options.threads = wanted->threads;
+    return graph_plan_show(command->context, graph, &request);
+}
+
 static int plan_profile(const plan_command *command, const remat_profile *profile)
 {
     if (command->profile || command->profile_output || command->graph_output || command->graph_plan_output ||
@@ -219,13 +239,12 @@ int command_plan(remat_context *context, int argc, char **argv)
     plan_command command = {.context = context};
     remat_plan_options_init(&command.options);
     command_parse(&argp, argc, argv, &command);
-    remat_profile *profile;
-    remat_model *model;
-    remat_status status = model_file_read(context, command.file, &profile, &model);
-    if (status != REMAT_OK)
-        return (int)status;
-    int code = model ? plan_model(&command, model) : plan_profile(&command, profile);
-    remat_profile_destroy(profile);
-    remat_model_destroy(model);
+    planned_file file;
+    int code = (int)model_file_read(context, command.file, &file);
+    if (code == REMAT_OK)
+        code = file.model   ? plan_model(&command, file.model)
+               : file.graph ? plan_graph(&command, file.graph)
+                            : plan_profile(&command, file.profile);
+    planned_file_release(&file);
     return code;
 }

@@ -1,5 +1,6 @@
 #include "command.h"
 #include "model_file.h"
+#include "graph_sweep_text.h"
 #include "model_sweep.h"
 #include "plot.h"
 #include "shown.h"
@@ -57,7 +58,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case ARGP_KEY_ARG: command_take(state, "FILE", argument, &command->file); break;
     case ARGP_KEY_END:
         if (!command->file)
-            argp_error(state, "FILE is missing: a profile, a model, or - for standard input");
+            argp_error(state, "FILE is missing: a profile, a graph, a model, or - for standard input");
         if (command->json && command->csv)
             argp_error(state, "--json and --csv exclude each other");
         if (command->plot && (command->json || command->csv))
@@ -72,11 +73,12 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "FILE",
-    .doc = "Show the whole curve of cost over memory of FILE, a profile or a model. Each point is a cost and the "
-           "smallest peak (of a model: total memory) that allows it. Each point is a plan: 'remat plan FILE --budget "
-           "PEAK' makes it.\v"
-           "Example:\n  remat sweep profile.json\n  remat sweep profile.json --csv > curve.csv\n"
-           "  remat sweep model.ini --profile costs.json",
+    .doc =
+        "Show the whole curve of cost over memory of FILE, a profile, a graph or a model. Each point is a cost and the "
+        "smallest peak (of a model: total memory) that allows it. Each point is a plan: 'remat plan FILE --budget "
+        "PEAK' makes it.\v"
+        "Example:\n  remat sweep profile.json\n  remat sweep profile.json --csv > curve.csv\n"
+        "  remat sweep model.ini --profile costs.json",
 };
 
 typedef struct figures {
@@ -199,6 +201,11 @@ static int sweep_profile(const sweep_command *command, const remat_profile *prof
     return (int)status;
 }
 
+static sweep_format format_of(const sweep_command *command)
+{
+    return command->json ? SWEEP_JSON : command->csv ? SWEEP_CSV : SWEEP_TABLE;
+}
+
 static int sweep_model(const sweep_command *command, remat_model *model)
 {
     remat_train_options training;
@@ -206,10 +213,7 @@ static int sweep_model(const sweep_command *command, remat_model *model)
     training.profile_path = command->profile;
     training.batch_size = command->batch;
     training.threads = command->options.threads;
-    return model_sweep_show(command->context, model, &training,
-                            command->json  ? SWEEP_JSON
-                            : command->csv ? SWEEP_CSV
-                                           : SWEEP_TABLE,
+    return model_sweep_show(command->context, model, &training, format_of(command),
                             (sweep_extent){command->all, command->plot});
 }
 
@@ -218,19 +222,19 @@ int command_sweep(remat_context *context, int argc, char **argv)
     sweep_command command = {.context = context};
     remat_plan_options_init(&command.options);
     command_parse(&argp, argc, argv, &command);
-    remat_profile *profile;
-    remat_model *model;
-    remat_status status = model_file_read(context, command.file, &profile, &model);
-    if (status != REMAT_OK)
-        return (int)status;
-    int code = REMAT_INVALID;
-    if (model && (command.options.method || command.options.allow_lossy))
-        fputs("remat: FILE is a model; --method and --allow-lossy are only for profiles\n", stderr);
-    else if (profile && (command.profile || command.batch))
-        fputs("remat: FILE is a profile; --profile and --batch are only for models\n", stderr);
-    else
-        code = model ? sweep_model(&command, model) : sweep_profile(&command, profile);
-    remat_profile_destroy(profile);
-    remat_model_destroy(model);
+    planned_file file;
+    remat_status status = model_file_read(context, command.file, &file);
+    int code = status == REMAT_OK ? REMAT_INVALID : (int)status;
+    const char *what = file.model ? "model" : file.graph ? "graph" : "profile";
+    if (status == REMAT_OK && !file.profile && (command.options.method || command.options.allow_lossy))
+        fprintf(stderr, "remat: FILE is a %s; --method and --allow-lossy are only for profiles\n", what);
+    else if (status == REMAT_OK && !file.model && (command.profile || command.batch))
+        fprintf(stderr, "remat: FILE is a %s; --profile and --batch are only for models\n", what);
+    else if (status == REMAT_OK)
+        code = file.model   ? sweep_model(&command, file.model)
+               : file.graph ? graph_sweep_show(context, file.graph, command.options.threads, format_of(&command),
+                                               (sweep_extent){command.all, command.plot})
+                            : sweep_profile(&command, file.profile);
+    planned_file_release(&file);
     return code;
 }

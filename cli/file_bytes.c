@@ -5,11 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is held in memory: graphs of some million actions have less. */
 enum { PART = 1 << 16 };
-static const size_t most = (size_t)1 << 30;
 
-/* Reads the next part. *more is false behind the last one. */
+/* JSON, and so a graph of some million actions, may be this large. Of other text the readers take 256 MiB. */
+static const size_t most_json = (size_t)1 << 30, most_other = ((size_t)256 << 20) + PART;
+
+static bool is_json(const file_bytes *file)
+{
+    size_t blank = 0;
+    while (blank < file->count && blank < PART && strchr(" \t\r\n\xef\xbb\xbf", file->bytes[blank]))
+        blank++;
+    return blank < file->count && file->bytes[blank] == '{';
+}
+
+/* Reads the next part. *more is false behind the last one, or behind more than a reader takes. */
 static remat_status read_part(FILE *stream, file_bytes *file, size_t *capacity, bool *more)
 {
     if (file->count + PART > *capacity) {
@@ -23,8 +32,9 @@ static remat_status read_part(FILE *stream, file_bytes *file, size_t *capacity, 
     size_t got = fread(file->bytes + file->count, 1, PART, stream);
     *more = got > 0 && !memchr(file->bytes + file->count, 0, got);
     file->count += got;
+    *more &= file->count <= most_other || is_json(file);
     errno = ferror(stream) ? errno : EFBIG;
-    return ferror(stream) || file->count > most ? REMAT_IO : REMAT_OK;
+    return ferror(stream) || file->count > most_json ? REMAT_IO : REMAT_OK;
 }
 
 remat_status file_bytes_read(remat_context *context, const char *path, file_bytes *file)

@@ -1,4 +1,5 @@
 #include "graph_check.h"
+#include "graph_file.h"
 
 static void print_json(const remat_graph_figures *figures)
 {
@@ -22,25 +23,13 @@ static void print_text(const remat_graph_figures *figures)
     putchar('\n');
 }
 
-static remat_status read_graph(remat_context *context, const file_bytes *file, remat_graph **graph)
-{
-    FILE *stream = file_bytes_open(file);
-    *graph = NULL;
-    remat_status status = stream ? remat_graph_read(context, stream, file->name, graph) : REMAT_NO_MEMORY;
-    if (stream)
-        fclose(stream);
-    if (status != REMAT_OK)
-        command_fail(context, status);
-    return status;
-}
-
 remat_status graph_check(remat_context *context, const file_bytes *file, const char *plan_path, bool json)
 {
     remat_graph *graph;
     remat_graph_figures figures;
     FILE *stream;
     const char *name;
-    remat_status status = read_graph(context, file, &graph);
+    remat_status status = graph_file_read(context, file, &graph);
     if (status == REMAT_OK)
         status = command_open(context, plan_path, &stream, &name);
     if (status == REMAT_OK)

@@ -1,32 +1,44 @@
 #include "model_file.h"
 #include "file_bytes.h"
+#include "graph_file.h"
 
-remat_status model_file_read(remat_context *context, const char *path, remat_profile **profile, remat_model **model)
+void planned_file_release(planned_file *file)
 {
-    file_bytes file;
-    *profile = NULL;
-    *model = NULL;
-    remat_status status = file_bytes_read(context, path, &file);
-    if (status != REMAT_OK) {
-        file_bytes_free(&file);
-        return status;
-    }
-    /* Whatever is no model is read as a profile, so that the message says what a profile would be. */
-    remat_file_kind kind;
-    status = file_bytes_tell(context, &file, &kind);
-    bool is_model = status == REMAT_OK && kind == REMAT_FILE_MODEL;
-    FILE *stream = status == REMAT_NO_MEMORY ? NULL : file_bytes_open(&file);
-    if (!stream)
-        status = REMAT_NO_MEMORY;
-    else if (is_model)
-        status = remat_model_read(context, stream, file.name, model);
-    else
-        status = remat_profile_read(context, stream, file.name, profile);
-    if (stream)
+    remat_profile_destroy(file->profile);
+    remat_graph_destroy(file->graph);
+    remat_model_destroy(file->model);
+    *file = (planned_file){0};
+}
+
+/* Whatever is neither a model nor a graph is read as a profile, so that the message says what a profile would be. */
+static remat_status read_as(remat_context *context, const file_bytes *bytes, remat_file_kind kind, planned_file *file)
+{
+    if (kind == REMAT_FILE_GRAPH)
+        return graph_file_read(context, bytes, &file->graph);
+    FILE *stream = file_bytes_open(bytes);
+    remat_status status = REMAT_NO_MEMORY;
+    if (stream) {
+        status = kind == REMAT_FILE_MODEL ? remat_model_read(context, stream, bytes->name, &file->model)
+                                          : remat_profile_read(context, stream, bytes->name, &file->profile);
         fclose(stream);
-    file_bytes_free(&file);
+    }
     if (status != REMAT_OK)
         command_fail(context, status);
+    return status;
+}
+
+remat_status model_file_read(remat_context *context, const char *path, planned_file *file)
+{
+    file_bytes bytes;
+    remat_file_kind kind;
+    *file = (planned_file){0};
+    remat_status status = file_bytes_read(context, path, &bytes);
+    if (status == REMAT_OK) {
+        if (file_bytes_tell(context, &bytes, &kind) != REMAT_OK)
+            kind = REMAT_FILE_PROFILE;
+        status = read_as(context, &bytes, kind, file);
+    }
+    file_bytes_free(&bytes);
     return status;
 }
 

@@ -1,12 +1,20 @@
-/* Files that may be a profile or a model: told apart by what they contain. */
+/* Files that may be a profile, a graph or a model: told apart by what they contain. */
 #ifndef REMAT_CLI_MODEL_FILE_H
 #define REMAT_CLI_MODEL_FILE_H
 
 #include "command.h"
 
-/* Reads one or the other: exactly one of *profile and *model is set. "-" is standard input. Says on stderr what is
- * wrong. */
-remat_status model_file_read(remat_context *context, const char *path, remat_profile **profile, remat_model **model);
+/* Exactly one of them is set. */
+typedef struct planned_file {
+    remat_profile *profile;
+    remat_graph *graph;
+    remat_model *model;
+} planned_file;
+
+/* Reads whatever it is. "-" is standard input. Says on stderr what is wrong. The caller releases it, after a failure
+ * too. */
+remat_status model_file_read(remat_context *context, const char *path, planned_file *file);
+void planned_file_release(planned_file *file);
 
 /* The same for commands that take models only. */
 remat_status model_file_read_model(remat_context *context, const char *path, remat_model **model);

@@ -239,6 +239,48 @@ static const char *name_of_step(const remat_profile *profile, const remat_plan *
     return remat_step_print(profile, search.step, text);
 }
 
+/* A column shows the largest of its positions. */
+static void fill_from(bars *picture, const uint64_t *bytes, size_t count)
+{
+    for (int i = 0; i < picture->width; i++) {
+        size_t first = (size_t)i * count / (size_t)picture->width,
+               end = ((size_t)i + 1) * count / (size_t)picture->width;
+        uint64_t most = bytes[first];
+        for (size_t k = first + 1; k < end; k++)
+            most = bytes[k] > most ? bytes[k] : most;
+        picture->parts[i][1] = (double)most;
+    }
+}
+
+void plot_graph_memory(const remat_graph *graph, const remat_graph_plan *plan)
+{
+    remat_graph_plan_figures figures;
+    remat_graph_action action;
+    size_t count;
+    const uint64_t *bytes = remat_graph_plan_live_bytes(plan, &count);
+    remat_graph_plan_get_figures(plan, &figures);
+    if (count == 0)
+        return;
+    const uint64_t peak = figures.peak_bytes;
+    const bool budget = figures.has_budget && figures.budget_bytes / 2 < peak;
+    bars picture = {.width = picture_width(), .top = round_top(budget ? figures.budget_bytes : peak)};
+    picture.label_rows = fmod(log2(picture.top), 1) == 0 ? 3 : 4;
+    fill_from(&picture, bytes, count);
+    char size[REMAT_SIZE_TEXT], limit[REMAT_SIZE_TEXT], last[REMAT_COUNT_TEXT], words[256], end[40];
+    printf("\nmemory over time%s%s\n", budget ? ", the line is the budget of " : "",
+           budget ? remat_size_print(figures.budget_bytes, limit) : "");
+    print_bars(&picture, look_of_output(), budget ? (double)figures.budget_bytes : -1, size_label);
+    const uint32_t number = remat_graph_plan_schedule(plan, &count)[figures.peak_position];
+    remat_graph_get_action(graph, number, &action);
+    if (action.name)
+        snprintf(words, sizeof words, "peak %s, %.200s", remat_size_print(peak, size), shown(action.name));
+    else
+        snprintf(words, sizeof words, "peak %s, action %u", remat_size_print(peak, size), number);
+    print_pointer(picture.width, (int)(figures.peak_position * (uint64_t)picture.width / count), words);
+    snprintf(end, sizeof end, "position %s", remat_count_print(count - 1, last));
+    print_ends(picture.width, "position 0", end);
+}
+
 /* ---- the curve ---- */
 
 static const char *percent_label(double value, char *text)

@@ -93,6 +93,7 @@ typedef struct remat_graph_place {
     uint32_t tensor; /* REMAT_NO_TENSOR: a workspace */
     uint64_t born, ends;
     uint64_t offset, bytes; /* bytes are rounded up to 64 */
+    uint64_t buffer;        /* a write in place, and what it replaced, have the same number */
 } remat_graph_place;
 size_t remat_graph_plan_place_count(const remat_graph_plan *plan);
 /* The places in order of `born`. REMAT_INVALID: there is no such position. */

@@ -76,8 +76,9 @@ static remat_status take_places(remat_graph_plan *plan)
     for (size_t i = 0, k = 0; i < found->range_count; i++) {
         const live_range *range = &found->ranges[i];
         if (range->bytes)
-            plan->places[k++] = (remat_graph_place){range->tensor, range->born, range->ends,
-                                                    plan->plan->offsets[range->buffer], range->bytes};
+            plan->places[k++] =
+                (remat_graph_place){range->tensor, range->born,  range->ends, plan->plan->offsets[range->buffer],
+                                    range->bytes,  range->buffer};
     }
     return REMAT_OK;
 }
