@@ -13,6 +13,11 @@ sed -n '/^`remat plan` prints/,/^`remat sweep`/p' README.md | sed '1,2d;$d' | se
 "$REMAT" plan examples/transformer.json --budget 6KiB >"$work/printed"
 diff -B "$work/shown" "$work/printed" || complain "the README shows another table"
 
+# The commands on graphs.
+sed -n '/^`remat sweep` shows/,/^## A first C/s/^    //p' README.md | grep '^build/remat' >"$work/graphs"
+[ "$(wc -l <"$work/graphs")" -ge 2 ] || complain "the README has no commands on graphs"
+(cd "$work" && sh -e graphs >graphs.out) || complain "a command on graphs fails"
+
 # The commands of a first training, and those of the manual's first page, with fewer steps. What they print depends on the
 # machine; that they work, and that the weights they hand on fit, does not. Too slow for sanitized builds.
 if [ "$REMAT_SANITIZE" != ON ]; then
