@@ -16,6 +16,7 @@
 
 enum {
     OPTION_PLAN = MODEL_KEYS_END,
+    OPTION_GRAPH_PLAN,
     OPTION_STEPS,
     OPTION_SEED,
     OPTION_SAVE,
@@ -45,6 +46,10 @@ static const struct argp_option options[] = {
      "what to keep: none, full, every-nth:2, ... (default: the model's blocks, or the best within the budget)", 0},
     {"plan", OPTION_PLAN, "FILE", 0, "run this plan instead of making one", 0},
     {MODEL_ROW_PROFILE, 0},
+    {"graph-plan", OPTION_GRAPH_PLAN, "FILE", 0,
+     "train with the schedule in FILE, a plan of the model's graph from `remat plan --graph-plan` or another program; "
+     "it is checked first",
+     0},
     {"steps", OPTION_STEPS, "N", 0,
      "train for N steps in all (default: the model's epochs); 0 only makes the initial weights", 1},
     {"memory-limit", OPTION_MEMORY_LIMIT, "hard", 0,
@@ -75,6 +80,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     switch (key) {
     case 'q': command->quiet = true; break;
     case OPTION_PLAN: command->given.train.plan_path = argument; break;
+    case OPTION_GRAPH_PLAN: command->given.train.graph_plan_path = argument; break;
     case OPTION_STEPS: command->given.train.steps = command_count(state, command->given.context, argument); break;
     case OPTION_MEMORY_LIMIT:
         if (strcmp(argument, "hard") != 0)
@@ -101,6 +107,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
             argp_error(state, "--resume continues with the seed of the saved training: leave out --seed");
         if (command->given.train.plan_path && command->given.train.strategy)
             argp_error(state, "--plan says what to keep: leave out --strategy");
+        if (command->given.train.graph_plan_path && (command->given.train.plan_path || command->given.train.strategy))
+            argp_error(state, "--graph-plan says what to keep: leave out --plan and --strategy");
         if (command->weights_only && !command->save)
             argp_error(state, "--weights-only is for --save FILE, which is missing");
         if (command->save_every && !command->save)
@@ -338,12 +346,16 @@ static remat_status check_outputs(const train_command *command)
 {
     const char *const outputs[] = {command->save, command->log, command->trace};
     /* The last two may be replaced by --save: a training goes on in its own file. */
-    const char *const inputs[] = {command->given.file, command->given.train.profile_path,
-                                  command->given.train.plan_path, command->resume, command->given.weights};
+    const char *const inputs[] = {command->given.file,
+                                  command->given.train.profile_path,
+                                  command->given.train.plan_path,
+                                  command->given.train.graph_plan_path,
+                                  command->resume,
+                                  command->given.weights};
     remat_status status = REMAT_OK;
     for (int o = 0; o < 3 && status == REMAT_OK; o++) {
         status = output_path_check(outputs[o], o == 0);
-        for (int i = 0; i < (o == 0 ? 3 : 5) && status == REMAT_OK; i++)
+        for (int i = 0; i < (o == 0 ? 4 : 6) && status == REMAT_OK; i++)
             status = output_path_check_other(outputs[o], inputs[i], "it is also read");
         for (int other = 0; other < o && status == REMAT_OK; other++)
             status = output_path_check_other(outputs[o], outputs[other], "two outputs would be written to it");

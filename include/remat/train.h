@@ -72,6 +72,9 @@ typedef struct remat_train_options {
     bool plan_only;
     /* The device that computes: NULL or "cpu", the only one so far. */
     const char *device;
+    /* A plan of the model's graph to use (docs/formats.md, "Graph plan"), from whatever program. It is checked as
+     * remat_graph_plan_check does. NULL: make a plan. Not together with plan_path or strategy. */
+    const char *graph_plan_path;
 } remat_train_options;
 void remat_train_options_init_sized(remat_train_options *options, size_t size);
 static inline void remat_train_options_init(remat_train_options *options)
@@ -262,7 +265,7 @@ typedef struct remat_trainer_figures {
     uint64_t forwards; /* how many layers run forward in one micro-batch, recomputing included */
     unsigned threads;
     const char *model;      /* its name; "" if it has none */
-    const char *strategy;   /* the strategy in use, or "blocks" or "plan file" */
+    const char *strategy;   /* the strategy in use, or "blocks", "plan file" or "graph plan file" */
     const char *peak_layer; /* the layer whose step makes the peak; NULL if nothing runs */
     const char *kernels;
     const char *remark; /* why the budget or the strategy saves no memory; "" otherwise */

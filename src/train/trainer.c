@@ -30,7 +30,10 @@ static remat_status take_settings(remat_trainer *trainer, const remat_train_opti
     trainer->optimizer = *model_get_optimizer(trainer->model);
     if (trainer->options.budget_bytes == REMAT_NO_BUDGET && trainer->settings.budget)
         REMAT_TRY(remat_size_parse(context, trainer->settings.budget, &trainer->options.budget_bytes));
-    if (!trainer->options.strategy && !trainer->options.plan_path)
+    if (trainer->options.graph_plan_path && (trainer->options.plan_path || trainer->options.strategy))
+        return remat_fail(context, REMAT_INVALID, NULL, "graph_plan_path is the plan: leave out %s",
+                          trainer->options.plan_path ? "plan_path" : "strategy");
+    if (!trainer->options.strategy && !trainer->options.plan_path && !trainer->options.graph_plan_path)
         trainer->options.strategy = trainer->settings.strategy;
     if (trainer->options.strategy) {
         trainer->strategy = remat_text_copy(context, trainer->options.strategy);

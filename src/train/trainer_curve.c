@@ -41,8 +41,11 @@ static remat_status write_plan(const void *user, FILE *stream)
     remat_trainer_get_figures(trainer, &figures);
     plan_placement placement = {arena, figures.total_bytes, figures.budget_bytes, figures.min_budget_bytes, 0, 0};
     if (!trainer->plan->chain_plan)
-        return remat_fail(trainer->context, REMAT_INVALID, NULL,
-                          "the blocks of the model decide, and they are no plan of a chain; a strategy gives one");
+        return remat_fail(
+            trainer->context, REMAT_INVALID, NULL,
+            trainer->options.graph_plan_path
+                ? "a plan of the graph decides, and it is no plan of a chain; a strategy gives one"
+                : "the blocks of the model decide, and they are no plan of a chain; a strategy gives one");
     REMAT_TRY(plan_object_find_bounds(trainer->plan->chain_plan, &placement.chain_min_budget_bytes,
                                       &placement.chain_lower_bound_cost));
     return plan_write_placed(trainer->plan->chain_plan, &placement, stream, file->with_schedule);

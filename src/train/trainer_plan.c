@@ -6,7 +6,9 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/input.h"
 #include "base/options.h"
+#include "plan/graph/graph_plan_file.h"
 #include "train/optimizer.h"
 #include "train/trainer_object.h"
 
@@ -30,7 +32,7 @@ static uint64_t shared_arena(const remat_trainer *trainer, uint64_t training)
 static const char *what_is_fixed(const remat_trainer *trainer)
 {
     const remat_train_options *options = &trainer->options;
-    if (options->plan_path)
+    if (options->plan_path || options->graph_plan_path)
         return "with this plan file the model";
     if (options->strategy && strcmp(options->strategy, "optimal") != 0)
         return "with this strategy the model";
@@ -59,6 +61,25 @@ static const char *peak_layer(const remat_trainer *trainer)
     return trainer->network->layers[trainer->program->actions[action].layer].node.name;
 }
 
+/* A schedule that somebody else made. */
+static remat_status use_graph_plan(remat_trainer *trainer)
+{
+    const remat_train_options *options = &trainer->options;
+    const uint64_t fixed = trainer_fixed_bytes(trainer);
+    graph_plan_text text;
+    FILE *stream;
+    REMAT_TRY(input_open(trainer->context, options->graph_plan_path, &stream));
+    remat_status status =
+        graph_plan_given(trainer->program->graph, stream, options->graph_plan_path, &text, &trainer->plan);
+    fclose(stream);
+    REMAT_TRY(status);
+    graph_plan_text_release(&text);
+    const uint64_t arena = shared_arena(trainer, trainer->plan->arena_bytes);
+    if (options->budget_bytes != REMAT_NO_BUDGET && fixed + arena > options->budget_bytes)
+        return too_small(trainer, fixed, arena, peak_layer(trainer));
+    return REMAT_OK;
+}
+
 static remat_status plan_training(remat_trainer *trainer, const uint32_t *blocks)
 {
     const remat_train_options *options = &trainer->options;
@@ -84,7 +105,7 @@ remat_status trainer_plan(remat_trainer *trainer)
     uint32_t *blocks = NULL;
     if (trainer->network->block_count)
         REMAT_TRY(program_find_blocks(trainer->program, &blocks));
-    remat_status status = plan_training(trainer, blocks);
+    remat_status status = trainer->options.graph_plan_path ? use_graph_plan(trainer) : plan_training(trainer, blocks);
     remat_release(trainer->context, blocks, trainer->program->graph->action_count, sizeof *blocks);
     REMAT_TRY(status);
     uint64_t fixed = trainer_fixed_bytes(trainer), arena = trainer_arena_bytes(trainer);
@@ -105,6 +126,8 @@ static const char *strategy_in_use(const remat_trainer *trainer)
     const remat_train_options *options = &trainer->options;
     if (options->plan_path)
         return "plan file";
+    if (options->graph_plan_path)
+        return "graph plan file";
     if (options->strategy)
         return options->strategy;
     if (!trainer->plan->chain_plan)

@@ -1,4 +1,4 @@
-/* A plan file or a measured profile for a model: the first byte says which. */
+/* A plan file, the file of a graph's plan or a measured profile for a model: the first byte says which. */
 #include "fuzz/fuzz_tiny.h"
 
 void fuzz_model_plan(const uint8_t *data, size_t size)
@@ -16,6 +16,8 @@ void fuzz_model_plan(const uint8_t *data, size_t size)
     const char *path = fuzz_file(0, data, size);
     if (choice & 1)
         options.profile_path = path;
+    else if (choice & 4)
+        options.graph_plan_path = path;
     else
         options.plan_path = path;
     options.budget_bytes = choice & 2 ? 1000 : REMAT_NO_BUDGET;

@@ -136,6 +136,46 @@ static void test_plan_files(void **state)
     unlink(path);
 }
 
+/* The plan of the graph trains to the same bits, in the same arena. */
+static void test_graph_plan_files(void **state)
+{
+    fixture *f = *state;
+    char path[] = "/tmp/remat-plan-XXXXXX";
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    close(file);
+    for (size_t i = 0; small_model_name(i); i++) {
+        remat_model *model;
+        remat_trainer *trainer;
+        expect_ok(f, small_model_load(f->context, small_model_name(i), &model));
+        remat_train_options options = plain_options();
+        options.strategy = i % 2 ? "sqrt" : "full:2";
+        options.plan_only = true;
+        expect_ok(f, remat_trainer_create(model, &options, &trainer));
+        expect_ok(f, remat_trainer_save_graph_plan(trainer, path));
+        remat_trainer_figures wanted = figures_of(trainer);
+        remat_trainer_destroy(trainer);
+        options.graph_plan_path = path;
+        assert_int_equal(remat_trainer_create(model, &options, &trainer), REMAT_INVALID); /* and a strategy */
+        options.strategy = NULL;
+        expect_ok(f, remat_trainer_create(model, &options, &trainer));
+        assert_int_equal(figures_of(trainer).arena_bytes, wanted.arena_bytes);
+        assert_int_equal(figures_of(trainer).cost, wanted.cost);
+        assert_string_equal(figures_of(trainer).strategy, "graph plan file");
+        assert_null(remat_trainer_plan(trainer));
+        assert_int_equal(remat_trainer_write_plan(trainer, stdout, true), REMAT_INVALID);
+        remat_trainer_destroy(trainer);
+        options.plan_only = false;
+        options.steps = 2;
+        double loss = loss_after_a_step(f, model, &options, wanted.total_bytes);
+        options.graph_plan_path = NULL;
+        options.strategy = i % 2 ? "sqrt" : "full:2";
+        assert_true(loss_after_a_step(f, model, &options, wanted.total_bytes) == loss);
+        remat_model_destroy(model);
+    }
+    unlink(path);
+}
+
 /* Blocks are no plan of a chain. */
 static void test_blocks_have_no_plan_file(void **state)
 {
@@ -233,6 +273,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(test_curve),
         FIXTURE_TEST(test_plan_files),
+        FIXTURE_TEST(test_graph_plan_files),
         FIXTURE_TEST(test_blocks_have_no_plan_file),
         FIXTURE_TEST(test_largest_batch),
         FIXTURE_TEST(test_accumulated_cost),
