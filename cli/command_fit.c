@@ -189,13 +189,16 @@ static remat_status answer(const fit_command *command, remat_model *model, answe
 /* Both ends of what a budget can be, side by side. */
 static void print_ends(const answers *found)
 {
-    char least[REMAT_COUNT_TEXT], all[REMAT_COUNT_TEXT], least_size[REMAT_SIZE_TEXT], all_size[REMAT_SIZE_TEXT];
+    char bound[REMAT_COUNT_TEXT], least[REMAT_COUNT_TEXT], all[REMAT_COUNT_TEXT], least_size[REMAT_SIZE_TEXT],
+        all_size[REMAT_SIZE_TEXT];
     uint64_t keep_all_cost = found->figures.keep_all_cost;
     printf("%-20s %16s %20s\n", "", "smallest budget", "nothing recomputed");
     printf("%-20s %16s %20s  bytes\n", "from", remat_count_print(found->ends.least, least),
            remat_count_print(found->ends.keep_all, all));
     printf("%-20s %16s %20s\n", "", remat_size_print_up(found->ends.least, least_size),
            remat_size_print_up(found->ends.keep_all, all_size));
+    printf("%-20s %16s %20s  bytes: no plan takes less\n", "proven bound",
+           remat_count_print(found->figures.min_budget_bound_bytes, bound), "");
     printf("%-20s %+14.1f %% %18.1f %%\n", "time",
            keep_all_cost ? 100 * ((double)found->least_cost / (double)keep_all_cost - 1) : 0.0, 0.0);
 }
@@ -247,9 +250,10 @@ static void print_json(const fit_command *command, const answers *found)
         printf(", \"budget_bytes\": %llu", (unsigned long long)found->budget);
     if (command->given.largest)
         printf(", \"largest_batch\": %llu", (unsigned long long)found->figures.batch_size);
-    printf(",\n  \"min_budget_bytes\": %llu, \"keep_all_bytes\": %llu, \"min_budget_cost\": %llu",
-           (unsigned long long)found->ends.least, (unsigned long long)found->ends.keep_all,
-           (unsigned long long)found->least_cost);
+    printf(",\n  \"min_budget_bytes\": %llu, \"min_budget_bound_bytes\": %llu, \"keep_all_bytes\": %llu, "
+           "\"min_budget_cost\": %llu",
+           (unsigned long long)found->ends.least, (unsigned long long)found->figures.min_budget_bound_bytes,
+           (unsigned long long)found->ends.keep_all, (unsigned long long)found->least_cost);
     if (found->layer[0])
         run_text_json_text(stdout, ", ", "min_budget_layer", found->layer);
     print_addition_json("clip_norm", found->clipping, found->clips);

@@ -249,7 +249,7 @@ typedef struct remat_trainer_figures {
     uint64_t total_bytes;     /* the sum of the five above */
     uint64_t peak_bytes;      /* the most that is live in the arena at once */
     uint64_t keep_all_arena_bytes; /* the arena if everything were kept */
-    uint64_t min_budget_bytes;     /* the smallest budget for this model and strategy */
+    uint64_t min_budget_bytes;     /* the smallest budget that was found for this model and strategy */
     /* What is live in the arena at its peak. The sum is peak_bytes. */
     uint64_t peak_activation_bytes;
     uint64_t peak_gradient_bytes;        /* gradients of activations */
@@ -272,6 +272,7 @@ typedef struct remat_trainer_figures {
     /* Outside the budget, besides the model itself: tables of the program, the plan and the recorded operations; and
      * what the dataset holds in memory (0 with plan_only). */
     uint64_t table_bytes, data_bytes;
+    uint64_t min_budget_bound_bytes; /* proven: no plan of this model takes less */
 } remat_trainer_figures;
 void remat_trainer_get_figures_sized(const remat_trainer *trainer, remat_trainer_figures *figures, size_t figures_size);
 static inline void remat_trainer_get_figures(const remat_trainer *trainer, remat_trainer_figures *figures)

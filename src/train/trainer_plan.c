@@ -28,27 +28,29 @@ static uint64_t shared_arena(const remat_trainer *trainer, uint64_t training)
     return training > evaluation ? training : evaluation;
 }
 
-/* Whether something besides the budget decides: then another plan may need less. */
-static const char *what_is_fixed(const remat_trainer *trainer)
+/* What takes so much: the smallest plan that was found; where something besides the budget decides, that. */
+static const char *what_takes_it(const remat_trainer *trainer)
 {
     const remat_train_options *options = &trainer->options;
     if (options->plan_path || options->graph_plan_path)
         return "with this plan file the model";
     if (options->strategy && strcmp(options->strategy, "optimal") != 0)
         return "with this strategy the model";
-    return "this model";
+    return "the smallest plan that was found";
 }
 
 static remat_status too_small(const remat_trainer *trainer, uint64_t fixed, uint64_t arena, const char *layer)
 {
-    char budget[REMAT_SIZE_TEXT], needed[REMAT_SIZE_TEXT], exact[REMAT_COUNT_TEXT], lasting[REMAT_COUNT_TEXT];
+    char budget[REMAT_SIZE_TEXT], needed[REMAT_SIZE_TEXT], exact[REMAT_COUNT_TEXT], lasting[REMAT_COUNT_TEXT],
+        bound[REMAT_COUNT_TEXT];
     remat_size_print(trainer->options.budget_bytes, budget);
     remat_fail(trainer->context, REMAT_INFEASIBLE, NULL,
-               "the budget of %s is too small: %s needs at least %s bytes (%s), %s of them for weights, "
-               "optimizer and scratch%s%s",
-               budget, what_is_fixed(trainer), remat_count_print(fixed + arena, exact),
+               "the budget of %s is too small: %s takes %s bytes (%s), %s of them for weights, optimizer and scratch; "
+               "no plan takes less than %s%s%s",
+               budget, what_takes_it(trainer), remat_count_print(fixed + arena, exact),
                remat_size_print_up(fixed + arena, needed), remat_count_print(fixed, lasting),
-               layer ? "; the peak of the rest is made by layer " : "", layer ? layer : "");
+               remat_count_print(fixed + shared_arena(trainer, trainer->plan->least_bound_bytes), bound),
+               layer ? "; the peak is made by layer " : "", layer ? layer : "");
     return remat_fail_budget(trainer->context, trainer->options.budget_bytes, fixed + arena, layer);
 }
 
@@ -69,8 +71,8 @@ static remat_status use_graph_plan(remat_trainer *trainer)
     graph_plan_text text;
     FILE *stream;
     REMAT_TRY(input_open(trainer->context, options->graph_plan_path, &stream));
-    remat_status status =
-        graph_plan_given(trainer->program->graph, stream, options->graph_plan_path, &text, &trainer->plan);
+    remat_status status = graph_plan_given(trainer->program->graph, GRAPH_PLACED, stream, options->graph_plan_path,
+                                           &text, &trainer->plan);
     fclose(stream);
     REMAT_TRY(status);
     graph_plan_text_release(&text);
@@ -193,6 +195,7 @@ void remat_trainer_get_figures_sized(const remat_trainer *trainer, remat_trainer
         .remark = plan->remark,
         .table_bytes = trainer->planned_bytes + trainer->recorded_bytes,
         .data_bytes = trainer->data_bytes,
+        .min_budget_bound_bytes = fixed + shared_arena(trainer, plan->least_bound_bytes),
     };
     for (size_t p = 0; p < trainer->network->parameter_count; p++)
         if (!trainer->network->parameters[p].about.statistic)

@@ -53,7 +53,7 @@ expect 0 report examples/models/mlp.ini --json --no-curve
 out '"kind":"model"'
 out '"kinds":{"x":"data"'
 expect 4 report examples/models/mlp.ini --budget 1KiB -o "$work/small.html"
-err "needs at least"
+err "the smallest plan that was found takes"
 
 # The log of a run, also of one that was killed in the middle of a line.
 cat >"$work/run.log" <<'END'

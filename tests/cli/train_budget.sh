@@ -20,7 +20,8 @@ if has_python; then
   python3 -m json.tool "$work/out" >/dev/null || complain "the JSON is wrong"
 fi
 expect 4 train $model --budget 5MiB
-err "too small: this model needs at least"
+err "too small: the smallest plan that was found takes"
+err "no plan takes less than"
 
 # The process takes little besides: within 5 % + 16 MiB of what was planned. A sanitizer has memory of its own.
 if [ "${REMAT_SANITIZE:-OFF}" != ON ]; then

@@ -241,8 +241,8 @@ static remat_status take_text(remat_graph_plan *plan, const graph_plan_text *tex
         plan->budget_bytes = numbers[PLAN_BUDGET];
     if (graph_plan_states(text, PLAN_LOWER_BOUND))
         plan->lower_bound_cost = numbers[PLAN_LOWER_BOUND];
-    plan->min_budget_bytes =
-        graph_plan_states(text, PLAN_MIN_BUDGET) ? numbers[PLAN_MIN_BUDGET] : plan->plan->exact_peak_bytes;
+    if (graph_plan_states(text, PLAN_MIN_BUDGET))
+        plan->min_budget_bytes = numbers[PLAN_MIN_BUDGET];
     return REMAT_OK;
 }
 
@@ -251,7 +251,7 @@ remat_status remat_graph_plan_read(const remat_graph *graph, FILE *stream, const
     graph_plan_text text = {0};
     remat_status status = create_object(graph, "file", made);
     if (status == REMAT_OK)
-        status = graph_plan_given(graph, stream, name, &text, &(*made)->plan);
+        status = graph_plan_given(graph, GRAPH_EXACT, stream, name, &text, &(*made)->plan);
     if (status == REMAT_OK)
         status = take_text(*made, &text);
     graph_plan_text_release(&text);

@@ -72,9 +72,9 @@ void graph_plan_content_init(const placed_graph *placed, graph_plan_content *con
 remat_status graph_plan_file_write(const remat_graph *graph, const graph_plan_content *content, FILE *stream);
 
 /* graph_plan_given.c: reads a file, judges it, and makes its schedule a plan, with the places of the file where they can
- * be used. `text` is what the file states; the caller releases both. REMAT_CHECK_FAILED, REMAT_BAD_INPUT, REMAT_IO,
+ * be used. `binds`: what a budget would limit. `text` is what the file states; the caller releases both. REMAT_CHECK_FAILED, REMAT_BAD_INPUT, REMAT_IO,
  * REMAT_NO_MEMORY: both are empty. */
-remat_status graph_plan_given(const remat_graph *graph, FILE *stream, const char *name, graph_plan_text *text,
-                              graph_plan **plan);
+remat_status graph_plan_given(const remat_graph *graph, graph_counting binds, FILE *stream, const char *name,
+                              graph_plan_text *text, graph_plan **plan);
 
 #endif

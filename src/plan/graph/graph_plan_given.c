@@ -61,44 +61,47 @@ static remat_status count_runs(graph_plan *plan)
     return REMAT_OK;
 }
 
-static remat_status fill(graph_plan *plan, graph_plan_text *text, const remat_graph_figures *found)
+static remat_status fill(graph_plan *plan, graph_counting binds, graph_plan_text *text,
+                         const remat_graph_figures *found)
 {
     placed_graph placed;
     graph_least least;
     REMAT_TRY(find_base(plan));
-    REMAT_TRY(graph_least_find(plan->graph, GRAPH_EXACT, &least));
+    REMAT_TRY(graph_least_find(plan->graph, binds, &least));
     REMAT_TRY(place_text(plan->graph, text, &placed));
     plan->feasible = true;
     plan->peak_action = placed_graph_peak_action(&placed);
     plan->sequence = placed.sequence;
     plan->liveness = placed.liveness;
     plan->offsets = placed.offsets;
-    plan->arena_bytes = plan->min_budget_bytes = placed.arena_bytes;
+    plan->arena_bytes = placed.arena_bytes;
     plan->peak_bytes = placed.liveness.peak_bytes;
     plan->cost = placed.liveness.cost;
     plan->exact_peak_bytes = found->peak_bytes;
+    plan->min_budget_bytes = binds == GRAPH_EXACT ? found->peak_bytes : placed.arena_bytes;
     plan->lower_bound_cost = least.cost;
     plan->least_bound_bytes = least.peak_bytes;
     return count_runs(plan);
 }
 
-static remat_status read_plan(const remat_graph *graph, FILE *stream, const char *name, graph_plan_text *text,
+static remat_status read_plan(graph_counting binds, FILE *stream, const char *name, graph_plan_text *text,
                               graph_plan *plan)
 {
+    const remat_graph *graph = plan->graph;
     remat_graph_figures found = {0};
     REMAT_TRY(graph_plan_read_text(graph->context, stream, name, text));
     remat_status status = graph_plan_judge(graph, text, &found);
     if (status == REMAT_CHECK_FAILED)
         status = remat_fail_in_file(graph->context, name, REMAT_NOWHERE);
     if (status == REMAT_OK)
-        status = fill(plan, text, &found);
+        status = fill(plan, binds, text, &found);
     if (status != REMAT_OK)
         graph_plan_text_release(text);
     return status;
 }
 
-remat_status graph_plan_given(const remat_graph *graph, FILE *stream, const char *name, graph_plan_text *text,
-                              graph_plan **made)
+remat_status graph_plan_given(const remat_graph *graph, graph_counting binds, FILE *stream, const char *name,
+                              graph_plan_text *text, graph_plan **made)
 {
     *text = (graph_plan_text){0};
     graph_plan *plan = *made = remat_alloc_zeroed(graph->context, 1, sizeof *plan);
@@ -106,7 +109,7 @@ remat_status graph_plan_given(const remat_graph *graph, FILE *stream, const char
         return REMAT_NO_MEMORY;
     plan->graph = graph;
     plan->peak_action = GRAPH_NONE;
-    remat_status status = read_plan(graph, stream, name, text, plan);
+    remat_status status = read_plan(binds, stream, name, text, plan);
     if (status == REMAT_OK)
         return status;
     graph_plan_destroy(plan);
