@@ -1,0 +1,274 @@
+#include "plan/graph/hold_graph.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+void hold_graph_release(hold_graph *g)
+{
+    if (!g->graph)
+        return;
+    remat_context *context = g->graph->context;
+    remat_release(context, g->actions, g->position_count, sizeof *g->actions);
+    remat_release(context, g->tensors, g->tensor_count, sizeof *g->tensors);
+    remat_release(context, g->gaps, g->gap_count, sizeof *g->gaps);
+    remat_release(context, g->links, g->link_count, sizeof *g->links);
+    remat_release(context, g->fixed_bytes, (size_t)g->position_count + 1, sizeof *g->fixed_bytes);
+    *g = (hold_graph){0};
+}
+
+/* ---- what may be made again ---- */
+
+/* CHANGED: by a second writer or an update, so that its value depends on when it is read. NEEDED: by an action that must run. */
+enum { WRITTEN = 1, CHANGED = 2, NEEDED = 4, READ = 8 };
+
+static void mark_changes(const remat_graph *graph, uint8_t *marks)
+{
+    memset(marks, 0, graph->tensor_count);
+    for (size_t i = 0; i < graph->result_count; i++)
+        marks[graph->results[i]] |= READ;
+    for (size_t i = 0; i < graph->action_count; i++) {
+        const graph_action *action = &graph->actions[i];
+        const uint32_t *reads = graph_reads(graph, action);
+        for (size_t k = 0; k < graph_need_count(action); k++)
+            marks[reads[k]] |= READ;
+        const uint32_t *updates = graph_updates(graph, action), *writes = graph_writes(graph, action);
+        for (size_t k = 0; k < action->update_count; k++)
+            marks[updates[k]] |= CHANGED;
+        for (size_t k = 0; k < action->write_count; k++)
+            marks[writes[k]] |= marks[writes[k]] & WRITTEN ? CHANGED : WRITTEN;
+    }
+}
+
+static bool is_makable(const remat_graph *graph, const graph_action *action, const uint8_t *marks)
+{
+    const uint32_t *reads = graph_reads(graph, action), *writes = graph_writes(graph, action);
+    if (action->once)
+        return false;
+    for (size_t i = 0; i < action->write_count; i++)
+        if (marks[writes[i]] & CHANGED)
+            return false;
+    for (size_t i = 0; i < action->read_count; i++) {
+        if (marks[reads[i]] & CHANGED)
+            return false;
+        for (size_t k = 0; k < action->write_count; k++)
+            if (reads[i] == writes[k])
+                return false;
+    }
+    return true;
+}
+
+/* Whether an action has to run: one that makes nothing that is needed does not. Where memory is placed, the graph is that of
+ * a program, in which every action has its purpose. From the last action to the first. */
+static bool is_needed(const remat_graph *graph, const graph_action *action, bool makable, graph_counting counting,
+                      uint8_t *marks)
+{
+    const uint32_t *needs = graph_reads(graph, action), *writes = graph_writes(graph, action);
+    bool needed = !makable || counting == GRAPH_PLACED;
+    for (size_t i = 0; i < action->write_count; i++)
+        needed = needed || marks[writes[i]] & NEEDED;
+    for (size_t i = 0; needed && i < graph_need_count(action); i++)
+        marks[needs[i]] |= NEEDED;
+    return needed;
+}
+
+/* ---- actions ---- */
+
+/* An action that is not needed reads nothing, and so never runs. */
+static void add_action(hold_graph *g, uint32_t number, bool makable, bool needed)
+{
+    const remat_graph *graph = g->graph;
+    const graph_action *from = &graph->actions[number];
+    hold_action *to = &g->actions[number];
+    const uint32_t *needs = graph_reads(graph, from);
+    uint32_t *links = g->links + g->link_count;
+    *to = (hold_action){.reads = links, .cost = from->cost, .in_place_from = GRAPH_NONE};
+    for (size_t i = 0; needed && i < graph_need_count(from); i++)
+        if (!graph->tensors[needs[i]].given)
+            links[to->read_count++] = needs[i];
+    to->makable = makable;
+    to->writes = links + to->read_count;
+    to->write_count = from->write_count;
+    if (from->write_count)
+        memcpy(links + to->read_count, graph_writes(graph, from), from->write_count * sizeof *links);
+    g->link_count += (size_t)to->read_count + to->write_count;
+    if (from->in_place_from != GRAPH_NONE && !graph->tensors[from->in_place_from].given &&
+        graph->tensors[from->in_place_to].bytes <= graph->tensors[from->in_place_from].bytes) {
+        to->in_place_from = from->in_place_from;
+        to->in_place_to = from->in_place_to;
+    }
+    if (!to->makable)
+        return;
+    g->turn = number + 1;
+    g->makable_count += needed ? to->write_count : 0;
+    for (size_t i = 0; i < to->write_count; i++)
+        g->tensors[to->writes[i]].maker = number;
+}
+
+/* One whose writes nobody reads is not makable where it must run: nothing would ask for it. */
+static bool is_read(const remat_graph *graph, const graph_action *action, const uint8_t *marks)
+{
+    const uint32_t *writes = graph_writes(graph, action);
+    for (size_t i = 0; i < action->write_count; i++)
+        if (marks[writes[i]] & READ)
+            return true;
+    return false;
+}
+
+/* `marks` are those of mark_changes. */
+static remat_status add_actions(hold_graph *g, graph_counting counting, uint8_t *marks)
+{
+    const remat_graph *graph = g->graph;
+    enum { MAKABLE = 1, RUNS = 2 };
+    uint8_t *kinds = remat_alloc(graph->context, graph->action_count, sizeof *kinds);
+    if (!kinds)
+        return REMAT_NO_MEMORY;
+    for (uint32_t i = 0; i < g->action_count; i++) {
+        const graph_action *action = &graph->actions[i];
+        if (is_makable(graph, action, marks) && (counting == GRAPH_EXACT || is_read(graph, action, marks)))
+            kinds[i] = MAKABLE;
+        else
+            kinds[i] = 0;
+    }
+    for (size_t i = 0; i < graph->result_count; i++)
+        marks[graph->results[i]] |= NEEDED;
+    for (uint32_t i = g->action_count; i-- > 0;)
+        if (is_needed(graph, &graph->actions[i], kinds[i] & MAKABLE, counting, marks))
+            kinds[i] |= RUNS;
+    for (uint32_t i = 0; i < g->action_count; i++) {
+        uint64_t bytes = graph->actions[i].workspace_bytes;
+        add_action(g, i, kinds[i] & MAKABLE, kinds[i] & RUNS);
+        g->actions[i].workspace_bytes = counting == GRAPH_PLACED ? graph_placed_bytes(bytes) : bytes;
+    }
+    remat_release(graph->context, kinds, graph->action_count, sizeof *kinds);
+    return REMAT_OK;
+}
+
+/* The last position reads all results. */
+static void add_end(hold_graph *g)
+{
+    hold_action *end = &g->actions[g->action_count];
+    *end = (hold_action){.reads = g->links + g->link_count, .in_place_from = GRAPH_NONE};
+    for (size_t i = 0; i < g->graph->result_count; i++)
+        if (!g->graph->tensors[g->graph->results[i]].given)
+            g->links[g->link_count + end->read_count++] = g->graph->results[i];
+    end->writes = end->reads + end->read_count;
+    g->link_count += end->read_count;
+}
+
+/* ---- uses and gaps ---- */
+
+/* Counts the gaps of every tensor, then fills them: both times the same walk. A second read at a position is no use. */
+static void walk_uses(hold_graph *g, bool fills)
+{
+    for (uint32_t position = 0; position < g->position_count; position++) {
+        const hold_action *action = &g->actions[position];
+        for (size_t i = 0; i < action->read_count; i++) {
+            hold_tensor *tensor = &g->tensors[action->reads[i]];
+            if (tensor->maker == GRAPH_NONE || tensor->last_use == position)
+                continue;
+            if (fills)
+                g->gaps[tensor->first_gap + tensor->gap_count] =
+                    (hold_gap){action->reads[i], tensor->last_use, position};
+            tensor->gap_count++;
+            tensor->last_use = position;
+        }
+    }
+    for (uint32_t t = 0; t < g->tensor_count; t++) {
+        hold_tensor *tensor = &g->tensors[t];
+        if (tensor->maker == GRAPH_NONE)
+            continue;
+        if (fills)
+            g->gaps[tensor->first_gap + tensor->gap_count] = (hold_gap){t, tensor->last_use, HOLD_TAIL};
+        tensor->gap_count++;
+        tensor->last_use = tensor->maker;
+    }
+}
+
+static remat_status find_gaps(hold_graph *g)
+{
+    for (uint32_t t = 0; t < g->tensor_count; t++)
+        g->tensors[t].last_use = g->tensors[t].maker;
+    walk_uses(g, false);
+    size_t count = 0;
+    for (uint32_t t = 0; t < g->tensor_count; t++) {
+        g->tensors[t].first_gap = (uint32_t)count;
+        count += g->tensors[t].gap_count;
+        g->tensors[t].gap_count = 0;
+    }
+    g->gaps = remat_alloc(g->graph->context, count, sizeof *g->gaps);
+    if (!g->gaps)
+        return REMAT_NO_MEMORY;
+    g->gap_count = (uint32_t)count;
+    walk_uses(g, true);
+    return REMAT_OK;
+}
+
+/* What the base order holds of all that is not makable: changes at first, which wrap, then their sums. */
+static void sum_fixed(hold_graph *g, const graph_liveness *base)
+{
+    for (size_t i = 0; i < base->range_count; i++) {
+        const live_range *range = &base->ranges[i];
+        if (range->in_place_of != GRAPH_NONE)
+            g->actions[range->born].ends_in_place = base->ranges[range->in_place_of].ends == range->born + 1;
+        if (range->tensor == GRAPH_NONE || g->tensors[range->tensor].maker != GRAPH_NONE)
+            continue;
+        hold_tensor *tensor = &g->tensors[range->tensor];
+        tensor->born = range->born;
+        tensor->last_use = range->ends - 1;
+        g->fixed_bytes[range->born + 1] += tensor->bytes;
+        g->fixed_bytes[range->ends] -= tensor->bytes;
+    }
+    for (uint32_t i = 1; i <= g->position_count; i++)
+        g->fixed_bytes[i] += g->fixed_bytes[i - 1];
+}
+
+static remat_status fill(hold_graph *g, graph_counting counting)
+{
+    remat_context *context = g->graph->context;
+    graph_walker walker;
+    REMAT_TRY(graph_walker_create(g->graph, counting, &walker));
+    uint8_t *marks = remat_alloc(context, g->graph->tensor_count, sizeof *marks);
+    remat_status status = marks ? REMAT_OK : REMAT_NO_MEMORY;
+    if (status == REMAT_OK) {
+        g->given_bytes = walker.given_bytes;
+        mark_changes(g->graph, marks);
+        for (uint32_t t = 0; t < g->tensor_count; t++)
+            g->tensors[t] = (hold_tensor){
+                .bytes = g->graph->tensors[t].given ? 0 : walker.bytes[t], .maker = GRAPH_NONE, .born = GRAPH_NONE};
+        status = add_actions(g, counting, marks);
+    }
+    if (status == REMAT_OK) {
+        add_end(g);
+        status = find_gaps(g);
+    }
+    for (uint32_t i = 0; status == REMAT_OK && i < g->action_count; i++)
+        status = graph_walker_run(&walker, &i, 1);
+    if (status == REMAT_OK)
+        status = graph_walker_finish(&walker);
+    if (status == REMAT_OK)
+        sum_fixed(g, &walker.found);
+    remat_release(context, marks, g->graph->tensor_count, sizeof *marks);
+    graph_walker_release(&walker);
+    return status;
+}
+
+remat_status hold_graph_create(const remat_graph *graph, graph_counting counting, hold_graph *g)
+{
+    *g = (hold_graph){.graph = graph,
+                      .counting = counting,
+                      .action_count = (uint32_t)graph->action_count,
+                      .tensor_count = (uint32_t)graph->tensor_count,
+                      .position_count = (uint32_t)graph->action_count + 1};
+    g->actions = remat_alloc(graph->context, g->position_count, sizeof *g->actions);
+    g->tensors = remat_alloc(graph->context, g->tensor_count, sizeof *g->tensors);
+    g->fixed_bytes = remat_alloc_zeroed(graph->context, (size_t)g->position_count + 1, sizeof *g->fixed_bytes);
+    size_t links = graph->link_count + graph->result_count;
+    g->links = remat_alloc(graph->context, links, sizeof *g->links);
+    remat_status status = g->actions && g->tensors && g->fixed_bytes && g->links ? fill(g, counting) : REMAT_NO_MEMORY;
+    g->link_count = links; /* what was allocated; given tensors took no room */
+    if (status != REMAT_OK)
+        hold_graph_release(g);
+    return status;
+}

@@ -1,0 +1,595 @@
+#include "plan/graph/hold_search.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/min_max.h"
+#include "base/parallel.h"
+
+enum { BINS = 256, SEARCHES = 2, LONGEST = 8 };
+
+/* ---- chance ---- */
+
+typedef struct dice {
+    uint64_t state;
+} dice;
+
+static uint64_t dice_bits(dice *d)
+{
+    d->state ^= d->state << 13;
+    d->state ^= d->state >> 7;
+    d->state ^= d->state << 17;
+    return d->state;
+}
+
+static uint32_t dice_below(dice *d, uint32_t bound)
+{
+    return (uint32_t)(((dice_bits(d) >> 32) * bound) >> 32);
+}
+
+/* -ln((i + 1/2) / CHANCES), by sums and quotients alone, so that every machine plans alike. */
+enum { CHANCES = 1024 };
+static void fill_logarithms(double *logarithms)
+{
+    double value = 0;
+    for (int i = CHANCES - 1; i >= 0; i--) {
+        double high = i == CHANCES - 1 ? CHANCES : i + 1.5, low = i + 0.5;
+        double z = (high - low) / (high + low), power = z, sum = 0;
+        for (int k = 1; k < 60; k += 2, power *= z * z)
+            sum += power / k;
+        value += 2 * sum;
+        logarithms[i] = value;
+    }
+}
+
+/* ---- what was found ---- */
+
+typedef struct hold_bin {
+    uint64_t peak;
+    unsigned __int128 cost;
+    uint32_t *from; /* the decisions; NULL: nothing yet */
+} hold_bin;
+
+typedef struct hold_hunt {
+    const hold_graph *g;
+    const graph_sequence *seeds;
+    size_t seed_count, number;
+    uint64_t effort;
+    const double *logarithms;
+    uint64_t top, bottom; /* limits of the ladder */
+    unsigned shift;       /* of sums over the limit */
+    hold_state state;
+    hold_bin bins[BINS + 1]; /* the last one has the lowest peak of all */
+    uint32_t *active;        /* the gaps worth deciding */
+    uint32_t active_count;
+    uint32_t *best; /* the decisions of the rung's best */
+    dice dice;
+    size_t ladder;
+    remat_status status;
+} hold_hunt;
+
+static hold_bin *bin_of(hold_hunt *h, uint64_t peak)
+{
+    uint64_t width = (h->top - h->bottom) / BINS + 1;
+    uint64_t bin = peak > h->bottom ? (peak - h->bottom + width - 1) / width : 0;
+    return &h->bins[bin < BINS ? bin : BINS - 1];
+}
+
+static remat_status fill_bin(hold_hunt *h, hold_bin *bin, const hold_bin *with)
+{
+    size_t count = h->g->gap_count;
+    if (!bin->from && !(bin->from = remat_alloc(h->g->graph->context, count, sizeof *bin->from)))
+        return REMAT_NO_MEMORY;
+    memcpy(bin->from, with->from, count * sizeof *bin->from);
+    bin->peak = with->peak;
+    bin->cost = with->cost;
+    return REMAT_OK;
+}
+
+static bool is_cheaper(const hold_bin *a, const hold_bin *b)
+{
+    return !b->from || a->cost < b->cost || (a->cost == b->cost && a->peak < b->peak);
+}
+
+static bool is_lower(const hold_bin *a, const hold_bin *b)
+{
+    return !b->from || a->peak < b->peak || (a->peak == b->peak && a->cost < b->cost);
+}
+
+static remat_status keep(hold_hunt *h, uint64_t peak)
+{
+    hold_bin *bin = bin_of(h, peak), *lowest = &h->bins[BINS];
+    const hold_bin now = {peak, h->state.cost, h->state.from};
+    if (is_lower(&now, lowest))
+        REMAT_TRY(fill_bin(h, lowest, &now));
+    return is_cheaper(&now, bin) ? fill_bin(h, bin, &now) : REMAT_OK;
+}
+
+static remat_status adopt(hold_hunt *h, const uint32_t *from)
+{
+    for (uint32_t i = 0; i < h->g->gap_count; i++)
+        hold_state_note(&h->state, i, from[i]);
+    return hold_state_settle(&h->state);
+}
+
+/* The cheapest found whose peak is within the limit. */
+static const hold_bin *cheapest_within(const hold_hunt *h, uint64_t limit)
+{
+    const hold_bin *best = NULL;
+    for (size_t i = 0; i <= BINS; i++)
+        if (h->bins[i].from && h->bins[i].peak <= limit && (!best || h->bins[i].cost < best->cost))
+            best = &h->bins[i];
+    return best;
+}
+
+/* ---- changes ---- */
+
+typedef struct change {
+    uint32_t gaps[64], before[64];
+    uint32_t count;
+} change;
+
+static void propose(hold_hunt *h, change *c, uint32_t gap, uint32_t from)
+{
+    if (h->state.from[gap] == from || c->count == sizeof c->gaps / sizeof *c->gaps)
+        return;
+    c->gaps[c->count] = gap;
+    c->before[c->count++] = h->state.from[gap];
+    hold_state_note(&h->state, gap, from);
+}
+
+static void take_back(hold_hunt *h, const change *c)
+{
+    for (uint32_t i = c->count; i-- > 0;)
+        hold_state_note(&h->state, c->gaps[i], c->before[i]);
+}
+
+static uint32_t some_decision(hold_hunt *h, uint32_t number)
+{
+    const hold_gap *gap = &h->g->gaps[number];
+    const touch_list *list = &h->state.touches[gap->tensor];
+    uint32_t kind = dice_below(&h->dice, 8);
+    if (kind < 3)
+        return gap->begin;
+    if (kind < 5)
+        return gap->begin + 1;
+    if (kind == 5 && list->count) {
+        uint32_t position = list->positions[dice_below(&h->dice, list->count)];
+        if (position > gap->begin && position < gap->end)
+            return position;
+    }
+    return gap->end;
+}
+
+/* A gap that has to do with the trouble at hand: where the peak is too high, one that is held there; else one that is not
+ * held at all. */
+static uint32_t some_gap(hold_hunt *h, bool is_over, uint32_t position)
+{
+    uint32_t gap = h->active[dice_below(&h->dice, h->active_count)];
+    for (int tries = 0; tries < 12; tries++) {
+        const hold_gap *range = &h->g->gaps[gap];
+        bool fits = is_over ? range->begin < position && position <= range->end && h->state.held_from[gap] < position
+                            : h->state.from[gap] != range->begin;
+        if (fits)
+            break;
+        gap = h->active[dice_below(&h->dice, h->active_count)];
+    }
+    return gap;
+}
+
+/* All gaps of a tensor behind the turn: kept, made again once and held, or made again for every reader. */
+static void propose_tensor(hold_hunt *h, change *c, uint32_t tensor)
+{
+    const hold_tensor *t = &h->g->tensors[tensor];
+    uint32_t kind = dice_below(&h->dice, 3), tail = dice_below(&h->dice, 2), first = t->first_gap;
+    while (first < t->first_gap + t->gap_count && h->g->gaps[first].end < h->g->turn)
+        first++;
+    for (uint32_t i = first; i < t->first_gap + t->gap_count; i++) {
+        const hold_gap *gap = &h->g->gaps[i];
+        uint32_t from = gap->begin;
+        if (kind == 2)
+            from = gap->end;
+        else if (gap->end == HOLD_TAIL ? tail : kind == 1 && i == first)
+            from = gap->begin + 1;
+        propose(h, c, i, from);
+    }
+}
+
+static void make_change(hold_hunt *h, change *c, bool is_over, uint32_t position)
+{
+    uint32_t kind = dice_below(&h->dice, 16);
+    c->count = 0;
+    uint32_t gap = kind < 10 ? some_gap(h, is_over, position) : h->active[dice_below(&h->dice, h->active_count)];
+    if (kind % 2) {
+        propose_tensor(h, c, h->g->gaps[gap].tensor);
+        return;
+    }
+    propose(h, c, gap, some_decision(h, gap));
+    if (kind == 2 || kind == 12) {
+        gap = some_gap(h, !is_over, position);
+        propose(h, c, gap, some_decision(h, gap));
+    }
+}
+
+/* ---- annealing ---- */
+
+typedef struct annealing {
+    uint64_t limit, peak, over;
+    uint32_t position;
+    double price, energy; /* of a byte over the limit; of the state */
+    unsigned __int128 best_cost;
+    bool has_best;
+} annealing;
+
+static void measure(hold_hunt *h, annealing *a)
+{
+    a->peak = hold_state_peak(&h->state, a->limit, h->shift, &a->over, &a->position);
+    a->energy = (double)h->state.cost + a->price * (double)a->over;
+    h->state.work += h->g->position_count / 4 + 16;
+}
+
+static remat_status note_best(hold_hunt *h, annealing *a)
+{
+    REMAT_TRY(keep(h, a->peak));
+    if (a->peak > a->limit || (a->has_best && h->state.cost >= a->best_cost))
+        return REMAT_OK;
+    a->has_best = true;
+    a->best_cost = h->state.cost;
+    memcpy(h->best, h->state.from, h->g->gap_count * sizeof *h->best);
+    return REMAT_OK;
+}
+
+/* Anneals under one limit and ends with the best that fits it; where nothing did, as it is. */
+static remat_status anneal(hold_hunt *h, uint64_t limit, uint64_t effort, double hot, bool *fits)
+{
+    const double base = (double)h->state.cost;
+    annealing a = {.limit = limit};
+    measure(h, &a);
+    a.price = a.over ? base * 0.02 / (double)a.over : base * 0.02 / (double)(((h->top - h->bottom) >> h->shift) + 1);
+    measure(h, &a);
+    REMAT_TRY(note_best(h, &a));
+    uint64_t end = h->state.work + effort, most_runs = (uint64_t)LONGEST * h->g->action_count + 64;
+    double heat = hot * base;
+    enum { ROUNDS = 64 };
+    uint64_t part = effort / ROUNDS, next_part = h->state.work + part;
+    while (h->state.work < end) {
+        change c;
+        annealing next = a;
+        make_change(h, &c, a.peak > limit, a.position);
+        h->state.work++;
+        if (c.count == 0)
+            continue;
+        REMAT_TRY(hold_state_settle(&h->state));
+        measure(h, &next);
+        double worse = next.energy - a.energy;
+        if (h->state.run_count <= most_runs && worse <= heat * h->logarithms[dice_bits(&h->dice) >> 54]) {
+            a = next;
+            if (worse != 0)
+                REMAT_TRY(note_best(h, &a));
+        } else {
+            take_back(h, &c);
+            REMAT_TRY(hold_state_settle(&h->state));
+        }
+        if (h->state.work >= next_part) {
+            next_part += part;
+            heat *= 0.92; /* to the power of ROUNDS: a 200th */
+            a.price *= a.peak > limit ? 1.2 : 0.9;
+            a.energy = (double)h->state.cost + a.price * (double)a.over;
+        }
+    }
+    *fits = a.has_best;
+    return a.has_best ? adopt(h, h->best) : REMAT_OK;
+}
+
+/* ---- the greedy way down ---- */
+
+typedef struct candidate {
+    uint32_t gap;
+    double price;
+} candidate;
+
+enum { MOST_CANDIDATES = 48 };
+
+/* The gaps that are held over a position and could be dropped there, the cheapest to make again for their bytes.
+ * `held_only`: only those that are held from their begin. */
+static uint32_t list_candidates(hold_hunt *h, uint32_t position, bool held_only, uint32_t most, candidate *list)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < h->active_count; i++) {
+        uint32_t number = h->active[i];
+        const hold_gap *gap = &h->g->gaps[number];
+        if (gap->begin >= position || gap->end <= position || h->state.held_from[number] >= position ||
+            (gap->end == HOLD_TAIL && h->state.tail_to[gap->tensor] <= position) ||
+            (held_only && h->state.from[number] != gap->begin))
+            continue;
+        const hold_tensor *tensor = &h->g->tensors[gap->tensor];
+        double price = (double)h->g->actions[tensor->maker].cost / (double)tensor->bytes;
+        uint32_t at = count < most ? count++ : most;
+        for (; at > 0 && list[at - 1].price > price; at--)
+            if (at < most)
+                list[at] = list[at - 1];
+        if (at < most)
+            list[at] = (candidate){number, price};
+    }
+    h->state.work += h->active_count / 4;
+    return count;
+}
+
+/* Changes the gap that takes most off the excess for its cost. Returns false in `changed` where none does. */
+static remat_status drop_best(hold_hunt *h, annealing *a, uint32_t most, bool *changed)
+{
+    candidate list[MOST_CANDIDATES];
+    uint32_t count = list_candidates(h, a->position, false, most, list), best = GRAPH_NONE, best_from = 0;
+    double best_gain = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const hold_gap *gap = &h->g->gaps[list[i].gap];
+        const uint32_t before = h->state.from[list[i].gap], choices[] = {gap->begin + 1, a->position + 1, gap->end};
+        for (int k = 0; k < 3; k++) {
+            if (choices[k] <= before || choices[k] > gap->end || (k && choices[k] == choices[k - 1]))
+                continue;
+            annealing next = *a;
+            double cost = (double)h->state.cost;
+            hold_state_note(&h->state, list[i].gap, choices[k]);
+            REMAT_TRY(hold_state_settle(&h->state));
+            measure(h, &next);
+            REMAT_TRY(keep(h, next.peak));
+            cost = (double)h->state.cost - cost;
+            double saved = (double)a->over - (double)next.over;
+            double gain = saved / ((cost > 0 ? cost : 0) + 1e-6 * (double)h->state.cost + 1);
+            if (h->number % 2)
+                gain = 1 / (list[i].price + 1e-30);
+            if (saved > 0 && gain > best_gain) {
+                best_gain = gain;
+                best = list[i].gap;
+                best_from = choices[k];
+            }
+            hold_state_note(&h->state, list[i].gap, before);
+            REMAT_TRY(hold_state_settle(&h->state));
+        }
+    }
+    *changed = best != GRAPH_NONE;
+    if (*changed)
+        hold_state_note(&h->state, best, best_from);
+    REMAT_TRY(hold_state_settle(&h->state));
+    measure(h, a);
+    return keep(h, a->peak);
+}
+
+static remat_status descend(hold_hunt *h, uint64_t limit, uint64_t effort)
+{
+    annealing a = {.limit = limit};
+    uint64_t end = h->state.work + effort;
+    uint64_t each = 3 * (uint64_t)(h->g->position_count / 2 + 100),
+             most = effort / (each * (h->active_count + 1) / 16 + 1);
+    bool changed = true;
+    measure(h, &a);
+    while (changed && a.peak > limit && h->state.work < end)
+        REMAT_TRY(drop_best(h, &a, most < 6 ? 6 : most > MOST_CANDIDATES ? MOST_CANDIDATES : (uint32_t)most, &changed));
+    return REMAT_OK;
+}
+
+/* ---- a hunt ---- */
+
+/* From everything kept down: of what lives at the peak, what is cheapest to make again for its bytes is made again, once or
+ * (`each`) for every reader. */
+static remat_status try_greedy(hold_hunt *h, bool each)
+{
+    annealing a = {.limit = UINT64_MAX};
+    const hold_graph *g = h->g;
+    for (uint32_t i = 0; i < g->gap_count; i++)
+        h->best[i] = g->gaps[i].begin;
+    REMAT_TRY(adopt(h, h->best));
+    for (;;) {
+        candidate one;
+        measure(h, &a);
+        REMAT_TRY(keep(h, a.peak));
+        if (h->state.run_count > (uint64_t)LONGEST * g->action_count || !list_candidates(h, a.position, true, 1, &one))
+            return REMAT_OK;
+        const hold_tensor *t = &g->tensors[g->gaps[one.gap].tensor];
+        for (uint32_t i = one.gap; i < t->first_gap + t->gap_count; i++)
+            hold_state_note(&h->state, i, each ? g->gaps[i].end : g->gaps[i].begin + (i == one.gap));
+        REMAT_TRY(hold_state_settle(&h->state));
+    }
+}
+
+static remat_status try_seeds(hold_hunt *h)
+{
+    annealing a = {.limit = UINT64_MAX};
+    measure(h, &a);
+    REMAT_TRY(keep(h, a.peak));
+    REMAT_TRY(try_greedy(h, false));
+    REMAT_TRY(try_greedy(h, true));
+    for (size_t i = 0; i < h->seed_count; i++) {
+        REMAT_TRY(hold_state_decide_like(h->g, h->seeds[i].actions, h->seeds[i].count, h->best));
+        REMAT_TRY(adopt(h, h->best));
+        measure(h, &a);
+        REMAT_TRY(keep(h, a.peak));
+    }
+    return REMAT_OK;
+}
+
+typedef struct ladder {
+    bool down;
+    uint32_t rungs;
+    double share, heat; /* of the effort; of the cost */
+} ladder;
+static const ladder ladders[] = {
+    {true, 12, 0.40, 0.003}, {false, 20, 0.20, 0.001}, {true, 32, 0.15, 0.0005}, {false, 64, 0.10, 0.0003}};
+enum { LADDERS = sizeof ladders / sizeof *ladders };
+#define SINKING 0.15 /* the share of the effort that looks for the lowest peak */
+
+/* The rungs of the searches interleave. */
+static uint64_t rung_limit(const hold_hunt *h, uint64_t rung, uint64_t rungs)
+{
+    const uint64_t fine = rung * SEARCHES - h->number;
+    return h->top - (uint64_t)((unsigned __int128)(h->top - h->bottom) * fine / (rungs * SEARCHES));
+}
+
+static remat_status hunt(hold_hunt *h)
+{
+    const ladder *now = &ladders[h->ladder];
+    const uint64_t each = (uint64_t)((double)h->effort * now->share / now->rungs);
+    for (uint64_t i = 1; i <= now->rungs && h->active_count; i++) {
+        uint64_t limit = rung_limit(h, now->down ? i : now->rungs + 1 - i, now->rungs);
+        const hold_bin *bin = cheapest_within(h, limit);
+        bool fits;
+        if (bin)
+            REMAT_TRY(adopt(h, bin->from));
+        else if (h->ladder == 0)
+            REMAT_TRY(descend(h, limit, each));
+        else
+            continue;
+        REMAT_TRY(anneal(h, limit, each, now->heat, &fits));
+        if (now->down && !fits && !cheapest_within(h, limit))
+            break;
+    }
+    return REMAT_OK;
+}
+
+/* Goes on from the lowest peak, to lower ones. */
+static remat_status sink(hold_hunt *h)
+{
+    enum { TRIES = 8 };
+    const uint64_t each = (uint64_t)((double)h->effort * SINKING / TRIES);
+    for (int i = 0; i < TRIES && h->active_count && h->bins[BINS].peak > h->bottom; i++) {
+        const hold_bin *lowest = &h->bins[BINS];
+        uint64_t limit = lowest->peak - (lowest->peak - h->bottom + 63) / 64;
+        bool fits;
+        REMAT_TRY(adopt(h, lowest->from));
+        if (i % 2 == 0)
+            REMAT_TRY(descend(h, limit, each / 2));
+        REMAT_TRY(anneal(h, limit, each, 0.01, &fits));
+    }
+    return REMAT_OK;
+}
+
+/* Every search goes on with the best of all. */
+static remat_status share_bins(hold_hunt *hunts)
+{
+    for (size_t i = 0; i <= BINS; i++) {
+        const hold_bin *best = &hunts[0].bins[i];
+        for (size_t k = 1; k < SEARCHES; k++) {
+            const hold_bin *bin = &hunts[k].bins[i];
+            if (bin->from && (i < BINS ? is_cheaper(bin, best) : is_lower(bin, best)))
+                best = bin;
+        }
+        for (size_t k = 0; best->from && k < SEARCHES; k++)
+            if (&hunts[k].bins[i] != best)
+                REMAT_TRY(fill_bin(&hunts[k], &hunts[k].bins[i], best));
+    }
+    return REMAT_OK;
+}
+
+static void hunt_release(hold_hunt *h)
+{
+    remat_context *context = h->g->graph->context;
+    for (size_t i = 0; i <= BINS; i++)
+        remat_release(context, h->bins[i].from, h->g->gap_count, sizeof *h->bins[i].from);
+    remat_release(context, h->active, h->g->gap_count, sizeof *h->active);
+    remat_release(context, h->best, h->g->gap_count, sizeof *h->best);
+    hold_state_release(&h->state);
+}
+
+static remat_status hunt_begin(hold_hunt *h)
+{
+    const hold_graph *g = h->g;
+    remat_context *context = g->graph->context;
+    h->active = remat_alloc(context, g->gap_count, sizeof *h->active);
+    h->best = remat_alloc(context, g->gap_count, sizeof *h->best);
+    if (!h->active || !h->best)
+        return REMAT_NO_MEMORY;
+    for (uint32_t i = 0; i < g->gap_count; i++)
+        if (g->tensors[g->gaps[i].tensor].bytes && g->tensors[g->gaps[i].tensor].gap_count > 1)
+            h->active[h->active_count++] = i;
+    REMAT_TRY(hold_state_create(g, &h->state));
+    uint64_t over;
+    uint32_t position;
+    h->top = hold_state_peak(&h->state, UINT64_MAX, 0, &over, &position);
+    /* below this nothing is possible: what an action needs is there when it runs */
+    for (uint32_t i = 0; i < g->action_count; i++) {
+        const hold_action *action = &g->actions[i];
+        uint64_t needs = g->given_bytes + action->workspace_bytes;
+        for (uint32_t k = 0; k < action->read_count; k++)
+            needs += g->tensors[action->reads[k]].bytes;
+        h->bottom = remat_max(h->bottom, action->makable ? 0 : needs);
+    }
+    h->bottom = remat_min(h->bottom, h->top);
+    unsigned bits = remat_bits(h->top) + remat_bits(g->position_count);
+    h->shift = bits > 62 ? bits - 62 : 0;
+    h->dice.state = 0x9e3779b97f4a7c15 * (h->number + 1);
+    return try_seeds(h);
+}
+
+/* ---- all together ---- */
+
+uint64_t hold_search_effort(const hold_graph *g)
+{
+    const uint64_t gaps = g->gap_count, full = 200000000 + 40000 * (uint64_t)g->position_count;
+    return remat_min(1000000 + 4000 * gaps * gaps, full);
+}
+
+static void hunt_part(const void *args, parallel_range range)
+{
+    for (size_t i = range.begin; i < range.end; i++) {
+        hold_hunt *h = &((hold_hunt *)(uintptr_t)args)[i];
+        h->status = hunt(h);
+        if (h->status == REMAT_OK && h->ladder == 0)
+            h->status = sink(h);
+    }
+}
+
+static remat_status report(hold_hunt *h, hold_found *found, void *user)
+{
+    for (size_t i = 0; i <= BINS; i++) {
+        if (!h->bins[i].from)
+            continue;
+        graph_sequence sequence = {0};
+        REMAT_TRY(adopt(h, h->bins[i].from));
+        remat_status status = hold_state_sequence(&h->state, &sequence);
+        if (status == REMAT_OK)
+            status = found(user, &sequence);
+        graph_sequence_release(h->g->graph->context, &sequence);
+        REMAT_TRY(status);
+    }
+    return REMAT_OK;
+}
+
+remat_status hold_search_run(const hold_graph *g, const hold_search_options *options, hold_found *found, void *user)
+{
+    remat_context *context = g->graph->context;
+    double logarithms[CHANCES];
+    fill_logarithms(logarithms);
+    hold_hunt *hunts = remat_alloc_zeroed(context, SEARCHES, sizeof *hunts);
+    if (!hunts)
+        return REMAT_NO_MEMORY;
+    remat_status status = REMAT_OK;
+    for (size_t i = 0; i < SEARCHES; i++) {
+        hunts[i] = (hold_hunt){.g = g,
+                               .seeds = options->seeds,
+                               .seed_count = options->seed_count,
+                               .number = i,
+                               .logarithms = logarithms,
+                               .effort = (options->effort ? options->effort : hold_search_effort(g)) / SEARCHES};
+        if (status == REMAT_OK)
+            status = hunt_begin(&hunts[i]);
+    }
+    if (status == REMAT_OK) {
+        int threads = options->threads ? (int)options->threads : parallel_default_threads();
+        for (size_t step = 0; step < LADDERS && status == REMAT_OK; step++) {
+            for (size_t i = 0; i < SEARCHES; i++)
+                hunts[i].ladder = step;
+            parallel_dynamic(threads, SEARCHES, 1, hunt_part, hunts);
+            for (size_t i = 0; i < SEARCHES && status == REMAT_OK; i++)
+                status = hunts[i].status;
+            if (status == REMAT_OK)
+                status = share_bins(hunts);
+        }
+    }
+    if (status == REMAT_OK)
+        status = report(hunts, found, user);
+    for (size_t i = 0; i < SEARCHES; i++)
+        hunt_release(&hunts[i]);
+    remat_release(context, hunts, SEARCHES, sizeof *hunts);
+    return status;
+}

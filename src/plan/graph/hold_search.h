@@ -1,0 +1,24 @@
+/* Searches for good schedules of a graph at all budgets at once, by changing what is held (hold_state.h).
+ *
+ * Several searches run from different beginnings, each down and up a ladder of limits, and anneal at every rung. What a
+ * search meets on its way is kept in bins by its peak. Nothing depends on a budget, on the time or on the number of threads. */
+#ifndef REMAT_PLAN_GRAPH_HOLD_SEARCH_H
+#define REMAT_PLAN_GRAPH_HOLD_SEARCH_H
+
+#include "plan/graph/hold_state.h"
+
+typedef struct hold_search_options {
+    const graph_sequence *seeds; /* schedules to begin with, besides keeping everything; legal ones */
+    size_t seed_count;
+    uint64_t effort; /* about how many positions may be looked at, over all changes; 0: hold_search_effort */
+    unsigned threads;
+} hold_search_options;
+
+/* The effort that a graph is worth, so that planning it takes a few seconds at most. */
+uint64_t hold_search_effort(const hold_graph *g);
+
+/* Calls `found` with every schedule that no other one found beats in both peak and cost. */
+typedef remat_status hold_found(void *user, const graph_sequence *sequence);
+remat_status hold_search_run(const hold_graph *g, const hold_search_options *options, hold_found *found, void *user);
+
+#endif

@@ -1,0 +1,59 @@
+/* A schedule of a graph as decisions on what is held, with its peak and its cost. One decision is changed at a time, and
+ * only what depends on it is computed again.
+ *
+ * For every gap (hold_graph.h) a position `from` is decided. Where it is the gap's begin, the tensor is held through the gap.
+ * Else it is dropped at the begin; cascades before `from` make it for themselves alone, and the first cascade from there on
+ * that makes it holds it to the gap's end. A tail that is held ends with the last cascade that reads the tensor.
+ *
+ * The state is a function of the decisions alone: to take a change back, change it back. */
+#ifndef REMAT_PLAN_GRAPH_HOLD_STATE_H
+#define REMAT_PLAN_GRAPH_HOLD_STATE_H
+
+#include "plan/graph/hold_graph.h"
+
+typedef struct hold_cascade {
+    uint32_t *actions; /* they run before the position's own action */
+    uint32_t count, capacity;
+    bool runs; /* whether the position's own action runs */
+} hold_cascade;
+
+/* The cascades that read or make a tensor, by position. */
+typedef struct touch_list {
+    uint32_t *positions;
+    uint32_t count, capacity;
+} touch_list;
+
+typedef struct hold_state {
+    const hold_graph *g;
+    uint32_t *from;                /* by gap: the decision */
+    uint32_t *held_from;           /* by gap: the position from which it is held; its end where it is not */
+    hold_cascade *cascades;        /* by position */
+    uint64_t *held_bytes;          /* by position: what lives before its cascade and is needed there or later */
+    int64_t *extra_bytes;          /* by position: the most that its actions have above that */
+    touch_list *touches;           /* by tensor */
+    uint32_t *tail_from, *tail_to; /* by tensor: held behind its last use into positions tail_from + 1 .. tail_to */
+    unsigned __int128 cost;
+    uint64_t run_count; /* actions in the schedule */
+    uint64_t work;      /* about how many tensors and positions were looked at so far */
+    struct hold_scratch *scratch;
+} hold_state;
+
+/* Everything is held. The graph must outlive the state. */
+remat_status hold_state_create(const hold_graph *g, hold_state *state);
+void hold_state_release(hold_state *state);
+
+/* Decides for a gap, or takes several decisions together: note, note, then settle. On failure (REMAT_NO_MEMORY) the state
+ * can only be released. */
+void hold_state_note(hold_state *state, uint32_t gap, uint32_t from);
+remat_status hold_state_settle(hold_state *state);
+
+/* The most bytes that live at once. `over`: the sum over all positions of what is above the limit, shifted right. */
+uint64_t hold_state_peak(const hold_state *state, uint64_t limit, unsigned shift, uint64_t *over, uint32_t *position);
+
+/* The schedule. The sequence must be empty. */
+remat_status hold_state_sequence(const hold_state *state, graph_sequence *sequence);
+
+/* Decisions that come as near as can be to a schedule that somebody made. */
+remat_status hold_state_decide_like(const hold_graph *g, const uint32_t *actions, size_t count, uint32_t *from);
+
+#endif
