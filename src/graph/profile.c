@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { MOST_MODES = 64 }; /* besides `keep`; the planner tries them all at every layer */
+enum { MOST_MODES = 255 }; /* besides `keep`; the planner tries them all at every layer */
 
 const char *remat_layer_type_name(remat_layer_type type)
 {

@@ -32,12 +32,13 @@ static void exact_peaks_bind(void **state)
         graph_plan_options options;
         graph_plan *plan;
         graph_plan_options_init(&options);
+        options.effort = 10; /* enough for a test */
         options.threads = 1;
         options.binds = GRAPH_EXACT;
         remat_graph *graph = random_graph(f, &random, &small, NULL);
         expect_ok(f, graph_plan_create(graph, &options, &plan));
         uint64_t least = plan->min_budget_bytes, most = plan->exact_base_peak_bytes, cost = UINT64_MAX;
-        assert_int_equal(plan->cost, plan->base_cost);
+        assert_true(plan->cost <= plan->base_cost); /* what nobody needs does not run */
         graph_plan_destroy(plan);
         for (uint64_t k = 0; k <= 4; k++) {
             options.budget_bytes = least + (most > least ? (most - least) * k / 4 : 0);
@@ -61,6 +62,7 @@ static void exact_curve_falls(void **state)
         graph_plan_options options;
         graph_plan_curve curve;
         graph_plan_options_init(&options);
+        options.effort = 10; /* enough for a test */
         options.threads = 1;
         options.binds = GRAPH_EXACT;
         remat_graph *graph = random_graph(f, &random, &small, NULL);

@@ -81,6 +81,7 @@ static void graphs_survive_every_failure(void **state)
         remat_graph *graph = random_graph(f, &random, &traits, &notes);
         graph_plan_options options;
         graph_plan_options_init(&options);
+        options.effort = 10; /* enough for a test */
         options.hints = notes.hints;
         options.threads = 1;
         uint32_t *blocks = malloc(graph->action_count * sizeof *blocks);

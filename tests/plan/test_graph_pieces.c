@@ -76,7 +76,7 @@ static void try_curve(fixture *f, const graph_outline *outline, const graph_piec
 {
     const remat_graph *graph = outline->graph;
     graph_curve curve;
-    expect_ok(f, graph_curve_begin(outline, &curve));
+    expect_ok(f, graph_curve_begin(outline, GRAPH_PLACED, &curve));
     expect_ok(f, graph_curve_add(&curve, pieces, 1));
     assert_true(curve.count > 0);
     for (size_t i = 0; i < curve.count; i += 1 + curve.count / 5) {
@@ -124,8 +124,7 @@ static void walk_stays_within_the_chain(void **state)
     tally t = {0};
     for (int i = 0; i < LESS_WHEN_SANITIZED(1000, 60); i++) {
         remat_graph *graph = random_graph(f, &random, i % 4 == 3 ? &repeated : &small, NULL);
-        graph_pieces_options options = {.whole = i % 5 == 4};
-        try_graph(f, graph, &options, i % 10 == 0, &t);
+        try_graph(f, graph, &(graph_pieces_options){0}, i % 10 == 0, &t);
         graph_destroy(graph);
     }
     print_message("%zu graphs, %zu pieces of %zu kinds, %zu plans, %zu of them with exactly the chain's peak\n",

@@ -84,6 +84,7 @@ static void budgets_are_kept(void **state)
     for (int i = 0; i < LESS_WHEN_SANITIZED(40, 6); i++) {
         graph_plan_options options;
         graph_plan_options_init(&options);
+        options.effort = 10; /* enough for a test */
         options.threads = 1;
         remat_graph *graph = random_graph(f, &random, i % 8 == 5 ? &large : &small, NULL);
         try_budgets(f, graph, &options);
@@ -100,6 +101,7 @@ static void curve_agrees_with_plans(void **state)
         graph_plan_options options;
         graph_plan_curve curve;
         graph_plan_options_init(&options);
+        options.effort = 10; /* enough for a test */
         options.threads = 1;
         remat_graph *graph = random_graph(f, &random, i % 4 == 3 ? &large : &small, NULL);
         expect_ok(f, graph_plan_curve_create(graph, &options, 0, &curve));
@@ -131,6 +133,7 @@ static void strategies_apply_to_the_pieces(void **state)
     remat_graph *graph = transformer_graph(f, 4, 4096, &notes);
     graph_plan_options options;
     graph_plan_options_init(&options);
+    options.effort = 10; /* enough for a test */
     options.hints = notes.hints;
     for (size_t i = 0; i < sizeof strategies / sizeof strategies[0]; i++) {
         options.strategy = strategies[i];
@@ -162,6 +165,7 @@ static void budget_strategy_fits_its_arena(void **state)
     remat_graph *graph = transformer_graph(f, 4, 4096, NULL);
     graph_plan_options options;
     graph_plan_options_init(&options);
+    options.effort = 10; /* enough for a test */
     options.strategy = "none";
     graph_plan *plan = expect_plan(f, graph, &options);
     uint64_t base = plan->base_arena_bytes;
@@ -190,6 +194,7 @@ static void blocks_are_a_plan_and_a_candidate(void **state)
     }
     graph_plan_options options;
     graph_plan_options_init(&options);
+    options.effort = 10; /* enough for a test */
     options.blocks = blocks;
     graph_plan *plan = expect_plan(f, graph, &options);
     assert_null(plan->chain_plan);
@@ -216,6 +221,7 @@ static void plan_files_come_back(void **state)
     for (int i = 0; i < LESS_WHEN_SANITIZED(12, 4); i++) {
         graph_plan_options options;
         graph_plan_options_init(&options);
+        options.effort = 10; /* enough for a test */
         remat_graph *graph = random_graph(f, &random, i % 3 == 1 ? &large : &small, NULL);
         graph_plan *plan = expect_plan(f, graph, &options);
         options.budget_bytes = (plan->min_budget_bytes + plan->base_arena_bytes) / 2;
@@ -243,6 +249,7 @@ static void threads_change_nothing(void **state)
     remat_graph *graph = transformer_graph(f, 6, 4096, NULL);
     graph_plan_options options;
     graph_plan_options_init(&options);
+    options.effort = 10; /* enough for a test */
     options.budget_bytes = 150000;
     options.threads = 1;
     graph_plan *one = expect_plan(f, graph, &options);
@@ -263,6 +270,7 @@ static void long_transformer_is_planned(void **state)
     remat_graph *graph = transformer_graph(f, LESS_WHEN_SANITIZED(96, 12), 1 << 20, NULL);
     graph_plan_options options;
     graph_plan_options_init(&options);
+    options.effort = 10; /* enough for a test */
     options.budget_bytes = LESS_WHEN_SANITIZED((uint64_t)400, 100) << 20;
     double before = cpu_seconds();
     graph_plan *plan = expect_plan(f, graph, &options);
@@ -282,6 +290,7 @@ static void no_memory_is_survived(void **state)
     test_random random = {7};
     graph_plan_options options;
     graph_plan_options_init(&options);
+    options.effort = 10; /* enough for a test */
     options.threads = 1;
     remat_graph *graph = random_graph(f, &random, &(graph_traits){5, 5, false, false}, NULL);
     uint64_t held = f->memory.bytes;

@@ -199,9 +199,9 @@ static void test_wrong_options(void **state)
     refused(f, model, &options, REMAT_INVALID, "Dataset");
     options = toy_options(&data);
     options.budget_bytes = 100;
-    refused(f, model, &options, REMAT_INFEASIBLE, "at least");
+    refused(f, model, &options, REMAT_INFEASIBLE, "the smallest plan that was found takes");
     options.strategy = "none";
-    refused(f, model, &options, REMAT_INFEASIBLE, "at least");
+    refused(f, model, &options, REMAT_INFEASIBLE, "with this strategy the model takes");
     remat_model_destroy(model);
 }
 
@@ -265,7 +265,7 @@ static void test_smallest_budget(void **state)
         assert_true(least.cost >= all.cost);
         remat_trainer_destroy(trainer);
         options.budget_bytes = least.min_budget_bytes - 1;
-        refused(f, model, &options, REMAT_INFEASIBLE, "at least");
+        refused(f, model, &options, REMAT_INFEASIBLE, "the smallest plan that was found takes");
         remat_model_destroy(model);
     }
 }

@@ -10,10 +10,10 @@
 /* A schedule may have this many times the actions of the plain one: beyond it nobody wants to wait. */
 enum { LONGEST = 8 };
 
-remat_status graph_curve_begin(const graph_outline *outline, graph_curve *curve)
+remat_status graph_curve_begin(const graph_outline *outline, graph_counting counting, graph_curve *curve)
 {
     *curve = (graph_curve){.outline = outline, .most_actions = LONGEST * outline->graph->action_count + 64};
-    return graph_walker_create(outline->graph, GRAPH_PLACED, &curve->walker);
+    return graph_walker_create(outline->graph, counting, &curve->walker);
 }
 
 static void release_point(remat_context *context, graph_point *point)
@@ -128,43 +128,44 @@ remat_status graph_point_actions(const graph_curve *curve, const graph_point *po
     return status;
 }
 
-/* ---- what the points keep ---- */
-
-void keep_sets_release(remat_context *context, keep_sets *sets)
+void graph_curve_thin(graph_curve *curve, size_t most)
 {
-    remat_release(context, sets->flags, sets->capacity, sizeof *sets->flags);
-    *sets = (keep_sets){0};
+    remat_context *context = curve->outline->graph->context;
+    size_t whole = 0, seen = 0, kept = 0, taken = 0;
+    for (size_t i = 0; i < curve->count; i++)
+        whole += !curve->points[i].pieces;
+    for (size_t i = 0; whole > most && i < curve->count; i++) {
+        graph_point *point = &curve->points[i];
+        bool stays = point->pieces || seen == taken * (whole - 1) / (most - 1);
+        if (!point->pieces) {
+            seen++;
+            taken += stays;
+        }
+        if (stays)
+            curve->points[kept++] = *point;
+        else
+            release_point(context, point);
+    }
+    curve->count = whole > most ? kept : curve->count;
 }
 
-static remat_status note_kept(graph_curve *curve, const graph_point *point, uint8_t *flags)
+remat_status graph_curve_give_pieces(graph_curve *curve, const graph_pieces *pieces)
 {
-    graph_sequence sequence;
-    REMAT_TRY(graph_point_actions(curve, point, &sequence));
-    remat_status status = walk(&curve->walker, sequence.actions, sequence.count);
-    size_t turn = 0;
-    while (turn < sequence.count && sequence.actions[turn] < curve->outline->forward_count)
-        turn++;
-    graph_sequence_release(curve->outline->graph->context, &sequence);
-    REMAT_TRY(status);
-    for (size_t i = 0; i < curve->walker.found.range_count; i++) {
-        const live_range *range = &curve->walker.found.ranges[i];
-        if (range->tensor != GRAPH_NONE && range->born < turn && range->ends > turn)
-            flags[range->tensor] = 1;
+    remat_context *context = curve->outline->graph->context;
+    uint16_t mode = 1; /* 0 is `keep` */
+    for (size_t i = 0; i < curve->count; i++) {
+        graph_point *point = &curve->points[i];
+        if (point->pieces)
+            continue;
+        const remat_step steps[] = {
+            {0, mode++, REMAT_FORWARD}, {0, REMAT_NO_SAVE, REMAT_LOSS}, {0, REMAT_NO_SAVE, REMAT_BACKWARD}};
+        REMAT_TRY(step_runs_make(context, steps, 3, &point->steps));
+        remat_release(context, point->actions, point->action_count, sizeof *point->actions);
+        point->actions = NULL;
+        point->action_count = 0;
+        point->pieces = pieces;
     }
     return REMAT_OK;
-}
-
-remat_status graph_curve_keep_sets(graph_curve *curve, keep_sets *sets)
-{
-    const remat_graph *graph = curve->outline->graph;
-    *sets = (keep_sets){.width = graph->tensor_count, .capacity = graph->tensor_count * curve->count};
-    sets->flags = remat_alloc_zeroed(graph->context, sets->capacity, sizeof *sets->flags);
-    remat_status status = sets->flags ? REMAT_OK : REMAT_NO_MEMORY;
-    for (; status == REMAT_OK && sets->count < curve->count; sets->count++)
-        status = note_kept(curve, &curve->points[sets->count], sets->flags + sets->count * sets->width);
-    if (status != REMAT_OK)
-        keep_sets_release(graph->context, sets);
-    return status;
 }
 
 /* ---- the points of the optimal planner ---- */

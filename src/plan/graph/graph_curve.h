@@ -1,8 +1,7 @@
 /* Many schedules of one graph, from everything kept to as little as can be: each a list of actions whose peak and cost
  * are known from a walk.
  *
- * They come from chains of pieces: the points of the optimal planner's curve; and, where the graph is one piece, all its
- * modes. */
+ * They come from chains of pieces: the points of the optimal planner's curve; and from searches over the whole graph. */
 #ifndef REMAT_PLAN_GRAPH_GRAPH_CURVE_H
 #define REMAT_PLAN_GRAPH_GRAPH_CURVE_H
 
@@ -28,8 +27,8 @@ typedef struct graph_curve {
     graph_sequence sequence; /* the one at hand */
 } graph_curve;
 
-/* The outline must outlive the curve. */
-remat_status graph_curve_begin(const graph_outline *outline, graph_curve *curve);
+/* `counting` is what peaks count. The outline must outlive the curve. */
+remat_status graph_curve_begin(const graph_outline *outline, graph_counting counting, graph_curve *curve);
 /* An empty curve is fine. */
 void graph_curve_release(graph_curve *curve);
 
@@ -44,9 +43,10 @@ remat_status graph_curve_try(graph_curve *curve, const graph_pieces *pieces, con
 remat_status graph_point_steps(const graph_curve *curve, const graph_point *point, remat_step **steps);
 remat_status graph_point_actions(const graph_curve *curve, const graph_point *point, graph_sequence *sequence);
 
-/* For every point: which of the tensors that were made forward are still there, as they were made, when the backward
- * begins and reads them. The caller releases. */
-remat_status graph_curve_keep_sets(graph_curve *curve, keep_sets *sets);
-void keep_sets_release(remat_context *context, keep_sets *sets);
+/* Leaves at most so many of the points without pieces: the cheapest, the lowest, and others between. */
+void graph_curve_thin(graph_curve *curve, size_t most);
+
+/* The points without pieces get these: one piece, whose modes are their schedules, in order. */
+remat_status graph_curve_give_pieces(graph_curve *curve, const graph_pieces *pieces);
 
 #endif

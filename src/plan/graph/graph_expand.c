@@ -60,7 +60,13 @@ static remat_status expand_forward(expansion *to, remat_step step)
 {
     const graph_pieces *pieces = to->pieces;
     const remat_graph *graph = pieces->outline->graph;
-    for (uint32_t i = pieces->cut.begins[step.layer].forward; i < pieces->cut.begins[step.layer + 1].forward; i++)
+    const graph_modes *modes = &pieces->kinds[pieces->kind_of[step.layer]].modes;
+    const graph_mode *mode = step.save == REMAT_NO_SAVE ? NULL : &modes->modes[step.save];
+    for (size_t i = 0; mode && mode->forward && i < mode->forward_count; i++)
+        if (!to->ran[step.layer] || !graph->actions[mode->forward[i]].once)
+            REMAT_TRY(graph_sequence_add(graph->context, to->sequence, mode->forward[i]));
+    uint32_t begin = pieces->cut.begins[step.layer].forward, end = pieces->cut.begins[step.layer + 1].forward;
+    for (uint32_t i = begin; !(mode && mode->forward) && i < end; i++)
         if (!to->ran[step.layer] || !graph->actions[i].once)
             REMAT_TRY(graph_sequence_add(graph->context, to->sequence, i));
     to->ran[step.layer] = true;

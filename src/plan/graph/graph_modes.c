@@ -133,15 +133,10 @@ static remat_status search_neighbours(finder *f, size_t evaluations)
     return REMAT_OK;
 }
 
-/* From the seeds, from everything kept and from nothing kept. Evaluations take longer in larger pieces. */
-static remat_status search_some(finder *f, const keep_sets *seeds)
+/* From everything kept and from nothing kept. Evaluations take longer in larger pieces. */
+static remat_status search_some(finder *f)
 {
     size_t most = 4000000 / (f->piece->graph->action_count + f->piece->forward_count);
-    for (size_t i = 0; seeds && i < seeds->count; i++) {
-        for (size_t t = 0; t < f->piece->inner_count; t++)
-            f->keep[t] = seeds->flags[i * seeds->width + f->piece->tensors[t].number];
-        REMAT_TRY(evaluate(f));
-    }
     for (size_t t = 0; t < f->piece->inner_count; t++)
         f->keep[t] = f->piece->tensors[t].wanted;
     REMAT_TRY(evaluate(f));
@@ -158,6 +153,8 @@ void graph_modes_release(graph_modes *modes)
         remat_release(modes->context, modes->modes[i].keep, modes->inner_count, sizeof *modes->modes[i].keep);
         remat_release(modes->context, modes->modes[i].backward, modes->modes[i].backward_count,
                       sizeof *modes->modes[i].backward);
+        remat_release(modes->context, modes->modes[i].forward, modes->modes[i].forward_count,
+                      sizeof *modes->modes[i].forward);
     }
     remat_release(modes->context, modes->modes, modes->capacity, sizeof *modes->modes);
     *modes = (graph_modes){0};
@@ -296,7 +293,7 @@ static remat_status take_choices(finder *f, size_t most, graph_modes *modes)
 
 /* ---- all together ---- */
 
-static remat_status find(finder *f, size_t most, const keep_sets *seeds, graph_modes *modes)
+static remat_status find(finder *f, size_t most, graph_modes *modes)
 {
     const graph_piece *piece = f->piece;
     piece_figures nothing_kept;
@@ -305,15 +302,14 @@ static remat_status find(finder *f, size_t most, const keep_sets *seeds, graph_m
     REMAT_TRY(piece_evaluate(f->evaluator, f->keep, &nothing_kept));
     modes->plain_peak = nothing_kept.forward_peak;
     find_candidates(f);
-    REMAT_TRY(f->candidate_count <= MOST_ENUMERATED ? enumerate(f) : search_some(f, seeds));
+    REMAT_TRY(f->candidate_count <= MOST_ENUMERATED ? enumerate(f) : search_some(f));
     for (size_t t = 0; t < piece->inner_count; t++)
         f->keep[t] = piece->tensors[t].wanted;
     REMAT_TRY(add_mode(modes, f->evaluator, f->keep));
     return take_choices(f, most, modes);
 }
 
-remat_status graph_modes_find(const graph_piece *piece, size_t most, bool alone, const keep_sets *seeds,
-                              graph_modes *modes)
+remat_status graph_modes_find(const graph_piece *piece, size_t most, bool alone, graph_modes *modes)
 {
     remat_context *context = piece->graph->context;
     *modes = (graph_modes){.context = context, .inner_count = piece->inner_count};
@@ -323,12 +319,118 @@ remat_status graph_modes_find(const graph_piece *piece, size_t most, bool alone,
     REMAT_TRY(piece_evaluator_create(piece, &f.evaluator));
     f.keep = remat_alloc_zeroed(context, piece->inner_count, sizeof *f.keep);
     f.candidates = remat_alloc(context, piece->inner_count, sizeof *f.candidates);
-    remat_status status = find(&f, most, seeds, modes);
+    remat_status status = find(&f, most, modes);
     remat_release(context, f.keep, piece->inner_count, sizeof *f.keep);
     remat_release(context, f.candidates, piece->inner_count, sizeof *f.candidates);
     remat_release(context, f.choices, f.capacity, sizeof *f.choices);
     remat_release(context, f.flags, f.flag_capacity, sizeof *f.flags);
     piece_evaluator_destroy(f.evaluator);
+    if (status != REMAT_OK)
+        graph_modes_release(modes);
+    return status;
+}
+
+/* ---- modes that are schedules ---- */
+
+/* The same schedule of the piece's graph, which has one more action: the turn. Returns where that is. */
+static remat_status translate(const graph_piece *piece, const graph_sequence *schedule, graph_sequence *local,
+                              size_t *turn)
+{
+    remat_context *context = piece->graph->context;
+    const uint32_t forward = piece->forward_count;
+    bool turned = false;
+    for (size_t i = 0; i <= schedule->count; i++) {
+        if (!turned && (i == schedule->count || schedule->actions[i] >= forward)) {
+            *turn = local->count;
+            turned = true;
+            REMAT_TRY(graph_sequence_add(context, local, forward));
+        }
+        if (i < schedule->count)
+            REMAT_TRY(graph_sequence_add(context, local, schedule->actions[i] + (schedule->actions[i] >= forward)));
+    }
+    return REMAT_OK;
+}
+
+static remat_status copy_actions(remat_context *context, const uint32_t *from, size_t count, uint32_t **to)
+{
+    *to = remat_alloc(context, count, sizeof **to);
+    if (!*to)
+        return REMAT_NO_MEMORY;
+    if (count)
+        memcpy(*to, from, count * sizeof **to);
+    return REMAT_OK;
+}
+
+static remat_status fill_taken(const graph_piece *piece, const graph_sequence *local, size_t turn, graph_mode *mode)
+{
+    remat_context *context = piece->graph->context;
+    graph_liveness found;
+    mode->keep = remat_alloc_zeroed(context, piece->inner_count, sizeof *mode->keep);
+    if (!mode->keep)
+        return REMAT_NO_MEMORY;
+    REMAT_TRY(copy_actions(context, local->actions, turn, &mode->forward));
+    mode->forward_count = turn;
+    REMAT_TRY(copy_actions(context, local->actions + turn + 1, local->count - turn - 1, &mode->backward));
+    mode->backward_count = local->count - turn - 1;
+    REMAT_TRY(graph_walk(piece->graph, local, GRAPH_PLACED, &found));
+    for (size_t i = 0; i < local->count; i++) {
+        uint64_t *peak = i < turn ? &mode->figures.forward_peak : &mode->figures.backward_peak;
+        *peak = i == turn ? *peak : remat_max(*peak, found.live_bytes[i]);
+    }
+    mode->figures.recompute_cost = found.cost - piece->forward_cost - piece->backward_cost;
+    for (size_t i = 0; i < found.range_count && found.ranges[i].born < turn; i++)
+        if (found.ranges[i].ends > turn + 1) {
+            mode->figures.held_bytes += found.ranges[i].bytes;
+            if (found.ranges[i].tensor < piece->inner_count)
+                mode->keep[found.ranges[i].tensor] = 1;
+        }
+    graph_liveness_release(context, &found);
+    return REMAT_OK;
+}
+
+static remat_status take_schedule(const graph_piece *piece, const graph_sequence *schedule, graph_modes *modes)
+{
+    graph_sequence local = {0};
+    size_t turn = 0;
+    REMAT_TRY(
+        remat_grow(modes->context, (void **)&modes->modes, &modes->capacity, modes->count + 1, sizeof *modes->modes));
+    graph_mode *mode = &modes->modes[modes->count++];
+    *mode = (graph_mode){0};
+    remat_status status = translate(piece, schedule, &local, &turn);
+    if (status == REMAT_OK)
+        status = fill_taken(piece, &local, turn, mode);
+    graph_sequence_release(modes->context, &local);
+    return status;
+}
+
+static remat_status keep_wanted(const graph_piece *piece, graph_modes *modes)
+{
+    piece_evaluator *evaluator;
+    piece_figures nothing_kept;
+    uint8_t *keep = remat_alloc_zeroed(modes->context, piece->inner_count, sizeof *keep);
+    if (!keep)
+        return REMAT_NO_MEMORY;
+    remat_status status = piece_evaluator_create(piece, &evaluator);
+    if (status == REMAT_OK) {
+        status = piece_evaluate(evaluator, keep, &nothing_kept);
+        modes->plain_peak = nothing_kept.forward_peak;
+        for (size_t t = 0; t < piece->inner_count; t++)
+            keep[t] = piece->tensors[t].wanted;
+        if (status == REMAT_OK)
+            status = add_mode(modes, evaluator, keep);
+        piece_evaluator_destroy(evaluator);
+    }
+    remat_release(modes->context, keep, piece->inner_count, sizeof *keep);
+    return status;
+}
+
+remat_status graph_modes_take(const graph_piece *piece, const graph_sequence *schedules, size_t count,
+                              graph_modes *modes)
+{
+    *modes = (graph_modes){.context = piece->graph->context, .inner_count = piece->inner_count};
+    remat_status status = keep_wanted(piece, modes);
+    for (size_t i = 0; status == REMAT_OK && i < count; i++)
+        status = take_schedule(piece, &schedules[i], modes);
     if (status != REMAT_OK)
         graph_modes_release(modes);
     return status;

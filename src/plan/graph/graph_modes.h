@@ -8,15 +8,11 @@
 
 #include "plan/graph/graph_piece.h"
 
-/* Sets of tensors worth keeping, to start a search from: `width` flags each, by the tensors' numbers in the graph. */
-typedef struct keep_sets {
-    uint8_t *flags;
-    size_t count, capacity, width;
-} keep_sets;
-
 typedef struct graph_mode {
     piece_figures figures;
-    uint8_t *keep;      /* by inner tensor */
+    uint8_t *keep;     /* by inner tensor */
+    uint32_t *forward; /* the piece's forward where it recomputes, too; NULL: each action once */
+    size_t forward_count;
     uint32_t *backward; /* the backward with what is made again, as numbers of the piece's actions */
     size_t backward_count;
 } graph_mode;
@@ -30,10 +26,12 @@ typedef struct graph_modes {
     uint64_t plain_peak; /* of a forward that saves nothing */
 } graph_modes;
 
-/* At most `most` besides mode 0. `alone`: the piece is the whole graph, and only its highest peak counts; then a search
- * may begin with `seeds`, or NULL. */
-remat_status graph_modes_find(const graph_piece *piece, size_t most, bool alone, const keep_sets *seeds,
-                              graph_modes *modes);
+/* At most `most` besides mode 0. `alone`: the piece is the whole graph, and only its highest peak counts. */
+remat_status graph_modes_find(const graph_piece *piece, size_t most, bool alone, graph_modes *modes);
 void graph_modes_release(graph_modes *modes);
+
+/* Of a piece that is the whole graph: its modes are given schedules of that graph. */
+remat_status graph_modes_take(const graph_piece *piece, const graph_sequence *schedules, size_t count,
+                              graph_modes *modes);
 
 #endif

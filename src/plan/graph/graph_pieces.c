@@ -46,8 +46,10 @@ static remat_status add_piece(graph_pieces *pieces, uint32_t number, const graph
             return REMAT_OK;
         }
     }
-    remat_status status = graph_modes_find(&kind->piece, pieces->effort->modes, pieces->cut.piece_count == 1,
-                                           options->seeds, &kind->modes);
+    remat_status status =
+        options->schedules
+            ? graph_modes_take(&kind->piece, options->schedules, options->schedule_count, &kind->modes)
+            : graph_modes_find(&kind->piece, pieces->effort->modes, pieces->cut.piece_count == 1, &kind->modes);
     if (status != REMAT_OK) {
         graph_piece_release(&kind->piece);
         return status;
@@ -92,7 +94,7 @@ static void count_constant(graph_pieces *pieces)
 static remat_status build(graph_pieces *pieces, const graph_pieces_options *options)
 {
     remat_context *context = pieces->outline->graph->context;
-    REMAT_TRY(graph_cut_find(pieces->outline, options->whole, &pieces->cut));
+    REMAT_TRY(graph_cut_find(pieces->outline, options->schedules != NULL, &pieces->cut));
     for (pieces->effort = efforts; pieces->cut.piece_count > pieces->effort->pieces; pieces->effort++)
         continue;
     pieces->kind_of = remat_alloc_zeroed(context, pieces->cut.piece_count, sizeof *pieces->kind_of);

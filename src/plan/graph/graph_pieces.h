@@ -18,8 +18,9 @@
 
 typedef struct graph_pieces_options {
     const graph_hint *hints; /* by action, or NULL */
-    bool whole;              /* all in one piece */
-    const keep_sets *seeds;  /* of `whole`: where a search may begin; or NULL */
+    /* Schedules of the graph: it is one piece, and they are its modes. NULL: it is cut where a single tensor passes. */
+    const graph_sequence *schedules;
+    size_t schedule_count;
 } graph_pieces_options;
 
 /* How finely a chain of up to so many pieces is solved: with how many modes a piece besides `keep`, and how. */

@@ -6,7 +6,7 @@
 #include "base/min_max.h"
 #include "plan/graph/graph_pieces.h"
 
-enum { MOST_MODES = 63, MODE_NAME = 80, PIECE_NAME = 160 };
+enum { MOST_MODES = 255, MODE_NAME = 80, PIECE_NAME = 160 };
 
 typedef char mode_name[MODE_NAME];
 

@@ -128,43 +128,15 @@ static remat_status refuse(graph_plan *plan, const graph_plan_options *options, 
 
 /* ---- the cheapest that fits ---- */
 
-/* By exact peaks: the first point within the budget, and the smallest of all. */
-static remat_status choose_exact(graph_plan *plan, uint64_t budget, size_t *point)
-{
-    const graph_curve *curve = &plan->search->curve;
-    *point = curve->count;
-    plan->min_budget_bytes = UINT64_MAX;
-    for (size_t i = 0; i < curve->count; i++) {
-        graph_sequence sequence;
-        uint64_t peak = 0;
-        REMAT_TRY(graph_point_actions(curve, &curve->points[i], &sequence));
-        remat_status status = exact_peak(plan->graph, &sequence, &peak);
-        graph_sequence_release(plan->graph->context, &sequence);
-        REMAT_TRY(status);
-        plan->min_budget_bytes = remat_min(plan->min_budget_bytes, peak);
-        if (*point == curve->count && peak <= budget)
-            *point = i;
-    }
-    return REMAT_OK;
-}
-
 static remat_status choose(graph_plan *plan, const graph_plan_options *options)
 {
     graph_search *search = plan->search;
     const graph_point *chosen;
     placed_graph placed;
-    size_t point = 0;
-    if (options->binds == GRAPH_EXACT)
-        REMAT_TRY(choose_exact(plan, options->budget_bytes, &point));
-    else
-        REMAT_TRY(graph_search_smallest(search, &plan->min_budget_bytes, &plan->peak_action));
+    REMAT_TRY(graph_search_smallest(search, &plan->min_budget_bytes, &plan->peak_action));
     if (options->budget_bytes < plan->min_budget_bytes)
         return refuse(plan, options, "");
-    if (options->binds == GRAPH_EXACT) {
-        chosen = &search->curve.points[point];
-        REMAT_TRY(graph_search_place(search, point, &placed));
-    } else
-        REMAT_TRY(graph_search_fit(search, options->budget_bytes, &chosen, &placed));
+    REMAT_TRY(graph_search_fit(search, options->budget_bytes, &chosen, &placed));
     REMAT_TRY(adopt(plan, &placed));
     plan->pieces = chosen->pieces;
     if (!chosen->pieces)

@@ -18,6 +18,7 @@ typedef struct graph_plan_options {
                                 budget they are the plan; with a budget they are one of the schedules to choose from */
     const graph_hint *hints; /* by action, or NULL */
     unsigned threads;        /* 0: all there are; the plan is the same with any number */
+    unsigned effort;         /* of the search over the whole graph, in thousandths of the usual; 0: the usual */
 } graph_plan_options;
 void graph_plan_options_init(graph_plan_options *options);
 

@@ -1,13 +1,21 @@
 #include "plan/graph/graph_search.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/min_max.h"
+#include "plan/graph/exact_search.h"
 
-/* Up to this many tensors the graph is also solved as one piece: without the slack of a chain, small ones exactly. */
-enum { MOST_WHOLE = 200 };
+/* A plan in pieces says more to its reader: a schedule of the whole must be so many thousandths cheaper, and more so where the
+ * chain of pieces is a fine one. */
+enum { WHOLE_MARGIN = 1, FINE_CHAIN_MARGIN = 10 };
 
-/* A plan in pieces says more to its reader: above this many tensors, the whole must be so many thousandths cheaper. */
-enum { WHOLE_FREELY = 16, WHOLE_MARGIN = 10 };
+/* A chain of at least so many pieces, none of them above so many tensors, is solved well as a chain. */
+enum { FINE_CHAIN = 8, FINE_PIECE = 24 };
+
+/* Seeds of the search over the whole, and schedules that it may give: modes of a piece. */
+enum { MOST_SEEDS = 24, MOST_WHOLE = 254 };
 
 void graph_search_release(graph_search *search)
 {
@@ -43,40 +51,132 @@ static remat_status add_blocks(graph_search *search, const uint32_t *blocks)
     return graph_curve_try(&search->curve, NULL, NULL, 0);
 }
 
-/* What the chain's schedules keep is a good place to begin. */
-static remat_status add_whole(graph_search *search, const graph_plan_options *options)
+/* ---- the whole graph ---- */
+
+static remat_status add_found(void *user, const graph_sequence *sequence)
 {
-    keep_sets seeds;
-    REMAT_TRY(graph_curve_keep_sets(&search->curve, &seeds));
-    const graph_pieces_options one = {.hints = options->hints, .whole = true, .seeds = &seeds};
-    remat_status status = graph_pieces_create(&search->outline, &one, &search->pieces[1]);
-    keep_sets_release(search->outline.graph->context, &seeds);
-    REMAT_TRY(status);
-    search->curve.margin = graph_outline_made(&search->outline) <= WHOLE_FREELY ? 0 : WHOLE_MARGIN;
-    status = graph_curve_add(&search->curve, search->pieces[1], options->threads);
-    search->curve.margin = 0;
+    graph_curve *curve = user;
+    const size_t count = sequence->count;
+    REMAT_TRY(remat_grow(curve->outline->graph->context, (void **)&curve->sequence.actions, &curve->sequence.capacity,
+                         count, sizeof *sequence->actions));
+    if (count)
+        memcpy(curve->sequence.actions, sequence->actions, count * sizeof *sequence->actions);
+    curve->sequence.count = count;
+    return graph_curve_try(curve, NULL, NULL, 0);
+}
+
+static void release_schedules(remat_context *context, graph_sequence *schedules, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        graph_sequence_release(context, &schedules[i]);
+}
+
+static bool is_fine_chain(const graph_pieces *pieces)
+{
+    if (!pieces || pieces->cut.piece_count < FINE_CHAIN)
+        return false;
+    for (size_t i = 0; i < pieces->kind_count; i++)
+        if (pieces->kinds[i].piece.inner_count > FINE_PIECE)
+            return false;
+    return true;
+}
+
+/* Some of the chain's schedules are where the search begins. */
+static remat_status search_holds(graph_search *search, const hold_graph *g, const graph_plan_options *options)
+{
+    graph_curve *curve = &search->curve;
+    remat_context *context = search->outline.graph->context;
+    graph_sequence seeds[MOST_SEEDS] = {0};
+    const bool is_fine = is_fine_chain(search->pieces[0]);
+    hold_search_options how = {
+        .seeds = seeds, .threads = options->threads, .effort = hold_search_effort(g) / (is_fine ? 10 : 1)};
+    if (options->effort)
+        how.effort = how.effort / 1000 * options->effort + 1;
+    size_t most = remat_min(curve->count, MOST_SEEDS);
+    remat_status status = REMAT_OK;
+    for (; status == REMAT_OK && how.seed_count < most; how.seed_count++) {
+        size_t point = most > 1 ? how.seed_count * (curve->count - 1) / (most - 1) : 0;
+        status = graph_point_actions(curve, &curve->points[point], &seeds[how.seed_count]);
+    }
+    if (status == REMAT_OK) {
+        curve->margin = !search->pieces[0] ? 0 : is_fine ? FINE_CHAIN_MARGIN : WHOLE_MARGIN;
+        status = hold_search_run(g, &how, add_found, curve);
+        curve->margin = 0;
+    }
+    release_schedules(context, seeds, how.seed_count);
     return status;
 }
 
+/* The chain of a plan that is no plan of pieces: one piece, whose modes are all schedules found. */
+static remat_status give_pieces(graph_search *search, const graph_plan_options *options)
+{
+    graph_curve *curve = &search->curve;
+    remat_context *context = search->outline.graph->context;
+    graph_sequence *schedules = remat_alloc_zeroed(context, curve->count, sizeof *schedules);
+    const size_t capacity = curve->count;
+    graph_pieces_options one = {.hints = options->hints, .schedules = schedules};
+    remat_status status = schedules ? REMAT_OK : REMAT_NO_MEMORY;
+    for (size_t i = 0; status == REMAT_OK && i < curve->count; i++)
+        if (!curve->points[i].pieces)
+            status = graph_point_actions(curve, &curve->points[i], &schedules[one.schedule_count++]);
+    if (status == REMAT_OK && one.schedule_count) {
+        status = graph_pieces_create(&search->outline, &one, &search->pieces[1]);
+        if (status == REMAT_OK)
+            status = graph_curve_give_pieces(curve, search->pieces[1]);
+    }
+    if (schedules)
+        release_schedules(context, schedules, one.schedule_count);
+    remat_release(context, schedules, capacity, sizeof *schedules);
+    return status;
+}
+
+static remat_status add_whole(graph_search *search, const graph_plan_options *options)
+{
+    hold_graph g;
+    REMAT_TRY(hold_graph_create(search->outline.graph, options->binds, &g));
+    bool is_small;
+    remat_status status = exact_search_fits(&g, &is_small);
+    if (status == REMAT_OK)
+        status = is_small ? exact_search_run(&g, add_found, &search->curve) : search_holds(search, &g, options);
+    hold_graph_release(&g);
+    if (status == REMAT_OK && options->binds == GRAPH_PLACED) {
+        graph_curve_thin(&search->curve, MOST_WHOLE);
+        status = give_pieces(search, options);
+    }
+    return status;
+}
+
+/* ---- all together ---- */
+
 static remat_status fill(graph_search *search, const graph_plan_options *options)
 {
-    REMAT_TRY(graph_curve_begin(&search->outline, &search->curve));
-    REMAT_TRY(graph_curve_add(&search->curve, search->pieces[0], options->threads));
-    if (graph_outline_made(&search->outline) <= MOST_WHOLE)
-        REMAT_TRY(add_whole(search, options));
+    REMAT_TRY(graph_curve_begin(&search->outline, options->binds, &search->curve));
+    if (search->pieces[0])
+        REMAT_TRY(graph_curve_add(&search->curve, search->pieces[0], options->threads));
+    REMAT_TRY(add_whole(search, options));
     return options->blocks ? add_blocks(search, options->blocks) : REMAT_OK;
+}
+
+/* A graph that is no forward and backward pass has no pieces. */
+static remat_status cut(const remat_graph *graph, const graph_plan_options *options, graph_search *search)
+{
+    const graph_pieces_options fine = {.hints = options->hints};
+    remat_status status = graph_outline_create(graph, &search->outline);
+    if (status == REMAT_INVALID && options->binds == GRAPH_EXACT && !options->strategy) {
+        search->outline = (graph_outline){.graph = graph};
+        return REMAT_OK;
+    }
+    REMAT_TRY(status);
+    return graph_pieces_create(&search->outline, &fine, &search->pieces[0]);
 }
 
 remat_status graph_search_begin(const remat_graph *graph, const graph_plan_options *options, bool with_curve,
                                 graph_search *search)
 {
-    *search = (graph_search){0};
-    const graph_pieces_options fine = {.hints = options->hints};
+    *search = (graph_search){.binds = options->binds};
     remat_status status = place_base(graph, search);
     if (status == REMAT_OK)
-        status = graph_outline_create(graph, &search->outline);
-    if (status == REMAT_OK)
-        status = graph_pieces_create(&search->outline, &fine, &search->pieces[0]);
+        status = cut(graph, options, search);
     if (status == REMAT_OK && with_curve)
         status = fill(search, options);
     if (status != REMAT_OK)
@@ -99,7 +199,7 @@ remat_status graph_search_fit(graph_search *search, uint64_t budget, const graph
         if ((*point)->peak_bytes > budget)
             continue;
         REMAT_TRY(graph_search_place(search, i, placed));
-        if (placed->arena_bytes <= budget)
+        if (search->binds == GRAPH_EXACT || placed->arena_bytes <= budget)
             return REMAT_OK;
         placed_graph_release(placed);
     }
@@ -112,17 +212,18 @@ uint32_t placed_graph_peak_action(const placed_graph *placed)
 }
 
 /* An arena takes at least the peak, and peaks rise from the last point to the first. */
-remat_status graph_search_smallest(graph_search *search, uint64_t *arena_bytes, uint32_t *action)
+remat_status graph_search_smallest(graph_search *search, uint64_t *bytes, uint32_t *action)
 {
-    *arena_bytes = UINT64_MAX;
+    *bytes = UINT64_MAX;
     *action = GRAPH_NONE;
     for (size_t i = search->curve.count; i-- > 0;) {
         placed_graph placed;
-        if (search->curve.points[i].peak_bytes >= *arena_bytes)
+        if (search->curve.points[i].peak_bytes >= *bytes)
             break;
         REMAT_TRY(graph_search_place(search, i, &placed));
-        if (placed.arena_bytes < *arena_bytes) {
-            *arena_bytes = placed.arena_bytes;
+        const uint64_t now = search->binds == GRAPH_EXACT ? search->curve.points[i].peak_bytes : placed.arena_bytes;
+        if (now < *bytes) {
+            *bytes = now;
             *action = placed_graph_peak_action(&placed);
         }
         placed_graph_release(&placed);

@@ -10,6 +10,7 @@ typedef struct graph_search {
     graph_outline outline;
     graph_pieces *pieces[2]; /* cut where a tensor passes; and in one, where the graph is small: else NULL */
     graph_curve curve;
+    graph_counting binds;                                  /* what a budget limits: arenas, or exact peaks */
     uint64_t base_arena_bytes, base_peak_bytes, base_cost; /* everything kept */
 } graph_search;
 
@@ -23,11 +24,11 @@ void graph_search_forget(graph_search *search);
 /* Places a point of the curve. */
 remat_status graph_search_place(graph_search *search, size_t point, placed_graph *placed);
 
-/* The first point whose arena fits a budget that is no less than the smallest. */
+/* The first point that fits a budget, which is no less than the smallest. */
 remat_status graph_search_fit(graph_search *search, uint64_t budget, const graph_point **point, placed_graph *placed);
 
-/* The smallest arena of any point, and the action that makes its peak. */
-remat_status graph_search_smallest(graph_search *search, uint64_t *arena_bytes, uint32_t *action);
+/* The smallest budget that any point fits, and the action that makes its peak. */
+remat_status graph_search_smallest(graph_search *search, uint64_t *bytes, uint32_t *action);
 
 /* The action that makes the peak; GRAPH_NONE for an empty schedule. */
 uint32_t placed_graph_peak_action(const placed_graph *placed);
