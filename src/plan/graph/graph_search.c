@@ -99,7 +99,7 @@ static remat_status search_holds(graph_search *search, const hold_graph *g, cons
         status = graph_point_actions(curve, &curve->points[point], &seeds[how.seed_count]);
     }
     if (status == REMAT_OK) {
-        curve->margin = !search->pieces[0] ? 0 : is_fine ? FINE_CHAIN_MARGIN : WHOLE_MARGIN;
+        curve->margin = options->binds == GRAPH_EXACT ? 0 : is_fine ? FINE_CHAIN_MARGIN : WHOLE_MARGIN;
         status = hold_search_run(g, &how, add_found, curve);
         curve->margin = 0;
     }

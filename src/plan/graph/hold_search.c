@@ -7,7 +7,10 @@
 #include "base/min_max.h"
 #include "base/parallel.h"
 
-enum { BINS = 256, SEARCHES = 2, LONGEST = 8 };
+enum { SEARCHES = 2, LONGEST = 8 };
+
+/* Large graphs have fewer bins, so that these take no more memory than so many decisions. */
+enum { MOST_BINS = 1024, LEAST_BINS = 24, MOST_DECISIONS = 4000000 };
 
 /* ---- chance ---- */
 
@@ -57,23 +60,26 @@ typedef struct hold_hunt {
     size_t seed_count, number;
     uint64_t effort;
     const double *logarithms;
+    double least_cost;    /* of the cheapest schedule: recomputation is what is above */
     uint64_t top, bottom; /* limits of the ladder */
     unsigned shift;       /* of sums over the limit */
     hold_state state;
-    hold_bin bins[BINS + 1]; /* the last one has the lowest peak of all */
-    uint32_t *active;        /* the gaps worth deciding */
+    hold_bin bins[MOST_BINS + 1]; /* the last one in use has the lowest peak of all */
+    size_t bin_count;             /* besides that one */
+    uint32_t *active;             /* the gaps worth deciding */
     uint32_t active_count;
     uint32_t *best; /* the decisions of the rung's best */
     dice dice;
     size_t ladder;
+    bool by_tensor; /* only whole tensors are changed, from everything kept, at a high price of bytes */
     remat_status status;
 } hold_hunt;
 
 static hold_bin *bin_of(hold_hunt *h, uint64_t peak)
 {
-    uint64_t width = (h->top - h->bottom) / BINS + 1;
+    uint64_t width = (h->top - h->bottom) / h->bin_count + 1;
     uint64_t bin = peak > h->bottom ? (peak - h->bottom + width - 1) / width : 0;
-    return &h->bins[bin < BINS ? bin : BINS - 1];
+    return &h->bins[bin < h->bin_count ? bin : h->bin_count - 1];
 }
 
 static remat_status fill_bin(hold_hunt *h, hold_bin *bin, const hold_bin *with)
@@ -99,7 +105,7 @@ static bool is_lower(const hold_bin *a, const hold_bin *b)
 
 static remat_status keep(hold_hunt *h, uint64_t peak)
 {
-    hold_bin *bin = bin_of(h, peak), *lowest = &h->bins[BINS];
+    hold_bin *bin = bin_of(h, peak), *lowest = &h->bins[h->bin_count];
     const hold_bin now = {peak, h->state.cost, h->state.from};
     if (is_lower(&now, lowest))
         REMAT_TRY(fill_bin(h, lowest, &now));
@@ -117,7 +123,7 @@ static remat_status adopt(hold_hunt *h, const uint32_t *from)
 static const hold_bin *cheapest_within(const hold_hunt *h, uint64_t limit)
 {
     const hold_bin *best = NULL;
-    for (size_t i = 0; i <= BINS; i++)
+    for (size_t i = 0; i <= h->bin_count; i++)
         if (h->bins[i].from && h->bins[i].peak <= limit && (!best || h->bins[i].cost < best->cost))
             best = &h->bins[i];
     return best;
@@ -182,7 +188,7 @@ static uint32_t some_gap(hold_hunt *h, bool is_over, uint32_t position)
 static void propose_tensor(hold_hunt *h, change *c, uint32_t tensor)
 {
     const hold_tensor *t = &h->g->tensors[tensor];
-    uint32_t kind = dice_below(&h->dice, 3), tail = dice_below(&h->dice, 2), first = t->first_gap;
+    uint32_t kind = dice_below(&h->dice, 3), tail = h->by_tensor ? 0 : dice_below(&h->dice, 2), first = t->first_gap;
     while (first < t->first_gap + t->gap_count && h->g->gaps[first].end < h->g->turn)
         first++;
     for (uint32_t i = first; i < t->first_gap + t->gap_count; i++) {
@@ -200,6 +206,10 @@ static void make_change(hold_hunt *h, change *c, bool is_over, uint32_t position
 {
     uint32_t kind = dice_below(&h->dice, 16);
     c->count = 0;
+    if (h->by_tensor) {
+        propose_tensor(h, c, h->g->gaps[h->active[dice_below(&h->dice, h->active_count)]].tensor);
+        return;
+    }
     uint32_t gap = kind < 10 ? some_gap(h, is_over, position) : h->active[dice_below(&h->dice, h->active_count)];
     if (kind % 2) {
         propose_tensor(h, c, h->g->gaps[gap].tensor);
@@ -247,10 +257,13 @@ static remat_status anneal(hold_hunt *h, uint64_t limit, uint64_t effort, double
     annealing a = {.limit = limit};
     measure(h, &a);
     a.price = a.over ? base * 0.02 / (double)a.over : base * 0.02 / (double)(((h->top - h->bottom) >> h->shift) + 1);
+    if (h->by_tensor)
+        a.price = 20 * base / (double)(a.over + 1);
     measure(h, &a);
     REMAT_TRY(note_best(h, &a));
     uint64_t end = h->state.work + effort, most_runs = (uint64_t)LONGEST * h->g->action_count + 64;
-    double heat = hot * base;
+    double more = 20 * (base - h->least_cost) + 0.01 * base;
+    double heat = hot * (more < base && !h->by_tensor ? more : base);
     enum { ROUNDS = 64 };
     uint64_t part = effort / ROUNDS, next_part = h->state.work + part;
     while (h->state.work < end) {
@@ -274,7 +287,7 @@ static remat_status anneal(hold_hunt *h, uint64_t limit, uint64_t effort, double
         if (h->state.work >= next_part) {
             next_part += part;
             heat *= 0.92; /* to the power of ROUNDS: a 200th */
-            a.price *= a.peak > limit ? 1.2 : 0.9;
+            a.price *= h->by_tensor ? 1 : a.peak > limit ? 1.2 : 0.9;
             a.energy = (double)h->state.cost + a.price * (double)a.over;
         }
     }
@@ -372,23 +385,30 @@ static remat_status descend(hold_hunt *h, uint64_t limit, uint64_t effort)
 /* ---- a hunt ---- */
 
 /* From everything kept down: of what lives at the peak, what is cheapest to make again for its bytes is made again, once or
- * (`each`) for every reader. */
+ * (`each`) for every reader. In large graphs several at a time. */
 static remat_status try_greedy(hold_hunt *h, bool each)
 {
     annealing a = {.limit = UINT64_MAX};
     const hold_graph *g = h->g;
+    const uint32_t most = g->position_count / 4000 + 1;
+    const uint64_t end = h->state.work + h->effort / 8;
     for (uint32_t i = 0; i < g->gap_count; i++)
         h->best[i] = g->gaps[i].begin;
     REMAT_TRY(adopt(h, h->best));
     for (;;) {
-        candidate one;
+        candidate list[MOST_CANDIDATES];
         measure(h, &a);
         REMAT_TRY(keep(h, a.peak));
-        if (h->state.run_count > (uint64_t)LONGEST * g->action_count || !list_candidates(h, a.position, true, 1, &one))
+        if (h->state.run_count > (uint64_t)LONGEST * g->action_count || h->state.work > end)
             return REMAT_OK;
-        const hold_tensor *t = &g->tensors[g->gaps[one.gap].tensor];
-        for (uint32_t i = one.gap; i < t->first_gap + t->gap_count; i++)
-            hold_state_note(&h->state, i, each ? g->gaps[i].end : g->gaps[i].begin + (i == one.gap));
+        uint32_t count = list_candidates(h, a.position, true, most < MOST_CANDIDATES ? most : MOST_CANDIDATES, list);
+        if (count == 0)
+            return REMAT_OK;
+        for (uint32_t k = 0; k < count; k++) {
+            const hold_tensor *t = &g->tensors[g->gaps[list[k].gap].tensor];
+            for (uint32_t i = list[k].gap; i < t->first_gap + t->gap_count; i++)
+                hold_state_note(&h->state, i, each ? g->gaps[i].end : g->gaps[i].begin + (i == list[k].gap));
+        }
         REMAT_TRY(hold_state_settle(&h->state));
     }
 }
@@ -415,15 +435,18 @@ typedef struct ladder {
     double share, heat; /* of the effort; of the cost */
 } ladder;
 static const ladder ladders[] = {
-    {true, 12, 0.40, 0.003}, {false, 20, 0.20, 0.001}, {true, 32, 0.15, 0.0005}, {false, 64, 0.10, 0.0003}};
+    {true, 9, 0.35, 0.003}, {false, 12, 0.20, 0.002}, {true, 24, 0.15, 0.0007}, {false, 48, 0.10, 0.0003}};
 enum { LADDERS = sizeof ladders / sizeof *ladders };
-#define SINKING 0.15 /* the share of the effort that looks for the lowest peak */
+/* The shares of the effort that look for the lowest peak, and for what is left to gain in each bin. */
+#define SINKING   0.10
+#define POLISHING 0.10
 
 /* The rungs of the searches interleave. */
 static uint64_t rung_limit(const hold_hunt *h, uint64_t rung, uint64_t rungs)
 {
     const uint64_t fine = rung * SEARCHES - h->number;
-    return h->top - (uint64_t)((unsigned __int128)(h->top - h->bottom) * fine / (rungs * SEARCHES));
+    const uint64_t floor = h->ladder ? h->bins[h->bin_count].peak : h->bottom;
+    return h->top - (uint64_t)((unsigned __int128)(h->top - floor) * fine / (rungs * SEARCHES));
 }
 
 static remat_status hunt(hold_hunt *h)
@@ -432,15 +455,22 @@ static remat_status hunt(hold_hunt *h)
     const uint64_t each = (uint64_t)((double)h->effort * now->share / now->rungs);
     for (uint64_t i = 1; i <= now->rungs && h->active_count; i++) {
         uint64_t limit = rung_limit(h, now->down ? i : now->rungs + 1 - i, now->rungs);
-        const hold_bin *bin = cheapest_within(h, limit);
+        const uint64_t before = now->down && i > 1 ? rung_limit(h, i - 1, now->rungs) : limit;
+        const hold_bin *bin = cheapest_within(h, before);
         bool fits;
-        if (bin)
+        h->by_tensor = h->ladder == 0 && h->number % 2;
+        if (h->by_tensor) {
+            for (uint32_t k = 0; k < h->g->gap_count; k++)
+                h->best[k] = h->g->gaps[k].begin;
+            REMAT_TRY(adopt(h, h->best));
+        } else if (bin)
             REMAT_TRY(adopt(h, bin->from));
-        else if (h->ladder == 0)
-            REMAT_TRY(descend(h, limit, each));
-        else
+        else if (h->ladder)
             continue;
-        REMAT_TRY(anneal(h, limit, each, now->heat, &fits));
+        if (now->down && !h->by_tensor)
+            REMAT_TRY(descend(h, limit, each / 4));
+        REMAT_TRY(anneal(h, limit, each, h->by_tensor ? 0.02 : now->heat, &fits));
+        h->by_tensor = false;
         if (now->down && !fits && !cheapest_within(h, limit))
             break;
     }
@@ -452,8 +482,8 @@ static remat_status sink(hold_hunt *h)
 {
     enum { TRIES = 8 };
     const uint64_t each = (uint64_t)((double)h->effort * SINKING / TRIES);
-    for (int i = 0; i < TRIES && h->active_count && h->bins[BINS].peak > h->bottom; i++) {
-        const hold_bin *lowest = &h->bins[BINS];
+    for (int i = 0; i < TRIES && h->active_count && h->bins[h->bin_count].peak > h->bottom; i++) {
+        const hold_bin *lowest = &h->bins[h->bin_count];
         uint64_t limit = lowest->peak - (lowest->peak - h->bottom + 63) / 64;
         bool fits;
         REMAT_TRY(adopt(h, lowest->from));
@@ -464,14 +494,52 @@ static remat_status sink(hold_hunt *h)
     return REMAT_OK;
 }
 
+/* Every gap that is not held in the best of a bin is held, if that is cheaper and still in the bin. */
+static remat_status polish_bin(hold_hunt *h, size_t number)
+{
+    const uint64_t width = (h->top - h->bottom) / h->bin_count + 1, limit = h->bottom + width * number;
+    annealing a = {.limit = limit};
+    REMAT_TRY(adopt(h, h->bins[number].from));
+    for (uint32_t i = 0; i < h->active_count; i++) {
+        const uint32_t gap = h->active[i], begin = h->g->gaps[gap].begin, before = h->state.from[gap];
+        const unsigned __int128 cost = h->state.cost;
+        if (before == begin)
+            continue;
+        hold_state_note(&h->state, gap, begin);
+        REMAT_TRY(hold_state_settle(&h->state));
+        if (h->state.cost < cost) {
+            measure(h, &a);
+            REMAT_TRY(keep(h, a.peak));
+            if (a.peak <= limit)
+                continue;
+        }
+        hold_state_note(&h->state, gap, before);
+        REMAT_TRY(hold_state_settle(&h->state));
+    }
+    return REMAT_OK;
+}
+
+/* Each search has its share of the bins, and goes over them several times, so that no part of the curve is left out. */
+static remat_status polish(hold_hunt *h)
+{
+    enum { PASSES = 8 };
+    const uint64_t end = h->state.work + (uint64_t)((double)h->effort * POLISHING);
+    for (size_t pass = 0; pass < PASSES; pass++)
+        for (size_t i = h->number + SEARCHES * pass; i < h->bin_count && h->state.work < end; i += SEARCHES * PASSES)
+            if (h->bins[i].from)
+                REMAT_TRY(polish_bin(h, i));
+    return REMAT_OK;
+}
+
 /* Every search goes on with the best of all. */
 static remat_status share_bins(hold_hunt *hunts)
 {
-    for (size_t i = 0; i <= BINS; i++) {
+    const size_t bins = hunts->bin_count;
+    for (size_t i = 0; i <= bins; i++) {
         const hold_bin *best = &hunts[0].bins[i];
         for (size_t k = 1; k < SEARCHES; k++) {
             const hold_bin *bin = &hunts[k].bins[i];
-            if (bin->from && (i < BINS ? is_cheaper(bin, best) : is_lower(bin, best)))
+            if (bin->from && (i < bins ? is_cheaper(bin, best) : is_lower(bin, best)))
                 best = bin;
         }
         for (size_t k = 0; best->from && k < SEARCHES; k++)
@@ -484,7 +552,7 @@ static remat_status share_bins(hold_hunt *hunts)
 static void hunt_release(hold_hunt *h)
 {
     remat_context *context = h->g->graph->context;
-    for (size_t i = 0; i <= BINS; i++)
+    for (size_t i = 0; i <= h->bin_count; i++)
         remat_release(context, h->bins[i].from, h->g->gap_count, sizeof *h->bins[i].from);
     remat_release(context, h->active, h->g->gap_count, sizeof *h->active);
     remat_release(context, h->best, h->g->gap_count, sizeof *h->best);
@@ -495,6 +563,8 @@ static remat_status hunt_begin(hold_hunt *h)
 {
     const hold_graph *g = h->g;
     remat_context *context = g->graph->context;
+    const uint64_t bins = MOST_DECISIONS / ((uint64_t)g->gap_count + 1);
+    h->bin_count = bins > MOST_BINS ? MOST_BINS : bins < LEAST_BINS ? LEAST_BINS : (size_t)bins;
     h->active = remat_alloc(context, g->gap_count, sizeof *h->active);
     h->best = remat_alloc(context, g->gap_count, sizeof *h->best);
     if (!h->active || !h->best)
@@ -506,6 +576,7 @@ static remat_status hunt_begin(hold_hunt *h)
     uint64_t over;
     uint32_t position;
     h->top = hold_state_peak(&h->state, UINT64_MAX, 0, &over, &position);
+    h->least_cost = (double)h->state.cost;
     /* below this nothing is possible: what an action needs is there when it runs */
     for (uint32_t i = 0; i < g->action_count; i++) {
         const hold_action *action = &g->actions[i];
@@ -525,15 +596,16 @@ static remat_status hunt_begin(hold_hunt *h)
 
 uint64_t hold_search_effort(const hold_graph *g)
 {
-    const uint64_t gaps = g->gap_count, full = 200000000 + 40000 * (uint64_t)g->position_count;
-    return remat_min(1000000 + 4000 * gaps * gaps, full);
+    const uint64_t gaps = g->gap_count, more = g->position_count > 2500 ? g->position_count - 2500 : 0;
+    const uint64_t full = 320000000 + 40000 * more, most = 1500000000;
+    return remat_min(1000000 + 4000 * gaps * gaps, remat_min(full, most));
 }
 
 static void hunt_part(const void *args, parallel_range range)
 {
     for (size_t i = range.begin; i < range.end; i++) {
         hold_hunt *h = &((hold_hunt *)(uintptr_t)args)[i];
-        h->status = hunt(h);
+        h->status = h->ladder < LADDERS ? hunt(h) : polish(h);
         if (h->status == REMAT_OK && h->ladder == 0)
             h->status = sink(h);
     }
@@ -541,7 +613,7 @@ static void hunt_part(const void *args, parallel_range range)
 
 static remat_status report(hold_hunt *h, hold_found *found, void *user)
 {
-    for (size_t i = 0; i <= BINS; i++) {
+    for (size_t i = 0; i <= h->bin_count; i++) {
         if (!h->bins[i].from)
             continue;
         graph_sequence sequence = {0};
@@ -576,7 +648,7 @@ remat_status hold_search_run(const hold_graph *g, const hold_search_options *opt
     }
     if (status == REMAT_OK) {
         int threads = options->threads ? (int)options->threads : parallel_default_threads();
-        for (size_t step = 0; step < LADDERS && status == REMAT_OK; step++) {
+        for (size_t step = 0; step <= LADDERS && status == REMAT_OK; step++) {
             for (size_t i = 0; i < SEARCHES; i++)
                 hunts[i].ladder = step;
             parallel_dynamic(threads, SEARCHES, 1, hunt_part, hunts);

@@ -180,7 +180,7 @@ static uint32_t list_makers(hold_state *s, uint32_t tensor, uint32_t position, u
     while (depth > 0) {
         waiting_maker *top = &k->stack[depth - 1];
         const hold_action *action = &g->actions[top->action];
-        s->work += 2;
+        s->work += 2 + action->read_count / 2;
         while (top->read < action->read_count) {
             uint32_t need = action->reads[top->read];
             if (k->made[need] != k->made_stamp && !is_available(s, need, position))

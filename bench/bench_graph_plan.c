@@ -1,0 +1,135 @@
+/* Graphs that are hard to plan: the cost of ten budgets beside plain annealing, which gets its seconds for every budget, and
+ * beside a greedy planner; then random graphs at half of the peak that keeps everything, beside the greedy planner.
+ *   bench_graph_plan [--quick] [--seconds S] [NAME...]     S: seconds of annealing a budget, 20 if not said
+ * Costs are in percent above everything kept. A budget that a planner cannot meet has a dash. */
+#include "hard_graphs.h"
+#include "measure.h"
+#include "plain_annealing.h"
+#include "plan/graph/graph_plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static graph_plan_curve plan_all(remat_context *context, const remat_graph *graph, double *took)
+{
+    graph_plan_options options;
+    graph_plan_curve curve;
+    graph_plan_options_init(&options);
+    options.binds = GRAPH_EXACT;
+    double start = measure_now();
+    measure_must(context, graph_plan_curve_create(graph, &options, 1000, &curve));
+    *took = measure_now() - start;
+    return curve;
+}
+
+/* UINT64_MAX where nothing fits. Arenas and costs are those of plans: more bytes, less cost. */
+static uint64_t cost_within(const graph_plan_curve *curve, uint64_t budget)
+{
+    uint64_t best = UINT64_MAX;
+    for (size_t i = 0; i < curve->count; i++)
+        if (curve->points[i].exact_peak_bytes <= budget && curve->points[i].cost < best)
+            best = curve->points[i].cost;
+    return best;
+}
+
+static void print_cost(uint64_t cost, uint64_t base)
+{
+    if (cost == UINT64_MAX)
+        printf(" %10s", "-");
+    else
+        printf(" %9.2f%%", 100 * ((double)cost / (double)base - 1));
+}
+
+/* Ten budgets from everything kept down; returns at how many the plan is behind. */
+static int compare(remat_context *context, const char *name, double seconds)
+{
+    remat_graph *graph = hard_graph(context, name);
+    if (!graph) {
+        fprintf(stderr, "there is no graph '%s'\n", name);
+        exit(2);
+    }
+    double took;
+    graph_plan_curve curve = plan_all(context, graph, &took);
+    uint64_t top = curve.base_exact_peak_bytes, base = curve.base_cost;
+    int behind = 0;
+    printf("%s: %zu actions, peak %llu, smallest found %llu (%.1f %%), planned in %.2f s\n", name,
+           remat_graph_action_count(graph), (unsigned long long)top,
+           (unsigned long long)curve.points[0].exact_peak_bytes,
+           100 * (double)curve.points[0].exact_peak_bytes / (double)top, took);
+    printf("    budget       plan  annealing     greedy\n");
+    for (uint64_t i = 10; i-- > 0;) {
+        uint64_t budget = top / 20 * (2 * i + 1), plan = cost_within(&curve, budget);
+        uint64_t annealed = plain_annealing(graph, budget, seconds, 1), greedy = plain_greedy(graph, budget);
+        printf("  %6.0f %% ", 5.0 * (double)(2 * i + 1));
+        print_cost(plan, base);
+        print_cost(annealed, base);
+        print_cost(greedy, base);
+        printf("%s\n", plan > annealed || plan > greedy ? "  behind" : "");
+        fflush(stdout);
+        behind += plan > annealed || plan > greedy;
+        if (plan == UINT64_MAX && annealed == UINT64_MAX)
+            break;
+    }
+    graph_plan_curve_release(&curve);
+    remat_graph_destroy(graph);
+    return behind;
+}
+
+/* Half of the peak: recomputation of the plan and of the greedy planner, over all graphs that it can plan. */
+static int compare_random(remat_context *context, int graphs)
+{
+    static const size_t sizes[] = {50, 100, 200, 500, 1000, 2000};
+    double ratios = 0;
+    int behind = 0, compared = 0;
+    printf("random graphs at half of the peak\n   actions       plan     greedy\n");
+    for (int i = 0; i < graphs; i++) {
+        double took;
+        remat_graph *graph = hard_graph_random(context, sizes[i % 6], (uint64_t)i + 1);
+        graph_plan_curve curve = plan_all(context, graph, &took);
+        uint64_t budget = curve.base_exact_peak_bytes / 2, base = curve.base_cost;
+        uint64_t plan = cost_within(&curve, budget), greedy = plain_greedy(graph, budget);
+        printf("  %8zu ", remat_graph_action_count(graph));
+        print_cost(plan, base);
+        print_cost(greedy, base);
+        printf("%s\n", plan > greedy ? "  behind" : "");
+        fflush(stdout);
+        behind += plan > greedy;
+        if (greedy != UINT64_MAX && greedy > base) {
+            ratios += ((double)plan - (double)base) / ((double)greedy - (double)base);
+            compared++;
+        }
+        graph_plan_curve_release(&curve);
+        remat_graph_destroy(graph);
+    }
+    if (compared)
+        printf("recomputation: %.1f %% of the greedy planner's on average, over %d graphs\n", 100 * ratios / compared,
+               compared);
+    return behind;
+}
+
+int main(int argc, char **argv)
+{
+    remat_context *context;
+    double seconds = 20;
+    bool quick = false, named = false;
+    int behind = 0;
+    if (remat_context_create(NULL, &context) != REMAT_OK)
+        return 1;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--quick") == 0)
+            quick = true;
+        else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc)
+            seconds = atof(argv[++i]);
+        else {
+            behind += compare(context, argv[i], seconds);
+            named = true;
+        }
+    }
+    for (size_t i = 0; !named && hard_graph_name(i) && (!quick || i == 0); i++)
+        behind += compare(context, hard_graph_name(i), quick ? 0.1 : seconds);
+    if (!named)
+        behind += compare_random(context, quick ? 3 : 60);
+    printf("behind in %d cases\n", behind);
+    remat_context_destroy(context);
+    return 0;
+}
