@@ -329,8 +329,8 @@ remat_status remat_train_largest_batch(remat_model *model, const remat_train_opt
 
 /* ---- training step by step ---- */
 
-/* Takes one training step. REMAT_BAD_INPUT or REMAT_IO from the data, or what the sample function returned. The weights
- * are unchanged after a failure. */
+/* Takes one training step. REMAT_BAD_INPUT or REMAT_IO from the data, or what the sample function returned. Weights
+ * and running statistics are unchanged after such a failure. */
 remat_status remat_trainer_step_sized(remat_trainer *trainer, remat_step_result *result, size_t result_size);
 static inline remat_status remat_trainer_step(remat_trainer *trainer, remat_step_result *result)
 {

@@ -3,7 +3,10 @@
  * Without accumulation, these operations are part of the executor's recording. With accumulation over micro-batches,
  * they are a separate recording:
  *
- *     | clear all gradients | their norm, where they are clipped | update of parameter 0 | update of parameter 1 | ...
+ *     | clear all gradients | restore | their norm, where they are clipped | update of parameter 0 | update of parameter 1 | ...
+ *
+ * Running statistics have no gradient. Their place in the area of the gradients holds them as they were when the step began,
+ * and "restore", which only a failed step runs, copies them back.
  */
 #include "train/trainer_object.h"
 
@@ -11,7 +14,7 @@
 #include "base/error.h"
 #include "train/optimizer.h"
 
-enum { CLEAR, NORM, UPDATES };
+enum { CLEAR, RESTORE, NORM, UPDATES };
 
 static tensor_ref step_of(const remat_trainer *trainer)
 {
@@ -60,12 +63,29 @@ executor_optimizer trainer_optimizer(remat_trainer *trainer)
 
 /* ---- with accumulation ---- */
 
+/* Clears all gradients and copies all statistics to where their gradients would be; with `restore`: back. */
+static remat_status record_begin(const remat_trainer *trainer, recording *calls, bool restore)
+{
+    for (uint32_t p = 0; p < trainer->network->parameter_count; p++) {
+        const network_parameter *about = &trainer->network->parameters[p];
+        const tensor_ref gradient = trainer_parameter(trainer, &trainer->gradients, p);
+        const tensor_ref statistic = trainer_parameter(trainer, &trainer->weights, p);
+        if (about->about.statistic)
+            REMAT_TRY(record_copy(calls, &(op_copy){.x = restore ? gradient : statistic,
+                                                    .y = restore ? statistic : gradient,
+                                                    .count = about->values}));
+        else if (!restore)
+            REMAT_TRY(record_fill(calls, &(op_fill){.y = gradient, .count = about->values}));
+    }
+    return REMAT_OK;
+}
+
 static remat_status record_all(const remat_trainer *trainer, recording *calls, size_t *starts)
 {
     starts[CLEAR] = calls->used;
-    for (uint32_t p = 0; p < trainer->network->parameter_count; p++)
-        REMAT_TRY(record_fill(calls, &(op_fill){.y = trainer_parameter(trainer, &trainer->gradients, p),
-                                                .count = trainer->network->parameters[p].values}));
+    REMAT_TRY(record_begin(trainer, calls, false));
+    starts[RESTORE] = calls->used;
+    REMAT_TRY(record_begin(trainer, calls, true));
     starts[NORM] = calls->used;
     REMAT_TRY(record_norm((void *)(uintptr_t)trainer, calls, NULL));
     for (uint32_t p = 0; p < trainer->network->parameter_count; p++) {
@@ -160,10 +180,15 @@ remat_status trainer_clear_gradients(remat_trainer *trainer)
     if (trainer->on_action || trainer->on_gradient)
         REMAT_TRY(prepare_timing(trainer));
     if (!trainer->on_action)
-        return run_part(trainer, CLEAR, NORM);
+        return run_part(trainer, CLEAR, RESTORE);
     REMAT_TRY(time_part(trainer, CLEAR, &began, &ended));
     trainer_note_clear(trainer, began, ended);
     return REMAT_OK;
+}
+
+remat_status trainer_restore_statistics(remat_trainer *trainer)
+{
+    return run_part(trainer, RESTORE, NORM);
 }
 
 remat_status trainer_apply_gradients(remat_trainer *trainer)

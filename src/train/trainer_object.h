@@ -2,7 +2,7 @@
  *
  *     weights    every parameter and running statistic, each aligned to 64 bytes
  *     moments    the optimizer's, the same layout once or twice
- *     gradients  only with accumulation over micro-batches, the same layout
+ *     gradients  only with accumulation over micro-batches, the same layout; copies in place of running statistics
  *     arena      all tensors that are live only within a step
  *     step       the step block
  *     scratch    of the kernels; it belongs to the queue
@@ -104,9 +104,10 @@ remat_status trainer_record_apply(remat_trainer *trainer); /* with accumulation:
 void trainer_release_apply(remat_trainer *trainer);
 remat_status trainer_measure_apply(const remat_trainer *trainer, uint64_t *bytes); /* of that recording and its table */
 /* Run parts of that recording: the first clears the gradients before the first micro-batch, the second applies them
- * after the last. */
+ * after the last. Where a micro-batch fails, the third gives the running statistics the values that they had at the first. */
 remat_status trainer_clear_gradients(remat_trainer *trainer);
 remat_status trainer_apply_gradients(remat_trainer *trainer);
+remat_status trainer_restore_statistics(remat_trainer *trainer);
 
 /* trainer_trace.c: pass an action to on_action; for executor_hooks. */
 void trainer_observe(void *trainer, size_t position, bool is_recompute, uint64_t began, uint64_t ended);

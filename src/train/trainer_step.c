@@ -98,19 +98,29 @@ static remat_status run_micro_batch(remat_trainer *trainer, double *data_seconds
     return REMAT_OK;
 }
 
+static remat_status run_accumulated(remat_trainer *trainer, double *data_seconds)
+{
+    remat_status status = REMAT_OK;
+    REMAT_TRY(trainer_clear_gradients(trainer));
+    for (uint64_t m = 0; m < trainer->settings.accumulate && status == REMAT_OK; m++)
+        status = run_micro_batch(trainer, data_seconds);
+    if (status == REMAT_OK)
+        return trainer_apply_gradients(trainer);
+    REMAT_TRY(trainer_restore_statistics(trainer)); /* the micro-batches before have moved them */
+    return status;
+}
+
 static remat_status run_step(remat_trainer *trainer, double rate, double *data_seconds)
 {
-    uint64_t micro_batches = trainer->settings.accumulate;
     trainer->host_block = (step_block){.scale = 1};
     optimizer_set_step(&trainer->optimizer, trainer->step + 1, rate, &trainer->host_block);
     REMAT_TRY(send_block(trainer, sizeof trainer->host_block));
-    trainer->micro_step = trainer->step * micro_batches; /* a step that failed between micro-batches begins anew */
+    /* A step that failed between micro-batches begins anew. */
+    trainer->micro_step = trainer->step * trainer->settings.accumulate;
     if (trainer->gradients.at)
-        REMAT_TRY(trainer_clear_gradients(trainer));
-    for (uint64_t m = 0; m < micro_batches; m++)
+        REMAT_TRY(run_accumulated(trainer, data_seconds));
+    else
         REMAT_TRY(run_micro_batch(trainer, data_seconds));
-    if (trainer->gradients.at)
-        REMAT_TRY(trainer_apply_gradients(trainer));
     return receive_block(trainer);
 }
 
