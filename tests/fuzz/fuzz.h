@@ -49,7 +49,7 @@ const char *fuzz_file(unsigned which, const void *data, size_t size);
 const char *fuzz_save_path(void);
 void fuzz_save_end(void);
 
-/* What is written to `stream`: `text`, terminated, after fuzz_written. The caller frees it. */
+/* What is written to `stream`: `text`, terminated, after fuzz_output_end. The caller frees it. */
 typedef struct fuzz_output {
     FILE *stream;
     char *text;
@@ -57,6 +57,11 @@ typedef struct fuzz_output {
 } fuzz_output;
 void fuzz_output_begin(fuzz_output *output);
 void fuzz_output_end(fuzz_output *output);
+
+/* Reads the bytes and writes what it read to `to`, in the plainest form. */
+typedef remat_status (*fuzz_rewrite_fn)(remat_context *context, const void *data, size_t size, FILE *to);
+/* What `rewrite` takes and writes, it must read again and write the same. Inputs of more than `longest` bytes are only read. */
+void fuzz_round_trip(const uint8_t *data, size_t size, size_t longest, fuzz_rewrite_fn rewrite);
 
 /* Takes the first byte, for a choice between settings; 0 if there is none. */
 uint8_t fuzz_take(const uint8_t **data, size_t *size);

@@ -131,6 +131,24 @@ void fuzz_output_end(fuzz_output *output)
     output->stream = NULL;
 }
 
+void fuzz_round_trip(const uint8_t *data, size_t size, size_t longest, fuzz_rewrite_fn rewrite)
+{
+    remat_context *context = fuzz_begin();
+    fuzz_output first, second;
+    fuzz_output_begin(&first);
+    bool accepted = fuzz_accepted(context, rewrite(context, data, size, first.stream));
+    fuzz_output_end(&first);
+    if (accepted && size <= longest) {
+        fuzz_output_begin(&second);
+        FUZZ_CHECK(rewrite(context, first.text, first.length, second.stream) == REMAT_OK);
+        fuzz_output_end(&second);
+        FUZZ_CHECK(strcmp(first.text, second.text) == 0);
+        free(second.text);
+    }
+    free(first.text);
+    fuzz_end(context);
+}
+
 uint8_t fuzz_take(const uint8_t **data, size_t *size)
 {
     if (!*size)
