@@ -9,12 +9,21 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+const char *machine_root = "";
+
 /* ---- small files of the kernel ---- */
+
+static FILE *open_file(const char *path)
+{
+    char whole[1024];
+    snprintf(whole, sizeof whole, "%s%s", machine_root, path);
+    return fopen(whole, "re");
+}
 
 /* The first line of a file, without its end. */
 static bool read_line(const char *path, char *text, size_t room)
 {
-    FILE *stream = fopen(path, "r");
+    FILE *stream = open_file(path);
     if (!stream)
         return false;
     bool read = fgets(text, (int)room, stream) != NULL;
@@ -24,26 +33,34 @@ static bool read_line(const char *path, char *text, size_t room)
     return read;
 }
 
-/* What stands behind "KEY:" or "KEY\t:" in a file of such lines. */
+/* The text after "KEY:" or "KEY\t:" in a file of such lines. */
 static bool read_entry(const char *path, const char *key, char *text, size_t room)
 {
-    FILE *stream = fopen(path, "r");
+    FILE *stream = open_file(path);
+    if (!stream)
+        return false;
+    const size_t length = strlen(key);
     char line[512];
     bool found = false;
-    while (stream && !found && fgets(line, sizeof line, stream)) {
-        char *colon = strchr(line, ':');
-        size_t length = strlen(key);
-        if (!colon || strncmp(line, key, length) != 0 ||
-            strspn(line + length, " \t") != (size_t)(colon - line) - length)
+    while (!found && fgets(line, sizeof line, stream)) {
+        if (strncmp(line, key, length) != 0)
             continue;
-        colon += 1 + strspn(colon + 1, " \t");
-        colon[strcspn(colon, "\n")] = '\0';
-        snprintf(text, room, "%.*s", (int)room - 1, colon);
+        char *at = line + length + strspn(line + length, " \t");
+        if (*at != ':')
+            continue;
+        at += 1 + strspn(at + 1, " \t");
+        snprintf(text, room, "%.*s", (int)strcspn(at, "\n"), at);
         found = true;
     }
-    if (stream)
-        fclose(stream);
+    fclose(stream);
     return found;
+}
+
+/* Adds a word to a list with spaces between. */
+static void add_word(char *text, size_t room, const char *word)
+{
+    size_t used = strlen(text);
+    snprintf(text + used, room - used, "%s%s", used ? " " : "", word);
 }
 
 /* ---- the processor ---- */
@@ -56,20 +73,21 @@ bool machine_processor(char *text, size_t room)
 void machine_features(char *text, size_t room)
 {
     text[0] = '\0';
-    (void)room;
 #if defined(__x86_64__)
-#define FEATURE(name)                 \
-    if (__builtin_cpu_supports(name)) \
-    strncat(text, text[0] ? " " name : name, room - strlen(text) - 1)
-    FEATURE("sse4.2");
-    FEATURE("avx");
-    FEATURE("avx2");
-    FEATURE("fma");
-    FEATURE("avx512f");
-    FEATURE("avx512bw");
-    FEATURE("avx512dq");
-    FEATURE("avx512vl");
+    const struct {
+        const char *name;
+        int present;
+    } features[] = {
+#define FEATURE(name) {name, __builtin_cpu_supports(name)}
+        FEATURE("sse4.2"),  FEATURE("avx"),      FEATURE("avx2"),     FEATURE("fma"),
+        FEATURE("avx512f"), FEATURE("avx512bw"), FEATURE("avx512dq"), FEATURE("avx512vl"),
 #undef FEATURE
+    };
+    for (size_t i = 0; i < sizeof features / sizeof features[0]; i++)
+        if (features[i].present)
+            add_word(text, room, features[i].name);
+#else
+    (void)room;
 #endif
 }
 
@@ -86,30 +104,37 @@ long machine_cores_usable(void)
 
 /* ---- control groups ---- */
 
-/* The folder of this process's group of version 2, or "" where it is not known. */
-static void group_folder(char *text, size_t room)
+/* The path of this process's group in the tree of `controller`, or "" where it is not known. Version 2 has one tree for all
+ * controllers, whose name is "". The lines are NUMBER:CONTROLLERS:PATH. */
+static void find_group(const char *controller, char *path, size_t room)
 {
-    char line[256];
-    text[0] = '\0';
-    if (read_entry("/proc/self/cgroup", "0:", line, sizeof line))
-        snprintf(text, room, "/sys/fs/cgroup%s", line);
+    FILE *stream = open_file("/proc/self/cgroup");
+    char line[512];
+    path[0] = '\0';
+    while (stream && fgets(line, sizeof line, stream)) {
+        char *names = strchr(line, ':'), *end = names ? strchr(names + 1, ':') : NULL;
+        if (!end || (size_t)(end - names - 1) != strlen(controller) ||
+            strncmp(names + 1, controller, strlen(controller)) != 0)
+            continue;
+        snprintf(path, room, "%.*s", (int)strcspn(end + 1, "\n"), end + 1);
+        break;
+    }
+    if (stream)
+        fclose(stream);
 }
 
-/* Calls `look` with FILE of the group's folder and of every folder above it. */
-static void each_group(const char *file, void (*look)(const char *text, void *user), void *user)
+/* Calls `look` with the first line of FILE of the group and of every group above it. */
+static void each_group(const char *controller, const char *file, void (*look)(const char *text, void *user), void *user)
 {
-    char folder[300], path[400], text[128];
-    group_folder(folder, sizeof folder);
-    if (!*folder)
-        snprintf(folder, sizeof folder, "/sys/fs/cgroup");
-    for (;;) {
-        snprintf(path, sizeof path, "%s/%s", folder, file);
+    char group[512], path[1024], text[128];
+    find_group(controller, group, sizeof group);
+    for (char *slash = group; slash;) {
+        snprintf(path, sizeof path, "/sys/fs/cgroup/%s%s/%s", controller, group, file);
         if (read_line(path, text, sizeof text))
             look(text, user);
-        char *slash = strrchr(folder, '/');
-        if (!slash || strcmp(folder, "/sys/fs/cgroup") == 0 || strlen(folder) <= strlen("/sys/fs/cgroup"))
-            return;
-        *slash = '\0';
+        slash = strrchr(group, '/');
+        if (slash)
+            *slash = '\0';
     }
 }
 
@@ -122,15 +147,19 @@ static void least_bytes(const char *text, void *user)
 
 static void least_share(const char *text, void *user)
 {
-    double *least = user, quota, period;
-    if (sscanf(text, "%lf %lf", &quota, &period) == 2 && period > 0 && (*least == 0 || quota / period < *least))
-        *least = quota / period;
+    double *least = user;
+    uint64_t quota, period;
+    if (sscanf(text, "%" SCNu64 " %" SCNu64, &quota, &period) != 2 || period == 0)
+        return;
+    double share = (double)quota / (double)period;
+    if (*least == 0 || share < *least)
+        *least = share;
 }
 
 double machine_core_limit(void)
 {
     double least = 0;
-    each_group("cpu.max", least_share, &least);
+    each_group("", "cpu.max", least_share, &least);
     return least;
 }
 
@@ -144,15 +173,13 @@ static uint64_t memory_entry(const char *key)
 
 static uint64_t limit_of(int resource)
 {
-    struct rlimit limit;
-    if (getrlimit((__rlimit_resource_t)resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
-        return MACHINE_NO_LIMIT;
-    return limit.rlim_cur;
+    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+    getrlimit((__rlimit_resource_t)resource, &limit);
+    return limit.rlim_cur == RLIM_INFINITY ? MACHINE_NO_LIMIT : limit.rlim_cur;
 }
 
 void machine_read_memory(machine_memory *memory)
 {
-    char text[64];
     *memory = (machine_memory){.total = memory_entry("MemTotal"),
                                .available = memory_entry("MemAvailable"),
                                .swap_total = memory_entry("SwapTotal"),
@@ -163,10 +190,8 @@ void machine_read_memory(machine_memory *memory)
                                .stack = limit_of(RLIMIT_STACK),
                                .page = (uint64_t)sysconf(_SC_PAGESIZE)};
     memory->swap_used = memory->swap_total - memory_entry("SwapFree");
-    each_group("memory.max", least_bytes, &memory->group);
-    if (memory->group == MACHINE_NO_LIMIT &&
-        read_line("/sys/fs/cgroup/memory/memory.limit_in_bytes", text, sizeof text))
-        least_bytes(text, &memory->group);
+    each_group("", "memory.max", least_bytes, &memory->group);
+    each_group("memory", "memory.limit_in_bytes", least_bytes, &memory->group); /* version 1 */
     if (memory->group >= memory->total && memory->total > 0) /* version 1 writes a huge number for none */
         memory->group = MACHINE_NO_LIMIT;
 }
@@ -197,11 +222,8 @@ static int add_library(struct dl_phdr_info *info, size_t size, void *user)
     (void)size;
     library_list *list = user;
     const char *slash = strrchr(info->dlpi_name, '/');
-    if (!slash)
-        return 0;
-    if (list->text[0])
-        strncat(list->text, " ", list->room - strlen(list->text) - 1);
-    strncat(list->text, slash + 1, list->room - strlen(list->text) - 1);
+    if (slash)
+        add_word(list->text, list->room, slash + 1);
     return 0;
 }
 

@@ -8,6 +8,9 @@
 
 #define MACHINE_NO_LIMIT UINT64_MAX
 
+/* What stands before /proc and /sys: "", except in tests. */
+extern const char *machine_root;
+
 bool machine_processor(char *text, size_t room);
 void machine_features(char *text, size_t room); /* that the kernels can use, with spaces between */
 bool machine_libraries(char *text, size_t room);
