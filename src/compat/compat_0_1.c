@@ -89,11 +89,10 @@ typedef struct sweep_point_0_1 {
 
 sweep_point_0_1 remat_sweep_get(const remat_sweep *sweep, size_t position)
 {
-    sweep_point_0_1 point = {0};
-    remat_sweep_point found;
-    if (position < remat_sweep_count(sweep) && remat_sweep_get_point(sweep, position, &found) == REMAT_OK)
-        point = (sweep_point_0_1){found.peak_bytes, found.total_cost};
-    return point;
+    remat_sweep_point found = {0};
+    if (position < remat_sweep_count(sweep))
+        remat_sweep_get_point(sweep, position, &found);
+    return (sweep_point_0_1){found.peak_bytes, found.total_cost};
 }
 
 /* ---- remat/arena.h ---- */

@@ -240,6 +240,39 @@ static void predictions_come_back(void **state)
     }
 }
 
+/* As compat_0_1.c has it. The call has the name of today's inline function. */
+typedef struct parameter_of_0_1 {
+    const char *name;
+    uint32_t rank;
+    uint64_t dims[4], count;
+    float *values, *moments[2];
+    bool trained;
+} parameter_of_0_1;
+remat_status get_parameter_of_0_1(const remat_trainer *trainer, size_t position,
+                                  parameter_of_0_1 *parameter) __asm__("remat_trainer_get_parameter");
+
+/* Programs of 0.1 read parameters through pointers. They get none to memory that they cannot touch. */
+static void no_pointers_into_a_device(void **state)
+{
+    fixture *f = *state;
+    remat_model *model;
+    expect_ok(f, small_model_load(f->context, "convnet.ini", &model));
+    remat_trainer *cpu = open_trainer(f, model, "cpu", "none"), *fenced = open_trainer(f, model, "fenced", "none");
+    for (size_t i = 0; i < remat_trainer_parameter_count(cpu); i++) {
+        parameter_of_0_1 here, there;
+        expect_ok(f, get_parameter_of_0_1(cpu, i, &here));
+        expect_ok(f, get_parameter_of_0_1(fenced, i, &there));
+        assert_string_equal(here.name, there.name);
+        assert_int_equal(here.count, there.count);
+        assert_non_null(here.values);
+        assert_null(there.values);
+        assert_null(there.moments[0]);
+    }
+    remat_trainer_destroy(cpu);
+    remat_trainer_destroy(fenced);
+    remat_model_destroy(model);
+}
+
 /* Staging is counted: what is planned is what is allocated. */
 static void staging_is_counted(void **state)
 {
@@ -270,6 +303,7 @@ int main(void)
         FIXTURE_TEST(trainings_move_between_devices),
         FIXTURE_TEST(gradients_and_times_come_back),
         FIXTURE_TEST(predictions_come_back),
+        FIXTURE_TEST(no_pointers_into_a_device),
         FIXTURE_TEST(staging_is_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
