@@ -215,6 +215,8 @@ static void trace(tracer *at)
             at_call(at, thread);
         else if (stop == FAULT_BEGINS)
             at->begun = true;
+        else if (stop == FAULT_ENDS)
+            at->begun = false;
         else if (stop == FAULT_ALLOCATION_FAILS)
             note_hit(at, "an allocation");
         else if (stop != SIGTRAP && stop != SIGSTOP) /* of the tracing itself: exec, a new thread */
