@@ -3,6 +3,7 @@
 #include "plan/graph/graph_piece.h"
 #include "plan/graph/graph_plan.h"
 #include "support/random_graph.h"
+#include "support/scratch_files.h"
 
 /* ---- pieces that repeat ---- */
 
@@ -231,6 +232,22 @@ static void budget_strategy_on_long_chains(void **state)
     graph_destroy(chain.graph);
 }
 
+/* A plan file that says that nothing fits holds no schedule to run. */
+static void files_of_plans_that_do_not_fit(void **state)
+{
+    fixture *f = *state;
+    hand_chain chain = make_chain(f, 3);
+    graph_plan_options options;
+    graph_plan *plan;
+    graph_plan_options_init(&options);
+    options.plan_path =
+        scratch_write_text("plan.json", "{\"format\": \"remat-plan\", \"version\": 1, \"feasible\": false}");
+    expect_status(f, graph_plan_create(chain.graph, &options, &plan), REMAT_BAD_INPUT);
+    expect_message(f, "the plan is infeasible");
+    assert_null(plan);
+    graph_destroy(chain.graph);
+}
+
 /* ---- what an outline takes ---- */
 
 /* An action before the backward pass may update what is given, or made once: neither is recomputed. */
@@ -293,9 +310,13 @@ static void sums_have_a_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(pieces_that_differ),    FIXTURE_TEST(blocks_are_never_lost),
-        FIXTURE_TEST(gradients_made_twice),  FIXTURE_TEST(budget_strategy_on_long_chains),
-        FIXTURE_TEST(updates_of_what_stays), FIXTURE_TEST(sums_have_a_limit),
+        FIXTURE_TEST(pieces_that_differ),
+        FIXTURE_TEST(blocks_are_never_lost),
+        FIXTURE_TEST(gradients_made_twice),
+        FIXTURE_TEST(budget_strategy_on_long_chains),
+        FIXTURE_TEST(files_of_plans_that_do_not_fit),
+        FIXTURE_TEST(updates_of_what_stays),
+        FIXTURE_TEST(sums_have_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,7 +66,7 @@ static void walks_that_stop(void **state)
 {
     fixture *f = *state;
     for (unsigned kind = 0; kind < 4; kind++)
-        for (size_t layers = 1; layers <= 13; layers += 4) {
+        for (size_t layers = 1; layers <= 21; layers += 4) {
             remat_profile *profile = mixed_layers(f, layers, kind);
             optimal_model model;
             optimal_table table;
