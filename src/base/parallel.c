@@ -225,22 +225,11 @@ static void start_workers(team *of, int threads)
 
 /* ---- teams ---- */
 
+/* Linux knows up to 8,192 processors. The call fails where the set has no room for all that the machine may have. */
 static int count_processors(void)
 {
-    cpu_set_t usual; /* without memory too, the answer is the same */
-    if (sched_getaffinity(0, sizeof usual, &usual) == 0)
-        return CPU_COUNT(&usual);
-    for (int most = 4096; most <= 1 << 20; most *= 4) { /* the call fails where the set is too small */
-        cpu_set_t *set = CPU_ALLOC((size_t)most);
-        if (!set)
-            break;
-        size_t bytes = CPU_ALLOC_SIZE((size_t)most);
-        int count = sched_getaffinity(0, bytes, set) == 0 ? CPU_COUNT_S(bytes, set) : 0;
-        CPU_FREE(set);
-        if (count > 0)
-            return count;
-    }
-    return 1;
+    cpu_set_t sets[16384 / CPU_SETSIZE];
+    return sched_getaffinity(0, sizeof sets, sets) == 0 ? CPU_COUNT_S(sizeof sets, sets) : 1;
 }
 
 static void before_fork(void)

@@ -1,7 +1,9 @@
 /* Opening files for reading, and texts that do not end. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "support/fixture.h"
 #include "support/scratch_files.h"
@@ -51,6 +53,24 @@ static void a_pipe_needs_a_writer(void **state)
     pthread_join(writer, NULL);
 }
 
+/* One that is open and has not written yet is waited for when the pipe is read, not when it is opened. */
+static void a_writer_may_take_its_time(void **state)
+{
+    fixture *f = *state;
+    FILE *stream;
+    char path[512], text[8] = "";
+    snprintf(path, sizeof path, "%s", scratch_path("silent"));
+    assert_int_equal(mkfifo(path, 0600), 0);
+    int writer = open(path, O_RDWR | O_NONBLOCK);
+    assert_true(writer >= 0);
+    expect_ok(f, remat_input_open(f->context, path, &stream));
+    assert_int_equal(write(writer, "slow", 4), 4);
+    close(writer);
+    assert_int_equal(fread(text, 1, sizeof text, stream), 4);
+    assert_string_equal(text, "slow");
+    fclose(stream);
+}
+
 /* A stream of one byte again and again. */
 static ssize_t give(void *cookie, char *to, size_t room)
 {
@@ -90,6 +110,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(only_what_can_be_read_is_opened),
         FIXTURE_TEST(a_pipe_needs_a_writer),
+        FIXTURE_TEST(a_writer_may_take_its_time),
         FIXTURE_TEST(endless_texts_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
