@@ -149,7 +149,7 @@ err "leave out --strategy"
 expect 2 train "$model" --batch 0
 err "or auto"
 expect 4 train "$model" --budget 1KiB
-err "at least"
+err "the smallest plan that was found takes"
 # A file that cannot be written is noticed before the first step.
 for option in --save --log --trace; do
   for path in no/folder.st spirals.csv/file.st gone/ .; do
@@ -196,7 +196,7 @@ expect 8 train "$model" -q --weights "$work/nan.st"
 err "step 1 diverged: the loss is not finite; the first layer whose output is not finite is out; the data or the weights may hold NaN"
 
 # The smallest budget is named, and it is enough.
-least=$("$REMAT" train "$model" -j 1 --budget 1KiB 2>&1 | sed 's/.*at least \([0-9,]*\) bytes.*/\1/; s/,//g')
+least=$("$REMAT" train "$model" -j 1 --budget 1KiB 2>&1 | sed 's/.*found takes \([0-9,]*\) bytes.*/\1/; s/,//g')
 expect 0 train "$model" -j 1 --budget "$least" --save "$work/tight.st" -q
 cmp "$work/whole.st" "$work/tight.st" || complain "the smallest budget gives other bits"
 # Logs and traces that cannot be written are warnings; the weights are saved.
