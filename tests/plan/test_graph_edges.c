@@ -101,7 +101,7 @@ static void blocks_are_never_lost(void **state)
     fixture *f = *state;
     test_random random = {1}; /* with which a few are */
     size_t chosen = 0;
-    for (int i = 0; i < LESS_WHEN_SANITIZED(12, 4); i++) {
+    for (int i = 0; i < LESS_WHEN_SANITIZED(8, 3); i++) {
         graph_notes notes;
         graph_plan_options options;
         graph_plan_options_init(&options);
