@@ -1,0 +1,82 @@
+#!/bin/sh
+# What plan, sweep, fit and arena say of graphs at the edges: without names, with more actions than a table shows, without any
+# action, and with nothing that may be recomputed.
+. tests/cli/support/expect.sh
+
+no_out() { ! grep -q -- "$1" "$work/out" || complain "stdout has '$1': $(head -c 600 "$work/out")"; }
+rows() { grep -cE ' (keep|recompute)$' "$work/out"; }
+COLUMNS=100 && export COLUMNS
+
+# 60 actions that may run again, without a name or a unit.
+awk 'BEGIN {
+  n = 60
+  printf "{\"format\": \"remat-graph\", \"version\": 1,\n \"tensors\": [{\"bytes\": 10}"
+  for (i = 1; i <= n; i++) printf ", {\"bytes\": 100}"
+  for (i = 0; i <= n; i++) printf ", {\"bytes\": 10}"
+  printf "],\n \"actions\": [{\"once\": true, \"writes\": [0], \"cost\": 0}"
+  for (i = 1; i <= n; i++) printf ",\n  {\"reads\": [%d], \"writes\": [%d], \"cost\": 3}", i - 1, i
+  printf ",\n  {\"once\": true, \"reads\": [%d], \"writes\": [%d], \"cost\": 1}", n, 2 * n + 1
+  for (i = n; i > 0; i--)
+    printf ",\n  {\"once\": true, \"reads\": [%d, %d], \"writes\": [%d], \"cost\": 3}", i, n + 1 + i, n + i
+  print "]}"
+}' | file long.json
+long=$work/long.json
+expect 0 plan "$long"
+out 'graph, 122 tensors, 122 actions, strategy none'
+out '       1  action 1 ' && out '      20  action 20 ' && out '      41  action 41 '
+out '20 more actions; --all-layers shows them'
+no_out '  action 30 '
+[ "$(rows)" = 40 ] || complain "$(rows) rows, not 40"
+out 'cost      361, 0.0 % more than keeping everything (361)'
+out 'optimal: no legal schedule costs less'
+out 'note      everything is kept'
+expect 0 plan "$long" --all-layers --budget 1500 --plot
+[ "$(rows)" = 60 ] || complain "$(rows) rows, not 60"
+no_out 'more actions'
+out 'the cheapest plan that was found' # and no word of optimal
+out 'the line is the budget of 1.46 KiB'
+grep -qE "peak [0-9.]+ KiB, action [0-9]+" "$work/out" || complain "the picture names no action"
+expect 0 plan "$long" --budget 1MiB --plot # far above the peak: no line
+out 'memory over time' && no_out 'the line is'
+expect 0 sweep "$long"
+out '  knee' && out 'more plans lie between these; --all shows them'
+expect 0 sweep "$long" --all
+no_out '--all shows'
+expect 4 fit "$long" --budget 1500 --strategy full
+err "with this strategy the peak does not fit into 1500 bytes"
+expect 2 fit "$long" --profile "$long"
+expect 0 arena "$long"
+out 'tensor 5,5,'
+
+# No action at all.
+echo '{"format": "remat-graph", "version": 1, "name": "", "cost_unit": "", "tensors": [], "actions": []}' | file empty.json
+expect 0 plan "$work/empty.json" --plot
+out 'graph, 0 tensors, 0 actions' && out 'peak      0 bytes (0 B)' && no_out 'where' && no_out 'memory over time'
+expect 0 plan "$work/empty.json" --budget 0
+out 'smallest  0 bytes (0 B), proven: no schedule needs less' && no_out 'bound '
+expect 0 sweep "$work/empty.json" --plot
+out ', 1 plan' && no_out ', 1 plans' && out '+0.0 %'
+expect 0 fit "$work/empty.json" --json
+out '"fits": true' && no_out 'budget_bytes": 1000'
+expect 0 arena "$work/empty.json"
+err '0 tensors in 0 bytes'
+
+# Everything runs once and costs nothing. A name with quotes, a tensor of no bytes, workspaces of actions with and without names.
+file once.json <<'JSON'
+{"format": "remat-graph", "version": 1,
+ "tensors": [{"bytes": 64}, {"name": "none", "bytes": 0}, {"name": "c \"d\"", "bytes": 640}],
+ "actions": [{"once": true, "writes": [0, 1, 2], "cost": 0, "workspace_bytes": 100},
+             {"once": true, "reads": [0, 2], "cost": 0, "workspace_bytes": 30, "name": "end"}]}
+JSON
+expect 0 plan "$work/once.json" --budget 1000
+no_out 'decision'
+out 'peak      804 bytes (804 B) where action 0 runs, 100.0 % of keeping everything'
+out 'cost      0, 0.0 % more than keeping everything (0)'
+out 'smallest  804 bytes (804 B), proven: no schedule needs less'
+expect 4 plan "$work/once.json" --budget 803
+expect 0 arena "$work/once.json"
+out 'tensor 0,0,2,64,' && out '"c ""d""",0,2,640,' && out 'workspace of 0,0,1,128,' && out 'end,1,2,64,'
+no_out 'none'
+expect 0 plan "$work/once.json" --json --no-schedule
+no_out 'places'
+finish
