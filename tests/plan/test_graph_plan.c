@@ -232,6 +232,7 @@ static void plan_files_come_back(void **state)
         graph_plan_options_init(&from_file);
         from_file.plan_path = path;
         from_file.budget_bytes = options.budget_bytes;
+        from_file.effort = options.effort;
         graph_plan *read = expect_plan(f, graph, &from_file);
         assert_int_equal(read->sequence.count, plan->sequence.count);
         assert_memory_equal(read->sequence.actions, plan->sequence.actions,
