@@ -1,4 +1,6 @@
 /* Small random graphs against an exhaustive search over all schedules. */
+#include "plan/graph/graph_bound.h"
+#include "plan/graph/graph_must_run.h"
 #include "plan/graph/graph_plan.h"
 #include "support/random_graph.h"
 #include "support/slow_schedules.h"
@@ -6,7 +8,7 @@
 enum { MOST_MADE = 8 };
 
 typedef struct comparison {
-    size_t graphs, cases, optimal, least_exact;
+    size_t graphs, cases, optimal, least_exact, tight, above;
     double worst;
 } comparison;
 
@@ -43,6 +45,21 @@ static uint64_t plan_cost(fixture *f, const remat_graph *graph, uint64_t budget,
     return cost;
 }
 
+/* The bounds that need no search hold, too. */
+static void expect_bounds(fixture *f, const remat_graph *graph, uint64_t budget, uint64_t best, uint64_t lowest,
+                          comparison *c)
+{
+    graph_least least;
+    uint64_t bound;
+    expect_ok(f, graph_least_find(graph, GRAPH_EXACT, &least));
+    expect_ok(f, graph_bound_cost(graph, GRAPH_EXACT, budget, least.cost, &bound));
+    assert_true(bound <= best);
+    c->tight += bound == best;
+    c->above += bound > least.cost;
+    expect_ok(f, graph_bound_peak(graph, GRAPH_EXACT, &bound));
+    assert_true(bound <= lowest);
+}
+
 static void compare(fixture *f, const remat_graph *graph, test_random *random, comparison *c)
 {
     graph_sequence plain = {0};
@@ -59,6 +76,7 @@ static void compare(fixture *f, const remat_graph *graph, test_random *random, c
         uint64_t best = slow_cheapest(graph, budget), got = plan_cost(f, graph, budget, &found);
         double ratio = got == best ? 1 : got == UINT64_MAX ? 1e9 : (double)got / ((double)best + 1e-9);
         assert_true(got >= best);
+        expect_bounds(f, graph, budget, best, least, c);
         c->cases++;
         c->optimal += got == best;
         c->worst = ratio > c->worst ? ratio : c->worst;
@@ -79,8 +97,9 @@ static void as_good_as_trying_everything(void **state)
         }
         graph_destroy(graph);
     }
-    print_message("%zu graphs, %zu budgets: optimal %zu, worst %.4f; the smallest budget exact %zu\n", c.graphs,
-                  c.cases, c.optimal, c.worst, c.least_exact);
+    print_message(
+        "%zu graphs, %zu budgets: optimal %zu, worst %.4f; smallest budget exact %zu; bound tight %zu, useful %zu\n",
+        c.graphs, c.cases, c.optimal, c.worst, c.least_exact, c.tight, c.above);
     assert_true((double)c.optimal >= 0.98 * (double)c.cases);
     assert_true(c.worst <= 1.03);
     assert_true((double)c.least_exact >= 0.99 * (double)c.graphs);

@@ -8,7 +8,9 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/min_max.h"
+#include "base/search.h"
 #include "plan/chain/plan_object.h"
+#include "plan/graph/graph_bound.h"
 #include "plan/graph/graph_must_run.h"
 #include "plan/graph/graph_search.h"
 
@@ -58,7 +60,8 @@ static remat_status state_bounds(graph_plan *plan, const graph_plan_options *opt
     graph_least least;
     REMAT_TRY(graph_least_find(plan->graph, options->binds, &least));
     plan->lower_bound_cost = least.cost;
-    plan->least_bound_bytes = least.peak_bytes;
+    REMAT_TRY(graph_bound_peak(plan->graph, options->binds, &plan->least_bound_bytes));
+    plan->least_bound_bytes = remat_max(plan->least_bound_bytes, least.peak_bytes);
     REMAT_TRY(graph_sequence_plain(plan->graph, &plain));
     remat_status status = exact_peak(plan->graph, &plain, &plan->exact_base_peak_bytes);
     graph_sequence_release(plan->graph->context, &plain);
@@ -128,6 +131,20 @@ static remat_status refuse(graph_plan *plan, const graph_plan_options *options, 
 
 /* ---- the cheapest that fits ---- */
 
+/* An exact search is its own bound. */
+static remat_status bound_cost(graph_plan *plan, const graph_plan_options *options)
+{
+    const graph_search *search = plan->search;
+    const uint64_t budget = options->budget_bytes;
+    if (!search->is_exact)
+        return graph_bound_cost(plan->graph, options->binds, budget, plan->lower_bound_cost, &plan->lower_bound_cost);
+    const size_t count = search->curve.count;
+    const size_t first = REMAT_FIRST(i, 0, count, search->curve.points[i].peak_bytes <= budget);
+    plan->lower_bound_cost = first < count ? remat_min(search->curve.points[first].cost, plan->cost) : plan->cost;
+    plan->least_bound_bytes = remat_max(plan->least_bound_bytes, search->curve.points[count - 1].peak_bytes);
+    return REMAT_OK;
+}
+
 static remat_status choose(graph_plan *plan, const graph_plan_options *options)
 {
     graph_search *search = plan->search;
@@ -138,6 +155,7 @@ static remat_status choose(graph_plan *plan, const graph_plan_options *options)
         return refuse(plan, options, "");
     REMAT_TRY(graph_search_fit(search, options->budget_bytes, &chosen, &placed));
     REMAT_TRY(adopt(plan, &placed));
+    REMAT_TRY(bound_cost(plan, options));
     plan->pieces = chosen->pieces;
     if (!chosen->pieces)
         return REMAT_OK;

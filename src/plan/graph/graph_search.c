@@ -134,10 +134,9 @@ static remat_status add_whole(graph_search *search, const graph_plan_options *op
 {
     hold_graph g;
     REMAT_TRY(hold_graph_create(search->outline.graph, options->binds, &g));
-    bool is_small;
-    remat_status status = exact_search_fits(&g, &is_small);
+    remat_status status = exact_search_fits(&g, &search->is_exact);
     if (status == REMAT_OK)
-        status = is_small ? exact_search_run(&g, add_found, &search->curve) : search_holds(search, &g, options);
+        status = search->is_exact ? exact_search_run(&g, add_found, &search->curve) : search_holds(search, &g, options);
     hold_graph_release(&g);
     if (status == REMAT_OK && options->binds == GRAPH_PLACED) {
         graph_curve_thin(&search->curve, MOST_WHOLE);

@@ -215,6 +215,7 @@ static void sum_fixed(hold_graph *g, const graph_liveness *base)
         if (range->tensor == GRAPH_NONE || g->tensors[range->tensor].maker != GRAPH_NONE)
             continue;
         hold_tensor *tensor = &g->tensors[range->tensor];
+        tensor->rewritten = tensor->born != GRAPH_NONE;
         tensor->born = range->born;
         tensor->last_use = range->ends - 1;
         g->fixed_bytes[range->born + 1] += tensor->bytes;

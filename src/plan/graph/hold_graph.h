@@ -26,6 +26,7 @@ typedef struct hold_tensor {
     uint64_t bytes;
     uint32_t maker;                /* the action that makes it; GRAPH_NONE: it is not makable */
     uint32_t first_gap, gap_count; /* of a makable one, in order; the tail is the last of them */
+    bool rewritten;                /* of one that is not makable: it has several instances */
     uint32_t born, last_use; /* of one that is not makable and has one writer: positions; born is GRAPH_NONE if given */
 } hold_tensor;
 
