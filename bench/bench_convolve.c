@@ -25,8 +25,8 @@ static const shape shapes[] = {
 static operation_window window_of(shape s, size_t kernel, size_t stride, size_t pad, size_t out_channels)
 {
     size_t out = (s.size + 2 * pad - kernel) / stride + 1;
-    return (operation_window){s.batch, s.in_channels, s.size, s.size, out_channels, out, out,
-                              kernel,  kernel,        stride, stride, pad,          pad};
+    return (operation_window){s.batch, s.in_channels, s.size, s.size, out_channels, out, out, kernel,
+                              kernel,  stride,        stride, pad,    pad,          1,   1,   1};
 }
 
 /* Everything one shape needs; values of no meaning but of usual size. */

@@ -177,6 +177,19 @@ typedef struct op_copy_rows {
     bool accumulate;
 } op_copy_rows;
 
+/* y += the addend of every channel; y is batch x channels x area. */
+typedef struct op_add_to_channels {
+    tensor_ref addend, y;
+    size_t batch, channels, area;
+} op_add_to_channels;
+
+/* sums (+)= the sum of every channel; x is batch x channels x area. */
+typedef struct op_channel_sums {
+    tensor_ref x, sums;
+    size_t batch, channels, area;
+    bool accumulate;
+} op_channel_sums;
+
 /* sums (+)= the sum of every column. */
 typedef struct op_column_sums {
     tensor_ref x, sums;
@@ -266,15 +279,18 @@ typedef struct op_attention_backward {
 
 /* ---- convolution and pooling ---- */
 
-/* A window that slides over images of channels x height x width. */
+/* A window that slides over images of channels x height x width. Padding is above and to the left; below and to the
+ * right there is as much as out_h and out_w need. The last three are for convolutions, where they are at least 1: the
+ * channels are in `groups`, and outputs of a group read inputs of that group only; taps are `dilation` places apart. */
 typedef struct operation_window {
     size_t batch;
     size_t in_channels, in_h, in_w;
     size_t out_channels, out_h, out_w;
     size_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
+    size_t groups, dilation_h, dilation_w;
 } operation_window;
 
-/* Weights are out x in x kernel_h x kernel_w. `bias` may be none. */
+/* Weights are out x (in / groups) x kernel_h x kernel_w. `bias` may be none. */
 typedef struct op_convolve {
     tensor_ref x, weight, bias, y, workspace;
     operation_window window;
@@ -409,6 +425,8 @@ typedef struct op_adam {
     X(add_to_rows, 3)              \
     X(copy_rows, 2)                \
     X(column_sums, 2)              \
+    X(add_to_channels, 2)          \
+    X(channel_sums, 2)             \
     X(gather, 3)                   \
     X(gather_backward, 3)          \
     X(normalize, 6)                \

@@ -135,7 +135,12 @@ static bool in_range(const property *about, double value)
     return value >= about->min && (about->max == 0 || value <= about->max);
 }
 
-bool property_read_pair(const char *text, uint64_t pair[2])
+size_t property_read_counts(const char *text, size_t most, uint64_t *counts)
+{
+    return read_counts(text, ',', most, counts);
+}
+
+static bool read_pair(const char *text, uint64_t pair[2])
 {
     size_t count = read_counts(text, ',', 2, pair);
     if (count == 1)
@@ -164,7 +169,7 @@ static bool set_field(const property *about, void *field, const char *text)
     case PROPERTY_CHOICE: return property_read_choice(text, about->choices, field);
     case PROPERTY_PAIR: {
         uint64_t *pair = field;
-        return property_read_pair(text, pair) && in_range(about, (double)pair[0]) && in_range(about, (double)pair[1]);
+        return read_pair(text, pair) && in_range(about, (double)pair[0]) && in_range(about, (double)pair[1]);
     }
     case PROPERTY_DIMS: return read_dims(text, field);
     case PROPERTY_TEXT: *(const char **)field = *text ? text : NULL; return true;

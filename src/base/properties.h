@@ -46,8 +46,9 @@ remat_status property_set(remat_context *context, const char *owner, const prope
 /* The property of this key; NULL where there is none. */
 const property *property_find(const property *table, const char *key);
 
-/* Reads "3" or "3,5" as two counts; false if the text is something else. */
-bool property_read_pair(const char *text, uint64_t pair[2]);
+/* Reads up to `most` counts with commas between, such as "3" or "3,5". Returns how many; 0 if the text is something else
+ * or has more. */
+size_t property_read_counts(const char *text, size_t most, uint64_t *counts);
 
 /* Finds the position of a text in a list of choices that ends with NULL; false if it is not in the list. */
 bool property_read_choice(const char *text, const char *const *choices, uint32_t *choice);

@@ -20,6 +20,8 @@
     X(flatten)              \
     X(reshape)              \
     X(conv2d)               \
+    X(conv1d)               \
+    X(conv2d_transpose)     \
     X(pooling2d)            \
     X(mse)                  \
     X(cross_entropy)        \

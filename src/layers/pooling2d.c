@@ -23,7 +23,8 @@ static const property properties[] = {
     {"stride", PROPERTY_PAIR, offsetof(pooling2d_options, stride), "0", 0, WINDOW_LARGEST, NULL,
      "how far a window moves down and right; 0: by its own size"},
     {"padding", PROPERTY_TEXT, offsetof(pooling2d_options, padding), "valid", 0, 0, NULL,
-     "how far windows reach over the edge: same, valid (not), or how far above and left"},
+     "how far windows reach over the edge: same, valid (not), how far on each side, height,width, or "
+     "top,bottom,left,right"},
     {0},
 };
 
@@ -38,17 +39,25 @@ static remat_status find_window(remat_context *context, const layer_node *layer,
     const pooling2d_options *options = layer->options;
     layer_shape in = layer->inputs[0];
     if (options->pooling == POOL_GLOBAL_MAX || options->pooling == POOL_GLOBAL_AVERAGE)
-        return window_resolve(context, layer, (uint64_t[2]){in.h, in.w}, (uint64_t[2]){1, 1}, "valid", in.c, window);
-    uint64_t stride[2];
-    for (int i = 0; i < 2; i++)
-        stride[i] = options->stride[i] ? options->stride[i] : options->size[i];
-    REMAT_TRY(window_resolve(context, layer, options->size, stride, options->padding ? options->padding : "valid", in.c,
-                             window));
+        return window_resolve(
+            context, layer,
+            &(window_options){.kernel = {in.h, in.w}, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1}, in.c, window);
+    window_options shape = {.dilation = {1, 1}, .padding = options->padding, .groups = 1};
+    for (int i = 0; i < 2; i++) {
+        shape.kernel[i] = options->size[i];
+        shape.stride[i] = options->stride[i] ? options->stride[i] : options->size[i];
+    }
+    REMAT_TRY(window_resolve(context, layer, &shape, in.c, window));
     /* A window wholly over the edge would have nothing to choose from. */
     if (2 * window->pad_h > window->kernel_h || 2 * window->pad_w > window->kernel_w)
         return remat_fail(context, REMAT_INVALID, NULL,
                           "pooling2d: padding %zu,%zu is more than half of pool_size %zu,%zu", window->pad_h,
                           window->pad_w, window->kernel_h, window->kernel_w);
+    if ((window->out_h - 1) * window->stride_h >= in.h + window->pad_h ||
+        (window->out_w - 1) * window->stride_w >= in.w + window->pad_w)
+        return remat_fail(context, REMAT_INVALID, NULL,
+                          "pooling2d: with padding %.60s the last windows are wholly over the edge",
+                          options->padding ? options->padding : "valid");
     return REMAT_OK;
 }
 

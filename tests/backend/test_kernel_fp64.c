@@ -64,8 +64,8 @@ typedef union any_args {
 static any_args arguments(operation op, memory *m)
 {
     enum { ROWS = 3, COLUMNS = 5, N = ROWS * COLUMNS, IN = 2 * 2 * 6 * 6, WEIGHTS = 3 * 2 * 9, QKV = 2 * 3 * 12 };
-    const operation_window window = {2, 2, 6, 6, 3, 6, 6, 3, 3, 1, 1, 1, 1},
-                           pool = {2, 2, 6, 6, 2, 3, 3, 2, 2, 2, 2, 0, 0};
+    const operation_window window = {2, 2, 6, 6, 3, 6, 6, 3, 3, 1, 1, 1, 1, 1, 1, 1},
+                           pool = {2, 2, 6, 6, 2, 3, 3, 2, 2, 2, 2, 0, 0, 1, 1, 1};
     tensor_ref step = raw(&m->step), none = TENSOR_NONE;
     any_args a = {.tensors = {{NULL}}};
     switch (op) {
@@ -99,6 +99,8 @@ static any_args arguments(operation op, memory *m)
         break;
     case OP_copy_rows: a.copy_rows = (op_copy_rows){values(m, N), values(m, 20), ROWS, COLUMNS, 5, 6, true}; break;
     case OP_column_sums: a.column_sums = (op_column_sums){values(m, N), values(m, COLUMNS), ROWS, COLUMNS, true}; break;
+    case OP_add_to_channels: a.add_to_channels = (op_add_to_channels){values(m, 4), values(m, 24), 2, 4, 3}; break;
+    case OP_channel_sums: a.channel_sums = (op_channel_sums){values(m, 24), values(m, 4), 2, 4, 3, true}; break;
     case OP_gather: a.gather = (op_gather){integers(m, 4), values(m, 20), values(m, N), ROWS, COLUMNS}; break;
     case OP_gather_backward:
         a.gather_backward = (op_gather_backward){integers(m, 4), values(m, N), values(m, 20), ROWS, COLUMNS, 4, false};

@@ -84,7 +84,7 @@ static void workspaces_follow_from_sizes_and_types(void **state)
 {
     (void)state;
     const tensor_ref single = {NULL, REMAT_FP32}, twice = {NULL, REMAT_FP64};
-    const operation_window window = {5, 2, 8, 8, 3, 8, 8, 3, 3, 1, 1, 1, 1};
+    const operation_window window = {5, 2, 8, 8, 3, 8, 8, 3, 3, 1, 1, 1, 1, 1, 1, 1};
     const uint64_t weights = 3 * 2 * 9 + 3; /* and the bias, for each of five images */
     assert_int_equal(kernel_workspace(OP_convolve, &(op_convolve){.x = single, .window = window}), 5 * weights * 4);
     assert_int_equal(kernel_workspace(OP_convolve, &(op_convolve){.x = twice, .window = window}), 5 * weights * 8);

@@ -20,6 +20,27 @@ static void column_sums_agree(void **state)
         }
 }
 
+static void channels_are_added(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    static const size_t SHAPES[][3] = {{0, 5, 3}, {1, 1, 1}, {3, 7, 33}, {2, 40, 1}, {5, 3, 4099}, {64, 65, 17}};
+    for (size_t s = 0; s < sizeof SHAPES / sizeof SHAPES[0]; s++)
+        for (int accumulate = 0; accumulate < 2; accumulate++) {
+            size_t batch = SHAPES[s][0], channels = SHAPES[s][1], area = SHAPES[s][2], count = batch * channels * area;
+            float *x = values_random(&random, count, -1, 1), *sums = values_random(&random, channels, -1, 1);
+            double bound = 2e-5 + 1e-7 * (double)area; /* 4099 values in a row lose the last digits of their sum */
+            op_channel_sums sum = {fp32(x), fp32(sums), batch, channels, area, accumulate};
+            op_add_to_channels add = {fp32(sums), fp32(x), batch, channels, area};
+            expect_agreement(&(
+                (kernel_trial){.op = OP_channel_sums, .args = &sum, .outputs = {{sums, channels}}, .absolute = bound}));
+            expect_agreement(
+                &((kernel_trial){.op = OP_add_to_channels, .args = &add, .outputs = {{x, count}}, .absolute = 1e-6}));
+            free(x);
+            free(sums);
+        }
+}
+
 static void squares_are_added(void **state)
 {
     (void)state;
@@ -50,6 +71,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(column_sums_agree),
+        cmocka_unit_test(channels_are_added),
         cmocka_unit_test(squares_are_added),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,45 +4,57 @@
 #include <math.h>
 #include <string.h>
 
-/* batch; channels, height, width; channels; kernel; stride; padding. The output's size follows. */
+/* batch; channels, height, width; channels; kernel; stride; padding; groups; dilation. The output's size follows. */
 typedef struct layer {
     size_t batch, in_channels, in_h, in_w, out_channels, kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
+    size_t groups, dilation_h, dilation_w;
 } layer;
 
 static const layer layers[] = {
-    {4, 1, 28, 28, 6, 3, 3, 1, 1, 1, 1},       /* a net's first layer */
-    {4, 1, 12, 12, 1, 5, 5, 1, 1, 0, 0},       /* no padding */
-    {3, 3, 11, 17, 9, 3, 5, 1, 1, 1, 2},       /* nothing square */
-    {20, 2, 7, 7, 17, 3, 3, 1, 1, 1, 1},       /* many small images */
-    {33, 5, 4, 4, 6, 3, 3, 1, 1, 1, 1},        /* smaller than a vector */
-    {40, 3, 1, 1, 5, 1, 1, 1, 1, 0, 0},        /* a pixel an image */
-    {2, 16, 32, 32, 24, 3, 3, 1, 1, 1, 1},     /* worth several threads */
-    {3, 4, 16, 16, 7, 1, 1, 1, 1, 0, 0},       /* a plain GEMM */
-    {3, 4, 15, 16, 7, 1, 1, 2, 2, 0, 0},       /* strides past the kernel */
-    {3, 4, 16, 17, 7, 1, 2, 3, 3, 0, 0},       /* past it by more */
-    {5, 3, 16, 16, 8, 3, 3, 2, 2, 1, 1},       /* the usual stride */
-    {2, 3, 17, 23, 4, 3, 4, 2, 3, 1, 2},       /* a stride each way */
-    {2, 3, 30, 30, 5, 7, 7, 2, 2, 3, 3},       /* large kernels with a stride */
-    {1, 2, 9, 9, 3, 3, 3, 5, 4, 0, 0},         /* strides that skip */
-    {2, 2, 5, 6, 3, 2, 2, 1, 1, 1, 1},         /* even kernels */
-    {2, 2, 5, 6, 3, 1, 1, 1, 1, 2, 2},         /* padding larger than the kernel */
-    {2, 2, 3, 4, 3, 3, 4, 1, 1, 0, 0},         /* one output */
-    {2, 2, 3, 3, 3, 5, 5, 1, 1, 1, 1},         /* a kernel larger than the image */
-    {1, 3, 1, 3000, 4, 1, 5, 1, 1, 0, 2},      /* a row longer than a piece */
-    {1, 2, 1, 9001, 3, 1, 9, 2, 2, 0, 4},      /* and with a stride */
-    {1, 2, 120, 90, 3, 3, 3, 1, 1, 1, 1},      /* more rows than a piece */
-    {2, 120, 30, 40, 2, 3, 3, 1, 1, 1, 1},     /* more channels than fit at once */
-    {1, 40, 130, 20, 2, 5, 5, 1, 1, 2, 2},     /* more of both */
-    {9, 80, 7, 7, 112, 3, 3, 1, 1, 1, 1},      /* narrow, many channels that fill vectors */
-    {9, 32, 14, 13, 64, 3, 3, 2, 2, 1, 1},     /* and with a stride */
-    {1, 16, 60, 9, 16, 3, 3, 1, 1, 1, 1},      /* and with more rows than a piece */
-    {1, 1, 400, 410, 2, 400, 400, 1, 1, 0, 0}, /* a kernel that does not fit */
-    {0, 3, 8, 8, 4, 3, 3, 1, 1, 1, 1},         /* no images */
+    {4, 1, 28, 28, 6, 3, 3, 1, 1, 1, 1, 1, 1, 1},       /* a net's first layer */
+    {4, 1, 12, 12, 1, 5, 5, 1, 1, 0, 0, 1, 1, 1},       /* no padding */
+    {3, 3, 11, 17, 9, 3, 5, 1, 1, 1, 2, 1, 1, 1},       /* nothing square */
+    {20, 2, 7, 7, 17, 3, 3, 1, 1, 1, 1, 1, 1, 1},       /* many small images */
+    {33, 5, 4, 4, 6, 3, 3, 1, 1, 1, 1, 1, 1, 1},        /* smaller than a vector */
+    {40, 3, 1, 1, 5, 1, 1, 1, 1, 0, 0, 1, 1, 1},        /* a pixel an image */
+    {2, 16, 32, 32, 24, 3, 3, 1, 1, 1, 1, 1, 1, 1},     /* worth several threads */
+    {3, 4, 16, 16, 7, 1, 1, 1, 1, 0, 0, 1, 1, 1},       /* a plain GEMM */
+    {3, 4, 15, 16, 7, 1, 1, 2, 2, 0, 0, 1, 1, 1},       /* strides past the kernel */
+    {3, 4, 16, 17, 7, 1, 2, 3, 3, 0, 0, 1, 1, 1},       /* past it by more */
+    {5, 3, 16, 16, 8, 3, 3, 2, 2, 1, 1, 1, 1, 1},       /* the usual stride */
+    {2, 3, 17, 23, 4, 3, 4, 2, 3, 1, 2, 1, 1, 1},       /* a stride each way */
+    {2, 3, 30, 30, 5, 7, 7, 2, 2, 3, 3, 1, 1, 1},       /* large kernels with a stride */
+    {1, 2, 9, 9, 3, 3, 3, 5, 4, 0, 0, 1, 1, 1},         /* strides that skip */
+    {2, 2, 5, 6, 3, 2, 2, 1, 1, 1, 1, 1, 1, 1},         /* even kernels */
+    {2, 2, 5, 6, 3, 1, 1, 1, 1, 2, 2, 1, 1, 1},         /* padding larger than the kernel */
+    {2, 2, 3, 4, 3, 3, 4, 1, 1, 0, 0, 1, 1, 1},         /* one output */
+    {2, 2, 3, 3, 3, 5, 5, 1, 1, 1, 1, 1, 1, 1},         /* a kernel larger than the image */
+    {1, 3, 1, 3000, 4, 1, 5, 1, 1, 0, 2, 1, 1, 1},      /* a row longer than a piece */
+    {1, 2, 1, 9001, 3, 1, 9, 2, 2, 0, 4, 1, 1, 1},      /* and with a stride */
+    {1, 2, 120, 90, 3, 3, 3, 1, 1, 1, 1, 1, 1, 1},      /* more rows than a piece */
+    {2, 120, 30, 40, 2, 3, 3, 1, 1, 1, 1, 1, 1, 1},     /* more channels than fit at once */
+    {1, 40, 130, 20, 2, 5, 5, 1, 1, 2, 2, 1, 1, 1},     /* more of both */
+    {9, 80, 7, 7, 112, 3, 3, 1, 1, 1, 1, 1, 1, 1},      /* narrow, many channels that fill vectors */
+    {9, 32, 14, 13, 64, 3, 3, 2, 2, 1, 1, 1, 1, 1},     /* and with a stride */
+    {1, 16, 60, 9, 16, 3, 3, 1, 1, 1, 1, 1, 1, 1},      /* and with more rows than a piece */
+    {1, 1, 400, 410, 2, 400, 400, 1, 1, 0, 0, 1, 1, 1}, /* a kernel that does not fit */
+    {0, 3, 8, 8, 4, 3, 3, 1, 1, 1, 1, 1, 1, 1},         /* no images */
+    {3, 8, 14, 15, 8, 3, 3, 1, 1, 1, 1, 8, 1, 1},       /* depthwise */
+    {3, 6, 14, 15, 12, 3, 3, 2, 2, 1, 1, 6, 1, 1},      /* depthwise with a multiplier and a stride */
+    {9, 64, 7, 7, 64, 3, 3, 1, 1, 1, 1, 64, 1, 1},      /* depthwise over small images */
+    {5, 12, 9, 11, 18, 3, 3, 1, 1, 1, 1, 3, 1, 1},      /* groups */
+    {4, 64, 7, 7, 64, 3, 3, 1, 1, 1, 1, 2, 1, 1},       /* groups whose outputs fill vectors */
+    {2, 6, 9, 11, 9, 3, 2, 2, 1, 1, 0, 3, 2, 1},        /* groups, a stride and a dilation */
+    {3, 3, 17, 19, 5, 3, 3, 1, 1, 2, 2, 1, 2, 2},       /* dilation */
+    {2, 3, 17, 23, 4, 3, 4, 2, 3, 1, 2, 1, 3, 2},       /* dilation and strides that have no divisor in common */
+    {2, 3, 17, 23, 4, 3, 4, 4, 6, 1, 2, 1, 6, 4},       /* and that have one */
+    {2, 3, 17, 23, 4, 3, 3, 2, 2, 4, 4, 1, 4, 4},       /* a dilation that is a multiple of the stride */
+    {1, 4, 1, 3000, 4, 1, 5, 1, 1, 0, 32, 1, 1, 16},    /* a long row with a wide dilation */
 };
 
-static size_t outputs(size_t in, size_t kernel, size_t stride, size_t pad)
+static size_t outputs(size_t in, size_t kernel, size_t stride, size_t pad, size_t dilation)
 {
-    return (in + 2 * pad - kernel) / stride + 1;
+    return (in + 2 * pad - (dilation * (kernel - 1) + 1)) / stride + 1;
 }
 
 static operation_window window_of(layer l)
@@ -52,14 +64,17 @@ static operation_window window_of(layer l)
                               l.in_h,
                               l.in_w,
                               l.out_channels,
-                              outputs(l.in_h, l.kernel_h, l.stride_h, l.pad_h),
-                              outputs(l.in_w, l.kernel_w, l.stride_w, l.pad_w),
+                              outputs(l.in_h, l.kernel_h, l.stride_h, l.pad_h, l.dilation_h),
+                              outputs(l.in_w, l.kernel_w, l.stride_w, l.pad_w, l.dilation_w),
                               l.kernel_h,
                               l.kernel_w,
                               l.stride_h,
                               l.stride_w,
                               l.pad_h,
-                              l.pad_w};
+                              l.pad_w,
+                              l.groups,
+                              l.dilation_h,
+                              l.dilation_w};
 }
 
 static layer random_layer(test_random *random)
@@ -67,11 +82,14 @@ static layer random_layer(test_random *random)
     layer l = {1 + test_random_below(random, 12), 1 + test_random_below(random, 6),  1 + test_random_below(random, 20),
                1 + test_random_below(random, 40), 1 + test_random_below(random, 20), 1 + test_random_below(random, 4),
                1 + test_random_below(random, 6),  1 + test_random_below(random, 3),  1 + test_random_below(random, 4),
-               test_random_below(random, 3),      test_random_below(random, 4)};
-    if (l.kernel_h > l.in_h + 2 * l.pad_h)
-        l.kernel_h = l.in_h;
-    if (l.kernel_w > l.in_w + 2 * l.pad_w)
-        l.kernel_w = l.in_w;
+               test_random_below(random, 3),      test_random_below(random, 4),      1 + test_random_below(random, 4),
+               1 + test_random_below(random, 3),  1 + test_random_below(random, 3)};
+    l.in_channels *= l.groups;
+    l.out_channels *= l.groups;
+    if (l.dilation_h * (l.kernel_h - 1) >= l.in_h + 2 * l.pad_h)
+        l.kernel_h = 1;
+    if (l.dilation_w * (l.kernel_w - 1) >= l.in_w + 2 * l.pad_w)
+        l.kernel_w = 1;
     return l;
 }
 
@@ -90,7 +108,7 @@ static problem problem_open(operation_window w, test_random *random)
     problem p = {.w = w};
     p.in = w.batch * w.in_channels * w.in_h * w.in_w;
     p.out = w.batch * w.out_channels * w.out_h * w.out_w;
-    p.weights = w.out_channels * w.in_channels * w.kernel_h * w.kernel_w;
+    p.weights = w.out_channels * (w.in_channels / w.groups) * w.kernel_h * w.kernel_w;
     p.x = values_random(random, p.in, -1, 1);
     p.dy = values_random(random, p.out, -1, 1);
     p.weight = values_random(random, p.weights, -1, 1);
@@ -204,10 +222,13 @@ static double loss(const operation_window *w, const double *x, const double *wei
             for (size_t i = 0; i < w->out_h; i++)
                 for (size_t j = 0; j < w->out_w; j++) {
                     double y = bias[m];
-                    for (size_t k = 0; k < w->in_channels * w->kernel_h * w->kernel_w; k++) {
-                        size_t c = k / w->kernel_w / w->kernel_h, ky = k / w->kernel_w % w->kernel_h;
-                        y += weight[m * w->in_channels * w->kernel_h * w->kernel_w + k] *
-                             padded[(c * high + i * w->stride_h + ky) * wide + j * w->stride_w + k % w->kernel_w];
+                    size_t channels = w->in_channels / w->groups, group = m / (w->out_channels / w->groups);
+                    for (size_t k = 0; k < channels * w->kernel_h * w->kernel_w; k++) {
+                        size_t c = group * channels + k / w->kernel_w / w->kernel_h;
+                        size_t row = i * w->stride_h + k / w->kernel_w % w->kernel_h * w->dilation_h;
+                        size_t column = j * w->stride_w + k % w->kernel_w * w->dilation_w;
+                        y += weight[m * channels * w->kernel_h * w->kernel_w + k] *
+                             padded[(c * high + row) * wide + column];
                     }
                     total += y * dy[((b * w->out_channels + m) * w->out_h + i) * w->out_w + j];
                 }
@@ -245,10 +266,10 @@ static void expect_slopes(const char *what, const problem *p, double *x, double 
 static void reference_has_the_right_gradients(void **state)
 {
     (void)state;
-    static const layer tiny[] = {{2, 2, 4, 5, 3, 3, 2, 1, 1, 1, 0},
-                                 {2, 2, 5, 4, 2, 3, 3, 2, 2, 1, 1},
-                                 {1, 3, 4, 4, 2, 1, 1, 2, 1, 0, 0},
-                                 {1, 1, 3, 3, 2, 2, 4, 1, 3, 2, 1}};
+    static const layer tiny[] = {
+        {2, 2, 4, 5, 3, 3, 2, 1, 1, 1, 0, 1, 1, 1}, {2, 2, 5, 4, 2, 3, 3, 2, 2, 1, 1, 1, 1, 1},
+        {1, 3, 4, 4, 2, 1, 1, 2, 1, 0, 0, 1, 1, 1}, {1, 1, 3, 3, 2, 2, 4, 1, 3, 2, 1, 1, 1, 1},
+        {2, 4, 4, 5, 6, 3, 2, 1, 1, 1, 0, 2, 1, 1}, {1, 3, 5, 5, 3, 2, 3, 1, 2, 1, 2, 3, 2, 2}};
     test_random random = random_open();
     kernel_run run = {1, NULL};
     for (size_t i = 0; i < sizeof tiny / sizeof tiny[0]; i++) {
@@ -312,10 +333,11 @@ static void pooling_agrees(void **state)
 {
     (void)state;
     static const layer pools[] = {
-        {4, 5, 28, 28, 5, 2, 2, 2, 2, 0, 0}, {3, 2, 15, 13, 2, 2, 2, 2, 2, 0, 0}, {3, 2, 9, 41, 2, 3, 3, 2, 2, 1, 1},
-        {2, 3, 8, 8, 3, 8, 8, 8, 8, 0, 0},   {2, 3, 7, 5, 3, 3, 2, 1, 3, 1, 1},   {2, 1, 4, 4, 1, 2, 2, 2, 2, 1, 1},
-        {2, 1, 3, 3, 1, 1, 1, 1, 1, 1, 1}, /* windows in the padding altogether */
-        {9, 8, 20, 20, 8, 2, 2, 2, 2, 0, 0}, {1, 1, 6, 6, 1, 2, 2, 3, 3, 0, 0},
+        {4, 5, 28, 28, 5, 2, 2, 2, 2, 0, 0, 1, 1, 1}, {3, 2, 15, 13, 2, 2, 2, 2, 2, 0, 0, 1, 1, 1},
+        {3, 2, 9, 41, 2, 3, 3, 2, 2, 1, 1, 1, 1, 1},  {2, 3, 8, 8, 3, 8, 8, 8, 8, 0, 0, 1, 1, 1},
+        {2, 3, 7, 5, 3, 3, 2, 1, 3, 1, 1, 1, 1, 1},   {2, 1, 4, 4, 1, 2, 2, 2, 2, 1, 1, 1, 1, 1},
+        {2, 1, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, /* windows in the padding altogether */
+        {9, 8, 20, 20, 8, 2, 2, 2, 2, 0, 0, 1, 1, 1}, {1, 1, 6, 6, 1, 2, 2, 3, 3, 0, 0, 1, 1, 1},
     };
     test_random random = random_open();
     for (size_t i = 0; i < sizeof pools / sizeof pools[0]; i++) {
@@ -364,7 +386,8 @@ static void pooling_of_all_widths_agrees(void **state)
                                1,      kernel_h,
                                kernel, 1 + test_random_below(&random, 3),
                                stride, test_random_below(&random, 3),
-                               pad};
+                               pad,    1,
+                               1,      1};
                     compare_pooling_of(l, &random);
                 }
 }
@@ -378,7 +401,8 @@ static void pooling_of_squares_agrees(void **state)
         for (size_t kernel = 2; kernel < 4; kernel++)
             for (size_t stride = 1; stride < 4; stride++)
                 for (size_t pad = 0; pad < 2; pad++)
-                    compare_pooling_of((layer){4, 7, size, size, 7, kernel, kernel, stride, stride, pad, pad}, &random);
+                    compare_pooling_of((layer){4, 7, size, size, 7, kernel, kernel, stride, stride, pad, pad, 1, 1, 1},
+                                       &random);
 }
 
 static void pooling_of_whole_planes_agrees(void **state)
@@ -387,16 +411,17 @@ static void pooling_of_whole_planes_agrees(void **state)
     test_random random = random_open();
     for (size_t width = 1; width < 40; width++)
         for (size_t high = 1; high < 4; high++)
-            compare_pooling_of((layer){8, 3, high, width, 3, high, width, 1, 1, 0, 0}, &random);
-    compare_pooling_of((layer){3, 4, 64, 65, 4, 64, 65, 64, 65, 0, 0}, &random);
+            compare_pooling_of((layer){8, 3, high, width, 3, high, width, 1, 1, 0, 0, 1, 1, 1}, &random);
+    compare_pooling_of((layer){3, 4, 64, 65, 4, 64, 65, 64, 65, 0, 0, 1, 1, 1}, &random);
 }
 
 /* Without y the places are the same. */
 static void pooling_for_the_places_alone(void **state)
 {
     (void)state;
-    static const layer pools[] = {
-        {3, 2, 15, 41, 2, 2, 2, 2, 2, 0, 0}, {3, 2, 9, 41, 2, 3, 3, 2, 2, 1, 1}, {2, 2, 5, 7, 2, 5, 7, 1, 1, 0, 0}};
+    static const layer pools[] = {{3, 2, 15, 41, 2, 2, 2, 2, 2, 0, 0, 1, 1, 1},
+                                  {3, 2, 9, 41, 2, 3, 3, 2, 2, 1, 1, 1, 1, 1},
+                                  {2, 2, 5, 7, 2, 5, 7, 1, 1, 0, 0, 1, 1, 1}};
     test_random random = random_open();
     for (size_t i = 0; i < sizeof pools / sizeof pools[0]; i++) {
         problem p = problem_open(window_of(pools[i]), &random);
@@ -423,7 +448,7 @@ static void pooling_for_the_places_alone(void **state)
 static void pooling_by_hand(void **state)
 {
     (void)state;
-    operation_window w = window_of((layer){1, 1, 2, 4, 1, 2, 2, 2, 2, 0, 0});
+    operation_window w = window_of((layer){1, 1, 2, 4, 1, 2, 2, 2, 2, 0, 0, 1, 1, 1});
     float x[8] = {1, 5, -2, -1, 5, 0, -1, -3}, y[2], dx[8], dy[2] = {10, 20};
     int32_t chosen[2];
     const kernel_table *table = kernels_reference();
@@ -440,7 +465,7 @@ static void pooling_by_hand(void **state)
     assert_true(y[0] != y[0] && chosen[0] == 4);
 
     /* Padding does not count: the corner has one value, the middle of an edge two. */
-    operation_window padded = window_of((layer){1, 1, 1, 2, 1, 1, 2, 1, 1, 0, 1});
+    operation_window padded = window_of((layer){1, 1, 1, 2, 1, 1, 2, 1, 1, 0, 1, 1, 1, 1});
     float row[2] = {3, 5}, means[3], back[2], ones[3] = {1, 1, 1};
     perform(table, &run, OP_pool_average, &(op_pool_average){fp32(row), fp32(means), padded});
     assert_true(means[0] == 3 && means[1] == 4 && means[2] == 5);

@@ -83,7 +83,7 @@ void fuzz_units(const uint8_t *data, size_t size)
     check_share(text);
     check_number(context, text);
     check_hex(text);
-    property_read_pair(text, pair);
+    property_read_counts(text, 2, pair);
     free(text);
     fuzz_end(context);
 }

@@ -90,16 +90,33 @@ static fill_function *fill_for(size_t left, size_t *rows)
     return *rows = 1, fill_1;
 }
 
-/* A convolution as the GEMM of the weights, outputs x (channels, taps), and the source. The weights are packed in
- * panels of panel_rows() outputs each; a panel has the weights of all its outputs for the first tap, then for the second,
- * and so on. */
+/* A convolution as the GEMM of the weights, outputs x (channels, taps), and the source, for each group of channels. The
+ * weights of a group are packed in panels of panel_rows() outputs each; a panel has the weights of all its outputs for the
+ * first tap, then for the second, and so on. */
 typedef struct flat_gemm {
-    flat_shape shape;
+    flat_shape shape; /* of one group, as `outputs` */
     const float *source, *weight, *bias;
     size_t outputs;
     flat_target target; /* of output channel 0 */
     size_t channel;     /* from one output channel to the next */
+    size_t groups;
 } flat_gemm;
+
+static size_t group_weights(const flat_gemm *gemm)
+{
+    return gemm->outputs * gemm->shape.channels * gemm->shape.high.taps * gemm->shape.wide.taps;
+}
+
+/* The GEMM of one group. */
+static flat_gemm group_gemm(const flat_gemm *whole, size_t group)
+{
+    flat_gemm gemm = *whole;
+    gemm.source += group * gemm.shape.channels * gemm.shape.high.size * gemm.shape.wide.size;
+    gemm.weight += group * group_weights(whole);
+    gemm.bias = gemm.bias ? gemm.bias + group * gemm.outputs : NULL;
+    gemm.target.to += group * gemm.outputs * gemm.channel;
+    return gemm;
+}
 
 static void places_piece(const flat_gemm *gemm, const flat_cut *cut, const flat_piece *piece, flat_scratch scratch)
 {
@@ -198,10 +215,11 @@ static size_t panel_rows(const flat_gemm *gemm, size_t m)
     return rows;
 }
 
-/* Where the weight of output m, channel c and tap (y, x) is: at first + m * output + c * channel + y * high + x * wide. */
+/* Where the weight of output m, channel c and tap (y, x) of group g is:
+ * at first + g * group + m * output + c * channel + y * high + x * wide. */
 typedef struct weight_steps {
     const float *first;
-    ptrdiff_t output, channel, high, wide;
+    ptrdiff_t group, output, channel, high, wide;
 } weight_steps;
 
 typedef struct pack_loop {
@@ -210,32 +228,35 @@ typedef struct pack_loop {
     float *packed;
 } pack_loop;
 
+/* A pass of the loop is a channel of a group. */
 static void pack_channels(const void *args, parallel_range range)
 {
     const pack_loop *loop = args;
     const flat_gemm *gemm = loop->gemm;
     const flat_shape *shape = &gemm->shape;
     const weight_steps from = loop->from;
-    float *packed = loop->packed;
     size_t taps = shape->high.taps * shape->wide.taps, row = shape->channels * taps;
-    for (size_t c = range.begin; c < range.end; c++)
+    for (size_t i = range.begin; i < range.end; i++) {
+        size_t group = i / shape->channels, c = i % shape->channels;
+        float *packed = loop->packed + group * group_weights(gemm);
+        const float *first = from.first + (ptrdiff_t)group * from.group;
         for (size_t m = 0, rows; m < gemm->outputs; m += rows) {
             rows = panel_rows(gemm, m);
             float *to = packed + m * row + c * taps * rows;
-            const float *panel = from.first + (ptrdiff_t)m * from.output + (ptrdiff_t)c * from.channel;
+            const float *panel = first + (ptrdiff_t)m * from.output + (ptrdiff_t)c * from.channel;
             for (size_t y = 0; y < shape->high.taps; y++)
                 for (size_t x = 0; x < shape->wide.taps; x++)
                     for (size_t r = 0; r < rows; r++)
                         *to++ = panel[(ptrdiff_t)r * from.output + (ptrdiff_t)y * from.high + (ptrdiff_t)x * from.wide];
         }
+    }
 }
 
 static void pack_weights(const kernel_run *run, const flat_gemm *gemm, weight_steps from, float *packed)
 {
-    const flat_shape *shape = &gemm->shape;
     const pack_loop loop = {gemm, from, packed};
-    int threads = fast_threads(run, gemm->outputs * shape->channels * shape->high.taps * shape->wide.taps);
-    parallel_static(threads, shape->channels, pack_channels, &loop);
+    int threads = fast_threads(run, gemm->groups * group_weights(gemm));
+    parallel_static(threads, gemm->groups * gemm->shape.channels, pack_channels, &loop);
 }
 
 static size_t piece_length(const flat_gemm *gemm)
@@ -258,14 +279,16 @@ typedef struct gemm_loop {
     flat_cut cut;
 } gemm_loop;
 
+/* A pass of the loop is a piece of a group. */
 static void gemm_pieces(const void *args, parallel_range range)
 {
     const gemm_loop *loop = args;
     bool channels = by_channel(loop->gemm);
     for (size_t i = range.begin; i < range.end; i++) {
-        flat_piece piece = FAST(flat_cut_piece)(&loop->gemm->shape, loop->batch, &loop->cut, i);
+        flat_gemm gemm = group_gemm(loop->gemm, i % loop->gemm->groups);
+        flat_piece piece = FAST(flat_cut_piece)(&gemm.shape, loop->batch, &loop->cut, i / loop->gemm->groups);
         flat_scratch scratch = flat_scratch_of(loop->run, range.thread);
-        (channels ? channels_piece : places_piece)(loop->gemm, &loop->cut, &piece, scratch);
+        (channels ? channels_piece : places_piece)(&gemm, &loop->cut, &piece, scratch);
     }
 }
 
@@ -273,12 +296,12 @@ static void gemm_run(const kernel_run *run, const flat_gemm *gemm, size_t batch)
 {
     const flat_shape *shape = &gemm->shape;
     size_t taps = shape->channels * shape->high.taps * shape->wide.taps;
-    size_t values = batch * gemm->outputs * shape->high.outputs * shape->wide.outputs;
+    size_t values = batch * gemm->groups * gemm->outputs * shape->high.outputs * shape->wide.outputs;
     int threads = fast_threads(run, values * taps / 16); /* 16 taps take about as long as a value of other kernels */
     size_t images = batch / (4 * (size_t)threads);       /* of a piece, if they are small: there must be work for all */
     gemm_loop loop = {.run = run, .gemm = gemm, .batch = batch};
     FAST(flat_cut_make)(shape, batch, images, piece_length(gemm), &loop.cut);
-    parallel_dynamic(threads, FAST(flat_cut_count)(shape, batch, &loop.cut), 1, gemm_pieces, &loop);
+    parallel_dynamic(threads, gemm->groups * FAST(flat_cut_count)(shape, batch, &loop.cut), 1, gemm_pieces, &loop);
 }
 
 void FAST(convolve)(const kernel_run *run, const void *args)
@@ -290,47 +313,78 @@ void FAST(convolve)(const kernel_run *run, const void *args)
     if (w->batch == 0 || w->out_channels == 0 || area == 0)
         return;
     flat_gemm gemm = {
-        .shape = {.high = {w->in_h, -(ptrdiff_t)w->pad_h, w->stride_h, w->kernel_h, w->out_h, 0},
-                  .wide = {w->in_w, -(ptrdiff_t)w->pad_w, w->stride_w, w->kernel_w, w->out_w, 0},
-                  .channels = w->in_channels},
+        .shape = FAST(flat_window)(w),
         .source = p->x.at,
         .weight = workspace,
         .bias = p->bias.at,
-        .outputs = w->out_channels,
+        .outputs = w->out_channels / w->groups,
         .target = {p->y.at, w->out_channels * area, w->out_w, 1, false},
         .channel = area,
+        .groups = w->groups,
     };
     if (window_weights(w) == 0 || !gemm_fits(&gemm, w->batch)) {
         reference_convolve_fp32(run, p);
         return;
     }
     ptrdiff_t kernel = (ptrdiff_t)(w->kernel_h * w->kernel_w);
-    weight_steps from = {p->weight.at, (ptrdiff_t)w->in_channels * kernel, kernel, (ptrdiff_t)w->kernel_w, 1};
+    weight_steps from = {p->weight.at, (ptrdiff_t)group_weights(&gemm), (ptrdiff_t)gemm.shape.channels * kernel,
+                         kernel,       (ptrdiff_t)w->kernel_w,          1};
     pack_weights(run, &gemm, from, workspace);
     gemm_run(run, &gemm, w->batch);
 }
 
-/* One phase of the input along one axis: the places phase, phase + stride, ... of the padded input. They are read by the
- * taps phase, phase + stride, ... only, and in reverse order these taps belong to neighbouring outputs. `begin` is the
- * first such place inside the input. */
-static flat_axis phase_axis(size_t phase, size_t in, size_t out, size_t kernel, size_t stride, size_t pad,
-                            size_t *begin)
+/* One phase of the input along one axis: the places phase, phase + stride, ... of the padded input, where phase is the
+ * place of tap `tap`. They are read by the taps tap, tap + step, ... only, and in reverse order these taps belong to
+ * outputs that are the same distance apart. Without dilation these outputs are neighbours, and step is the stride. */
+typedef struct phase_axis {
+    flat_axis axis;
+    size_t begin;    /* the first such place inside the input */
+    size_t last_tap; /* the last of the taps */
+    size_t step;     /* from tap to tap */
+} phase_axis;
+
+static size_t greatest_divisor(size_t a, size_t b)
 {
+    return b ? greatest_divisor(b, a % b) : a;
+}
+
+/* How many phases have taps. Each is that of one of the first taps. */
+static size_t phase_count(size_t kernel, size_t stride, size_t dilation)
+{
+    return smaller(stride / greatest_divisor(stride, dilation), kernel);
+}
+
+static phase_axis phase_of(size_t tap, size_t in, size_t out, size_t kernel, size_t stride, size_t pad, size_t dilation)
+{
+    size_t divisor = greatest_divisor(stride, dilation), step = stride / divisor,
+           taps = (kernel - tap + step - 1) / step;
+    size_t phase = tap * dilation % stride,
+           ahead = tap * dilation / stride; /* outputs from tap 0 of that place to `tap` */
     size_t skipped = phase < pad ? (pad - phase + stride - 1) / stride : 0;
-    *begin = phase + skipped * stride - pad;
-    size_t taps = phase < kernel ? (kernel - phase + stride - 1) / stride : 0;
-    size_t outputs = *begin < in ? (in - *begin + stride - 1) / stride : 0;
-    return (flat_axis){out, (ptrdiff_t)skipped - ((ptrdiff_t)taps - 1), 1, taps, outputs, 0};
+    size_t begin = phase + skipped * stride - pad;
+    ptrdiff_t first = (ptrdiff_t)skipped - (ptrdiff_t)ahead - (ptrdiff_t)((taps - 1) * (dilation / divisor));
+    return (phase_axis){.axis = {.size = out,
+                                 .first = first,
+                                 .stride = 1,
+                                 .taps = taps,
+                                 .dilation = dilation / divisor,
+                                 .outputs = begin < in ? (in - begin + stride - 1) / stride : 0},
+                        .begin = begin,
+                        .last_tap = tap + (taps - 1) * step,
+                        .step = step};
 }
 
 /* The weights of a phase: the channels of the input are the outputs here, and the taps run backwards. */
-static weight_steps phase_weights(const operation_window *w, const float *weight, size_t phase_h, size_t phase_w,
-                                  size_t taps_h, size_t taps_w)
+static weight_steps phase_weights(const operation_window *w, const float *weight, const phase_axis *high,
+                                  const phase_axis *wide)
 {
-    size_t last_h = phase_h + (taps_h - 1) * w->stride_h, last_w = phase_w + (taps_w - 1) * w->stride_w;
-    ptrdiff_t kernel = (ptrdiff_t)(w->kernel_h * w->kernel_w);
-    return (weight_steps){weight + last_h * w->kernel_w + last_w, kernel, (ptrdiff_t)w->in_channels * kernel,
-                          -(ptrdiff_t)(w->stride_h * w->kernel_w), -(ptrdiff_t)w->stride_w};
+    ptrdiff_t kernel = (ptrdiff_t)(w->kernel_h * w->kernel_w), channels = (ptrdiff_t)(w->in_channels / w->groups);
+    return (weight_steps){.first = weight + high->last_tap * w->kernel_w + wide->last_tap,
+                          .group = (ptrdiff_t)(w->out_channels / w->groups) * channels * kernel,
+                          .output = kernel,
+                          .channel = channels * kernel,
+                          .high = -(ptrdiff_t)(high->step * w->kernel_w),
+                          .wide = -(ptrdiff_t)wide->step};
 }
 
 void FAST(convolve_backward_input)(const kernel_run *run, const void *args)
@@ -343,32 +397,34 @@ void FAST(convolve_backward_input)(const kernel_run *run, const void *args)
         return;
     /* A phase is no larger than the whole kernel at stride 1: if that fits, all do. */
     flat_gemm gemm = {
-        .shape = {.high = {w->out_h, 0, 1, w->kernel_h, w->in_h, 0},
-                  .wide = {w->out_w, 0, 1, w->kernel_w, w->in_w, 0},
-                  .channels = w->out_channels},
+        .shape = {.high = {w->out_h, 0, 1, w->kernel_h, w->dilation_h, w->in_h, 0},
+                  .wide = {w->out_w, 0, 1, w->kernel_w, w->dilation_w, w->in_w, 0},
+                  .channels = w->out_channels / w->groups,
+                  .image = w->out_channels * w->out_h * w->out_w},
         .source = p->dy.at,
         .weight = workspace,
-        .outputs = w->in_channels,
+        .outputs = w->in_channels / w->groups,
         .channel = area,
+        .groups = w->groups,
     };
     if (window_weights(w) == 0 || !gemm_fits(&gemm, w->batch)) {
         reference_convolve_backward_input_fp32(run, p);
         return;
     }
-    if (!p->accumulate && (w->kernel_h < w->stride_h || w->kernel_w < w->stride_w))
+    size_t phases_h = phase_count(w->kernel_h, w->stride_h, w->dilation_h);
+    size_t phases_w = phase_count(w->kernel_w, w->stride_w, w->dilation_w);
+    if (!p->accumulate && (phases_h < w->stride_h || phases_w < w->stride_w))
         memset(dx, 0, values * sizeof *dx); /* no tap reaches some of it */
-    for (size_t phase_h = 0; phase_h < w->stride_h && phase_h < w->kernel_h; phase_h++)
-        for (size_t phase_w = 0; phase_w < w->stride_w && phase_w < w->kernel_w; phase_w++) {
-            size_t top, left;
-            flat_axis *high = &gemm.shape.high, *wide = &gemm.shape.wide;
-            *high = phase_axis(phase_h, w->in_h, w->out_h, w->kernel_h, w->stride_h, w->pad_h, &top);
-            *wide = phase_axis(phase_w, w->in_w, w->out_w, w->kernel_w, w->stride_w, w->pad_w, &left);
-            if (high->outputs == 0 || wide->outputs == 0)
-                continue;
-            pack_weights(run, &gemm, phase_weights(w, p->weight.at, phase_h, phase_w, high->taps, wide->taps),
-                         workspace);
-            gemm.target = (flat_target){dx + top * w->in_w + left, w->in_channels * area, w->stride_h * w->in_w,
-                                        w->stride_w, p->accumulate};
-            gemm_run(run, &gemm, w->batch);
-        }
+    for (size_t i = 0; i < phases_h * phases_w; i++) {
+        phase_axis high = phase_of(i / phases_w, w->in_h, w->out_h, w->kernel_h, w->stride_h, w->pad_h, w->dilation_h);
+        phase_axis wide = phase_of(i % phases_w, w->in_w, w->out_w, w->kernel_w, w->stride_w, w->pad_w, w->dilation_w);
+        gemm.shape.high = high.axis;
+        gemm.shape.wide = wide.axis;
+        if (high.axis.outputs == 0 || wide.axis.outputs == 0)
+            continue;
+        pack_weights(run, &gemm, phase_weights(w, p->weight.at, &high, &wide), workspace);
+        gemm.target = (flat_target){dx + high.begin * w->in_w + wide.begin, w->in_channels * area,
+                                    w->stride_h * w->in_w, w->stride_w, p->accumulate};
+        gemm_run(run, &gemm, w->batch);
+    }
 }

@@ -8,16 +8,30 @@
 #define MOST_LENGTH (FLAT_ROWS / 16)
 _Static_assert(MOST_LENGTH / FAST_LANES <= FLAT_PLACES, "no room for the places");
 
+flat_shape FAST(flat_window)(const operation_window *w)
+{
+    return (flat_shape){.high = {w->in_h, -(ptrdiff_t)w->pad_h, w->stride_h, w->kernel_h, w->dilation_h, w->out_h, 0},
+                        .wide = {w->in_w, -(ptrdiff_t)w->pad_w, w->stride_w, w->kernel_w, w->dilation_w, w->out_w, 0},
+                        .channels = w->in_channels / w->groups,
+                        .image = w->in_channels * w->in_h * w->in_w};
+}
+
+/* The places of the source from the first tap to the last. */
+static size_t span(const flat_axis *axis)
+{
+    return (axis->taps - 1) * axis->dilation + 1;
+}
+
 /* Planes for each channel along an axis: phases of the stride. */
 static size_t planes(const flat_axis *axis)
 {
-    return smaller(axis->stride, axis->taps);
+    return smaller(axis->stride, span(axis));
 }
 
 /* How far the taps reach beyond their first one, in places of a plane. */
 static size_t reach(const flat_axis *axis)
 {
-    return (axis->taps - 1) / axis->stride;
+    return (span(axis) - 1) / axis->stride;
 }
 
 /* The places q of a plane, begin <= q < end, that hold values of the source; the others are zero. Place q of plane f
@@ -217,7 +231,7 @@ static void load_planes(const flat_piece *piece, const float *source, size_t fir
     plane_part part = {NULL, high->stride * wide->size, wide->stride, right - left, bottom - top, wide->pitch};
     for (size_t c = 0; c < count; c++)
         for (size_t i = 0; i < shape->images; i++) {
-            part.from = source + ((piece->image + i) * shape->channels + first + c) * area + y * wide->size + x;
+            part.from = source + (piece->image + i) * shape->image + (first + c) * area + y * wide->size + x;
             load_part(part, to + c * to_channel + (i * high->pitch + top) * wide->pitch + left);
         }
 }
@@ -240,8 +254,9 @@ void FAST(flat_offsets)(const flat_shape *shape, size_t count, int32_t *offsets)
     size_t planes_h = planes(high), planes_w = planes(wide);
     size_t taps = high->taps * wide->taps, channel = planes_h * planes_w * shape->plane;
     for (size_t t = 0; t < taps; t++) {
-        size_t y = t / wide->taps, x = t % wide->taps, plane = y % planes_h * planes_w + x % planes_w;
-        offsets[t] = (int32_t)(plane * shape->plane + y / planes_h * wide->pitch + x / planes_w);
+        size_t y = t / wide->taps * high->dilation, x = t % wide->taps * wide->dilation;
+        size_t plane = y % high->stride * planes_w + x % wide->stride;
+        offsets[t] = (int32_t)(plane * shape->plane + y / high->stride * wide->pitch + x / wide->stride);
     }
     for (size_t i = taps; i < count * taps; i++)
         offsets[i] = offsets[i - taps] + (int32_t)channel;

@@ -16,6 +16,8 @@
  * A stride cuts the source into phases, each of which is a plane: phase f holds the columns f, f + stride, f + 2 stride
  * and so on. Then neighbours in the output are neighbours in a plane.
  *
+ * Taps that are `dilation` places apart only have other offsets. Groups of channels are convolutions side by side.
+ *
  * The gradient of the input is a convolution of the same kind over the gradient of the output, one for each phase. */
 #ifndef REMAT_BACKEND_CPU_FAST_CONVOLVE_FLAT_H
 #define REMAT_BACKEND_CPU_FAST_CONVOLVE_FLAT_H
@@ -26,14 +28,15 @@
 typedef struct flat_axis {
     size_t size;     /* of the source */
     ptrdiff_t first; /* the place in the source under the first tap of the first output; may be in the padding */
-    size_t stride, taps;
+    size_t stride, taps, dilation;
     size_t outputs;
     size_t pitch; /* of a piece: values from row to row, or rows from image to image */
 } flat_axis;
 
 typedef struct flat_shape {
     flat_axis high, wide;
-    size_t channels; /* of the source */
+    size_t channels; /* of the source that are read: all of them, or those of a group */
+    size_t image;    /* of the source: values from image to image */
     size_t images;   /* that lie one behind the other */
     size_t length;   /* of a row of outputs, whole vectors */
     size_t plane;    /* from plane to plane */
@@ -79,13 +82,17 @@ static inline flat_scratch flat_scratch_of(const kernel_run *run, int thread)
     return (flat_scratch){planes, rows, offsets, offsets + FLAT_OFFSETS};
 }
 
+/* The convolution of one group of a window. */
+flat_shape FAST(flat_window)(const operation_window *window);
+
 /* False where not even the smallest piece fits: the kernel is larger than about 300 x 300. A piece has at most
  * `most_images` images, and rows of about `length` outputs. Of the shape, axes and channels are read. */
 bool FAST(flat_cut_make)(const flat_shape *whole, size_t batch, size_t most_images, size_t length, flat_cut *cut);
 size_t FAST(flat_cut_count)(const flat_shape *whole, size_t batch, const flat_cut *cut);
 flat_piece FAST(flat_cut_piece)(const flat_shape *whole, size_t batch, const flat_cut *cut, size_t index);
 
-/* Copies `count` channels from `first` on of the piece's images into planes; `source` is the whole batch. */
+/* Copies `count` channels from `first` on of the piece's images into planes; `source` is the first of the channels that
+ * are read, of the whole batch. */
 void FAST(flat_load)(const flat_piece *piece, const float *source, size_t first, size_t count, float *planes);
 
 /* The offsets of all taps of `count` channels, in the order channel, row, column. */

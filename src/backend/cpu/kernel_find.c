@@ -17,11 +17,11 @@ const kernel_row *kernel_find(const kernel_table *table, operation op, const cha
     return NULL;
 }
 
-/* A part of the gradient of the weights and of the bias for each group of images; the forward and the gradient of the
+/* A part of the gradient of the weights and of the bias for each part of the images; the forward and the gradient of the
  * input pack the weights there. */
 static uint64_t window_values(const operation_window *window)
 {
-    return window_groups(window) * (window_weights(window) + window->out_channels);
+    return window_parts(window) * (window_weights(window) + window->out_channels);
 }
 
 uint64_t kernel_workspace(operation op, const void *args)

@@ -21,6 +21,8 @@
     ROW(add_to_rows, T T T)                        \
     ROW(copy_rows, T T)                            \
     ROW(column_sums, T T)                          \
+    ROW(add_to_channels, T T)                      \
+    ROW(channel_sums, T T)                         \
     ROW(gather, "i" T T)                           \
     ROW(gather_backward, "i" T T)                  \
     ROW(normalize, T T T T T T)                    \

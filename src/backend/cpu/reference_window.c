@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* The row or column of the image under tap `tap` of output `out`; false in the padding. */
+/* The row or column of the image under tap `tap` of output `out`; false in the padding. A tap of a dilated kernel is
+ * counted in places of the image. */
 static bool position(size_t out, size_t stride, size_t tap, size_t pad, size_t size, size_t *at)
 {
     size_t padded = out * stride + tap;
@@ -14,16 +15,30 @@ static bool position(size_t out, size_t stride, size_t tap, size_t pad, size_t s
 
 /* Every pair of an output and an input inside the image that a tap joins, for one pair of planes. The body reads `o`
  * and `i`, positions in the planes, and `tap`, the position in the kernel. */
-#define EACH_TAP(w, BODY)                                                              \
-    for (size_t oy = 0, o = 0; oy < (w)->out_h; oy++)                                  \
-        for (size_t ox = 0; ox < (w)->out_w; ox++, o++)                                \
-            for (size_t ky = 0, tap = 0, iy, ix; ky < (w)->kernel_h; ky++)             \
-                for (size_t kx = 0; kx < (w)->kernel_w; kx++, tap++)                   \
-                    if (position(oy, (w)->stride_h, ky, (w)->pad_h, (w)->in_h, &iy) && \
-                        position(ox, (w)->stride_w, kx, (w)->pad_w, (w)->in_w, &ix)) { \
-                        size_t i = iy * (w)->in_w + ix;                                \
-                        BODY;                                                          \
+#define EACH_DILATED_TAP(w, high, wide, BODY)                                                   \
+    for (size_t oy = 0, o = 0; oy < (w)->out_h; oy++)                                           \
+        for (size_t ox = 0; ox < (w)->out_w; ox++, o++)                                         \
+            for (size_t ky = 0, tap = 0, iy, ix; ky < (w)->kernel_h; ky++)                      \
+                for (size_t kx = 0; kx < (w)->kernel_w; kx++, tap++)                            \
+                    if (position(oy, (w)->stride_h, ky * (high), (w)->pad_h, (w)->in_h, &iy) && \
+                        position(ox, (w)->stride_w, kx * (wide), (w)->pad_w, (w)->in_w, &ix)) { \
+                        size_t i = iy * (w)->in_w + ix;                                         \
+                        BODY;                                                                   \
                     }
+#define EACH_TAP(w, BODY) EACH_DILATED_TAP(w, 1, 1, BODY)
+
+/* Output m of an image reads channel c of its group: the planes of both among those of all images, and the kernel among
+ * those of the weights. */
+typedef struct plane_pair {
+    size_t out, in, kernel;
+} plane_pair;
+
+static plane_pair pair_planes(const operation_window *w, size_t image, size_t m, size_t c)
+{
+    size_t channels = w->in_channels / w->groups, outputs = w->out_channels / w->groups;
+    return (plane_pair){image * w->out_channels + m, image * w->in_channels + m / outputs * channels + c,
+                        m * channels + c};
+}
 
 void REFERENCE(convolve)(const kernel_run *run, const void *args)
 {
@@ -38,10 +53,10 @@ void REFERENCE(convolve)(const kernel_run *run, const void *args)
             real *to = y + (b * w->out_channels + m) * out;
             for (size_t o = 0; o < out; o++)
                 to[o] = bias ? bias[m] : 0;
-            for (size_t c = 0; c < w->in_channels; c++) {
-                const real *from = x + (b * w->in_channels + c) * in;
-                const real *by = weight + (m * w->in_channels + c) * taps;
-                EACH_TAP(w, to[o] += from[i] * by[tap])
+            for (size_t c = 0; c < w->in_channels / w->groups; c++) {
+                plane_pair pair = pair_planes(w, b, m, c);
+                const real *from = x + pair.in * in, *by = weight + pair.kernel * taps;
+                EACH_DILATED_TAP(w, w->dilation_h, w->dilation_w, to[o] += from[i] * by[tap])
             }
         }
 }
@@ -64,10 +79,11 @@ void REFERENCE(convolve_backward_weight)(const kernel_run *run, const void *args
             const real *by = dy + (b * w->out_channels + m) * out;
             for (size_t o = 0; dbias && o < out; o++)
                 dbias[m] += by[o];
-            for (size_t c = 0; c < w->in_channels; c++) {
-                const real *from = x + (b * w->in_channels + c) * in;
-                real *to = dweight + (m * w->in_channels + c) * taps;
-                EACH_TAP(w, to[tap] += from[i] * by[o])
+            for (size_t c = 0; c < w->in_channels / w->groups; c++) {
+                plane_pair pair = pair_planes(w, b, m, c);
+                const real *from = x + pair.in * in;
+                real *to = dweight + pair.kernel * taps;
+                EACH_DILATED_TAP(w, w->dilation_h, w->dilation_w, to[tap] += from[i] * by[o])
             }
         }
 }
@@ -83,14 +99,13 @@ void REFERENCE(convolve_backward_input)(const kernel_run *run, const void *args)
     if (!p->accumulate)
         memset(dx, 0, w->batch * w->in_channels * in * sizeof *dx);
     for (size_t b = 0; b < w->batch; b++)
-        for (size_t c = 0; c < w->in_channels; c++) {
-            real *to = dx + (b * w->in_channels + c) * in;
-            for (size_t m = 0; m < w->out_channels; m++) {
-                const real *from = dy + (b * w->out_channels + m) * out;
-                const real *by = weight + (m * w->in_channels + c) * taps;
-                EACH_TAP(w, to[i] += from[o] * by[tap])
+        for (size_t m = 0; m < w->out_channels; m++)
+            for (size_t c = 0; c < w->in_channels / w->groups; c++) {
+                plane_pair pair = pair_planes(w, b, m, c);
+                const real *from = dy + pair.out * out, *by = weight + pair.kernel * taps;
+                real *to = dx + pair.in * in;
+                EACH_DILATED_TAP(w, w->dilation_h, w->dilation_w, to[i] += from[o] * by[tap])
             }
-        }
 }
 
 /* `chosen` is a position in the plane of one channel. Where a window lies in the padding altogether it is -1, and y is

@@ -1,0 +1,128 @@
+/* Layers against their definitions, written here anew as plain loops: in double, with the reference kernels.
+ * test_layer_bits compares the fast kernels with those. */
+#define RIG_REAL  double
+#define RIG_DTYPE REMAT_FP64
+#include "layers/layer_rig.h"
+#include "support/fixture.h"
+
+static void open_rig(layer_rig *rig, fixture *f, layer_case from)
+{
+    rig_open(rig, f->context, &from, &(backend_options){.kernels = "reference"}, &(test_random){11});
+    rig_forward(rig, &rig->call);
+}
+
+static void expect_values(const layer_rig *rig, const double *expected)
+{
+    const real *got = rig_values(rig->call.output);
+    for (uint64_t i = 0; i < rig_output_values(rig); i++)
+        if (!(fabs(got[i] - expected[i]) <= 1e-12 * (1 + fabs(expected[i]))))
+            fail_msg("%s: value %llu is %.17g, not %.17g", rig->node.type->name, (unsigned long long)i, got[i],
+                     expected[i]);
+}
+
+static void expect_shape(const layer_rig *rig, layer_shape shape)
+{
+    assert_int_equal(rig->node.output.c, shape.c);
+    assert_int_equal(rig->node.output.h, shape.h);
+    assert_int_equal(rig->node.output.w, shape.w);
+}
+
+/* ---- convolutions ---- */
+
+/* Two groups, a stride, zeros 1,0 above and below and 2,1 at the sides. */
+static void test_grouped(void **state)
+{
+    layer_rig rig;
+    open_rig(&rig, *state,
+             (layer_case){"conv2d",
+                          1,
+                          {{4, 5, 6}},
+                          {"filters=6", "kernel_size=3", "groups=2", "stride=2", "padding=1,0,2,1", "dilation=1,2"},
+                          0});
+    const real *x = rig_values(rig.call.inputs[0]), *w = rig_values(rig.call.parameters[0]),
+               *bias = rig_values(rig.call.parameters[1]);
+    double y[6][2][3];
+    expect_shape(&rig, (layer_shape){6, 2, 3});
+    assert_int_equal(rig.node.parameters[0].dims[1], 2);
+    for (int m = 0; m < 6; m++)
+        for (int oy = 0; oy < 2; oy++)
+            for (int ox = 0; ox < 3; ox++) {
+                y[m][oy][ox] = bias[m];
+                for (int c = 0; c < 2; c++)
+                    for (int ky = 0; ky < 3; ky++)
+                        for (int kx = 0; kx < 3; kx++) {
+                            int iy = 2 * oy + ky - 1, ix = 2 * ox + 2 * kx - 2;
+                            if (iy >= 0 && iy < 5 && ix >= 0 && ix < 6)
+                                y[m][oy][ox] +=
+                                    w[((m * 2 + c) * 3 + ky) * 3 + kx] * x[((m / 3 * 2 + c) * 5 + iy) * 6 + ix];
+                        }
+            }
+    expect_values(&rig, &y[0][0][0]);
+    rig_close(&rig);
+}
+
+/* A step sees itself and what came before it. */
+static void test_causal(void **state)
+{
+    layer_rig rig;
+    open_rig(&rig, *state,
+             (layer_case){"conv1d", 2, {{3, 1, 7}}, {"filters=2", "kernel_size=3", "padding=causal", "dilation=2"}, 0});
+    const real *x = rig_values(rig.call.inputs[0]), *w = rig_values(rig.call.parameters[0]),
+               *bias = rig_values(rig.call.parameters[1]);
+    double y[2][2][7];
+    expect_shape(&rig, (layer_shape){2, 1, 7});
+    assert_int_equal(rig.node.parameters[0].rank, 3);
+    for (int b = 0; b < 2; b++)
+        for (int m = 0; m < 2; m++)
+            for (int t = 0; t < 7; t++) {
+                y[b][m][t] = bias[m];
+                for (int c = 0; c < 3; c++)
+                    for (int k = 0; k < 3; k++)
+                        if (t - 4 + 2 * k >= 0)
+                            y[b][m][t] += w[(m * 3 + c) * 3 + k] * x[(b * 3 + c) * 7 + t - 4 + 2 * k];
+            }
+    expect_values(&rig, &y[0][0][0]);
+    rig_close(&rig);
+}
+
+/* Every point of the input adds a filter to the output. */
+static void test_transposed(void **state)
+{
+    layer_rig rig;
+    open_rig(&rig, *state,
+             (layer_case){"conv2d_transpose",
+                          1,
+                          {{4, 3, 2}},
+                          {"filters=2", "kernel_size=3,2", "stride=2,3", "padding=1,0", "output_padding=1", "groups=2"},
+                          0});
+    const real *x = rig_values(rig.call.inputs[0]), *w = rig_values(rig.call.parameters[0]),
+               *bias = rig_values(rig.call.parameters[1]);
+    enum { HIGH = 6, WIDE = 6 }; /* (3-1)*2 - 2 + 3 + 1, (2-1)*3 + 2 + 1 */
+    double y[2][HIGH][WIDE];
+    expect_shape(&rig, (layer_shape){2, HIGH, WIDE});
+    assert_true(rig.node.parameters[0].dims[0] == 4 && rig.node.parameters[0].dims[1] == 1);
+    for (int m = 0; m < 2; m++)
+        for (int i = 0; i < HIGH * WIDE; i++)
+            y[m][i / WIDE][i % WIDE] = bias[m];
+    for (int c = 0; c < 4; c++)
+        for (int iy = 0; iy < 3; iy++)
+            for (int ix = 0; ix < 2; ix++)
+                for (int ky = 0; ky < 3; ky++)
+                    for (int kx = 0; kx < 2; kx++) {
+                        int oy = 2 * iy + ky - 1, ox = 3 * ix + kx;
+                        if (oy >= 0 && oy < HIGH && ox < WIDE)
+                            y[c / 2][oy][ox] += x[(c * 3 + iy) * 2 + ix] * w[(c * 3 + ky) * 2 + kx];
+                    }
+    expect_values(&rig, &y[0][0][0]);
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FIXTURE_TEST(test_grouped),
+        FIXTURE_TEST(test_causal),
+        FIXTURE_TEST(test_transposed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
