@@ -337,11 +337,14 @@ typedef struct op_pool_average_backward {
 /* ---- losses ---- */
 
 /* Adds the sum over all rows to the step block's loss_sum, in double and fixed order. The gradient is multiplied by
- * `factor` and may overlap the logits. Without a gradient, only the loss is computed. A negative label adds nothing. */
+ * `factor` and may overlap the logits. Without a gradient, only the loss is computed. A negative label adds nothing.
+ * `smoothing` takes that share from the label and gives it to all columns alike. `weights`, one for each column or NULL,
+ * multiply what belongs to a column. They are in the host's memory and must live as long as the recording. */
 typedef struct op_cross_entropy {
     tensor_ref logits, labels, gradient, step;
     size_t rows, columns;
-    double factor;
+    double factor, smoothing;
+    const double *weights;
 } op_cross_entropy;
 
 /* The same for squared differences. */
@@ -351,6 +354,20 @@ typedef struct op_squared_error {
     double factor;
     bool accumulate;
 } op_squared_error;
+
+typedef enum pointwise_loss_kind {
+    LOSS_LOGISTIC, /* cross entropy of x as a logit; the target is a chance. `parameter` multiplies the target's side */
+    LOSS_HUBER,    /* half the squared difference; beyond `parameter` in proportion */
+} pointwise_loss_kind;
+
+/* The same for other losses of values. */
+typedef struct op_pointwise_loss {
+    tensor_ref x, target, gradient, step;
+    size_t count;
+    pointwise_loss_kind kind;
+    double parameter, factor;
+    bool accumulate;
+} op_pointwise_loss;
 
 /* loss += loss_sum / divisor; loss_sum = 0. Record it once for every loss, after the operations above. */
 typedef struct op_finish_loss {
@@ -446,6 +463,7 @@ typedef struct op_adam {
     X(pool_average_backward, 2)    \
     X(cross_entropy, 4)            \
     X(squared_error, 4)            \
+    X(pointwise_loss, 4)           \
     X(finish_loss, 1)              \
     X(count_correct, 3)            \
     X(add_squares, 2)              \

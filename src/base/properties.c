@@ -41,6 +41,7 @@ const char *property_allowed(const property *about, char text[PROPERTY_ALLOWED_T
     switch (about->kind) {
     case PROPERTY_COUNT: write_range(text, "a whole number", about); return text;
     case PROPERTY_NUMBER: write_range(text, "a number", about); return text;
+    case PROPERTY_NUMBERS: write_range(text, "a list of up to 1000 numbers with commas between,", about); return text;
     case PROPERTY_CHOICE: write_choices(text, about); return text;
     case PROPERTY_PAIR: write_range(text, "one whole number, or two with a comma between,", about); return text;
     case PROPERTY_FLAG: plain = "true or false"; break;
@@ -58,6 +59,7 @@ static remat_status fail_text(remat_context *context, const property *about, con
     switch (about->kind) {
     case PROPERTY_COUNT:
     case PROPERTY_NUMBER:
+    case PROPERTY_NUMBERS:
     case PROPERTY_CHOICE: break;
     case PROPERTY_FLAG: return remat_fail(context, REMAT_INVALID, &place, "'%.60s' is neither true nor false", text);
     case PROPERTY_PAIR:
@@ -157,6 +159,21 @@ static bool read_dims(const char *text, uint64_t dims[3])
     return count > 0 && dims[0] > 0 && dims[1] > 0 && dims[2] > 0;
 }
 
+/* An empty text is an empty list. */
+static bool read_numbers(const property *about, const char *text, property_numbers *numbers)
+{
+    const char *at = skip_blanks(text);
+    for (numbers->count = 0; *at || numbers->count > 0; at = skip_blanks(at + 1)) {
+        double *value = &numbers->values[numbers->count];
+        if (numbers->count++ == PROPERTY_MOST_NUMBERS || !number_parse(at, &at, value) || !in_range(about, *value))
+            return false;
+        at = skip_blanks(at);
+        if (*at != ',')
+            return !*at;
+    }
+    return true;
+}
+
 static bool set_field(const property *about, void *field, const char *text)
 {
     switch (about->kind) {
@@ -172,6 +189,7 @@ static bool set_field(const property *about, void *field, const char *text)
         return read_pair(text, pair) && in_range(about, (double)pair[0]) && in_range(about, (double)pair[1]);
     }
     case PROPERTY_DIMS: return read_dims(text, field);
+    case PROPERTY_NUMBERS: return read_numbers(about, text, field);
     case PROPERTY_TEXT: *(const char **)field = *text ? text : NULL; return true;
     }
     return false;

@@ -16,14 +16,22 @@
 #include <remat/context.h>
 
 typedef enum property_kind {
-    PROPERTY_COUNT,  /* uint64_t, min..max */
-    PROPERTY_NUMBER, /* double, min..max */
-    PROPERTY_FLAG,   /* bool: true, false */
-    PROPERTY_CHOICE, /* uint32_t: position in choices */
-    PROPERTY_PAIR,   /* uint64_t[2]: "3" or "3,5" */
-    PROPERTY_DIMS,   /* uint64_t[3]: "w", "h:w" or "c:h:w"; missing leading ones are 1 */
-    PROPERTY_TEXT,   /* const char *, the text itself: it must live as long as the struct; NULL where it is empty */
+    PROPERTY_COUNT,   /* uint64_t, min..max */
+    PROPERTY_NUMBER,  /* double, min..max */
+    PROPERTY_FLAG,    /* bool: true, false */
+    PROPERTY_CHOICE,  /* uint32_t: position in choices */
+    PROPERTY_PAIR,    /* uint64_t[2]: "3" or "3,5" */
+    PROPERTY_DIMS,    /* uint64_t[3]: "w", "h:w" or "c:h:w"; missing leading ones are 1 */
+    PROPERTY_NUMBERS, /* property_numbers: numbers with commas between, each min..max */
+    PROPERTY_TEXT,    /* const char *, the text itself: it must live as long as the struct; NULL where it is empty */
 } property_kind;
+
+/* A list of numbers. */
+enum { PROPERTY_MOST_NUMBERS = 1000 };
+typedef struct property_numbers {
+    size_t count;
+    double values[PROPERTY_MOST_NUMBERS];
+} property_numbers;
 
 typedef struct property {
     const char *key;

@@ -5,7 +5,8 @@
 
 #include <inttypes.h>
 
-remat_status cross_entropy_resolve(remat_context *context, layer_node *layer)
+remat_status cross_entropy_resolve(remat_context *context, layer_node *layer, const cross_entropy_options *options,
+                                   uint64_t classes)
 {
     layer_shape in = layer->inputs[0], labels = layer->inputs[1];
     if (layer_values(labels) != in.c * in.h)
@@ -13,6 +14,9 @@ remat_status cross_entropy_resolve(remat_context *context, layer_node *layer)
                           "%s: input %s has %" PRIu64
                           " rows a sample and needs a label for each, but the labels are %s",
                           layer->type->name, layer_shape_write(in).text, in.c * in.h, layer_shape_write(labels).text);
+    if (options->weights.count && options->weights.count != classes)
+        return remat_fail(context, REMAT_INVALID, NULL, "%s: there are %zu class_weights, but %" PRIu64 " classes",
+                          layer->type->name, options->weights.count, classes);
     REMAT_TRY(layer_check_size(context, layer, in, layer->batch));
     layer->output = (layer_shape){1, 1, 1};
     layer->loss = true;
@@ -28,29 +32,32 @@ static uint64_t rows_at_a_time(const layer_node *layer)
 
 static remat_status resolve(remat_context *context, layer_node *layer)
 {
-    REMAT_TRY(cross_entropy_resolve(context, layer));
+    REMAT_TRY(cross_entropy_resolve(context, layer, layer->options, layer->inputs[0].w));
     layer->input_gradient_in_place = true;
     layer->flops[LAYER_INPUT_GRADIENT] = layer_flops(layer_input_values(layer, 0), 18, 1);
     return layer_set_workspace(context, layer, rows_at_a_time(layer) * layer->inputs[0].w,
                                &layer->accumulate_workspace);
 }
 
-remat_status cross_entropy_record(const layer_node *layer, const layer_call *call, tensor_ref logits, tensor_ref labels,
-                                  uint64_t rows, uint64_t classes, tensor_ref gradient)
+remat_status cross_entropy_record(const layer_node *layer, const cross_entropy_options *options, const layer_call *call,
+                                  tensor_ref logits, tensor_ref labels, uint64_t rows, uint64_t classes,
+                                  tensor_ref gradient)
 {
     if (call->counts_correct)
         REMAT_TRY(record_count_correct(
             call->calls,
             &(op_count_correct){
                 .logits = logits, .labels = labels, .step = call->step, .rows = rows, .columns = classes}));
-    return record_cross_entropy(call->calls,
-                                &(op_cross_entropy){.logits = logits,
-                                                    .labels = labels,
-                                                    .gradient = gradient,
-                                                    .step = call->step,
-                                                    .rows = rows,
-                                                    .columns = classes,
-                                                    .factor = call->loss_share / (double)layer_input_rows(layer, 0)});
+    return record_cross_entropy(
+        call->calls, &(op_cross_entropy){.logits = logits,
+                                         .labels = labels,
+                                         .gradient = gradient,
+                                         .step = call->step,
+                                         .rows = rows,
+                                         .columns = classes,
+                                         .factor = call->loss_share / (double)layer_input_rows(layer, 0),
+                                         .smoothing = options->smoothing,
+                                         .weights = options->weights.count ? options->weights.values : NULL});
 }
 
 remat_status cross_entropy_finish(const layer_node *layer, const layer_call *call)
@@ -63,8 +70,8 @@ static remat_status forward(const layer_node *layer, const layer_call *call)
 {
     if (call->training)
         return REMAT_OK;
-    REMAT_TRY(cross_entropy_record(layer, call, call->inputs[0], call->inputs[1], layer_input_rows(layer, 0),
-                                   layer->inputs[0].w, TENSOR_NONE));
+    REMAT_TRY(cross_entropy_record(layer, layer->options, call, call->inputs[0], call->inputs[1],
+                                   layer_input_rows(layer, 0), layer->inputs[0].w, TENSOR_NONE));
     return cross_entropy_finish(layer, call);
 }
 
@@ -75,7 +82,7 @@ static remat_status add_gradient(const layer_node *layer, const layer_call *call
     const tensor_ref made = {call->workspace.at, layer->dtype};
     for (uint64_t first = 0; first < rows; first += step) {
         uint64_t count = rows - first < step ? rows - first : step;
-        REMAT_TRY(cross_entropy_record(layer, call, tensor_from(call->inputs[0], first * classes),
+        REMAT_TRY(cross_entropy_record(layer, layer->options, call, tensor_from(call->inputs[0], first * classes),
                                        tensor_from(call->inputs[1], first), count, classes, made));
         REMAT_TRY(record_accumulate(call->calls, &(op_accumulate){.x = made,
                                                                   .y = tensor_from(call->d_inputs[0], first * classes),
@@ -89,15 +96,27 @@ static remat_status input_gradient(const layer_node *layer, const layer_call *ca
     if (call->d_inputs[0].at && call->accumulate_inputs[0])
         REMAT_TRY(add_gradient(layer, call));
     else
-        REMAT_TRY(cross_entropy_record(layer, call, call->inputs[0], call->inputs[1], layer_input_rows(layer, 0),
-                                       layer->inputs[0].w, call->d_inputs[0]));
+        REMAT_TRY(cross_entropy_record(layer, layer->options, call, call->inputs[0], call->inputs[1],
+                                       layer_input_rows(layer, 0), layer->inputs[0].w, call->d_inputs[0]));
     return cross_entropy_finish(layer, call);
 }
+
+/* The macro wants a field. */
+typedef struct cross_entropy_only {
+    cross_entropy_options loss;
+} cross_entropy_only;
+
+static const property properties[] = {
+    CROSS_ENTROPY_PROPERTIES(cross_entropy_only, loss),
+    {0},
+};
 
 const layer_type layer_type_cross_entropy = {
     .name = "cross_entropy",
     .summary = "loss: softmax and the mean of -log(chance of the label)",
     .hint = REMAT_OTHER,
+    .options_bytes = sizeof(cross_entropy_options),
+    .properties = properties,
     .min_inputs = 2,
     .max_inputs = 2,
     .labels = LAYER_LABELS_CLASSES,

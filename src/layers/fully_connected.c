@@ -2,21 +2,17 @@
 #include "layers/fully_connected.h"
 
 #include "base/checked.h"
-#include "layers/activation.h"
 #include "layers/layer_resolve.h"
 
 #include <inttypes.h>
 
-const property fully_connected_properties[] = {
-    {"unit", PROPERTY_COUNT, offsetof(fully_connected_options, unit), "0", 0, 0, NULL, "how many values come out"},
-    {"multiple", PROPERTY_COUNT, offsetof(fully_connected_options, multiple), "0", 0, 0, NULL,
-     "instead of unit: so many times the width of the input"},
-    {"bias", PROPERTY_FLAG, offsetof(fully_connected_options, bias), "true", 0, 0, NULL, "whether a bias is added"},
-    {"shared_from", PROPERTY_TEXT, offsetof(fully_connected_options, shared_from), "", 0, 0, NULL,
-     "the layer whose weight this one uses as well"},
-    {"activation", PROPERTY_CHOICE, offsetof(fully_connected_options, activation), "none", 0, 0, activation_names,
-     "an activation behind it"},
-    INITIALIZER_PROPERTIES(fully_connected_options, start),
+/* The macro wants a field. */
+typedef struct fully_connected_only {
+    fully_connected_options linear;
+} fully_connected_only;
+
+static const property properties[] = {
+    FULLY_CONNECTED_PROPERTIES(fully_connected_only, linear),
     {0},
 };
 
@@ -140,7 +136,7 @@ const layer_type layer_type_fully_connected = {
     .summary = "a matrix and a bias on the last dimension",
     .hint = REMAT_FFN,
     .options_bytes = sizeof(fully_connected_options),
-    .properties = fully_connected_properties,
+    .properties = properties,
     .min_inputs = 1,
     .max_inputs = 1,
     .multiplies = true,

@@ -1,8 +1,9 @@
-/* Code that fully_connected shares with projection_cross_entropy, which replaces it before a loss. Both have the same
- * options. */
+/* Code that fully_connected shares with projection_cross_entropy, which replaces it before a loss. The options of both
+ * begin with the same. */
 #ifndef REMAT_LAYERS_FULLY_CONNECTED_H
 #define REMAT_LAYERS_FULLY_CONNECTED_H
 
+#include "layers/activation.h"
 #include "layers/initializer.h"
 
 typedef struct fully_connected_options {
@@ -13,8 +14,31 @@ typedef struct fully_connected_options {
     initializer start;
 } fully_connected_options;
 
-extern const layer_type layer_type_fully_connected, layer_type_projection_cross_entropy;
-extern const property fully_connected_properties[];
+extern const layer_type layer_type_fully_connected;
+
+/* The properties, for a field `name` of this type in an options struct. */
+#define FULLY_CONNECTED_PROPERTIES(options, name)                                                             \
+    {"unit", PROPERTY_COUNT, offsetof(options, name.unit), "0", 0, 0, NULL, "how many values come out"},      \
+        {"multiple",                                                                                          \
+         PROPERTY_COUNT,                                                                                      \
+         offsetof(options, name.multiple),                                                                    \
+         "0",                                                                                                 \
+         0,                                                                                                   \
+         0,                                                                                                   \
+         NULL,                                                                                                \
+         "instead of unit: so many times the width of the input"},                                            \
+        {"bias", PROPERTY_FLAG, offsetof(options, name.bias), "true", 0, 0, NULL, "whether a bias is added"}, \
+        {"shared_from",                                                                                       \
+         PROPERTY_TEXT,                                                                                       \
+         offsetof(options, name.shared_from),                                                                 \
+         "",                                                                                                  \
+         0,                                                                                                   \
+         0,                                                                                                   \
+         NULL,                                                                                                \
+         "the layer whose weight this one uses as well"},                                                     \
+        {"activation",     PROPERTY_CHOICE,          offsetof(options, name.activation), "none", 0, 0,        \
+         activation_names, "an activation behind it"},                                                        \
+        INITIALIZER_PROPERTIES(options, name.start)
 
 /* Finds the number of units from the options and the input, and appends weight [units, width] and bias. */
 remat_status fully_connected_resolve_units(remat_context *context, layer_node *layer, uint64_t *units);

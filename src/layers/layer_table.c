@@ -24,6 +24,8 @@
     X(conv2d_transpose)     \
     X(pooling2d)            \
     X(mse)                  \
+    X(huber)                \
+    X(binary_cross_entropy) \
     X(cross_entropy)        \
     X(projection_cross_entropy)
 

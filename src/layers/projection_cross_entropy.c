@@ -5,8 +5,7 @@
  *
  *     training:    forward does nothing; the input gradient makes the loss and all gradients
  *     evaluation:  forward makes the loss */
-#include "layers/cross_entropy.h"
-#include "layers/fully_connected.h"
+#include "layers/projection_cross_entropy.h"
 
 static uint64_t rows_at_a_time(const layer_node *layer)
 {
@@ -16,9 +15,10 @@ static uint64_t rows_at_a_time(const layer_node *layer)
 
 static remat_status resolve(remat_context *context, layer_node *layer)
 {
+    const projection_options *options = layer->options;
     uint64_t units, rows = layer_input_rows(layer, 0);
     REMAT_TRY(fully_connected_resolve_units(context, layer, &units));
-    REMAT_TRY(cross_entropy_resolve(context, layer));
+    REMAT_TRY(cross_entropy_resolve(context, layer, &options->loss, units));
     layer_shape logits = {1, rows_at_a_time(layer), units};
     REMAT_TRY(layer_check_size(context, layer, logits, 1));
     layer->workspace[LAYER_FORWARD] = layer->workspace[LAYER_INPUT_GRADIENT] =
@@ -35,14 +35,15 @@ static remat_status resolve(remat_context *context, layer_node *layer)
 static remat_status record_rows(const layer_node *layer, const layer_call *call, bool backward)
 {
     uint64_t rows = layer_input_rows(layer, 0), in = layer->inputs[0].w, units = layer->parameters[0].dims[0];
+    const projection_options *options = layer->options;
     uint64_t step = rows_at_a_time(layer);
     const tensor_ref logits = {call->workspace.at, layer->dtype};
     for (uint64_t first = 0; first < rows; first += step) {
         uint64_t count = rows - first < step ? rows - first : step;
         const tensor_ref x = tensor_from(call->inputs[0], first * in);
         REMAT_TRY(fully_connected_forward(call, count, in, units, x, logits));
-        REMAT_TRY(cross_entropy_record(layer, call, logits, tensor_from(call->inputs[1], first), count, units,
-                                       backward ? logits : TENSOR_NONE));
+        REMAT_TRY(cross_entropy_record(layer, &options->loss, call, logits, tensor_from(call->inputs[1], first), count,
+                                       units, backward ? logits : TENSOR_NONE));
         if (!backward)
             continue;
         if (call->d_inputs[0].at)
@@ -83,12 +84,18 @@ static void correct_work(const layer_node *layer, layer_pass pass, const layer_c
         work->bytes += logits + pieces * weight + (call->accumulate_inputs[0] ? 2 : 1) * x;
 }
 
+static const property properties[] = {
+    FULLY_CONNECTED_PROPERTIES(projection_options, linear),
+    CROSS_ENTROPY_PROPERTIES(projection_options, loss),
+    {0},
+};
+
 const layer_type layer_type_projection_cross_entropy = {
     .name = "projection_cross_entropy",
     .summary = "loss: a fully_connected and a cross_entropy that never hold the logits of a batch",
     .hint = REMAT_OTHER,
-    .options_bytes = sizeof(fully_connected_options),
-    .properties = fully_connected_properties,
+    .options_bytes = sizeof(projection_options),
+    .properties = properties,
     .min_inputs = 2,
     .max_inputs = 2,
     .labels = LAYER_LABELS_CLASSES,

@@ -155,12 +155,13 @@ static void write_limit(output *out, const char *key, double limit)
 
 static void write_property_json(output *out, const property *about)
 {
-    static const char *const kinds[] = {"count", "number", "flag", "choice", "pair", "shape", "text"};
+    static const char *const kinds[] = {"count", "number", "flag", "choice", "pair", "shape", "numbers", "text"};
     output_text_field(out, "{", "key", about->key);
     output_text_field(out, ", ", "kind", kinds[about->kind]);
     if (about->default_text)
         output_text_field(out, ", ", "default", about->default_text);
-    if (about->kind == PROPERTY_COUNT || about->kind == PROPERTY_NUMBER || about->kind == PROPERTY_PAIR) {
+    if (about->kind == PROPERTY_COUNT || about->kind == PROPERTY_NUMBER || about->kind == PROPERTY_PAIR ||
+        about->kind == PROPERTY_NUMBERS) {
         write_limit(out, "min", about->min);
         if (about->max != 0)
             write_limit(out, "max", about->max);

@@ -3,8 +3,7 @@
 #include "model/network_builder.h"
 
 #include "base/error.h"
-#include "layers/cross_entropy.h"
-#include "layers/fully_connected.h"
+#include "layers/projection_cross_entropy.h"
 
 #include <string.h>
 
@@ -40,9 +39,14 @@ remat_status network_fuse(network_builder *builder)
             continue;
         uint32_t gone = loss->inputs[0];
         const network_layer *projection = &network->layers[gone];
+        projection_options *options = text_pool_take(builder->pool, 1, sizeof *options);
+        if (!options)
+            return REMAT_NO_MEMORY;
+        options->linear = *(const fully_connected_options *)projection->node.options;
+        options->loss = *(const cross_entropy_options *)loss->node.options;
         loss->node.type = &layer_type_projection_cross_entropy;
         loss->node.name = projection->node.name;
-        loss->node.options = projection->node.options;
+        loss->node.options = options;
         loss->node.inputs[0] = projection->node.inputs[0];
         loss->inputs[0] = projection->inputs[0];
         loss->described = projection->described;

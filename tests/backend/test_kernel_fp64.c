@@ -193,7 +193,11 @@ static any_args arguments(operation op, memory *m)
         break;
     case OP_cross_entropy:
         a.cross_entropy =
-            (op_cross_entropy){values(m, N), integers(m, COLUMNS), values(m, N), step, ROWS, COLUMNS, 0.25};
+            (op_cross_entropy){values(m, N), integers(m, COLUMNS), values(m, N), step, ROWS, COLUMNS, 0.25, 0, NULL};
+        break;
+    case OP_pointwise_loss:
+        a.pointwise_loss =
+            (op_pointwise_loss){values(m, N), values(m, N), values(m, N), step, N, LOSS_HUBER, 1, 0.5, true};
         break;
     case OP_squared_error:
         a.squared_error = (op_squared_error){values(m, N), values(m, N), values(m, N), step, N, 0.25, true};

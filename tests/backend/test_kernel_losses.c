@@ -11,20 +11,31 @@ static void judge_cross_entropy(test_random *random, size_t rows, size_t columns
     for (size_t row = 0; row < rows; row++)
         labels[row] = test_random_below(random, 5) ? (int32_t)test_random_below(random, columns) : -1;
     step_block block = {.loss_sum = 0.5};
-    op_cross_entropy args = {fp32(x), int32(labels), fp32(gradient), raw(&block), rows, columns, 0.25};
+    op_cross_entropy args = {fp32(x), int32(labels), fp32(gradient), raw(&block), rows, columns, 0.25, 0, NULL};
     kernel_trial trial = {.op = OP_cross_entropy,
                           .args = &args,
                           .outputs = {{gradient, count}},
                           .sum = &block.loss_sum,
                           .absolute = 1e-6,
                           .relative = 1e-5};
-    expect_agreement(&trial);
-    args.gradient = fp32(x); /* over the logits */
-    trial.outputs[0].values = x;
-    expect_agreement(&trial);
-    args.gradient = TENSOR_NONE;
-    trial.outputs[0].values = NULL;
-    expect_agreement(&trial);
+    double *weights = malloc(columns * sizeof *weights);
+    assert_non_null(weights);
+    for (size_t i = 0; i < columns; i++)
+        weights[i] = (double)test_random_below(random, 5) / 2;
+    for (int way = 0; way < 4; way++) { /* plain, smoothed, weighted, both */
+        args.smoothing = way & 1 ? 0.25 : 0;
+        args.weights = way & 2 ? weights : NULL;
+        args.gradient = fp32(gradient);
+        trial.outputs[0].values = gradient;
+        expect_agreement(&trial);
+        args.gradient = fp32(x); /* over the logits, which are restored */
+        trial.outputs[0].values = x;
+        expect_agreement(&trial);
+        args.gradient = TENSOR_NONE;
+        trial.outputs[0].values = NULL;
+        expect_agreement(&trial);
+    }
+    free(weights);
     free(x);
     free(gradient);
     free(labels);
@@ -53,7 +64,7 @@ static void cross_entropy_of_known_logits(void **state)
         float gradient[9];
         step_block block = {.loss_sum = 5, .loss = 7};
         perform(table, &run, OP_cross_entropy,
-                &(op_cross_entropy){fp32(logits), int32(labels), fp32(gradient), raw(&block), 3, 3, 0.5});
+                &(op_cross_entropy){fp32(logits), int32(labels), fp32(gradient), raw(&block), 3, 3, 0.5, 0, NULL});
         expect_near(block.loss_sum, 5 + 2e4 + log(3), 1e-3);
         const double third = 1.0 / 3, expected[9] = {0.5, -0.5, 0, -third, third / 2, third / 2, 0, 0, 0};
         for (int i = 0; i < 9; i++)
@@ -108,6 +119,62 @@ static void squared_error_agrees(void **state)
     }
 }
 
+static void pointwise_losses_agree(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    for (const size_t *size = KERNEL_SIZES; *size; size++)
+        for (int way = 0; way < 8; way++) {
+            float *x = values_random(&random, *size, -3, 3), *target = values_random(&random, *size, 0, 1);
+            float *gradient = values_random(&random, *size, -1, 1);
+            step_block block = {.loss_sum = 0};
+            op_pointwise_loss args = {.x = fp32(x),
+                                      .target = fp32(target),
+                                      .gradient = way & 1 ? fp32(gradient) : TENSOR_NONE,
+                                      .step = raw(&block),
+                                      .count = *size,
+                                      .kind = way & 2 ? LOSS_HUBER : LOSS_LOGISTIC,
+                                      .parameter = 0.75,
+                                      .factor = 0.25,
+                                      .accumulate = way & 4};
+            expect_agreement(&((kernel_trial){.op = OP_pointwise_loss,
+                                              .args = &args,
+                                              .outputs = {{way & 1 ? gradient : NULL, *size}},
+                                              .sum = &block.loss_sum,
+                                              .absolute = 1e-6,
+                                              .relative = 1e-12}));
+            free(x);
+            free(target);
+            free(gradient);
+        }
+}
+
+/* Logits whose exponential is no number have a loss and a slope all the same. */
+static void large_logits_have_a_loss(void **state)
+{
+    (void)state;
+    const float x[4] = {1e4f, -1e4f, 1e4f, -1e4f}, target[4] = {1, 0, 0, 1};
+    const double expected[4] = {0, 0, 1e4, 1e4}, slopes[4] = {0, 0, 1, -1};
+    for (const kernel_table *const *table = kernel_tables(); *table; table++)
+        for (int i = 0; i < 4; i++) {
+            kernel_run run = kernel_run_open(*table, 1);
+            float gradient;
+            step_block block = {.loss_sum = 0};
+            perform(*table, &run, OP_pointwise_loss,
+                    &(op_pointwise_loss){.x = fp32(x + i),
+                                         .target = fp32(target + i),
+                                         .gradient = fp32(&gradient),
+                                         .step = raw(&block),
+                                         .count = 1,
+                                         .kind = LOSS_LOGISTIC,
+                                         .parameter = 1,
+                                         .factor = 1});
+            expect_near(block.loss_sum, expected[i], 1e-9);
+            expect_near(gradient, slopes[i], 1e-9);
+            kernel_run_close(&run);
+        }
+}
+
 /* Few different values, so that many are equal: the first counts. */
 static void correct_rows_are_counted(void **state)
 {
@@ -148,10 +215,9 @@ static void correct_rows_are_counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cross_entropy_agrees),
-        cmocka_unit_test(cross_entropy_of_known_logits),
-        cmocka_unit_test(squared_error_agrees),
-        cmocka_unit_test(correct_rows_are_counted),
+        cmocka_unit_test(cross_entropy_agrees),     cmocka_unit_test(cross_entropy_of_known_logits),
+        cmocka_unit_test(squared_error_agrees),     cmocka_unit_test(pointwise_losses_agree),
+        cmocka_unit_test(large_logits_have_a_loss), cmocka_unit_test(correct_rows_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

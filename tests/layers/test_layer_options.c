@@ -66,6 +66,13 @@ static void test_refused(void **state)
         {{"pooling2d", 1, {{1, 4, 4}}, {"pool_size=2", "padding=0,9,0,9"}, 0}, "wholly over the edge"},
         {{"pooling2d", 1, {{1, 4, 4}}, {"pool_size=2", "padding=2"}, 0},
          "padding 2,2 is more than half of pool_size 2,2"},
+        {{"huber", 1, {{1, 2, 3}, {1, 2, 4}}, {0}, 0}, "huber: the prediction is 1:2:3, but the target is 1:2:4"},
+        {{"huber", 1, {{1, 2, 3}, {1, 2, 3}}, {"delta=0"}, 0}, "delta: '0' is not a number of at least"},
+        {{"cross_entropy", 1, {{1, 1, 3}, {1, 1, 1}}, {"class_weights=1,2"}, 0},
+         "cross_entropy: there are 2 class_weights, but 3 classes"},
+        {{"cross_entropy", 1, {{1, 1, 2}, {1, 1, 1}}, {"class_weights=1,"}, 0}, "class_weights: '1,' is not a list of"},
+        {{"cross_entropy", 1, {{1, 1, 2}, {1, 1, 1}}, {"class_weights=1,-2"}, 0}, "numbers with commas between"},
+        {{"cross_entropy", 1, {{1, 1, 2}, {1, 1, 1}}, {"label_smoothing=1.5"}, 0}, "from 0 to 1"},
         {{"mse", 1, {{1, 2, 3}, {1, 2, 4}}, {0}, 0}, "mse: the prediction is 1:2:3, but the target is 1:2:4"},
         {{"cross_entropy", 1, {{1, 4, 3}, {1, 1, 3}}, {0}, 0},
          "input 1:4:3 has 4 rows a sample and needs a label for each, but the labels are 1:1:3"},
@@ -152,7 +159,7 @@ typedef struct recorded_parts {
 
 static bool is_default(const property *about, const void *options, const layer_type *type)
 {
-    static const size_t bytes[] = {8, 8, 1, 4, 16, 24, 8};
+    static const size_t bytes[] = {8, 8, 1, 4, 16, 24, sizeof(property_numbers), 8};
     char *defaults = calloc(1, type->options_bytes);
     remat_context *context;
     assert_int_equal(remat_context_create(NULL, &context), REMAT_OK);
@@ -191,6 +198,7 @@ static remat_status record(layer_parts *parts, const layer_type *type, const cha
             used += (size_t)snprintf(to->text + used, room - used, "%s", *(const char *const *)field);
             break;
         case PROPERTY_PAIR:
+        case PROPERTY_NUMBERS:
         case PROPERTY_DIMS: fail(); /* no part has one */
         }
     }

@@ -117,12 +117,81 @@ static void test_transposed(void **state)
     rig_close(&rig);
 }
 
+/* ---- losses ---- */
+
+/* In evaluation the forward computes the loss. */
+static double loss_of(layer_rig *rig)
+{
+    layer_call call = rig->call;
+    call.training = false;
+    rig->block.loss = 0;
+    rig_forward(rig, &call);
+    return rig->block.loss;
+}
+
+static void expect_loss(layer_rig *rig, double expected)
+{
+    double got = loss_of(rig);
+    if (!(fabs(got - expected) <= 1e-12 * (1 + fabs(expected))))
+        fail_msg("%s: the loss is %.17g, not %.17g", rig->node.type->name, got, expected);
+}
+
+static void test_pointwise_losses(void **state)
+{
+    layer_rig rig;
+    open_rig(&rig, *state, (layer_case){"huber", 2, {{1, 3, 5}, {1, 3, 5}}, {"delta=0.5"}, 0});
+    const real *x = rig_values(rig.call.inputs[0]), *target = rig_values(rig.call.inputs[1]);
+    double expected = 0;
+    for (int i = 0; i < 30; i++) {
+        double d = fabs(x[i] - target[i]);
+        expected += d < 0.5 ? d * d / 2 : 0.5 * (d - 0.25);
+    }
+    expect_loss(&rig, expected / 30);
+    rig_close(&rig);
+
+    open_rig(&rig, *state, (layer_case){"binary_cross_entropy", 2, {{1, 3, 5}, {1, 3, 5}}, {"positive_weight=2.5"}, 0});
+    x = rig_values(rig.call.inputs[0]);
+    target = rig_values(rig.call.inputs[1]);
+    expected = 0;
+    for (int i = 0; i < 30; i++) {
+        double chance = 1 / (1 + exp(-x[i]));
+        expected -= 2.5 * target[i] * log(chance) + (1 - target[i]) * log(1 - chance);
+    }
+    expect_loss(&rig, expected / 30);
+    rig_close(&rig);
+}
+
+/* The target of a row is 0.7 at the label and 0.1 at each of three classes; what belongs to class c counts weight c. */
+static void test_smoothed_and_weighted(void **state)
+{
+    static const double weights[] = {1, 0.5, 3};
+    layer_rig rig;
+    open_rig(
+        &rig, *state,
+        (layer_case){"cross_entropy", 4, {{1, 2, 3}, {1, 1, 2}}, {"label_smoothing=0.3", "class_weights=1,0.5,3"}, 3});
+    const real *x = rig_values(rig.call.inputs[0]);
+    int32_t *labels = rig.call.inputs[1].at;
+    labels[5] = -1;
+    double expected = 0;
+    for (int row = 0; row < 8; row++) {
+        double sum = 0;
+        for (int c = 0; c < 3; c++)
+            sum += exp(x[3 * row + c]);
+        for (int c = 0; c < 3 && labels[row] >= 0; c++)
+            expected -= weights[c] * (c == labels[row] ? 0.8 : 0.1) * log(exp(x[3 * row + c]) / sum);
+    }
+    expect_loss(&rig, expected / 8);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(test_grouped),
         FIXTURE_TEST(test_causal),
         FIXTURE_TEST(test_transposed),
+        FIXTURE_TEST(test_pointwise_losses),
+        FIXTURE_TEST(test_smoothed_and_weighted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

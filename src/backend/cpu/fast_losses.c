@@ -1,4 +1,5 @@
 #include "backend/cpu/fast_row.h"
+#include "backend/cpu/pointwise_loss.h"
 
 /* The loss of one row. The gradient replaces the exponentials while the row is in cache. */
 static double cross_entropy_row(size_t columns, const float *logits, int32_t label, float factor, float *gradient)
@@ -16,6 +17,53 @@ static double cross_entropy_row(size_t columns, const float *logits, int32_t lab
         gradient[label] -= factor;
     }
     return log((double)sum) - height;
+}
+
+/* The sum of weight * (x - offset), in double; without weights all are 1. */
+static double weighted_sum(size_t count, const float *x, double offset, const double *weights)
+{
+    enum { SUMS = 16 };
+    double sums[SUMS] = {0}, sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sums[i % SUMS] += ((double)x[i] - offset) * (weights ? weights[i] : 1);
+    for (size_t k = 0; k < SUMS; k++)
+        sum += sums[k];
+    return sum;
+}
+
+/* The shares of the columns in the target of a row, times their weights: `each` for all of them, and `label` more for the
+ * label. */
+typedef struct target_shares {
+    double each, label, sum;
+} target_shares;
+
+static target_shares shares_of(const op_cross_entropy *p, int32_t label, double weight_sum)
+{
+    double each = p->smoothing / (double)p->columns;
+    double more = (1 - p->smoothing) * (p->weights ? p->weights[label] : 1);
+    return (target_shares){each, more, more + each * weight_sum};
+}
+
+/* The same with smoothing or weights. */
+static double smoothed_row(const op_cross_entropy *p, const float *logits, int32_t label, double weight_sum,
+                           float *gradient)
+{
+    const size_t columns = p->columns;
+    if (label < 0)
+        return cross_entropy_row(columns, logits, label, 0, gradient);
+    target_shares shares = shares_of(p, label, weight_sum);
+    float largest = fast_row_max(columns, logits);
+    double heights = shares.label * ((double)logits[label] - (double)largest);
+    if (shares.each > 0)
+        heights += shares.each * weighted_sum(columns, logits, (double)largest, p->weights);
+    float sum = fast_row_exp(columns, logits, largest, gradient);
+    if (gradient) {
+        fast_row_scale(columns, (float)(p->factor * shares.sum / (double)sum), gradient);
+        for (size_t i = 0; i < columns && shares.each > 0; i++)
+            gradient[i] -= (float)(p->factor * shares.each * (p->weights ? p->weights[i] : 1));
+        gradient[label] -= (float)(p->factor * shares.label);
+    }
+    return shares.sum * log((double)sum) - heights;
 }
 
 /* A loss is summed in parts. */
@@ -41,11 +89,21 @@ static void cross_entropy_parts(const void *args, parallel_range range)
     const int32_t *labels = p->labels.at;
     float *gradient = p->gradient.at;
     const size_t rows = p->rows, columns = p->columns, parts = loop->parts;
+    const bool plain = p->smoothing == 0 && !p->weights;
+    double weight_sum = (double)columns;
+    if (p->weights) {
+        weight_sum = 0;
+        for (size_t i = 0; i < columns; i++)
+            weight_sum += p->weights[i];
+    }
     for (size_t part = range.begin; part < range.end; part++) {
         double sum = 0;
-        for (size_t row = fast_cut(rows, parts, part); row < fast_cut(rows, parts, part + 1); row++)
-            sum += cross_entropy_row(columns, logits + row * columns, labels[row], factor,
-                                     gradient ? gradient + row * columns : NULL);
+        for (size_t row = fast_cut(rows, parts, part); row < fast_cut(rows, parts, part + 1); row++) {
+            const float *in = logits + row * columns;
+            float *out = gradient ? gradient + row * columns : NULL;
+            sum += plain ? cross_entropy_row(columns, in, labels[row], factor, out)
+                         : smoothed_row(p, in, labels[row], weight_sum, out);
+        }
         loop->sums[part] = sum;
     }
 }
@@ -114,6 +172,32 @@ void FAST(squared_error)(const kernel_run *run, const void *args)
     step_block *block = p->step.at;
     const loss_loop loop = {p, run->scratch, fast_parts(p->count, FAST_BLOCK)};
     parallel_static(fast_threads(run, p->count), loop.parts, squared_error_parts, &loop);
+    block->loss_sum += add_sums(&loop);
+}
+
+static void pointwise_parts(const void *args, parallel_range range)
+{
+    const loss_loop *loop = args;
+    const op_pointwise_loss *p = loop->args;
+    const float *x = p->x.at, *target = p->target.at;
+    float *gradient = p->gradient.at;
+    for (size_t part = range.begin; part < range.end; part++) {
+        double sum = 0, slope;
+        for (size_t i = fast_cut(p->count, loop->parts, part); i < fast_cut(p->count, loop->parts, part + 1); i++) {
+            sum += pointwise_loss_of(p, (double)x[i], (double)target[i], &slope);
+            if (gradient)
+                gradient[i] = (p->accumulate ? gradient[i] : 0) + (float)(slope * p->factor);
+        }
+        loop->sums[part] = sum;
+    }
+}
+
+void FAST(pointwise_loss)(const kernel_run *run, const void *args)
+{
+    const op_pointwise_loss *p = args;
+    step_block *block = p->step.at;
+    const loss_loop loop = {p, run->scratch, fast_parts(p->count, FAST_BLOCK)};
+    parallel_static(fast_threads(run, p->count), loop.parts, pointwise_parts, &loop);
     block->loss_sum += add_sums(&loop);
 }
 

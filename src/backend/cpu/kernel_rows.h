@@ -42,6 +42,7 @@
     ROW(pool_average_backward, T T)                \
     ROW(cross_entropy, T "i" T "u")                \
     ROW(squared_error, T T T "u")                  \
+    ROW(pointwise_loss, T T T "u")                 \
     ROW(count_correct, T "iu")                     \
     ROW(add_squares, T "u")                        \
     ROW(check_finite, T "u")                       \

@@ -1,7 +1,15 @@
 /* The loss sums run over rows or values in order, in one thread. */
+#include "backend/cpu/pointwise_loss.h"
 #include "backend/cpu/reference.h"
 
 #include <tgmath.h>
+
+/* The share of a column in the target of a row, times its weight. */
+static double column_share(const op_cross_entropy *p, size_t label, size_t column)
+{
+    double share = p->smoothing / (double)p->columns + (column == label ? 1 - p->smoothing : 0);
+    return p->weights ? share * p->weights[column] : share;
+}
 
 void REFERENCE(cross_entropy)(const kernel_run *run, const void *args)
 {
@@ -21,14 +29,18 @@ void REFERENCE(cross_entropy)(const kernel_run *run, const void *args)
             largest = (double)in[i] > largest ? (double)in[i] : largest;
         for (size_t i = 0; i < columns; i++)
             sum += exp((double)in[i] - largest);
-        if (counts)
-            loss += log(sum) - ((double)in[label] - largest);
+        double shares = 0;
+        for (size_t i = 0; i < columns; i++)
+            shares += column_share(p, label, i);
+        for (size_t i = 0; counts && i < columns; i++)
+            if (column_share(p, label, i) != 0) /* a logit may be -infinity there */
+                loss += column_share(p, label, i) * (log(sum) - ((double)in[i] - largest));
         if (!p->gradient.at)
             continue;
         real *out = (real *)p->gradient.at + row * columns;
         for (size_t i = 0; i < columns; i++) {
             double chance = exp((double)in[i] - largest) / sum;
-            out[i] = counts ? (real)((chance - (i == label ? 1 : 0)) * (double)factor) : 0;
+            out[i] = counts ? (real)((shares * chance - column_share(p, label, i)) * (double)factor) : 0;
         }
     }
     block->loss_sum += loss;
@@ -48,6 +60,22 @@ void REFERENCE(squared_error)(const kernel_run *run, const void *args)
         sum += difference * difference;
         if (gradient)
             gradient[i] = p->accumulate ? gradient[i] + slope : slope;
+    }
+    block->loss_sum += sum;
+}
+
+void REFERENCE(pointwise_loss)(const kernel_run *run, const void *args)
+{
+    (void)run;
+    const op_pointwise_loss *p = args;
+    const real *x = p->x.at, *target = p->target.at;
+    real *gradient = p->gradient.at;
+    step_block *block = p->step.at;
+    double sum = 0, slope;
+    for (size_t i = 0; i < p->count; i++) {
+        sum += pointwise_loss_of(p, (double)x[i], (double)target[i], &slope);
+        if (gradient)
+            gradient[i] = (real)((p->accumulate ? (double)gradient[i] : 0) + slope * p->factor);
     }
     block->loss_sum += sum;
 }
