@@ -245,6 +245,7 @@ typedef struct op_batch_scales {
     double epsilon;
 } op_batch_scales;
 
+/* y may overlap x. */
 typedef struct op_batch_normalize {
     tensor_ref x, means, scales, gain, shift, y;
     size_t batch, channels, area;

@@ -33,7 +33,14 @@ typedef struct layer_parameter {
     double fill_scale; /* the deviation of LAYER_NORMAL, the bound of LAYER_UNIFORM */
     bool decay;        /* weight decay applies: true for matrices, false for biases and gains */
     bool statistic;    /* not trained, changed by the forward itself: running means */
+    bool frozen;       /* of a frozen layer: not trained. The model sets it */
 } layer_parameter;
+
+/* Whether it has a gradient, and an optimizer changes it. */
+static inline bool layer_parameter_is_trained(const layer_parameter *parameter)
+{
+    return !parameter->statistic && !parameter->frozen;
+}
 
 /* A tensor that forward makes only for the backward pass. */
 typedef struct layer_saved {
@@ -63,6 +70,7 @@ typedef struct layer_node {
     remat_dtype
         dtype; /* in which the layer computes; its output and parameters have it unless resolve() sets another */
     uint64_t batch;
+    bool frozen; /* no parameter changes, statistics included */
     uint32_t input_count;
     layer_shape *inputs;
     remat_dtype *input_dtypes;

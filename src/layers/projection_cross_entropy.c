@@ -25,7 +25,7 @@ static remat_status resolve(remat_context *context, layer_node *layer)
         dtype_bytes(layer->dtype, layer_values(logits));
     uint64_t product = layer_flops(2 * rows, units, layer->inputs[0].w), softmax = layer_flops(rows, units, 18);
     uint64_t *flops = &layer->flops[LAYER_INPUT_GRADIENT];
-    *flops = layer_flops(product, 3, 1);
+    *flops = layer_flops(product, layer->frozen ? 2 : 3, 1);
     if (*flops < UINT64_MAX / 2 - softmax)
         *flops += softmax;
     return REMAT_OK;
@@ -76,8 +76,11 @@ static void correct_work(const layer_node *layer, layer_pass pass, const layer_c
     uint64_t weight = dtype_bytes(layer->dtype, units * in);
     uint64_t bias = layer->parameter_count > 1 ? dtype_bytes(layer->dtype, units) : 0;
     uint64_t gradient_passes = 2 * pieces - (call->accumulate_gradients[0] ? 0 : 1); /* the first may be a write only */
+    if (layer->frozen)
+        gradient_passes = 0;
     bool derived = call->d_inputs[0].at != NULL;
-    work->gemm_flops = layer_flops(layer_flops(2 * rows, units, in), derived ? 3 : 2, 1);
+    work->gemm_flops =
+        layer_flops(layer_flops(2 * rows, units, in), 1u + (derived ? 1u : 0) + (layer->frozen ? 0 : 1u), 1);
     work->flops = work->gemm_flops + layer_flops(rows, units, 18);
     work->bytes = 2 * x + dtype_bytes(REMAT_INT32, rows) + (pieces + gradient_passes) * (weight + bias) + 4 * logits;
     if (derived)

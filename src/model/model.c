@@ -71,7 +71,7 @@ remat_status model_blame(const remat_model *model, const char *layer, uint64_t l
 
 /* What the model itself knows of a layer, taken out of its properties. */
 typedef struct layer_words {
-    const ini_entry *name, *inputs, *block;
+    const ini_entry *name, *inputs, *block, *trainable;
 } layer_words;
 
 static remat_status check_twice(const remat_model *model, const ini_entry *entries, size_t count)
@@ -93,12 +93,14 @@ static void find_words(const ini_entry *entries, size_t count, layer_words *word
             words->inputs = entry;
         else if (strcmp(entry->key, "block") == 0)
             words->block = entry;
+        else if (strcmp(entry->key, "trainable") == 0)
+            words->trainable = entry;
     }
 }
 
 static bool is_word(const layer_words *words, const ini_entry *entry)
 {
-    return entry == words->name || entry == words->inputs || entry == words->block;
+    return entry == words->name || entry == words->inputs || entry == words->block || entry == words->trainable;
 }
 
 static remat_status set_property(remat_model *model, const layer_type *type, void *options, const ini_entry *entry)
@@ -110,7 +112,7 @@ static remat_status set_property(remat_model *model, const layer_type *type, voi
     remat_status status = property_set(model->context, type->name, type->properties, options, entry->key, text);
     if (about || status != REMAT_INVALID)
         return status;
-    return remat_fail(model->context, status, NULL, "%s; every layer has input_layers and block",
+    return remat_fail(model->context, status, NULL, "%s; every layer has input_layers, block and trainable",
                       remat_context_message(model->context));
 }
 
@@ -177,6 +179,16 @@ static remat_status check_name(const remat_model *model, const char *name)
                       (unsigned long long)line);
 }
 
+static remat_status read_trainable(const remat_model *model, const ini_entry *entry, described_layer *layer)
+{
+    layer->frozen = entry && names_equal(entry->value, "false");
+    if (!entry || layer->frozen || names_equal(entry->value, "true"))
+        return REMAT_OK;
+    return model_blame(
+        model, layer->name, entry->line,
+        remat_fail(model->context, REMAT_INVALID, NULL, "trainable: '%.60s' is neither true nor false", entry->value));
+}
+
 /* Whatever can fail comes first, so that a layer is in its block and in the list, or in neither. */
 static remat_status append_layer(remat_model *model, described_layer *layer, const ini_entry *block)
 {
@@ -219,6 +231,7 @@ remat_status model_add_layer(remat_model *model, const char *type, const char *n
         layer.inputs_line = words.inputs->line;
         REMAT_TRY(model_split_list(&model->pool, words.inputs->value, &layer.inputs, &layer.input_count));
     }
+    REMAT_TRY(read_trainable(model, words.trainable, &layer));
     REMAT_TRY(make_options(model, &layer, entries, count, &words));
     return append_layer(model, &layer, words.block);
 }

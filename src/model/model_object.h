@@ -18,7 +18,8 @@ typedef struct described_layer {
     size_t input_count;
     uint64_t inputs_line;
     uint32_t block; /* NETWORK_NONE or a position in blocks */
-    uint64_t line;  /* REMAT_NOWHERE where it came from no file */
+    bool frozen;
+    uint64_t line; /* REMAT_NOWHERE where it came from no file */
 } described_layer;
 
 /* Layers first .. last of the description. */

@@ -50,6 +50,7 @@ typedef struct remat_network {
     network_parameter *parameters;
     size_t parameter_count;
     uint64_t parameter_bytes; /* of that area */
+    uint64_t trained_bytes;   /* of its first part; frozen parameters are behind it */
     uint32_t block_count;
     const char **block_names;
     bool has_labels;

@@ -58,6 +58,7 @@ remat_status network_resolve(network_builder *builder, network_layer *layer)
                         .device = builder->network->options.device,
                         .dtype = builder->network->options.dtype,
                         .batch = node->batch,
+                        .frozen = node->frozen,
                         .input_count = node->input_count};
     layer_node_use(&fresh, &builder->room);
     for (uint32_t i = 0; i < node->input_count; i++)
@@ -69,6 +70,8 @@ remat_status network_resolve(network_builder *builder, network_layer *layer)
             return remat_fail(builder->context, REMAT_INVALID, NULL,
                               "%s: its workspace is too large; it must stay below 2^63 bytes", node->type->name);
     REMAT_TRY(layer_check_size(builder->context, node, node->output, node->batch));
+    for (uint32_t p = 0; p < node->parameter_count; p++)
+        node->parameters[p].frozen = node->frozen;
     return keep_lists(builder, layer);
 }
 
@@ -204,7 +207,11 @@ static remat_status add_layer(network_builder *builder, const wanted_layer *want
     layer_room room;
     network_layer layer = {
         .inputs = inputs, .block = builder->model->layers[builder->described].block, .described = builder->described};
-    layer.node = (layer_node){.type = type, .name = wanted->name, .options = wanted->options, .batch = network->batch};
+    layer.node = (layer_node){.type = type,
+                              .name = wanted->name,
+                              .options = wanted->options,
+                              .batch = network->batch,
+                              .frozen = builder->model->layers[builder->described].frozen};
     layer_node_use(&layer.node, &room);
     layer.node.input_count = (uint32_t)wanted->input_count;
     for (size_t i = 0; i < wanted->input_count; i++) {

@@ -46,6 +46,7 @@ remat_status network_fuse(network_builder *builder)
         options->loss = *(const cross_entropy_options *)loss->node.options;
         loss->node.type = &layer_type_projection_cross_entropy;
         loss->node.name = projection->node.name;
+        loss->node.frozen = projection->node.frozen;
         loss->node.options = options;
         loss->node.inputs[0] = projection->node.inputs[0];
         loss->inputs[0] = projection->inputs[0];

@@ -25,7 +25,6 @@ static remat_status add_parameter(numbering *numbers, uint32_t layer, const laye
     bool fits = true;
     for (uint32_t i = 0; i < about->rank; i++)
         fits = fits && remat_multiply(parameter.values, about->dims[i], &parameter.values);
-    parameter.offset = network->parameter_bytes;
     fits = fits && dtype_bytes_checked(about->dtype, parameter.values, &parameter.bytes);
     uint64_t placed = parameter.bytes;
     fits = fits && remat_add(&placed, 63) && remat_add(&network->parameter_bytes, placed & ~(uint64_t)63) &&
@@ -84,6 +83,10 @@ static remat_status share(const numbering *numbers, const char *name, uint32_t l
     const network_builder *builder = numbers->builder;
     REMAT_TRY(find_weight(numbers, name, layer, number));
     const layer_parameter *other = &builder->network->parameters[*number].about;
+    if (other->frozen != about->frozen)
+        return remat_fail(builder->context, REMAT_INVALID, NULL,
+                          "shared_from: it is %s, but '%s', whose weight it shares, is %s; freeze both or neither",
+                          about->frozen ? "frozen" : "trained", name, other->frozen ? "frozen" : "trained");
     if (other->rank == about->rank && memcmp(other->dims, about->dims, about->rank * sizeof *about->dims) == 0)
         return REMAT_OK;
     char ours[128], theirs[128];
@@ -109,6 +112,41 @@ static remat_status number_layer(numbering *numbers, uint32_t position)
     return REMAT_OK;
 }
 
+/* Frozen parameters are behind the others: what the optimizer and the gradients take is as long as the first part. */
+static void place_parameters(remat_network *network)
+{
+    uint64_t offset = 0;
+    for (int frozen = 0; frozen < 2; frozen++) {
+        for (size_t p = 0; p < network->parameter_count; p++) {
+            network_parameter *parameter = &network->parameters[p];
+            if (parameter->about.frozen != frozen)
+                continue;
+            parameter->offset = offset;
+            offset += (parameter->bytes + 63) & ~(uint64_t)63;
+        }
+        if (!frozen)
+            network->trained_bytes = offset;
+    }
+}
+
+/* A training that changes nothing is a mistake. */
+static remat_status check_trained(const network_builder *builder)
+{
+    const remat_network *network = builder->network;
+    bool frozen = false;
+    for (size_t p = 0; p < network->parameter_count; p++) {
+        if (layer_parameter_is_trained(&network->parameters[p].about))
+            return REMAT_OK;
+        frozen |= network->parameters[p].about.frozen;
+    }
+    if (!frozen || network->options.purpose != NETWORK_TRAINING)
+        return REMAT_OK;
+    remat_place place = REMAT_PLACE_NOWHERE;
+    place.file = builder->model->file;
+    return remat_fail(builder->context, place.file ? REMAT_BAD_INPUT : REMAT_INVALID, &place,
+                      "every layer with parameters has trainable=false: there is nothing to train");
+}
+
 remat_status network_number_parameters(network_builder *builder)
 {
     remat_network *network = builder->network;
@@ -130,5 +168,8 @@ remat_status network_number_parameters(network_builder *builder)
         network->parameter_count = 0;
     }
     remat_release(builder->context, numbers.first_layers, described, sizeof *numbers.first_layers);
-    return status;
+    if (status != REMAT_OK)
+        return status;
+    place_parameters(network);
+    return check_trained(builder);
 }

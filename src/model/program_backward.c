@@ -7,7 +7,7 @@
 static bool has_trained_parameters(const layer_node *node)
 {
     for (uint32_t p = 0; p < node->parameter_count; p++)
-        if (!node->parameters[p].statistic)
+        if (layer_parameter_is_trained(&node->parameters[p]))
             return true;
     return false;
 }
@@ -102,7 +102,7 @@ static remat_status place_parameter_gradients(builder *b, const network_layer *l
 {
     remat_program *program = b->program;
     for (uint32_t p = 0; p < layer->node.parameter_count; p++) {
-        if (layer->node.parameters[p].statistic)
+        if (!layer_parameter_is_trained(&layer->node.parameters[p]))
             continue;
         uint32_t number = layer->parameters[p];
         if (program->apply == PROGRAM_APPLY_OUTSIDE) {
@@ -192,7 +192,7 @@ static void find_applied(builder *b)
     const remat_network *network = b->network;
     for (size_t n = network->layer_count; n-- > 0;)
         for (uint32_t p = 0; p < network->layers[n].node.parameter_count; p++)
-            if (!network->layers[n].node.parameters[p].statistic)
+            if (layer_parameter_is_trained(&network->layers[n].node.parameters[p]))
                 b->program->applied[network->layers[n].parameters[p]] = (uint32_t)n;
 }
 

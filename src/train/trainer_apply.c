@@ -24,7 +24,7 @@ static tensor_ref step_of(const remat_trainer *trainer)
 /* Where the gradient of a parameter is when it is applied; none for those that have none. */
 static tensor_ref gradient_of(const remat_trainer *trainer, const remat_executor *executor, uint32_t parameter)
 {
-    if (trainer->network->parameters[parameter].about.statistic)
+    if (!layer_parameter_is_trained(&trainer->network->parameters[parameter].about))
         return TENSOR_NONE;
     return trainer->gradients.at ? trainer_parameter(trainer, &trainer->gradients, parameter)
                                  : executor_gradient(executor, parameter);
@@ -68,6 +68,8 @@ static remat_status record_begin(const remat_trainer *trainer, recording *calls,
 {
     for (uint32_t p = 0; p < trainer->network->parameter_count; p++) {
         const network_parameter *about = &trainer->network->parameters[p];
+        if (about->about.frozen)
+            continue; /* it does not change, and has no place there */
         const tensor_ref gradient = trainer_parameter(trainer, &trainer->gradients, p);
         const tensor_ref statistic = trainer_parameter(trainer, &trainer->weights, p);
         if (about->about.statistic)
@@ -201,7 +203,7 @@ remat_status trainer_apply_gradients(remat_trainer *trainer)
     if (trainer->on_action)
         trainer_note_norm(trainer, 0, began, ended);
     for (uint32_t p = 0; p < parameters; p++) {
-        if (trainer->network->parameters[p].about.statistic)
+        if (!layer_parameter_is_trained(&trainer->network->parameters[p].about))
             continue;
         if (trainer->on_gradient)
             REMAT_TRY(trainer_show_gradient(trainer, p, trainer_parameter(trainer, &trainer->gradients, p)));

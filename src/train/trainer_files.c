@@ -92,7 +92,7 @@ static remat_status save(const remat_trainer *trainer, const char *path, bool wi
         add_entry(list, network->parameters[p].name, &trainer->weights, p);
     for (unsigned m = 0; with_state && m < 2; m++)
         for (uint32_t p = 0; p < network->parameter_count; p++)
-            if (trainer->moments[m].at && !network->parameters[p].about.statistic)
+            if (trainer->moments[m].at && layer_parameter_is_trained(&network->parameters[p].about))
                 add_entry(list, moment_name(list, m, network->parameters[p].name), &trainer->moments[m], p);
     char step[24], micro_step[24], seed[24], batch[24], best[40], stale[24];
     snprintf(step, sizeof step, "%" PRIu64, trainer->step);
@@ -307,7 +307,7 @@ static remat_status load_moments(remat_trainer *trainer, const char *path, const
         for (size_t p = 0; p < trainer->network->parameter_count; p++) {
             const network_parameter *parameter = &trainer->network->parameters[p];
             char name[MODEL_NAME_LONGEST + 80]; /* with the parameter's own name behind the layer's */
-            if (!trainer->moments[m].at || parameter->about.statistic)
+            if (!trainer->moments[m].at || !layer_parameter_is_trained(&parameter->about))
                 continue;
             snprintf(name, sizeof name, "optimizer/%u/%s", m, parameter->name);
             REMAT_TRY(load_parameter(trainer->queue, path, file, name, parameter, pass,

@@ -16,23 +16,23 @@ uint64_t trainer_scratch_bytes(const remat_trainer *trainer)
 
 uint64_t trainer_fixed_bytes(const remat_trainer *trainer)
 {
-    uint64_t weights = trainer->network->parameter_bytes;
-    uint64_t bytes = weights * (1 + optimizer_moments(&trainer->optimizer));
+    uint64_t trained = trainer->network->trained_bytes;
+    uint64_t bytes = trainer->network->parameter_bytes + trained * optimizer_moments(&trainer->optimizer);
     if (trainer->settings.accumulate > 1)
-        bytes += weights;
+        bytes += trained;
     return bytes + trainer_scratch_bytes(trainer);
 }
 
 remat_status trainer_allocate(remat_trainer *trainer)
 {
     backend *device = trainer->device;
-    uint64_t weights = trainer->network->parameter_bytes;
+    uint64_t weights = trainer->network->parameter_bytes, trained = trainer->network->trained_bytes;
     REMAT_TRY(backend_queue_create(device, &trainer->queue));
     REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, weights, false, &trainer->weights));
     for (unsigned m = 0; m < optimizer_moments(&trainer->optimizer); m++)
-        REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, weights, true, &trainer->moments[m]));
+        REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, trained, true, &trainer->moments[m]));
     if (trainer->settings.accumulate > 1)
-        REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, weights, true, &trainer->gradients));
+        REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, trained, true, &trainer->gradients));
     REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, block_bytes(), true, &trainer->block));
     REMAT_TRY(staging_create(trainer->network, device, &trainer->staged));
     return backend_allocate(device, MEMORY_DEVICE, trainer_arena_bytes(trainer), false, &trainer->arena);

@@ -19,10 +19,10 @@ static remat_status check_position(const remat_trainer *trainer, size_t position
                       trainer->network->parameter_count);
 }
 
-/* Statistics are not trained, so that no optimizer uses what lies beside them. */
+/* Statistics and frozen parameters are not trained, so that no optimizer uses what lies beside them. */
 static uint32_t moment_count(const remat_trainer *trainer, const network_parameter *parameter)
 {
-    return parameter->about.statistic ? 0 : optimizer_moments(&trainer->optimizer);
+    return layer_parameter_is_trained(&parameter->about) ? optimizer_moments(&trainer->optimizer) : 0;
 }
 
 remat_status remat_trainer_get_parameter_sized(const remat_trainer *trainer, size_t position,
@@ -34,7 +34,7 @@ remat_status remat_trainer_get_parameter_sized(const remat_trainer *trainer, siz
                              .rank = about->about.rank,
                              .count = about->values,
                              .dtype = about->about.dtype,
-                             .trained = !about->about.statistic,
+                             .trained = layer_parameter_is_trained(&about->about),
                              .moment_count = moment_count(trainer, about)};
     memcpy(found.dims, about->about.dims, sizeof found.dims);
     remat_struct_give(parameter, parameter_size, &found, sizeof found);

@@ -154,7 +154,7 @@ static uint64_t step_cost(const remat_trainer *trainer, uint64_t micro_batch)
 {
     if (trainer->settings.accumulate == 1)
         return micro_batch;
-    uint64_t moved = trainer->network->parameter_bytes * (3 + 2 * optimizer_moments(&trainer->optimizer));
+    uint64_t moved = trainer->network->trained_bytes * (3 + 2 * optimizer_moments(&trainer->optimizer));
     return remat_add_saturated(micro_batch * trainer->settings.accumulate, program_modelled_cost(0, moved));
 }
 
@@ -164,8 +164,8 @@ void remat_trainer_get_figures_sized(const remat_trainer *trainer, remat_trainer
     uint64_t fixed = trainer_fixed_bytes(trainer);
     remat_trainer_figures found = {
         .weight_bytes = trainer->network->parameter_bytes,
-        .optimizer_bytes = trainer->network->parameter_bytes * optimizer_moments(&trainer->optimizer),
-        .gradient_bytes = trainer->settings.accumulate > 1 ? trainer->network->parameter_bytes : 0,
+        .optimizer_bytes = trainer->network->trained_bytes * optimizer_moments(&trainer->optimizer),
+        .gradient_bytes = trainer->settings.accumulate > 1 ? trainer->network->trained_bytes : 0,
         .scratch_bytes = trainer_scratch_bytes(trainer),
         .arena_bytes = trainer_arena_bytes(trainer),
         .total_bytes = fixed + trainer_arena_bytes(trainer),
@@ -198,7 +198,7 @@ void remat_trainer_get_figures_sized(const remat_trainer *trainer, remat_trainer
         .min_budget_bound_bytes = fixed + shared_arena(trainer, plan->least_bound_bytes),
     };
     for (size_t p = 0; p < trainer->network->parameter_count; p++)
-        if (!trainer->network->parameters[p].about.statistic)
+        if (layer_parameter_is_trained(&trainer->network->parameters[p].about))
             found.parameters += trainer->network->parameters[p].values;
     count_forwards(trainer, &found);
     remat_struct_give(figures, figures_size, &found, sizeof found);

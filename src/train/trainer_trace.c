@@ -102,7 +102,7 @@ void trainer_note_norm(const remat_trainer *trainer, uint64_t live_bytes, uint64
         return;
     for (size_t p = 0; p < trainer->network->parameter_count; p++) {
         const network_parameter *about = &trainer->network->parameters[p];
-        if (about->about.statistic || trainer->program->applied[p] == NETWORK_NONE)
+        if (!layer_parameter_is_trained(&about->about) || trainer->program->applied[p] == NETWORK_NONE)
             continue;
         work.flops += 2 * about->values;
         work.bytes += about->bytes;

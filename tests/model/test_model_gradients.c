@@ -94,7 +94,7 @@ static void check_model(const remat_model *model, uint64_t batch, program_apply 
     for (size_t p = 0; p < rig.network->parameter_count; p++) {
         const network_parameter *parameter = &rig.network->parameters[p];
         double scale = fmax(largest_of(gradients[p], parameter->values), 1e-3 * fmax(overall, fabs(loss)));
-        for (int k = 0; k < 4 && !parameter->about.statistic; k++) {
+        for (int k = 0; k < 4 && layer_parameter_is_trained(&parameter->about); k++) {
             uint64_t i = test_random_below(&random, parameter->values);
             double step = 2e-3, wanted;
             do { /* where the loss is bent, only a small step comes near; a wrong gradient never does */
@@ -132,8 +132,41 @@ static void test_random_models(void **state)
     }
 }
 
+/* Gradients go through frozen layers to the trained ones below, and are added there to others. */
+static void test_frozen_layers(void **state)
+{
+    (void)state;
+    static const char *const layers[][6] = {
+        {"input", "name=in", "input_shape=2:4:5", NULL},
+        {"conv2d", "name=c1", "filters=3", "kernel_size=3", "trainable=false", NULL},
+        {"conv2d", "name=c2", "filters=3", "kernel_size=2", "padding=same", NULL},
+        {"batch_normalization", "name=norm", "trainable=false", NULL},
+        {"addition", "name=sum", "input_layers=c2,norm", NULL},
+        {"layer_normalization", "name=rows", "trainable=false", NULL},
+        {"fully_connected", "name=fc", "unit=4", "activation=tanh", "trainable=false", NULL},
+        {"flatten", "name=flat", NULL},
+        {"fully_connected", "name=last", "unit=3", "trainable=false", NULL},
+        {"cross_entropy", "name=loss", NULL},
+    };
+    static const program_apply ways[] = {PROGRAM_APPLY_AT_ONCE, PROGRAM_APPLY_AT_END, PROGRAM_APPLY_OUTSIDE};
+    for (int way = 0; way < 3; way++) {
+        remat_context *context;
+        remat_model *model;
+        assert_int_equal(remat_context_create(NULL, &context), REMAT_OK);
+        assert_int_equal(remat_model_create(context, &model), REMAT_OK);
+        for (size_t i = 0; i < sizeof layers / sizeof layers[0]; i++)
+            if (remat_model_add_layer(model, layers[i][0], layers[i] + 1) != REMAT_OK)
+                fail_msg("%s", remat_context_message(context));
+        if (remat_model_compile(model) != REMAT_OK)
+            fail_msg("%s", remat_context_message(context));
+        check_model(model, 3, ways[way], 7);
+        remat_model_destroy(model);
+        remat_context_destroy(context);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_models)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_models), cmocka_unit_test(test_frozen_layers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
