@@ -258,6 +258,22 @@ typedef struct op_batch_normalize_backward {
     bool accumulate, accumulate_parameters;
 } op_batch_normalize_backward;
 
+/* Group normalisation over batch x channels x area: means and scales (1/deviation, biased variance) for each group of
+ * channels of each sample, batch x groups of them. `gain` and `shift`, of each channel, may be none. Without y, only means
+ * and scales are computed. */
+typedef struct op_group_normalize {
+    tensor_ref x, gain, shift, y, means, scales;
+    size_t batch, channels, area, groups;
+    double epsilon;
+} op_group_normalize;
+
+/* dx may overlap dy or be none; dgain and dshift may both be none. */
+typedef struct op_group_normalize_backward {
+    tensor_ref x, gain, means, scales, dy, dx, dgain, dshift, workspace;
+    size_t batch, channels, area, groups;
+    bool accumulate, accumulate_parameters;
+} op_group_normalize_backward;
+
 /* ---- attention ---- */
 
 /* softmax(q k' / sqrt(size)) v for `batch` sequences of `steps` rows. Rows of q, k and v are `row` values apart, so
@@ -453,6 +469,8 @@ typedef struct op_adam {
     X(batch_scales, 2)             \
     X(batch_normalize, 6)          \
     X(batch_normalize_backward, 8) \
+    X(group_normalize, 6)          \
+    X(group_normalize_backward, 9) \
     X(attention, 5)                \
     X(attention_backward, 10)      \
     X(convolve, 5)                 \

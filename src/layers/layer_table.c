@@ -2,31 +2,33 @@
 #include "layers/layer.h"
 #include "base/names.h"
 
-#define LAYER_TYPES(X)      \
-    X(input)                \
-    X(fully_connected)      \
-    X(activation)           \
-    X(layer_normalization)  \
-    X(rms_normalization)    \
-    X(batch_normalization)  \
-    X(multi_head_attention) \
-    X(attention_core)       \
-    X(embedding)            \
-    X(position_embedding)   \
-    X(dropout)              \
-    X(addition)             \
-    X(multiply)             \
-    X(concat)               \
-    X(flatten)              \
-    X(reshape)              \
-    X(conv2d)               \
-    X(conv1d)               \
-    X(conv2d_transpose)     \
-    X(pooling2d)            \
-    X(mse)                  \
-    X(huber)                \
-    X(binary_cross_entropy) \
-    X(cross_entropy)        \
+#define LAYER_TYPES(X)        \
+    X(input)                  \
+    X(fully_connected)        \
+    X(activation)             \
+    X(layer_normalization)    \
+    X(rms_normalization)      \
+    X(batch_normalization)    \
+    X(group_normalization)    \
+    X(instance_normalization) \
+    X(multi_head_attention)   \
+    X(attention_core)         \
+    X(embedding)              \
+    X(position_embedding)     \
+    X(dropout)                \
+    X(addition)               \
+    X(multiply)               \
+    X(concat)                 \
+    X(flatten)                \
+    X(reshape)                \
+    X(conv2d)                 \
+    X(conv1d)                 \
+    X(conv2d_transpose)       \
+    X(pooling2d)              \
+    X(mse)                    \
+    X(huber)                  \
+    X(binary_cross_entropy)   \
+    X(cross_entropy)          \
     X(projection_cross_entropy)
 
 #define X(name) extern const layer_type layer_type_##name;

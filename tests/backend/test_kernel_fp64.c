@@ -152,6 +152,24 @@ static any_args arguments(operation op, memory *m)
                                                                    true,
                                                                    false};
         break;
+    case OP_group_normalize:
+        a.group_normalize = (op_group_normalize){
+            values(m, 24), values(m, 4), values(m, 4), values(m, 24), values(m, 4), values(m, 4), 2, 4, 3, 2, 1e-5};
+        break;
+    case OP_group_normalize_backward:
+        a.group_normalize_backward = (op_group_normalize_backward){.x = values(m, 24),
+                                                                   .gain = values(m, 4),
+                                                                   .means = values(m, 4),
+                                                                   .scales = positive(m, 4),
+                                                                   .dy = values(m, 24),
+                                                                   .dx = values(m, 24),
+                                                                   .dgain = values(m, 4),
+                                                                   .dshift = values(m, 4),
+                                                                   .batch = 2,
+                                                                   .channels = 4,
+                                                                   .area = 3,
+                                                                   .groups = 2};
+        break;
     case OP_attention: {
         tensor_ref q = values(m, QKV);
         a.attention = (op_attention){.q = q, .k = tensor_from(q, 4), .v = tensor_from(q, 8), .batch = 2};

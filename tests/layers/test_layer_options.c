@@ -66,6 +66,8 @@ static void test_refused(void **state)
         {{"pooling2d", 1, {{1, 4, 4}}, {"pool_size=2", "padding=0,9,0,9"}, 0}, "wholly over the edge"},
         {{"pooling2d", 1, {{1, 4, 4}}, {"pool_size=2", "padding=2"}, 0},
          "padding 2,2 is more than half of pool_size 2,2"},
+        {{"group_normalization", 1, {{6, 2, 3}}, {"groups=4"}, 0},
+         "group_normalization: groups=4 must divide the 6 channels of the input 6:2:3"},
         {{"huber", 1, {{1, 2, 3}, {1, 2, 4}}, {0}, 0}, "huber: the prediction is 1:2:3, but the target is 1:2:4"},
         {{"huber", 1, {{1, 2, 3}, {1, 2, 3}}, {"delta=0"}, 0}, "delta: '0' is not a number of at least"},
         {{"cross_entropy", 1, {{1, 1, 3}, {1, 1, 1}}, {"class_weights=1,2"}, 0},

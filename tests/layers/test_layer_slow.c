@@ -117,6 +117,41 @@ static void test_transposed(void **state)
     rig_close(&rig);
 }
 
+/* ---- normalisation ---- */
+
+static void expect_normalized(layer_rig *rig, int channels, int groups, int area)
+{
+    const real *x = rig_values(rig->call.inputs[0]), *gain = rig_values(rig->call.parameters[0]),
+               *shift = rig_values(rig->call.parameters[1]);
+    double y[2 * 6 * 12];
+    int together = channels / groups * area;
+    for (int row = 0; row < 2 * groups; row++) {
+        double mean = 0, square = 0;
+        for (int i = 0; i < together; i++) {
+            mean += x[row * together + i] / together;
+            square += x[row * together + i] * x[row * together + i] / together;
+        }
+        for (int i = 0; i < together; i++) {
+            int at = row * together + i, c = at / area % channels;
+            double normal = (x[at] - mean) / sqrt(square - mean * mean + 1e-5);
+            y[at] = gain ? normal * gain[c] + shift[c] : normal;
+        }
+    }
+    expect_values(rig, y);
+}
+
+static void test_groups_are_normalized(void **state)
+{
+    layer_rig rig;
+    open_rig(&rig, *state, (layer_case){"group_normalization", 2, {{6, 3, 4}}, {"groups=3"}, 0});
+    expect_normalized(&rig, 6, 3, 12);
+    rig_close(&rig);
+    open_rig(&rig, *state, (layer_case){"instance_normalization", 2, {{6, 3, 4}}, {0}, 0});
+    assert_int_equal(rig.node.parameter_count, 0);
+    expect_normalized(&rig, 6, 6, 12);
+    rig_close(&rig);
+}
+
 /* ---- losses ---- */
 
 /* In evaluation the forward computes the loss. */
@@ -187,11 +222,9 @@ static void test_smoothed_and_weighted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(test_grouped),
-        FIXTURE_TEST(test_causal),
-        FIXTURE_TEST(test_transposed),
-        FIXTURE_TEST(test_pointwise_losses),
-        FIXTURE_TEST(test_smoothed_and_weighted),
+        FIXTURE_TEST(test_grouped),          FIXTURE_TEST(test_causal),
+        FIXTURE_TEST(test_transposed),       FIXTURE_TEST(test_groups_are_normalized),
+        FIXTURE_TEST(test_pointwise_losses), FIXTURE_TEST(test_smoothed_and_weighted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

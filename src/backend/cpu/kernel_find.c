@@ -42,6 +42,10 @@ uint64_t kernel_workspace(operation op, const void *args)
         const op_normalize_backward *p = args;
         return dtype_bytes(p->x.type, normalize_parts(p->rows) * 2 * p->columns);
     }
+    if (op == OP_group_normalize_backward) { /* two sums for each plane */
+        const op_group_normalize_backward *p = args;
+        return dtype_bytes(p->x.type, 2 * p->batch * p->channels);
+    }
     if (op == OP_attention_backward) { /* the gradient of one sample, before it is added */
         const op_attention_backward *p = args;
         return p->accumulate ? dtype_bytes(p->q.type, p->steps * p->row) : 0;

@@ -5,48 +5,50 @@
 #include "backend/cpu/kernel.h"
 
 /* ROW(operation, types) for every operation on one element type, T: "f" or "d". */
-#define KERNEL_ROWS(ROW, T)                        \
-    ROW(gemm, T T T T T T)                         \
-    ROW(activate, T T)                             \
-    ROW(activate_backward, T T T T)                \
-    ROW(add, T T T)                                \
-    ROW(multiply, T T T)                           \
-    ROW(scale, T)                                  \
-    ROW(accumulate, T T)                           \
-    ROW(copy, T T)                                 \
-    ROW(fill, T)                                   \
-    ROW(dropout, T T "u")                          \
-    ROW(softmax, T T)                              \
-    ROW(softmax_backward, T T T)                   \
-    ROW(add_to_rows, T T T)                        \
-    ROW(copy_rows, T T)                            \
-    ROW(column_sums, T T)                          \
-    ROW(add_to_channels, T T)                      \
-    ROW(channel_sums, T T)                         \
-    ROW(gather, "i" T T)                           \
-    ROW(gather_backward, "i" T T)                  \
-    ROW(normalize, T T T T T T)                    \
-    ROW(normalize_backward, T T T T T T T T "u")   \
-    ROW(batch_statistics, T T T T T)               \
-    ROW(batch_scales, T T)                         \
-    ROW(batch_normalize, T T T T T T)              \
-    ROW(batch_normalize_backward, T T T T T T T T) \
-    ROW(attention, T T T T T)                      \
-    ROW(attention_backward, T T T T T T T T T "u") \
-    ROW(convolve, T T T T "u")                     \
-    ROW(convolve_backward_weight, T T T T "u")     \
-    ROW(convolve_backward_input, T T T "u")        \
-    ROW(pool_max, T T "i")                         \
-    ROW(pool_max_backward, "i" T T)                \
-    ROW(pool_average, T T)                         \
-    ROW(pool_average_backward, T T)                \
-    ROW(cross_entropy, T "i" T "u")                \
-    ROW(squared_error, T T T "u")                  \
-    ROW(pointwise_loss, T T T "u")                 \
-    ROW(count_correct, T "iu")                     \
-    ROW(add_squares, T "u")                        \
-    ROW(check_finite, T "u")                       \
-    ROW(sgd, T T T "u")                            \
+#define KERNEL_ROWS(ROW, T)                            \
+    ROW(gemm, T T T T T T)                             \
+    ROW(activate, T T)                                 \
+    ROW(activate_backward, T T T T)                    \
+    ROW(add, T T T)                                    \
+    ROW(multiply, T T T)                               \
+    ROW(scale, T)                                      \
+    ROW(accumulate, T T)                               \
+    ROW(copy, T T)                                     \
+    ROW(fill, T)                                       \
+    ROW(dropout, T T "u")                              \
+    ROW(softmax, T T)                                  \
+    ROW(softmax_backward, T T T)                       \
+    ROW(add_to_rows, T T T)                            \
+    ROW(copy_rows, T T)                                \
+    ROW(column_sums, T T)                              \
+    ROW(add_to_channels, T T)                          \
+    ROW(channel_sums, T T)                             \
+    ROW(gather, "i" T T)                               \
+    ROW(gather_backward, "i" T T)                      \
+    ROW(normalize, T T T T T T)                        \
+    ROW(normalize_backward, T T T T T T T T "u")       \
+    ROW(batch_statistics, T T T T T)                   \
+    ROW(batch_scales, T T)                             \
+    ROW(batch_normalize, T T T T T T)                  \
+    ROW(batch_normalize_backward, T T T T T T T T)     \
+    ROW(group_normalize, T T T T T T)                  \
+    ROW(group_normalize_backward, T T T T T T T T "u") \
+    ROW(attention, T T T T T)                          \
+    ROW(attention_backward, T T T T T T T T T "u")     \
+    ROW(convolve, T T T T "u")                         \
+    ROW(convolve_backward_weight, T T T T "u")         \
+    ROW(convolve_backward_input, T T T "u")            \
+    ROW(pool_max, T T "i")                             \
+    ROW(pool_max_backward, "i" T T)                    \
+    ROW(pool_average, T T)                             \
+    ROW(pool_average_backward, T T)                    \
+    ROW(cross_entropy, T "i" T "u")                    \
+    ROW(squared_error, T T T "u")                      \
+    ROW(pointwise_loss, T T T "u")                     \
+    ROW(count_correct, T "iu")                         \
+    ROW(add_squares, T "u")                            \
+    ROW(check_finite, T "u")                           \
+    ROW(sgd, T T T "u")                                \
     ROW(adam, T T T T "u")
 
 /* The kernels that work on the step block alone are the same in all tables. */
