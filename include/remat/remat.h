@@ -55,6 +55,7 @@
 #include <remat/checkpointer.h> /* keep some activations of your own forward function, recompute the others */
 #include <remat/tape.h>         /* your own forward and backward functions, run by a plan in one arena */
 #include <remat/model.h>        /* named layers, from calls or an INI file */
+#include <remat/custom_layer.h> /* layer types of your own, and the check of their gradients */
 #include <remat/train.h>        /* training within a budget, and running trained models */
 #include <remat/report.h>       /* HTML pages about plans, models and runs */
 #include <remat/doctor.h>       /* what this build of the library uses */

@@ -20,6 +20,8 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include <remat/custom_layer.h>
+
 #include "backend/tensor.h"
 
 /* ---- the step block ---- */
@@ -440,6 +442,16 @@ typedef struct op_adam {
     uint64_t number;
 } op_adam;
 
+/* ---- functions of the user ---- */
+
+/* Calls a function of a custom layer. `of` has the element type of the call's tensors. The kernel sets the number of
+ * threads. */
+typedef struct op_custom {
+    tensor_ref of;
+    void (*function)(const remat_custom_call *call);
+    remat_custom_call call;
+} op_custom;
+
 /* ---- the list ---- */
 
 /* Every operation with the number of tensors that its struct begins with. */
@@ -489,7 +501,8 @@ typedef struct op_adam {
     X(check_finite, 2)             \
     X(clip, 1)                     \
     X(sgd, 4)                      \
-    X(adam, 5)
+    X(adam, 5)                     \
+    X(custom, 1)
 
 typedef enum operation {
 #define X(name, tensors) OP_##name,

@@ -1,4 +1,5 @@
 #include "base/alloc.h"
+#include "base/attach.h"
 #include "base/error.h"
 #include "base/number_text.h"
 #include "base/options.h"
@@ -17,6 +18,9 @@ struct remat_context {
     remat_warning_fn warn;
     void *warn_user;
     remat_error error;
+    const void *attached_key;
+    void *attached;
+    void (*release_attached)(remat_context *context, void *object);
     char message[1024], file[512], field[64], layer_name[256];
 };
 
@@ -74,8 +78,27 @@ remat_status remat_context_create_sized(const remat_allocator *allocator, size_t
 
 void remat_context_destroy(remat_context *context)
 {
-    if (context)
-        context->allocator.release(context->allocator.user, context, sizeof *context);
+    if (!context)
+        return;
+    if (context->attached)
+        context->release_attached(context, context->attached);
+    context->allocator.release(context->allocator.user, context, sizeof *context);
+}
+
+remat_status remat_context_attach(remat_context *context, const void *key, void *object,
+                                  void (*release)(remat_context *context, void *object))
+{
+    if (context->attached && context->attached_key != key)
+        return remat_fail(context, REMAT_INTERNAL, NULL, "something else is attached to the context");
+    context->attached_key = key;
+    context->attached = object;
+    context->release_attached = release;
+    return REMAT_OK;
+}
+
+void *remat_context_attached(const remat_context *context, const void *key)
+{
+    return context->attached_key == key ? context->attached : NULL;
 }
 
 const char *remat_context_message(const remat_context *context)

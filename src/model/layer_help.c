@@ -5,6 +5,7 @@
 #include "base/number_text.h"
 #include "base/output.h"
 #include "base/properties.h"
+#include "layers/layer_registry.h"
 
 #include <string.h>
 
@@ -16,21 +17,24 @@ static bool is_internal(const layer_type *type)
     return strcmp(type->name, "projection_cross_entropy") == 0;
 }
 
-/* The type at `*position`, moving it behind; NULL past the end. */
-static const layer_type *next_type(size_t *position)
+/* The type at `*position`, moving it behind; NULL past the end. Registered types are behind the others. */
+static const layer_type *next_type(const remat_context *context, size_t *position)
 {
     const layer_type *type;
     while ((type = layer_type_list((*position)++)) && is_internal(type))
         ;
-    return type;
+    size_t own = 0;
+    while (layer_type_list(own))
+        own++;
+    return type ? type : layer_registry_list(context, *position - 1 - own);
 }
 
-static const char *nearest_type(const char *name)
+static const char *nearest_type(const remat_context *context, const char *name)
 {
     const char *nearest = NULL;
     size_t most = strlen(name) / 3 + 1;
     const layer_type *type;
-    for (size_t i = 0; (type = next_type(&i));) {
+    for (size_t i = 0; (type = next_type(context, &i));) {
         size_t distance = model_name_distance(type->name, name, most);
         if (distance > most)
             continue;
@@ -45,37 +49,41 @@ static const char *nearest_type(const char *name)
 remat_status model_find_type(remat_context *context, const char *name, const layer_type **type)
 {
     *type = layer_type_find(name);
+    if (!*type)
+        *type = layer_registry_find(context, name);
     if (*type && is_internal(*type))
         return remat_fail(context, REMAT_INVALID, NULL,
                           "%s is made of a fully_connected in front of a cross_entropy; write those two",
                           (*type)->name);
     if (*type)
         return REMAT_OK;
-    const char *nearest = nearest_type(name);
+    const char *nearest = nearest_type(context, name);
     if (nearest)
         return remat_fail(context, REMAT_INVALID, NULL, "there is no layer type '%.60s'; did you mean '%s'?", name,
                           nearest);
-    char list[512] = "";
+    char list[900] = "";
     size_t used = 0;
     const layer_type *one;
-    for (size_t i = 0; (one = next_type(&i)) && used < sizeof list;)
+    for (size_t i = 0; (one = next_type(context, &i)) && used < sizeof list;)
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", one->name);
     return remat_fail(context, REMAT_INVALID, NULL, "there is no layer type '%.60s'; there are %s", name, list);
 }
 
 /* ---- for people ---- */
 
+/* At least two blanks follow the text. */
 static void pad(output *out, const char *text, size_t width)
 {
     output_text(out, text);
-    for (size_t i = strlen(text); i < width; i++)
+    size_t length = strlen(text);
+    for (size_t i = length; i < width || i < length + 2; i++)
         output_text(out, " ");
 }
 
-static void write_list(output *out)
+static void write_list(output *out, const remat_context *context)
 {
     const layer_type *type;
-    for (size_t i = 0; (type = next_type(&i));) {
+    for (size_t i = 0; (type = next_type(context, &i));) {
         pad(out, type->name, 22);
         output_text(out, type->summary);
         output_text(out, "\n");
@@ -192,12 +200,12 @@ static void write_type_json(output *out, const layer_type *type)
     output_text(out, "]}");
 }
 
-static void write_json(output *out, const layer_type *only)
+static void write_json(output *out, const remat_context *context, const layer_type *only)
 {
     output_text(out, "{\"format\": \"remat-layers\", \"version\": 1, \"layers\": [");
     const layer_type *type;
     bool first = true;
-    for (size_t i = 0; (type = next_type(&i));) {
+    for (size_t i = 0; (type = next_type(context, &i));) {
         if (only && type != only)
             continue;
         output_text(out, first ? "\n  " : ",\n  ");
@@ -215,10 +223,10 @@ remat_status remat_layer_types_write(remat_context *context, const char *type, F
     output out;
     output_begin(&out, context, stream);
     if (json)
-        write_json(&out, only);
+        write_json(&out, context, only);
     else if (only)
         write_type(&out, only);
     else
-        write_list(&out);
+        write_list(&out, context);
     return output_end(&out);
 }

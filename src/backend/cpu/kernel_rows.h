@@ -51,9 +51,10 @@
     ROW(sgd, T T T "u")                                \
     ROW(adam, T T T T "u")
 
-/* The kernels that work on the step block alone are the same in all tables. */
+/* The kernels that work on the step block alone, and calls of the user's functions, are the same in all tables. */
 void kernel_finish_loss(const kernel_run *run, const void *args);
 void kernel_clip(const kernel_run *run, const void *args);
-#define KERNEL_STEP_ROWS(ROW) ROW(finish_loss, "u") ROW(clip, "u")
+void kernel_custom(const kernel_run *run, const void *args);
+#define KERNEL_STEP_ROWS(ROW) ROW(finish_loss, "u") ROW(clip, "u") ROW(custom, "f") ROW(custom, "d")
 
 #endif
