@@ -9,7 +9,7 @@
 #include <string.h>
 
 static const char *const optimizer_types[] = {"sgd", "adam", "adamw", NULL};
-static const char *const rate_schedules[] = {"constant", "step", "cosine", "linear", NULL};
+static const char *const rate_schedules[] = {"constant", "step", "cosine", "linear", "one_cycle", "plateau", NULL};
 static const char *const dataset_types[] = {"none", "npy", "csv", "text", "random", NULL};
 
 #define AT(field) offsetof(model_settings, field)
@@ -41,11 +41,22 @@ static const property optimizer_properties[] = {
     {"schedule", PROPERTY_CHOICE, AT(schedule), "constant", 0, 0, rate_schedules, "how the rate changes"},
     {"warmup_steps", PROPERTY_COUNT, AT(warmup_steps), "0", 0, 0, NULL, "steps over which the rate rises from 0"},
     {"decay_steps", PROPERTY_COUNT, AT(decay_steps), "0", 0, 0, NULL,
-     "of cosine and linear: the step that reaches min_rate; 0: the last"},
-    {"min_rate", PROPERTY_NUMBER, AT(min_rate), "0", 0, 0, NULL, "of cosine and linear: the rate at the end"},
+     "of cosine, linear and one_cycle: the step that reaches the lowest rate; 0: the last"},
+    {"min_rate", PROPERTY_NUMBER, AT(min_rate), "0", 0, 0, NULL,
+     "of cosine and linear: the rate at the end; of plateau: the lowest"},
     {"step_size", PROPERTY_COUNT, AT(step_size), "0", 0, 0, NULL,
      "of step: steps between two changes of the rate, counted from the end of the warm-up"},
-    {"gamma", PROPERTY_NUMBER, AT(gamma), "0.1", 0, 1, NULL, "of step: what the rate is multiplied by"},
+    {"gamma", PROPERTY_NUMBER, AT(gamma), "0.1", 0, 1, NULL, "of step and plateau: what the rate is multiplied by"},
+    {"rise", PROPERTY_NUMBER, AT(rise), "0.3", 0, 1, NULL,
+     "of one_cycle: the share of the steps over which the rate rises"},
+    {"div_factor", PROPERTY_NUMBER, AT(start_divisor), "25", 1, 0, NULL,
+     "of one_cycle: the rate starts at learning_rate / div_factor"},
+    {"final_div_factor", PROPERTY_NUMBER, AT(end_divisor), "1e4", 1, 0, NULL,
+     "of one_cycle: the rate ends at what it started with / final_div_factor"},
+    {"patience", PROPERTY_COUNT, AT(patience), "10", 0, 0, NULL,
+     "of plateau: validations without improvement before the rate falls"},
+    {"threshold", PROPERTY_NUMBER, AT(threshold), "1e-4", 0, 1, NULL,
+     "of plateau: the share by which a loss must be below the best one to count as better"},
     {0},
 };
 #undef AT
@@ -172,10 +183,18 @@ static const key_rule optimizer_rules[] = {
     {"epsilon", ADAMS, "adam and adamw"},     {0},
 };
 static const key_rule schedule_rules[] = {
-    {"decay_steps", 1u << RATE_COSINE | 1u << RATE_LINEAR, "the schedules cosine and linear"},
-    {"min_rate", 1u << RATE_COSINE | 1u << RATE_LINEAR, "the schedules cosine and linear"},
+    {"decay_steps", 1u << RATE_COSINE | 1u << RATE_LINEAR | 1u << RATE_ONE_CYCLE,
+     "the schedules cosine, linear and one_cycle"},
+    {"min_rate", 1u << RATE_COSINE | 1u << RATE_LINEAR | 1u << RATE_PLATEAU,
+     "the schedules cosine, linear and plateau"},
+    {"warmup_steps", ~(1u << RATE_ONE_CYCLE), "all schedules but one_cycle, where the rate rises over `rise`"},
     {"step_size", 1u << RATE_STEP, "the schedule step"},
-    {"gamma", 1u << RATE_STEP, "the schedule step"},
+    {"gamma", 1u << RATE_STEP | 1u << RATE_PLATEAU, "the schedules step and plateau"},
+    {"rise", 1u << RATE_ONE_CYCLE, "the schedule one_cycle"},
+    {"div_factor", 1u << RATE_ONE_CYCLE, "the schedule one_cycle"},
+    {"final_div_factor", 1u << RATE_ONE_CYCLE, "the schedule one_cycle"},
+    {"patience", 1u << RATE_PLATEAU, "the schedule plateau"},
+    {"threshold", 1u << RATE_PLATEAU, "the schedule plateau"},
     {0},
 };
 

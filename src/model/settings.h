@@ -17,7 +17,7 @@ typedef struct model_settings {
 } model_settings;
 
 enum { OPTIMIZER_SGD, OPTIMIZER_ADAM, OPTIMIZER_ADAMW };
-enum { RATE_CONSTANT, RATE_STEP, RATE_COSINE, RATE_LINEAR };
+enum { RATE_CONSTANT, RATE_STEP, RATE_COSINE, RATE_LINEAR, RATE_ONE_CYCLE, RATE_PLATEAU };
 
 typedef struct optimizer_settings {
     uint32_t type; /* OPTIMIZER_SGD */
@@ -30,7 +30,11 @@ typedef struct optimizer_settings {
     uint64_t decay_steps;  /* cosine and linear reach min_rate here; 0: at the end of the training */
     double min_rate;
     uint64_t step_size; /* of RATE_STEP: every step_size steps after the warm-up the rate is multiplied by gamma */
-    double gamma;
+    double gamma;       /* also of RATE_PLATEAU */
+    double rise;        /* of RATE_ONE_CYCLE: the share of the steps over which the rate rises */
+    double start_divisor, end_divisor; /* of RATE_ONE_CYCLE: what divides the rate at the start, and that at the end */
+    uint64_t patience;                 /* of RATE_PLATEAU: validations without improvement before the rate falls */
+    double threshold;                  /* of RATE_PLATEAU: the share by which a loss must be better to count */
 } optimizer_settings;
 
 enum { DATASET_NONE, DATASET_NPY, DATASET_CSV, DATASET_TEXT, DATASET_RANDOM };

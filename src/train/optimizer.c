@@ -2,14 +2,46 @@
 
 #include <math.h>
 
-double optimizer_rate(const optimizer_settings *settings, uint64_t step, uint64_t total_steps)
+/* Half a cosine from one rate to another; p goes from 0 to 1. */
+static double swing(double from, double to, double p)
+{
+    return to + (from - to) * (1 + cos(M_PI * p)) / 2;
+}
+
+/* As PyTorch's OneCycleLR. */
+static double one_cycle(const optimizer_settings *settings, uint64_t step, uint64_t end)
+{
+    const double full = settings->learning_rate, start = full / settings->start_divisor;
+    const double last = end > 1 ? (double)end - 1 : 1, top = fmax(settings->rise * (double)end - 1, 0);
+    const double at = fmin((double)step, last);
+    if (at <= top)
+        return top > 0 ? swing(start, full, at / top) : full;
+    return swing(full, start / settings->end_divisor, (at - top) / (last - top));
+}
+
+void optimizer_note_validation(const optimizer_settings *settings, double loss, rate_plateau *plateau)
+{
+    if (loss < plateau->best * (1 - settings->threshold) || (isinf(plateau->best) && isfinite(loss))) {
+        plateau->best = loss;
+        plateau->stale = 0;
+    } else if (++plateau->stale > settings->patience) { /* NaN is no improvement */
+        plateau->stale = 0;
+        plateau->cuts++;
+    }
+}
+
+double optimizer_rate(const optimizer_settings *settings, uint64_t step, uint64_t total_steps, uint64_t cuts)
 {
     const double full = settings->learning_rate, least = settings->min_rate;
     const uint64_t warm = settings->warmup_steps, end = settings->decay_steps ? settings->decay_steps : total_steps;
+    if (settings->schedule == RATE_ONE_CYCLE)
+        return one_cycle(settings, step, end);
     if (step < warm)
         return full * ((double)step + 1) / (double)warm;
     if (settings->schedule == RATE_CONSTANT)
         return full;
+    if (settings->schedule == RATE_PLATEAU)
+        return fmax(full * pow(settings->gamma, (double)cuts), least);
     const uint64_t t = step - warm;
     if (settings->schedule == RATE_STEP) {
         double rate = settings->step_size ? full * pow(settings->gamma, (double)(t / settings->step_size)) : full;
@@ -20,7 +52,7 @@ double optimizer_rate(const optimizer_settings *settings, uint64_t step, uint64_
     const double p = (double)t / (double)(end - warm);
     if (settings->schedule == RATE_LINEAR)
         return full + (least - full) * p;
-    return least + (full - least) * (1 + cos(M_PI * p)) / 2;
+    return swing(full, least, p);
 }
 
 uint32_t optimizer_moments(const optimizer_settings *settings)

@@ -13,9 +13,23 @@
  *     step                 R * gamma^floor(t / step_size), not below min_rate
  *     linear               R + (min_rate - R) * p
  *     cosine               min_rate + (R - min_rate) * (1 + cos(pi * p)) / 2
+ *     one_cycle            by half a cosine from R / div_factor up to R, over rise * end steps, and down to
+ *                          R / div_factor / final_div_factor
+ *     plateau              R * gamma^cuts, not below min_rate
  *
- * where p = t / (end - w), at most 1, and `end` is decay_steps or, where that is 0, total_steps. */
-double optimizer_rate(const optimizer_settings *settings, uint64_t step, uint64_t total_steps);
+ * where p = t / (end - w), at most 1, and `end` is decay_steps or, where that is 0, total_steps. `cuts` counts how often
+ * the losses of validations stopped to fall. */
+double optimizer_rate(const optimizer_settings *settings, uint64_t step, uint64_t total_steps, uint64_t cuts);
+
+/* What the schedule plateau knows of the validations so far. */
+typedef struct rate_plateau {
+    double best;    /* INFINITY at the start */
+    uint64_t stale; /* validations since then */
+    uint64_t cuts;
+} rate_plateau;
+
+/* Counts a validation: after more than `patience` without improvement the rate is cut. */
+void optimizer_note_validation(const optimizer_settings *settings, double loss, rate_plateau *plateau);
 
 enum { OPTIMIZER_MAX_MOMENTS = 2 };
 

@@ -70,6 +70,7 @@ static remat_status validate(training_run *run, bool counts)
         run->hooks.on_validation(run->hooks.user, trainer->step, &result);
     if (!counts)
         return REMAT_OK;
+    optimizer_note_validation(&trainer->optimizer, result.loss, &trainer->plateau);
     if (result.loss < trainer->best_validation) { /* which NaN never is */
         trainer->best_validation = result.loss;
         trainer->stale_validations = 0;
@@ -81,10 +82,25 @@ static remat_status validate(training_run *run, bool counts)
     return REMAT_OK;
 }
 
+static bool has_validation(const remat_trainer *trainer)
+{
+    return data_source_samples(trainer->data, DATA_VALIDATION) >= trainer->network->batch;
+}
+
+/* The rate would never fall. */
+static remat_status check_plateau(const remat_trainer *trainer)
+{
+    if (trainer->optimizer.schedule != RATE_PLATEAU || has_validation(trainer))
+        return REMAT_OK;
+    return remat_fail(trainer->context, REMAT_INVALID, NULL,
+                      "the schedule plateau needs validations, but there are fewer samples for them than a batch has; "
+                      "say validation_split or validation_inputs in [Dataset]");
+}
+
 static remat_status validate_where_due(training_run *run)
 {
     const remat_trainer *trainer = run->trainer;
-    if (data_source_samples(trainer->data, DATA_VALIDATION) < trainer->network->batch)
+    if (!has_validation(trainer))
         return REMAT_OK;
     uint64_t every = model_get_dataset(trainer->model)->validation_every;
     if (every == 0)
@@ -139,6 +155,8 @@ remat_status remat_trainer_run_sized(remat_trainer *trainer, const remat_run_hoo
     run->result.last_loss = NAN;
     remat_status status =
         remat_options_copy(trainer->context, &run->hooks, sizeof run->hooks, hooks, "remat_run_hooks_init");
+    if (status == REMAT_OK)
+        status = check_plateau(trainer);
     if (status == REMAT_OK && run->hooks.log_path)
         status = run_log_open(trainer, run->hooks.log_path, trainer->resumed, &run->log);
     if (status == REMAT_OK)

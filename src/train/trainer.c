@@ -44,7 +44,7 @@ static remat_status take_settings(remat_trainer *trainer, const remat_train_opti
     if (trainer->options.batch_size)
         trainer->settings.batch_size = trainer->options.batch_size;
     trainer->seed = trainer->options.seed == REMAT_DEFAULT ? trainer->settings.seed : trainer->options.seed;
-    trainer->best_validation = INFINITY;
+    trainer->best_validation = trainer->plateau.best = INFINITY;
     const backend_options device = {
         .device = trainer->options.device, .kernels = trainer->options.kernels, .threads = trainer->options.threads};
     return backend_open(context, &device, &trainer->device);

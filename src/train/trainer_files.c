@@ -101,6 +101,10 @@ static remat_status save(const remat_trainer *trainer, const char *path, bool wi
     snprintf(batch, sizeof batch, "%" PRIu64, trainer->network->batch);
     text_print(best, sizeof best, "%a", trainer->best_validation);
     snprintf(stale, sizeof stale, "%" PRIu64, trainer->stale_validations);
+    char plateau_best[40], plateau_stale[24], plateau_cuts[24];
+    text_print(plateau_best, sizeof plateau_best, "%a", trainer->plateau.best);
+    snprintf(plateau_stale, sizeof plateau_stale, "%" PRIu64, trainer->plateau.stale);
+    snprintf(plateau_cuts, sizeof plateau_cuts, "%" PRIu64, trainer->plateau.cuts);
     const safetensors_text metadata[] = {{"format", FORMAT},
                                          {"version", VERSION_WITH_CHECKSUMS},
                                          {"optimizer", optimizer_names[trainer->optimizer.type]},
@@ -109,10 +113,15 @@ static remat_status save(const remat_trainer *trainer, const char *path, bool wi
                                          {"seed", seed},
                                          {"batch", batch},
                                          {"best_validation", best},
-                                         {"stale_validations", stale}};
+                                         {"stale_validations", stale},
+                                         {"plateau_best", plateau_best},
+                                         {"plateau_stale", plateau_stale},
+                                         {"plateau_cuts", plateau_cuts}};
     const safetensors_source source = {open_entry, close_entry, list};
-    return safetensors_save(trainer->context, path, list->entries, list->count, metadata,
-                            with_state ? sizeof metadata / sizeof metadata[0] : 2, &source);
+    const size_t all = sizeof metadata / sizeof metadata[0];
+    const size_t some = trainer->optimizer.schedule == RATE_PLATEAU ? all : all - 3;
+    return safetensors_save(trainer->context, path, list->entries, list->count, metadata, with_state ? some : 2,
+                            &source);
 }
 
 remat_status remat_trainer_save(const remat_trainer *trainer, const char *path, bool with_state)
@@ -284,9 +293,10 @@ static remat_status read_count(const remat_trainer *trainer, const char *path, c
                       text, most);
 }
 
-static remat_status read_best(const remat_trainer *trainer, const char *path, const safetensors *file, double *best)
+static remat_status read_best(const remat_trainer *trainer, const char *path, const safetensors *file, const char *key,
+                              double *best)
 {
-    const remat_place place = {path, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, "best_validation"};
+    const remat_place place = {path, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, key};
     const char *text;
     char plain[40];
     REMAT_TRY(read_text(trainer, &place, file, &text));
@@ -299,6 +309,18 @@ static remat_status read_best(const remat_trainer *trainer, const char *path, co
         return REMAT_OK;
     return remat_fail(trainer->context, REMAT_BAD_INPUT, &place,
                       "'%.40s' is not a loss: 'inf', or a hexadecimal number such as 0x1.8p+1", text);
+}
+
+/* A training of another schedule has none of it, and the plateau starts anew. */
+static remat_status read_plateau(const remat_trainer *trainer, const char *path, const safetensors *file,
+                                 rate_plateau *plateau)
+{
+    *plateau = (rate_plateau){.best = INFINITY};
+    if (trainer->optimizer.schedule != RATE_PLATEAU || !safetensors_metadata(file, "plateau_cuts"))
+        return REMAT_OK;
+    REMAT_TRY(read_best(trainer, path, file, "plateau_best", &plateau->best));
+    REMAT_TRY(read_count(trainer, path, file, "plateau_stale", INT64_MAX, &plateau->stale));
+    return read_count(trainer, path, file, "plateau_cuts", INT64_MAX, &plateau->cuts);
 }
 
 static remat_status load_moments(remat_trainer *trainer, const char *path, const safetensors *file, load_pass pass)
@@ -331,7 +353,9 @@ static remat_status read_state(remat_trainer *trainer, const char *path, const s
     REMAT_TRY(read_count(trainer, path, file, "seed", UINT64_MAX, &seed));
     REMAT_TRY(read_count(trainer, path, file, "stale_validations", INT64_MAX, &stale));
     REMAT_TRY(read_count(trainer, path, file, "batch", INT64_MAX, &batch));
-    REMAT_TRY(read_best(trainer, path, file, &best));
+    REMAT_TRY(read_best(trainer, path, file, "best_validation", &best));
+    rate_plateau plateau;
+    REMAT_TRY(read_plateau(trainer, path, file, &plateau));
     remat_place place = {path, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, "optimizer"};
     const char *optimizer;
     REMAT_TRY(read_text(trainer, &place, file, &optimizer));
@@ -370,6 +394,7 @@ static remat_status read_state(remat_trainer *trainer, const char *path, const s
     trainer->seed = seed;
     trainer->stale_validations = stale;
     trainer->best_validation = best;
+    trainer->plateau = plateau;
     trainer->resumed = true;
     return REMAT_OK;
 }

@@ -18,6 +18,7 @@
 #include "plan/graph/graph_place.h"
 #include "plan/graph/graph_plan.h"
 #include "train/executor.h"
+#include "train/optimizer.h"
 #include "train/staging.h"
 
 /* What the arena holds. */
@@ -62,6 +63,7 @@ struct remat_trainer {
 
     double best_validation;
     uint64_t stale_validations;
+    rate_plateau plateau; /* of the schedule plateau */
     bool resumed;
 
     /* While a step runs. */

@@ -127,7 +127,7 @@ static remat_status run_step(remat_trainer *trainer, double rate, double *data_s
 remat_status remat_trainer_step_sized(remat_trainer *trainer, remat_step_result *result, size_t result_size)
 {
     double began = seconds_now(), data_seconds = 0;
-    double rate = optimizer_rate(&trainer->optimizer, trainer->step, trainer->total_steps);
+    double rate = optimizer_rate(&trainer->optimizer, trainer->step, trainer->total_steps, trainer->plateau.cuts);
     remat_status status = run_step(trainer, rate, &data_seconds);
     if (status != REMAT_OK) {
         backend_wait(trainer->queue); /* nothing goes on behind a failure */

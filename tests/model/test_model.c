@@ -192,7 +192,7 @@ static void settings_are_checked(void **state)
     refused(f, "[Optimizer]\nType = sgd\nbeta1 = 0.9\n" REST, 3, "belongs to adam and adamw");
     refused(f, "[Optimizer]\nType = sgd\nnesterov = true\n" REST, 3, "needs a momentum");
     refused(f, "[Optimizer]\nType = sgd\nschedule = step\n" REST, 3, "needs a step_size");
-    refused(f, "[Optimizer]\nType = sgd\ngamma = 0.5\n" REST, 3, "belongs to the schedule step");
+    refused(f, "[Optimizer]\nType = sgd\ngamma = 0.5\n" REST, 3, "belongs to the schedules step and plateau");
     refused(f, "[Optimizer]\nType = sgd\nmin_rate = 1\nschedule = cosine\n" REST, 3, "above the learning rate");
     refused(f, "[Dataset]\nType = npy\n" REST, 2, "needs 'inputs'");
     refused(f, "[Dataset]\nType = random\ninputs = a.npy\n" REST, 3, "belongs to npy, csv and text");

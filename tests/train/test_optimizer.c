@@ -12,7 +12,7 @@ static void expect_near(double got, double wanted, double tolerance, int line)
     fail();
 }
 #define EXPECT_RATE(settings, step, total, wanted) \
-    expect_near(optimizer_rate(settings, step, total), wanted, 1e-15, __LINE__)
+    expect_near(optimizer_rate(settings, step, total, 0), wanted, 1e-15, __LINE__)
 
 /* ---- rates, worked out by hand ---- */
 
@@ -45,6 +45,54 @@ static void rates_in_steps(void **state)
     EXPECT_RATE(&s, 5, 100, 0.4);
     s.step_size = 0;
     EXPECT_RATE(&s, 50, 100, 0.8);
+}
+
+/* PyTorch's OneCycleLR(max_lr=1, total_steps=11, pct_start=0.3, div_factor=25, final_div_factor=1e4): up to the step
+ * 0.3 * 11 - 1, down to step 10. */
+static void rates_of_one_cycle(void **state)
+{
+    (void)state;
+    optimizer_settings s = {
+        .learning_rate = 1, .schedule = RATE_ONE_CYCLE, .rise = 0.3, .start_divisor = 25, .end_divisor = 1e4};
+    const double top = 0.3 * 11 - 1, low = 1 / 25.0, end = low / 1e4;
+    EXPECT_RATE(&s, 0, 11, low);
+    EXPECT_RATE(&s, 1, 11, 1 + (low - 1) * (1 + cos(M_PI / top)) / 2);
+    EXPECT_RATE(&s, 3, 11, end + (1 - end) * (1 + cos(M_PI * (3 - top) / (10 - top))) / 2);
+    EXPECT_RATE(&s, 10, 11, end);
+    EXPECT_RATE(&s, 500, 11, end);
+    s.decay_steps = 21; /* its own end */
+    s.rise = 1 / 3.0;
+    EXPECT_RATE(&s, 6, 100, 1);
+    EXPECT_RATE(&s, 20, 100, end);
+    s.rise = 0;
+    EXPECT_RATE(&s, 0, 100, 1);
+    EXPECT_RATE(&s, 0, 1, 1);
+}
+
+static void rates_of_a_plateau(void **state)
+{
+    (void)state;
+    optimizer_settings s = {.learning_rate = 1,
+                            .schedule = RATE_PLATEAU,
+                            .gamma = 0.5,
+                            .patience = 1,
+                            .threshold = 0.1,
+                            .min_rate = 0.2,
+                            .warmup_steps = 2};
+    rate_plateau plateau = {.best = INFINITY};
+    static const struct {
+        double loss;
+        uint64_t cuts;
+    } seen[] = {{4, 0}, {3.7, 0}, {3, 0}, {2.9, 0}, {2.8, 1}, {2.75, 1}, {2, 1}, {NAN, 1}, {2.5, 2}, {3, 2}, {3, 3}};
+    for (size_t i = 0; i < sizeof seen / sizeof seen[0]; i++) { /* 3.7 and 2.9 are not a tenth better than the best */
+        optimizer_note_validation(&s, seen[i].loss, &plateau);
+        assert_int_equal(plateau.cuts, seen[i].cuts);
+    }
+    assert_true(plateau.best == 2);
+    expect_near(optimizer_rate(&s, 0, 10, 0), 0.5, 0, __LINE__);
+    expect_near(optimizer_rate(&s, 5, 10, 0), 1, 0, __LINE__);
+    expect_near(optimizer_rate(&s, 5, 10, 2), 0.25, 0, __LINE__);
+    expect_near(optimizer_rate(&s, 5, 10, 3), 0.2, 0, __LINE__);
 }
 
 static void linear_rates(void **state)
@@ -192,6 +240,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(constant_rates),
         cmocka_unit_test(rates_in_steps),
+        cmocka_unit_test(rates_of_one_cycle),
+        cmocka_unit_test(rates_of_a_plateau),
         cmocka_unit_test(linear_rates),
         cmocka_unit_test(cosine_rates),
         cmocka_unit_test(updates_are_those_of_plain_loops),
