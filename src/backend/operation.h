@@ -296,6 +296,39 @@ typedef struct op_attention_backward {
     bool causal, accumulate;
 } op_attention_backward;
 
+/* ---- recurrent cells ---- */
+
+/* One step of an LSTM for `batch` sequences. `gates` holds what comes from inputs and states, `size` values each for the
+ * gates in, forget, value and out, and gets their activations. `before` holds the cells of the step before; none: they are
+ * 0. Rows of gates are gates_row values apart, those of before, cells and hidden state_row values. */
+typedef struct op_lstm_cell {
+    tensor_ref gates, before, cells, hidden;
+    size_t batch, size, gates_row, state_row;
+} op_lstm_cell;
+
+/* `dout` has rows like cells. `dhidden` (none: 0) and `dcells` are dense; dcells holds the gradient from the step behind,
+ * unless this is the last, and gets that of the step before. */
+typedef struct op_lstm_cell_backward {
+    tensor_ref gates, before, cells, dout, dhidden, dcells, dgates;
+    size_t batch, size, gates_row, state_row;
+    bool is_last;
+} op_lstm_cell_backward;
+
+/* The same for a GRU, with the gates reset, keep and value. `product` has the state's share in them, dense; its part for
+ * the value is copied to `candidate`. `before` holds the states of the step before. */
+typedef struct op_gru_cell {
+    tensor_ref gates, product, before, candidate, hidden;
+    size_t batch, size, gates_row, state_row;
+} op_gru_cell;
+
+/* `dhidden` is dense. It holds the gradient from the step behind, unless this is the last, and gets the cell's own share in
+ * that of the step before. Rows of dgates and dproduct are gates_row values apart. */
+typedef struct op_gru_cell_backward {
+    tensor_ref gates, candidate, before, dout, dhidden, dgates, dproduct;
+    size_t batch, size, gates_row, state_row;
+    bool is_last;
+} op_gru_cell_backward;
+
 /* ---- convolution and pooling ---- */
 
 /* A window that slides over images of channels x height x width. Padding is above and to the left; below and to the
@@ -485,6 +518,10 @@ typedef struct op_custom {
     X(group_normalize_backward, 9) \
     X(attention, 5)                \
     X(attention_backward, 10)      \
+    X(lstm_cell, 4)                \
+    X(lstm_cell_backward, 7)       \
+    X(gru_cell, 5)                 \
+    X(gru_cell_backward, 7)        \
     X(convolve, 5)                 \
     X(convolve_backward_weight, 5) \
     X(convolve_backward_input, 4)  \

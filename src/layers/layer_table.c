@@ -13,6 +13,9 @@
     X(instance_normalization) \
     X(multi_head_attention)   \
     X(attention_core)         \
+    X(lstm)                   \
+    X(gru)                    \
+    X(last_step)              \
     X(embedding)              \
     X(position_embedding)     \
     X(dropout)                \

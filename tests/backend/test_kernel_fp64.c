@@ -194,6 +194,40 @@ static any_args arguments(operation op, memory *m)
         p->causal = p->accumulate = true;
         break;
     }
+    case OP_lstm_cell:
+        a.lstm_cell = (op_lstm_cell){values(m, 24), values(m, 6), values(m, 6), values(m, 6), 2, 3, 12, 3};
+        break;
+    case OP_lstm_cell_backward:
+        a.lstm_cell_backward = (op_lstm_cell_backward){values(m, 24),
+                                                       values(m, 6),
+                                                       values(m, 6),
+                                                       values(m, 6),
+                                                       values(m, 6),
+                                                       values(m, 6),
+                                                       values(m, 24),
+                                                       2,
+                                                       3,
+                                                       12,
+                                                       3,
+                                                       false};
+        break;
+    case OP_gru_cell:
+        a.gru_cell = (op_gru_cell){values(m, 18), values(m, 18), values(m, 6), values(m, 6), values(m, 6), 2, 3, 9, 3};
+        break;
+    case OP_gru_cell_backward:
+        a.gru_cell_backward = (op_gru_cell_backward){values(m, 18),
+                                                     values(m, 6),
+                                                     values(m, 6),
+                                                     values(m, 6),
+                                                     values(m, 6),
+                                                     values(m, 18),
+                                                     values(m, 18),
+                                                     2,
+                                                     3,
+                                                     9,
+                                                     3,
+                                                     false};
+        break;
     case OP_convolve:
         a.convolve =
             (op_convolve){values(m, IN), values(m, WEIGHTS), values(m, 3), values(m, IN / 2 * 3), none, window};

@@ -152,6 +152,65 @@ static void test_groups_are_normalized(void **state)
     rig_close(&rig);
 }
 
+/* ---- recurrent layers ---- */
+
+enum { STEPS = 3, IN = 4, SIZE = 2 };
+
+static double sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+/* Row `gate` of the weights times an input or a state, and the bias. */
+static double product(const real *weight, const real *bias, int gate, const double *by, int width)
+{
+    double sum = bias[gate];
+    for (int i = 0; i < width; i++)
+        sum += weight[gate * width + i] * by[i];
+    return sum;
+}
+
+static void run_cell(const layer_rig *rig, bool is_lstm, int sample, double y[STEPS][SIZE])
+{
+    const real *in = rig_values(rig->call.parameters[0]), *state = rig_values(rig->call.parameters[1]);
+    const real *bias_in = rig_values(rig->call.parameters[2]), *bias_state = rig_values(rig->call.parameters[3]);
+    double hidden[SIZE] = {0}, cells[SIZE] = {0};
+    for (int t = 0; t < STEPS; t++) {
+        const double *x = rig_values(rig->call.inputs[0]) + (sample * STEPS + t) * IN;
+        double next[SIZE];
+        for (int i = 0; i < SIZE; i++) {
+            double from_x[4], from_h[4];
+            for (int g = 0; g < (is_lstm ? 4 : 3); g++) {
+                from_x[g] = product(in, bias_in, g * SIZE + i, x, IN);
+                from_h[g] = product(state, bias_state, g * SIZE + i, hidden, SIZE);
+            }
+            double first = sigmoid(from_x[0] + from_h[0]), second = sigmoid(from_x[1] + from_h[1]);
+            if (is_lstm) { /* in, forget, value, out */
+                cells[i] = second * cells[i] + first * tanh(from_x[2] + from_h[2]);
+                next[i] = sigmoid(from_x[3] + from_h[3]) * tanh(cells[i]);
+            } else { /* reset, keep, value */
+                next[i] = (1 - second) * tanh(from_x[2] + first * from_h[2]) + second * hidden[i];
+            }
+        }
+        memcpy(hidden, next, sizeof hidden);
+        memcpy(y[t], next, sizeof next);
+    }
+}
+
+static void test_recurrent(void **state)
+{
+    static const char *const types[] = {"lstm", "gru"};
+    for (int k = 0; k < 2; k++) {
+        layer_rig rig;
+        double y[2][STEPS][SIZE];
+        open_rig(&rig, *state, (layer_case){types[k], 2, {{1, STEPS, IN}}, {"unit=2", "return_sequences=true"}, 0});
+        for (int sample = 0; sample < 2; sample++)
+            run_cell(&rig, k == 0, sample, y[sample]);
+        expect_values(&rig, &y[0][0][0]);
+        rig_close(&rig);
+    }
+}
+
 /* ---- losses ---- */
 
 /* In evaluation the forward computes the loss. */
@@ -222,9 +281,13 @@ static void test_smoothed_and_weighted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(test_grouped),          FIXTURE_TEST(test_causal),
-        FIXTURE_TEST(test_transposed),       FIXTURE_TEST(test_groups_are_normalized),
-        FIXTURE_TEST(test_pointwise_losses), FIXTURE_TEST(test_smoothed_and_weighted),
+        FIXTURE_TEST(test_grouped),
+        FIXTURE_TEST(test_causal),
+        FIXTURE_TEST(test_transposed),
+        FIXTURE_TEST(test_groups_are_normalized),
+        FIXTURE_TEST(test_recurrent),
+        FIXTURE_TEST(test_pointwise_losses),
+        FIXTURE_TEST(test_smoothed_and_weighted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

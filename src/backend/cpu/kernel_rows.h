@@ -35,6 +35,10 @@
     ROW(group_normalize_backward, T T T T T T T T "u") \
     ROW(attention, T T T T T)                          \
     ROW(attention_backward, T T T T T T T T T "u")     \
+    ROW(lstm_cell, T T T T)                            \
+    ROW(lstm_cell_backward, T T T T T T T)             \
+    ROW(gru_cell, T T T T T)                           \
+    ROW(gru_cell_backward, T T T T T T T)              \
     ROW(convolve, T T T T "u")                         \
     ROW(convolve_backward_weight, T T T T "u")         \
     ROW(convolve_backward_input, T T T "u")            \
