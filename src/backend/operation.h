@@ -278,22 +278,24 @@ typedef struct op_group_normalize_backward {
 
 /* ---- attention ---- */
 
-/* softmax(q k' / sqrt(size)) v for `batch` sequences of `steps` rows. Rows of q, k and v are `row` values apart, so
- * that the three may be side by side in one matrix. Head h uses `size` columns of each, from h * size on. No matrix of
+/* softmax(q k' / sqrt(size)) v for `batch` sequences of `steps` rows. Rows of q are `row` values apart, those of k and v
+ * `key_row`, so that the three may be side by side in one matrix. Head h uses `size` columns of each, from h * size on. No matrix of
  * steps x steps is held: scores are computed one block at a time. `sums` gets the log of the softmax's denominator,
  * batch x heads x steps. */
 typedef struct op_attention {
     tensor_ref q, k, v, out, sums;
     size_t batch, heads, steps, size, row, out_row;
-    bool causal;
+    size_t keys, key_row; /* of k and v; for self-attention the same as steps and row. At least one key */
+    bool causal;          /* with as many keys as steps */
 } op_attention;
 
-/* dq, dk and dv have rows of `row` values too. With `accumulate`, q, k and v must be side by side in one matrix, and
- * their gradients too. */
+/* dq, dk and dv have rows like q, k and v. With `accumulate`, q, k and v must be side by side in one matrix, and
+ * their gradients too. Otherwise dq may be none, and so may dk and dv; `add_dq` and `add_dkv` say which of them are added to
+ * what is there. */
 typedef struct op_attention_backward {
     tensor_ref q, k, v, out, sums, dout, dq, dk, dv, workspace;
-    size_t batch, heads, steps, size, row, out_row;
-    bool causal, accumulate;
+    size_t batch, heads, steps, size, row, out_row, keys, key_row;
+    bool causal, accumulate, add_dq, add_dkv;
 } op_attention_backward;
 
 /* ---- recurrent cells ---- */

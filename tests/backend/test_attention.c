@@ -19,6 +19,8 @@ static attention_case case_open(test_random *random, size_t batch, size_t heads,
     size_t width = heads * size, padding = test_random_below(random, 3);
     a->row = 3 * width + padding;
     a->out_row = width + 2 * padding;
+    a->keys = steps;
+    a->key_row = a->row;
     of.qkv_count = (batch * steps - 1) * a->row + 3 * width;
     of.out_count = (batch * steps - 1) * a->out_row + width;
     of.sums_count = batch * heads * steps;
@@ -47,6 +49,8 @@ static attention_case case_open(test_random *random, size_t batch, size_t heads,
                                           .size = size,
                                           .row = a->row,
                                           .out_row = a->out_row,
+                                          .keys = steps,
+                                          .key_row = a->row,
                                           .causal = causal};
     return of;
 }
@@ -103,6 +107,75 @@ static void several_blocks_agree(void **state)
         judge(&random, 1, 1, 67, 700);
     }
     judge(&random, 1, 1, 3, 1030);
+}
+
+/* Queries of one sequence and keys of another. */
+static void judge_cross(test_random *random, size_t batch, size_t heads, size_t steps, size_t keys, size_t size)
+{
+    size_t width = heads * size, queries = batch * steps * width, memory = batch * keys * 2 * width;
+    float *q = values_random(random, queries, -2, 2), *kv = values_random(random, memory, -2, 2);
+    float *out = values_random(random, queries, -1, 1), *dout = values_random(random, queries, -1, 1);
+    float *dq = values_random(random, queries, -1, 1), *dkv = values_random(random, memory, -1, 1);
+    float *sums = values_random(random, batch * heads * steps, -1, 1);
+    const op_attention forward = {.q = fp32(q),
+                                  .k = fp32(kv),
+                                  .v = fp32(kv + width),
+                                  .out = fp32(out),
+                                  .sums = fp32(sums),
+                                  .batch = batch,
+                                  .heads = heads,
+                                  .steps = steps,
+                                  .size = size,
+                                  .row = width,
+                                  .out_row = width,
+                                  .keys = keys,
+                                  .key_row = 2 * width};
+    expect_agreement(&((kernel_trial){.op = OP_attention,
+                                      .args = &forward,
+                                      .outputs = {{out, queries}, {sums, batch * heads * steps}},
+                                      .absolute = 2e-5,
+                                      .relative = 1e-5}));
+    kernel_run run = {1, NULL};
+    perform(kernels_reference(), &run, OP_attention, &forward);
+    for (int way = 0; way < 5; way++) { /* replaced, added, added to each alone, and each alone made */
+        op_attention_backward backward = {.q = forward.q,
+                                          .k = forward.k,
+                                          .v = forward.v,
+                                          .out = forward.out,
+                                          .sums = forward.sums,
+                                          .dout = fp32(dout),
+                                          .dq = way == 4 ? TENSOR_NONE : fp32(dq),
+                                          .dk = way == 3 ? TENSOR_NONE : fp32(dkv),
+                                          .dv = way == 3 ? TENSOR_NONE : fp32(dkv + width),
+                                          .batch = batch,
+                                          .heads = heads,
+                                          .steps = steps,
+                                          .size = size,
+                                          .row = width,
+                                          .out_row = width,
+                                          .keys = keys,
+                                          .key_row = 2 * width,
+                                          .add_dq = way == 1,
+                                          .add_dkv = way == 1 || way == 2};
+        expect_agreement(&((kernel_trial){.op = OP_attention_backward,
+                                          .args = &backward,
+                                          .outputs = {{dq, queries}, {dkv, memory}},
+                                          .absolute = 1e-4,
+                                          .relative = 1e-4}));
+    }
+    float *all[] = {q, kv, out, dout, dq, dkv, sums};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        free(all[i]);
+}
+
+static void cross_attention_agrees(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    static const size_t SHAPES[][5] = {{1, 1, 1, 1, 1},   {2, 2, 5, 9, 3},      {1, 2, 40, 3, 16}, {2, 1, 3, 300, 8},
+                                       {1, 3, 70, 65, 5}, {1, 1, 130, 600, 64}, {1, 1, 3, 5, 1030}};
+    for (size_t s = 0; s < sizeof SHAPES / sizeof SHAPES[0]; s++)
+        judge_cross(&random, SHAPES[s][0], SHAPES[s][1], SHAPES[s][2], SHAPES[s][3], SHAPES[s][4]);
 }
 
 static void nothing_to_attend_to(void **state)
@@ -276,8 +349,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_reference_is_the_formula), cmocka_unit_test(fast_agrees_with_the_reference),
-        cmocka_unit_test(several_blocks_agree),         cmocka_unit_test(nothing_to_attend_to),
-        cmocka_unit_test(large_scores_do_not_overflow), cmocka_unit_test(gradients_are_added),
+        cmocka_unit_test(several_blocks_agree),         cmocka_unit_test(cross_attention_agrees),
+        cmocka_unit_test(nothing_to_attend_to),         cmocka_unit_test(large_scores_do_not_overflow),
+        cmocka_unit_test(gradients_are_added),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

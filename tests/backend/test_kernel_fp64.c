@@ -181,7 +181,7 @@ static any_args arguments(operation op, memory *m)
         a.attention.out = values(m, 24);
         a.attention.sums = values(m, 12);
         a.attention.heads = 2, a.attention.steps = 3, a.attention.size = 2;
-        a.attention.row = 12, a.attention.out_row = 4;
+        a.attention.row = a.attention.key_row = 12, a.attention.out_row = 4, a.attention.keys = 3;
         break;
     }
     case OP_attention_backward: {
@@ -190,7 +190,7 @@ static any_args arguments(operation op, memory *m)
         op_attention_backward *p = &a.attention_backward;
         p->dk = tensor_from(d, 4), p->dv = tensor_from(d, 8);
         p->out = values(m, 24), p->dout = values(m, 24), p->sums = positive(m, 12);
-        p->batch = 2, p->heads = 2, p->steps = 3, p->size = 2, p->row = 12, p->out_row = 4;
+        p->batch = 2, p->heads = 2, p->steps = 3, p->size = 2, p->row = p->key_row = 12, p->out_row = 4, p->keys = 3;
         p->causal = p->accumulate = true;
         break;
     }

@@ -47,6 +47,8 @@ static const layer_case layer_cases[] = {
     {"attention_core", 2, {{1, 19, 21}}, {"num_heads=1", "causal=true"}, 0},
     {"attention_core", 3, {{1, 7, 45}}, {"num_heads=3", "causal=true"}, 0},
     {"attention_core", 1, {{1, 67, 9}}, {"num_heads=3"}, 0},
+    {"attention_core", 2, {{1, 5, 6}, {1, 7, 12}}, {"num_heads=2"}, 0},
+    {"attention_core", 1, {{1, 19, 9}, {1, 2, 18}}, {"num_heads=3"}, 0},
     {"lstm", 3, {{1, 4, 5}}, {"unit=3", "return_sequences=true"}, 0},
     {"lstm", 2, {{1, 1, 3}}, {"unit=19", "return_sequences=true"}, 0},
     {"lstm", 2, {{1, 3, 4}}, {"unit=5", "return_sequences=true", "bias=false"}, 0},

@@ -211,6 +211,36 @@ static void test_recurrent(void **state)
     }
 }
 
+/* Every step of one sequence looks at all of the other. */
+static void test_cross_attention(void **state)
+{
+    enum { STEPS_HERE = 3, KEYS = 4, HEADS = 2, WIDE = 2, WIDTH = HEADS * WIDE };
+    layer_rig rig;
+    open_rig(&rig, *state,
+             (layer_case){"attention_core", 2, {{1, STEPS_HERE, WIDTH}, {1, KEYS, 2 * WIDTH}}, {"num_heads=2"}, 0});
+    double y[2][STEPS_HERE][WIDTH];
+    for (int b = 0; b < 2; b++)
+        for (int i = 0; i < STEPS_HERE; i++)
+            for (int head = 0; head < HEADS; head++) {
+                const real *q = rig_values(rig.call.inputs[0]) + (b * STEPS_HERE + i) * WIDTH + head * WIDE;
+                double weights[KEYS], sum = 0;
+                for (int j = 0; j < KEYS; j++) {
+                    const real *k = rig_values(rig.call.inputs[1]) + (b * KEYS + j) * 2 * WIDTH + head * WIDE;
+                    weights[j] = exp((q[0] * k[0] + q[1] * k[1]) / sqrt(WIDE));
+                    sum += weights[j];
+                }
+                for (int c = 0; c < WIDE; c++) {
+                    double *to = &y[b][i][head * WIDE + c];
+                    *to = 0;
+                    for (int j = 0; j < KEYS; j++)
+                        *to += weights[j] / sum *
+                               rig_values(rig.call.inputs[1])[(b * KEYS + j) * 2 * WIDTH + WIDTH + head * WIDE + c];
+                }
+            }
+    expect_values(&rig, &y[0][0][0]);
+    rig_close(&rig);
+}
+
 /* ---- losses ---- */
 
 /* In evaluation the forward computes the loss. */
@@ -281,13 +311,10 @@ static void test_smoothed_and_weighted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(test_grouped),
-        FIXTURE_TEST(test_causal),
-        FIXTURE_TEST(test_transposed),
-        FIXTURE_TEST(test_groups_are_normalized),
-        FIXTURE_TEST(test_recurrent),
-        FIXTURE_TEST(test_pointwise_losses),
-        FIXTURE_TEST(test_smoothed_and_weighted),
+        FIXTURE_TEST(test_grouped),          FIXTURE_TEST(test_causal),
+        FIXTURE_TEST(test_transposed),       FIXTURE_TEST(test_groups_are_normalized),
+        FIXTURE_TEST(test_recurrent),        FIXTURE_TEST(test_cross_attention),
+        FIXTURE_TEST(test_pointwise_losses), FIXTURE_TEST(test_smoothed_and_weighted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -152,11 +152,11 @@ typedef struct rows_needed {
 /* The list that prefetches the rows of the panel at `query`, and `keys` keys from `key` on. */
 static prefetch_list panel_to_prefetch(const head_view *h, size_t query, size_t key, size_t keys, rows_needed *rows)
 {
-    size_t row = h->of->row, out_row = h->of->out_row, size = h->of->size;
+    size_t row = h->of->row, key_row = h->of->key_row, out_row = h->of->out_row, size = h->of->size;
     size_t count = smaller(h->of->steps - query, QUERIES);
     rows->out = rows_to_prefetch(h->out + query * out_row, out_row, count, size, NULL);
-    rows->v = rows_to_prefetch(h->v + key * row, row, keys, size, &rows->out);
-    rows->k = rows_to_prefetch(h->k + key * row, row, keys, size, &rows->v);
+    rows->v = rows_to_prefetch(h->v + key * key_row, key_row, keys, size, &rows->out);
+    rows->k = rows_to_prefetch(h->k + key * key_row, key_row, keys, size, &rows->v);
     rows->q = rows_to_prefetch(h->q + query * row, row, count, size, &rows->k);
     return rows->q;
 }
@@ -168,8 +168,8 @@ static void group_attend(const query_group *group, const query_group *then, floa
     const attention_args *a = h->of;
     forward_memory memory = forward_memory_of(scratch);
     size_t block = keys_in_block(h->padded), panels = divide_up(group->count, QUERIES);
-    for (size_t key = 0; key < a->steps; key += block) {
-        pairing of = {a->causal, key, smaller(a->steps - key, block), group->first, group->count};
+    for (size_t key = 0; key < a->keys; key += block) {
+        pairing of = {a->causal, key, smaller(a->keys - key, block), group->first, group->count};
         size_t ready = 0;
         for (size_t i = 0; i < panels; i++) {
             query_panel panel = panel_of(h, &memory, group->first, i);
@@ -180,14 +180,14 @@ static void group_attend(const query_group *group, const query_group *then, floa
                 panel_start(h, &panel);
             gather_keys(h, key, ready, keys, memory.keys, memory.values);
             ready = keys;
-            bool last = key + keys == (a->causal ? end : a->steps);
+            bool last = key + keys == (a->causal ? end : a->keys);
             rows_needed rows;
             prefetch_list prefetch = {0};
             if (i + 1 < panels)
                 prefetch = panel_to_prefetch(h, end, key + keys, keys_seen(&of, end + QUERIES) - keys, &rows);
             else if (last && then)
                 prefetch = panel_to_prefetch(&then->head, then->first, 0,
-                                             smaller(a->steps, a->causal ? then->first + QUERIES : block), &rows);
+                                             smaller(a->keys, a->causal ? then->first + QUERIES : block), &rows);
             panel_attend(h, &panel, key, keys, &memory, &prefetch);
             if (last)
                 panel_finish(h, &panel);
@@ -230,8 +230,20 @@ void FAST(attention)(const kernel_run *run, const void *args)
     }
     if (p->size == 0)
         return;
-    const attention_args whole = {p->batch, p->heads, p->steps, p->size,   p->row,     p->out_row, p->causal, p->q.at,
-                                  p->k.at,  p->v.at,  NULL,     p->out.at, p->sums.at, NULL,       NULL,      NULL};
+    const attention_args whole = {.batch = p->batch,
+                                  .heads = p->heads,
+                                  .steps = p->steps,
+                                  .size = p->size,
+                                  .row = p->row,
+                                  .out_row = p->out_row,
+                                  .keys = p->keys,
+                                  .key_row = p->key_row,
+                                  .causal = p->causal,
+                                  .q = p->q.at,
+                                  .k = p->k.at,
+                                  .v = p->v.at,
+                                  .out = p->out.at,
+                                  .sums = p->sums.at};
     const attention_args *a = &whole;
     size_t heads = a->batch * a->heads, threads = (size_t)run->threads;
     /* Many panels in a group, so that copying the keys pays; but few where there would not be work for all threads. The

@@ -24,8 +24,8 @@
 
 /* What forward and backward read and write. */
 typedef struct attention_args {
-    size_t batch, heads, steps, size, row, out_row;
-    bool causal;
+    size_t batch, heads, steps, size, row, out_row, keys, key_row;
+    bool causal, add_dq, add_dkv;
     const float *q, *k, *v, *dout;
     float *out, *sums, *dq, *dk, *dv;
 } attention_args;
@@ -44,18 +44,19 @@ FAST_INLINE head_view head_view_of(const attention_args *a, size_t number)
     size_t sequence = number / a->heads, head = number % a->heads;
     size_t at = sequence * a->steps * a->row + head * a->size;
     size_t out = sequence * a->steps * a->out_row + head * a->size;
+    size_t key = sequence * a->keys * a->key_row + head * a->size;
     return (head_view){.of = a,
                        .padded = round_up(a->size, FAST_LANES),
                        .scale = 1.0f / sqrtf((float)a->size),
                        .q = a->q + at,
-                       .k = a->k + at,
-                       .v = a->v + at,
+                       .k = a->k + key,
+                       .v = a->v + key,
                        .out = a->out + out,
                        .sums = a->sums + number * a->steps,
                        .dout = a->dout ? a->dout + out : NULL,
                        .dq = a->dq ? a->dq + at : NULL,
-                       .dk = a->dk ? a->dk + at : NULL,
-                       .dv = a->dv ? a->dv + at : NULL};
+                       .dk = a->dk ? a->dk + key : NULL,
+                       .dv = a->dv ? a->dv + key : NULL};
 }
 
 FAST_INLINE size_t keys_in_block(size_t padded)
@@ -122,9 +123,9 @@ static inline void gather_rows(const float *rows, size_t row, size_t count, size
 /* Copies the keys first .. end - 1 of the block that begins at `key`. */
 static inline void gather_keys(const head_view *h, size_t key, size_t first, size_t end, float *keys, float *values)
 {
-    size_t from = (key + first) * h->of->row, to = first * h->padded;
-    gather_rows(h->k + from, h->of->row, end - first, h->of->size, keys + to);
-    gather_rows(h->v + from, h->of->row, end - first, h->of->size, values + to);
+    size_t row = h->of->key_row, from = (key + first) * row, to = first * h->padded;
+    gather_rows(h->k + from, row, end - first, h->of->size, keys + to);
+    gather_rows(h->v + from, row, end - first, h->of->size, values + to);
 }
 
 /* Packs `count` <= STRIP rows as one panel with the size as the depth; missing queries are 0. */

@@ -88,7 +88,8 @@ FAST_NOINLINE void differentiate(const head_view *h, const pairing *of, const ba
 static void panel_backward(const head_view *h, size_t query, size_t queries, size_t first_key, size_t keys, size_t old,
                            const backward_memory *memory, prefetch_list *prefetch)
 {
-    size_t row = h->of->row, size = h->of->size;
+    const attention_args *a = h->of;
+    size_t row = a->row, key_row = a->key_row, size = a->size;
     for (size_t at = 0; at < keys; at += MOST_KEYS) {
         pairing of = {h->of->causal, first_key + at, smaller(keys - at, MOST_KEYS), query, queries};
         const float *k = memory->keys + at * h->padded, *v = memory->values + at * h->padded;
@@ -100,11 +101,15 @@ static void panel_backward(const head_view *h, size_t query, size_t queries, siz
                             prefetch);
         }
         differentiate(h, &of, memory);
-        size_t old_here = old - smaller(old, at);
-        gemm_rows dq = {h->dq + query * row, row, size, of.key ? queries : 0};
-        gemm_rows dk = {h->dk + of.key * row, row, size, old_here};
-        gemm_rows dv = {h->dv + of.key * row, row, size, old_here};
-        sum_over_keys(&of, memory->dscores, MOST_QUERIES, k, &dq, prefetch);
+        if (h->dq) {
+            gemm_rows dq = {h->dq + query * row, row, size, of.key || a->add_dq ? queries : 0};
+            sum_over_keys(&of, memory->dscores, MOST_QUERIES, k, &dq, prefetch);
+        }
+        if (!h->dk)
+            continue;
+        size_t old_here = a->add_dkv ? of.keys : old - smaller(old, at);
+        gemm_rows dk = {h->dk + of.key * key_row, key_row, size, old_here};
+        gemm_rows dv = {h->dv + of.key * key_row, key_row, size, old_here};
         sum_over_queries(&of, memory->weights, MOST_QUERIES, memory->dout_rows, &dv, prefetch);
         sum_over_queries(&of, memory->dscores, MOST_QUERIES, memory->query_rows, &dk, prefetch);
     }
@@ -120,12 +125,13 @@ typedef struct rows_needed {
 static prefetch_list panel_to_prefetch(const head_view *h, size_t query, size_t queries, size_t key, size_t keys,
                                        rows_needed *rows)
 {
-    size_t row = h->of->row, out_row = h->of->out_row, size = h->of->size;
-    rows->dk = rows_to_prefetch(h->dk + key * row, row, keys, size, NULL);
-    rows->dv = rows_to_prefetch(h->dv + key * row, row, keys, size, &rows->dk);
-    rows->dq = rows_to_prefetch(h->dq + query * row, row, queries, size, &rows->dv);
-    rows->v = rows_to_prefetch(h->v + key * row, row, keys, size, &rows->dq);
-    rows->k = rows_to_prefetch(h->k + key * row, row, keys, size, &rows->v);
+    size_t row = h->of->row, key_row = h->of->key_row, out_row = h->of->out_row, size = h->of->size;
+    size_t dkeys = h->dk ? keys : 0, dqueries = h->dq ? queries : 0;
+    rows->dk = rows_to_prefetch(dkeys ? h->dk + key * key_row : NULL, key_row, dkeys, size, NULL);
+    rows->dv = rows_to_prefetch(dkeys ? h->dv + key * key_row : NULL, key_row, dkeys, size, &rows->dk);
+    rows->dq = rows_to_prefetch(dqueries ? h->dq + query * row : NULL, row, dqueries, size, &rows->dv);
+    rows->v = rows_to_prefetch(h->v + key * key_row, key_row, keys, size, &rows->dq);
+    rows->k = rows_to_prefetch(h->k + key * key_row, key_row, keys, size, &rows->v);
     rows->out = rows_to_prefetch(h->out + query * out_row, out_row, queries, size, &rows->k);
     rows->dout = rows_to_prefetch(h->dout + query * out_row, out_row, queries, size, &rows->out);
     rows->q = rows_to_prefetch(h->q + query * row, row, queries, size, &rows->dout);
@@ -138,8 +144,8 @@ static void head_backward(const head_view *h, const head_view *then, float *scra
     const attention_args *a = h->of;
     size_t block = keys_in_block(h->padded), panel = queries_in_strips(MOST_STRIPS, h->padded);
     backward_memory memory = backward_memory_of(scratch);
-    for (size_t key = 0; key < a->steps; key += block) {
-        pairing of = {a->causal, key, smaller(a->steps - key, block), 0, a->steps};
+    for (size_t key = 0; key < a->keys; key += block) {
+        pairing of = {a->causal, key, smaller(a->keys - key, block), 0, a->steps};
         size_t ready = 0;
         for (size_t query = 0, queries; query < a->steps; query += queries) {
             queries = smaller(a->steps - query, panel);
@@ -153,9 +159,9 @@ static void head_backward(const head_view *h, const head_view *then, float *scra
             if (end < a->steps)
                 prefetch = panel_to_prefetch(h, end, smaller(a->steps - end, panel), key + keys,
                                              keys_seen(&of, end + panel) - keys, &rows);
-            else if (then && key + keys == a->steps)
+            else if (then && key + keys == a->keys)
                 prefetch = panel_to_prefetch(then, 0, smaller(a->steps, panel), 0,
-                                             smaller(a->steps, a->causal ? panel : block), &rows);
+                                             smaller(a->keys, a->causal ? panel : block), &rows);
             panel_backward(h, query, queries, key, keys, ready, &memory, &prefetch);
             ready = keys;
         }
@@ -230,9 +236,26 @@ void FAST(attention_backward)(const kernel_run *run, const void *args)
     }
     if (p->size == 0)
         return;
-    const attention_args whole = {p->batch,   p->heads, p->steps, p->size, p->row,     p->out_row,
-                                  p->causal,  p->q.at,  p->k.at,  p->v.at, p->dout.at, p->out.at,
-                                  p->sums.at, p->dq.at, p->dk.at, p->dv.at};
+    const attention_args whole = {.batch = p->batch,
+                                  .heads = p->heads,
+                                  .steps = p->steps,
+                                  .size = p->size,
+                                  .row = p->row,
+                                  .out_row = p->out_row,
+                                  .keys = p->keys,
+                                  .key_row = p->key_row,
+                                  .causal = p->causal,
+                                  .add_dq = p->add_dq,
+                                  .add_dkv = p->add_dkv,
+                                  .q = p->q.at,
+                                  .k = p->k.at,
+                                  .v = p->v.at,
+                                  .dout = p->dout.at,
+                                  .out = p->out.at,
+                                  .sums = p->sums.at,
+                                  .dq = p->dq.at,
+                                  .dk = p->dk.at,
+                                  .dv = p->dv.at};
     if (p->accumulate)
         backward_add(run, &whole, p->workspace.at);
     else

@@ -29,8 +29,8 @@ static real exponential(real x)
 
 /* What forward and backward read and write, from the first sequence and head on. */
 typedef struct attention_args {
-    size_t heads, steps, size, row, out_row;
-    bool causal;
+    size_t heads, steps, size, row, out_row, keys, key_row;
+    bool causal, add_dq, add_dkv;
     const real *q, *k, *v, *dout;
     real *out, *sums, *dq, *dk, *dv;
 } attention_args;
@@ -39,17 +39,16 @@ typedef struct attention_args {
 static attention_args head_of(attention_args a, size_t sequence, size_t head)
 {
     size_t at = sequence * a.steps * a.row + head * a.size, out = sequence * a.steps * a.out_row + head * a.size;
+    size_t key = sequence * a.keys * a.key_row + head * a.size;
     a.q += at;
-    a.k += at;
-    a.v += at;
+    a.k += key;
+    a.v += key;
     a.out += out;
     a.sums += (sequence * a.heads + head) * a.steps;
-    if (a.dout) {
-        a.dout += out;
-        a.dq += at;
-        a.dk += at;
-        a.dv += at;
-    }
+    a.dout = a.dout ? a.dout + out : NULL;
+    a.dq = a.dq ? a.dq + at : NULL;
+    a.dk = a.dk ? a.dk + key : NULL;
+    a.dv = a.dv ? a.dv + key : NULL;
     return a;
 }
 
@@ -61,7 +60,7 @@ static real scale_of(const attention_args *a)
 /* Row i sees the rows 0 .. steps_seen - 1. */
 static size_t steps_seen(const attention_args *a, size_t i)
 {
-    return a->causal ? i + 1 : a->steps;
+    return a->causal ? i + 1 : a->keys;
 }
 
 static void head_forward(const attention_args *a)
@@ -72,14 +71,14 @@ static void head_forward(const attention_args *a)
         real *out = a->out + i * a->out_row;
         real largest = -(real)INFINITY, sum = 0;
         for (size_t j = 0; j < steps_seen(a, i); j++) {
-            real score = scale * dot(a->size, q, a->k + j * a->row);
+            real score = scale * dot(a->size, q, a->k + j * a->key_row);
             largest = score > largest ? score : largest;
         }
         fill_zero(a->size, out);
         for (size_t j = 0; j < steps_seen(a, i); j++) {
-            real weight = exponential(scale * dot(a->size, q, a->k + j * a->row) - largest);
+            real weight = exponential(scale * dot(a->size, q, a->k + j * a->key_row) - largest);
             sum += weight;
-            add_scaled(a->size, weight, a->v + j * a->row, out);
+            add_scaled(a->size, weight, a->v + j * a->key_row, out);
         }
         for (size_t c = 0; c < a->size; c++)
             out[c] /= sum;
@@ -90,21 +89,25 @@ static void head_forward(const attention_args *a)
 static void head_backward(const attention_args *a)
 {
     const real scale = scale_of(a);
-    for (size_t i = 0; i < a->steps; i++) {
+    for (size_t i = 0; i < a->steps && a->dq && !a->add_dq; i++)
         fill_zero(a->size, a->dq + i * a->row);
-        fill_zero(a->size, a->dk + i * a->row);
-        fill_zero(a->size, a->dv + i * a->row);
+    for (size_t j = 0; j < a->keys && a->dk && !a->add_dkv; j++) {
+        fill_zero(a->size, a->dk + j * a->key_row);
+        fill_zero(a->size, a->dv + j * a->key_row);
     }
     for (size_t i = 0; i < a->steps; i++) {
         const real *q = a->q + i * a->row, *dout = a->dout + i * a->out_row;
         real mean = dot(a->size, dout, a->out + i * a->out_row); /* of the gradients of the probabilities */
         for (size_t j = 0; j < steps_seen(a, i); j++) {
-            const real *k = a->k + j * a->row;
+            const real *k = a->k + j * a->key_row;
             real probability = exponential(scale * dot(a->size, q, k) - a->sums[i]);
-            real dscore = scale * probability * (dot(a->size, dout, a->v + j * a->row) - mean);
-            add_scaled(a->size, probability, dout, a->dv + j * a->row);
-            add_scaled(a->size, dscore, k, a->dq + i * a->row);
-            add_scaled(a->size, dscore, q, a->dk + j * a->row);
+            real dscore = scale * probability * (dot(a->size, dout, a->v + j * a->key_row) - mean);
+            if (a->dq)
+                add_scaled(a->size, dscore, k, a->dq + i * a->row);
+            if (!a->dk)
+                continue;
+            add_scaled(a->size, probability, dout, a->dv + j * a->key_row);
+            add_scaled(a->size, dscore, q, a->dk + j * a->key_row);
         }
     }
 }
@@ -113,8 +116,19 @@ void REFERENCE(attention)(const kernel_run *run, const void *args)
 {
     (void)run;
     const op_attention *p = args;
-    const attention_args whole = {p->heads, p->steps, p->size,   p->row,     p->out_row, p->causal, p->q.at, p->k.at,
-                                  p->v.at,  NULL,     p->out.at, p->sums.at, NULL,       NULL,      NULL};
+    const attention_args whole = {.heads = p->heads,
+                                  .steps = p->steps,
+                                  .size = p->size,
+                                  .row = p->row,
+                                  .out_row = p->out_row,
+                                  .keys = p->keys,
+                                  .key_row = p->key_row,
+                                  .causal = p->causal,
+                                  .q = p->q.at,
+                                  .k = p->k.at,
+                                  .v = p->v.at,
+                                  .out = p->out.at,
+                                  .sums = p->sums.at};
     for (size_t sequence = 0; sequence < p->batch; sequence++)
         for (size_t head = 0; head < p->heads; head++) {
             attention_args of_head = head_of(whole, sequence, head);
@@ -133,8 +147,25 @@ void REFERENCE(attention_backward)(const kernel_run *run, const void *args)
 {
     (void)run;
     const op_attention_backward *p = args;
-    const attention_args whole = {p->heads, p->steps,   p->size,   p->row,     p->out_row, p->causal, p->q.at, p->k.at,
-                                  p->v.at,  p->dout.at, p->out.at, p->sums.at, p->dq.at,   p->dk.at,  p->dv.at};
+    const attention_args whole = {.heads = p->heads,
+                                  .steps = p->steps,
+                                  .size = p->size,
+                                  .row = p->row,
+                                  .out_row = p->out_row,
+                                  .keys = p->keys,
+                                  .key_row = p->key_row,
+                                  .causal = p->causal,
+                                  .add_dq = p->add_dq,
+                                  .add_dkv = p->add_dkv,
+                                  .q = p->q.at,
+                                  .k = p->k.at,
+                                  .v = p->v.at,
+                                  .dout = p->dout.at,
+                                  .out = p->out.at,
+                                  .sums = p->sums.at,
+                                  .dq = p->dq.at,
+                                  .dk = p->dk.at,
+                                  .dv = p->dv.at};
     real *made = p->workspace.at; /* the gradients of one sequence, where they are to be added */
     for (size_t sequence = 0; sequence < p->batch; sequence++) {
         attention_args target = head_of(whole, sequence, 0), made_in = target;
