@@ -28,13 +28,21 @@ static void add_up(uint64_t *total, uint64_t more)
         *total = REMAT_LIMIT - 1;
 }
 
-uint64_t remat_model_parameter_count(const remat_model *model)
+/* The values that are trained, or those of frozen layers. */
+static uint64_t count_parameters(const remat_model *model, bool frozen)
 {
     uint64_t count = 0;
-    for (size_t i = 0; model->network && i < model->network->parameter_count; i++)
-        if (!model->network->parameters[i].about.statistic)
+    for (size_t i = 0; model->network && i < model->network->parameter_count; i++) {
+        const layer_parameter *about = &model->network->parameters[i].about;
+        if (!about->statistic && about->frozen == frozen)
             add_up(&count, model->network->parameters[i].values);
+    }
     return count;
+}
+
+uint64_t remat_model_parameter_count(const remat_model *model)
+{
+    return count_parameters(model, false);
 }
 
 static uint64_t largest(uint64_t a, uint64_t b, uint64_t c)
@@ -208,16 +216,20 @@ static void write_totals(const remat_model *model, output *out, const totals *su
 {
     char line[512], parameters[REMAT_COUNT_TEXT], weights[REMAT_SIZE_TEXT], outputs[REMAT_SIZE_TEXT];
     char saved[REMAT_SIZE_TEXT], workspace[REMAT_SIZE_TEXT];
-    uint64_t count = remat_model_parameter_count(model), bytes;
+    uint64_t frozen = count_parameters(model, true), count = remat_model_parameter_count(model), bytes;
+    char of_these[64] = "", fixed[REMAT_COUNT_TEXT];
+    add_up(&count, frozen);
+    if (frozen)
+        snprintf(of_these, sizeof of_these, ", %s of them frozen", remat_count_print(frozen, fixed));
     size_t layers = model->network->layer_count;
     uint32_t blocks = model->network->block_count;
     if (!dtype_bytes_checked(REMAT_FP32, count, &bytes))
         bytes = REMAT_LIMIT - 1;
     snprintf(line, sizeof line,
-             "\n%zu layer%s, %u block%s, batch %llu\n%s parameters (%s)\n"
+             "\n%zu layer%s, %u block%s, batch %llu\n%s parameters (%s)%s\n"
              "%s of outputs, %s saved besides, at most %s of workspace\n",
              layers, layers == 1 ? "" : "s", blocks, blocks == 1 ? "" : "s", (unsigned long long)model->network->batch,
-             remat_count_print(count, parameters), remat_size_print(bytes, weights),
+             remat_count_print(count, parameters), remat_size_print(bytes, weights), of_these,
              remat_size_print(sums->output_bytes, outputs), remat_size_print(sums->saved_bytes, saved),
              remat_size_print(sums->workspace_bytes, workspace));
     output_text(out, line);
@@ -263,6 +275,8 @@ static void write_json(const remat_model *model, output *out)
             sums.workspace_bytes = layer.workspace_bytes;
     }
     output_field(out, "],\n ", "parameters", remat_model_parameter_count(model));
+    if (count_parameters(model, true))
+        output_field(out, ", ", "frozen_parameters", count_parameters(model, true));
     output_field(out, ", ", "output_bytes", sums.output_bytes);
     output_field(out, ", ", "saved_bytes", sums.saved_bytes);
     output_field(out, ", ", "workspace_bytes", sums.workspace_bytes);

@@ -73,6 +73,18 @@ static void check_hex(const char *text)
     }
 }
 
+/* A list that is read has numbers in its range, and not too many. */
+static void check_numbers(remat_context *context, const char *text)
+{
+    static const property table[] = {{"list", PROPERTY_NUMBERS, 0, "", -1, 8, NULL, ""}, {0}};
+    static property_numbers numbers;
+    if (property_set(context, "fuzz", table, &numbers, "list", text) != REMAT_OK)
+        return;
+    FUZZ_CHECK(numbers.count <= PROPERTY_MOST_NUMBERS);
+    for (size_t i = 0; i < numbers.count; i++)
+        FUZZ_CHECK(numbers.values[i] >= -1 && numbers.values[i] <= 8);
+}
+
 void fuzz_units(const uint8_t *data, size_t size)
 {
     remat_context *context = fuzz_begin();
@@ -84,6 +96,7 @@ void fuzz_units(const uint8_t *data, size_t size)
     check_number(context, text);
     check_hex(text);
     property_read_counts(text, 2, pair);
+    check_numbers(context, text);
     free(text);
     fuzz_end(context);
 }

@@ -119,7 +119,7 @@ static void test_random_models(void **state)
     test_random random = {test_seed()};
     static const program_apply ways[] = {PROGRAM_APPLY_AT_ONCE, PROGRAM_APPLY_AT_END, PROGRAM_APPLY_OUTSIDE};
     for (int i = 0; i < 90; i++) {
-        random_model_options about = {.seed = test_random_next(&random), .smooth = true};
+        random_model_options about = {.seed = test_random_next(&random), .smooth = true, .frozen = 10};
         about.layers = 2 + (unsigned)test_random_below(&random, 16);
         remat_context *context;
         remat_model *model;

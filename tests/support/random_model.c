@@ -56,7 +56,7 @@ static void add(maker *m, const char *type, dims shape, const size_t *inputs, si
         strcat(strcat(reads, i ? "," : ""), m->made[inputs[i]].name);
         m->made[inputs[i]].read = true;
     }
-    const char *properties[8] = {name, input_count ? reads : NULL};
+    const char *properties[12] = {name, input_count ? reads : NULL};
     for (size_t next = input_count ? 2 : 1; *extra; next++)
         properties[next] = *extra++;
     layer->shape = shape;
@@ -103,9 +103,10 @@ static void add_dense(maker *m, unsigned unit)
     snprintf(text, sizeof text, "unit=%u", unit);
     snprintf(activation, sizeof activation, "activation=%s", m->options->smooth ? pick(m, smooth, 6) : pick(m, any, 8));
     add_to_last(m, "fully_connected", shape,
-                REMAT_PROPERTIES(text, chance(m, 50)   ? activation
-                                       : chance(m, 50) ? "bias=false"
-                                                       : NULL));
+                REMAT_PROPERTIES(text, chance(m, m->options->frozen) ? "trainable=false"
+                                       : chance(m, 50)               ? activation
+                                       : chance(m, 50)               ? "bias=false"
+                                                                     : NULL));
 }
 
 static void add_activation(maker *m)
@@ -125,6 +126,9 @@ static void add_normalization(maker *m)
     bool channels = shape.c > 1 || (shape.c == 1 && shape.h == 1);
     if (!m->options->separate && channels && chance(m, 50))
         add_to_last(m, "batch_normalization", shape, NOTHING);
+    else if (channels && chance(m, 30))
+        add_to_last(m, shape.c % 2 == 0 ? "group_normalization" : "instance_normalization", shape,
+                    shape.c % 2 == 0 ? REMAT_PROPERTIES("groups=2") : REMAT_PROPERTIES("affine=true", "epsilon=0.1"));
     else
         add_to_last(m, chance(m, 50) ? "layer_normalization" : "rms_normalization", shape, NOTHING);
 }
@@ -158,6 +162,18 @@ static void add_concat(maker *m)
     add(m, "concat", shape, inputs, 2, REMAT_PROPERTIES(channels ? "axis=c" : "axis=w"));
 }
 
+/* Steps that change a state, or look at another layer of the same shape. */
+static void add_recurrent(maker *m)
+{
+    dims shape = m->made[m->count - 1].shape;
+    char unit[32];
+    snprintf(unit, sizeof unit, "unit=%u", shape.w);
+    if (chance(m, 30))
+        add(m, "multi_head_attention", shape, (size_t[]){m->count - 1, partner(m)}, 2, REMAT_PROPERTIES("num_heads=1"));
+    else
+        add_to_last(m, chance(m, 50) ? "lstm" : "gru", shape, REMAT_PROPERTIES(unit, "return_sequences=true"));
+}
+
 static void add_attention(maker *m)
 {
     dims shape = m->made[m->count - 1].shape;
@@ -176,10 +192,15 @@ static void add_image_layer(maker *m)
                     REMAT_PROPERTIES(pick(m, poolings, m->options->smooth ? 1 : 2), "pool_size=2"));
         return;
     }
-    char filters[32];
+    char filters[32], groups[32];
+    unsigned before = shape.c;
     shape.c = chance(m, 50) ? shape.c : 1 + below(m, 4);
     snprintf(filters, sizeof filters, "filters=%u", shape.c);
-    add_to_last(m, "conv2d", shape, REMAT_PROPERTIES(filters, "kernel_size=3", "padding=same"));
+    snprintf(groups, sizeof groups, "groups=%u", shape.c == before && chance(m, 40) ? shape.c : 1);
+    add_to_last(m, chance(m, 20) ? "conv2d_transpose" : "conv2d", shape,
+                REMAT_PROPERTIES(filters, "kernel_size=3", "padding=same", groups,
+                                 chance(m, 20) ? "dilation=2" : "dilation=1",
+                                 chance(m, m->options->frozen) ? "trainable=false" : NULL));
 }
 
 static void add_reshape(maker *m)
@@ -202,8 +223,10 @@ static void add_any(maker *m)
     unsigned which = below(m, 100);
     if (image && which < 45)
         add_image_layer(m);
-    else if (sequence && which < 20)
+    else if (sequence && which < 20 && chance(m, 60))
         add_attention(m);
+    else if (sequence && which < 20)
+        add_recurrent(m);
     else if (!image && which < 35)
         add_dense(m, unit);
     else if (which < 50)

@@ -10,6 +10,7 @@ typedef struct random_model_options {
     unsigned layers;       /* between input and head, about */
     unsigned block;        /* so many layers in a row are a block, and the next so many; 0: no blocks */
     bool smooth;           /* only functions with a derivative everywhere: central differences work */
+    unsigned frozen;       /* a chance in 100 that a layer is frozen */
     bool separate;         /* samples do not see each other and nothing is drawn: no batch normalization, no dropout */
     const char *optimizer; /* NULL: any, with any settings */
     int clip;              /* 0: no, 1: yes, -1: any */

@@ -78,6 +78,22 @@ static void test_only_trained_layers_change(void **state)
     remat_model_destroy(model);
 }
 
+static void test_summary(void **state)
+{
+    fixture *f = *state;
+    remat_model *model = stack(f, 2, "accumulate=1");
+    char text[8192] = "";
+    FILE *stream = tmpfile();
+    assert_non_null(stream);
+    expect_ok(f, remat_model_write_summary(model, stream, true));
+    rewind(stream);
+    assert_true(fread(text, 1, sizeof text - 1, stream) > 0);
+    fclose(stream);
+    assert_non_null(strstr(text, "\"frozen_parameters\": 4352")); /* 2 * 64 + 64 + 64 * 64 + 64 */
+    assert_int_equal(remat_model_parameter_count(model), 128 + 3 * (64 * 64 + 64) + 128 + (64 * 64 + 64) + 65);
+    remat_model_destroy(model);
+}
+
 /* Moments, sums of gradients, and activations; the prediction of memory holds. */
 static void test_frozen_layers_take_less(void **state)
 {
@@ -154,6 +170,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(test_only_trained_layers_change),
+        FIXTURE_TEST(test_summary),
         FIXTURE_TEST(test_frozen_layers_take_less),
         FIXTURE_TEST(test_plans_have_the_same_bits),
         FIXTURE_TEST(test_refused),

@@ -104,7 +104,8 @@ static void test_random_models_resume(void **state)
     fixture *f = *state;
     test_random random = {test_seed()};
     for (int i = 0; i < LESS_WHEN_SANITIZED(15, 4); i++) {
-        random_model_options about = {.seed = test_random_next(&random), .layers = 10, .clip = -1, .block = 3};
+        random_model_options about = {
+            .seed = test_random_next(&random), .layers = 10, .frozen = 10, .clip = -1, .block = 3};
         remat_model *model;
         expect_ok(f, random_model_make(f->context, &about, &model, NULL));
         /* Somewhere inside an epoch, and past its end. */
