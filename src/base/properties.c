@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/names.h"
+#include "base/nearest.h"
 #include "base/number_text.h"
 
 #include <stdio.h>
@@ -227,9 +228,18 @@ static remat_status fail_unknown(remat_context *context, const char *owner, cons
     if (!table || !table->key)
         return remat_fail(context, REMAT_INVALID, &place, "%s has no properties", owner);
     char keys[LONGEST_LIST] = "";
-    size_t used = 0;
-    for (; table->key && used < sizeof keys; table++)
-        used += (size_t)snprintf(keys + used, sizeof keys - used, "%s%s", used ? ", " : "", table->key);
+    size_t used = 0, least = name_distance_limit(key) + 1;
+    const char *nearest = NULL;
+    for (; table->key; table++) {
+        size_t distance = name_distance(table->key, key, least);
+        nearest = distance < least ? table->key : nearest;
+        least = distance < least ? distance : least;
+        if (used < sizeof keys)
+            used += (size_t)snprintf(keys + used, sizeof keys - used, "%s%s", used ? ", " : "", table->key);
+    }
+    if (nearest)
+        return remat_fail(context, REMAT_INVALID, &place, "%s has no such property; did you mean %s? It has %s", owner,
+                          nearest, keys);
     return remat_fail(context, REMAT_INVALID, &place, "%s has no such property; it has %s", owner, keys);
 }
 

@@ -2,6 +2,7 @@
 #include "model/model_object.h"
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/number_text.h"
 #include "base/output.h"
 #include "base/properties.h"
@@ -32,10 +33,10 @@ static const layer_type *next_type(const remat_context *context, size_t *positio
 static const char *nearest_type(const remat_context *context, const char *name)
 {
     const char *nearest = NULL;
-    size_t most = strlen(name) / 3 + 1;
+    size_t most = name_distance_limit(name);
     const layer_type *type;
     for (size_t i = 0; (type = next_type(context, &i));) {
-        size_t distance = model_name_distance(type->name, name, most);
+        size_t distance = name_distance(type->name, name, most);
         if (distance > most)
             continue;
         nearest = type->name;

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "base/names.h"
+#include "base/nearest.h"
 
 #include <string.h>
 
@@ -114,36 +115,14 @@ void model_names_add(model_names *names, const char *name, uint32_t number)
 
 /* ---- did you mean ---- */
 
-size_t model_name_distance(const char *a, const char *b, size_t most)
-{
-    enum { LONGEST = 64 };
-    size_t rows = strlen(a), columns = strlen(b);
-    if (rows > LONGEST || columns > LONGEST || (rows > columns ? rows - columns : columns - rows) > most)
-        return most + 1;
-    size_t line[LONGEST + 1];
-    for (size_t j = 0; j <= columns; j++)
-        line[j] = j;
-    for (size_t i = 1; i <= rows; i++) {
-        size_t diagonal = line[0];
-        line[0] = i;
-        for (size_t j = 1; j <= columns; j++) {
-            size_t change = diagonal + (name_letter(a[i - 1]) != name_letter(b[j - 1]));
-            diagonal = line[j];
-            size_t other = (line[j] < line[j - 1] ? line[j] : line[j - 1]) + 1;
-            line[j] = change < other ? change : other;
-        }
-    }
-    return line[columns] < most + 1 ? line[columns] : most + 1;
-}
-
 const char *model_names_nearest(const model_names *names, const char *name)
 {
-    size_t most = strlen(name) / 3 + 1;
+    size_t most = name_distance_limit(name);
     const char *nearest = NULL;
     uint32_t number = MODEL_NAME_NONE; /* of the nearest; the first of equals, whatever the order of the slots */
     for (size_t i = 0; i < names->slot_count; i++) {
         const model_name_slot *slot = &names->slots[i];
-        size_t distance = slot->name ? model_name_distance(slot->name, name, most) : most + 1;
+        size_t distance = slot->name ? name_distance(slot->name, name, most) : most + 1;
         if (distance < most || (distance == most && (!nearest || slot->number < number))) {
             nearest = slot->name;
             number = slot->number;

@@ -31,7 +31,4 @@ void model_names_add(model_names *names, const char *name, uint32_t number);
 /* The name most like `name`, for "did you mean"; NULL where none is close. */
 const char *model_names_nearest(const model_names *names, const char *name);
 
-/* How unlike two names are: letters to insert, drop or change, at most `most` + 1. */
-size_t model_name_distance(const char *a, const char *b, size_t most);
-
 #endif

@@ -49,7 +49,7 @@ Type = mse
 END
 expect 3 summary "$work/typo.ini"
 silent out
-err "typo.ini:7: layer 'fc1': units: fully_connected has no such property; it has unit"
+err "typo.ini:7: layer 'fc1': units: fully_connected has no such property; did you mean unit? It has unit"
 file lost.ini <<'END'
 [in : input]
 input_shape = 4

@@ -168,7 +168,7 @@ static void a_compiled_model_takes_another_batch_size(void **state)
     assert_int_equal(remat_model_batch(model), 64);
     expect_status(f, remat_model_set(model, REMAT_PROPERTIES("batch_size=0")), REMAT_INVALID);
     expect_status(f, remat_model_set(model, REMAT_PROPERTIES("batchsize=4")), REMAT_INVALID);
-    expect_message(f, "batchsize: [Model] has no such property; it has name, batch_size");
+    expect_message(f, "batchsize: [Model] has no such property; did you mean batch_size? It has name, batch_size");
     assert_int_equal(remat_model_batch(model), 64);
     remat_model_destroy(model);
 }
@@ -230,7 +230,7 @@ static void wrong_sections_are_refused(void **state)
     refused(f, "[in : input]\nname = x\ninput_shape = 4\n", 2, "the section's name is the name of the layer");
     refused(f, "[in : input]\ninput_shape = 4\n[IN : mse]\n", 3, "there is a layer 'IN' already, in line 1");
     refused(f, "[in : input]\ninput_shape = 4\n[a : fully_connected]\nunits = 4\n[loss : mse]\n", 4,
-            "layer 'a': units: fully_connected has no such property; it has unit");
+            "layer 'a': units: fully_connected has no such property; did you mean unit? It has unit");
     refused(f, "[in : input]\ninput_shape = 4\n[a b : fully_connected]\nunit = 4\n", 3, "has a ' '");
     refused(f, "[in : input]\ninput_shape = 4\n[a..b : fully_connected]\nunit = 4\n", 3, "stands for a range");
 }
