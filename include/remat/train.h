@@ -75,6 +75,10 @@ typedef struct remat_train_options {
     /* A plan of the model's graph to use (docs/formats.md, "Graph plan"), from whatever program. It is checked as
      * remat_graph_plan_check does. NULL: make a plan. Not together with plan_path or strategy. */
     const char *graph_plan_path;
+    /* Of predictors and evaluations: read all samples from this file instead of the model's. It is read as [Dataset] of the
+     * model says, but relative to the current folder. NULL: the model's files. */
+    const char *data_path;
+    const char *labels_path; /* with data_path: the file of the labels, where [Dataset] has one. NULL: none */
 } remat_train_options;
 void remat_train_options_init_sized(remat_train_options *options, size_t size);
 static inline void remat_train_options_init(remat_train_options *options)
@@ -218,6 +222,23 @@ static inline remat_status remat_predictor_run_samples(remat_predictor *predicto
 {
     return remat_predictor_run_samples_sized(predictor, first, prediction, sizeof *prediction);
 }
+
+/* The number, from 1, of a sample's row in a file where samples are rows, such as CSV: rows that were left out for missing
+ * values are counted. Otherwise sample + 1. 0 past the end. */
+uint64_t remat_predictor_row(remat_predictor *predictor, uint64_t sample);
+
+/* How many classes the model tells apart; 0 if its loss is not over classes. */
+uint64_t remat_predictor_class_count(const remat_predictor *predictor);
+
+/* The name of a class as the training data had it, saved with the weights. NULL: its name is its number. It belongs to the
+ * predictor. */
+const char *remat_predictor_class_name(const remat_predictor *predictor, uint64_t position);
+
+/* The name of a label's column in the training data; NULL if it had none. It belongs to the predictor. */
+const char *remat_predictor_target_name(const remat_predictor *predictor, uint64_t position);
+
+/* The softmax of a row of logits: the probabilities of the classes. Both have `count` values. */
+void remat_probabilities(const float *logits, uint64_t count, double *probabilities);
 
 /* Continues a text with a model of bytes: one whose input is a sequence read by an embedding of at least 256 entries.
  * Each byte is drawn from the softmax of the logits divided by `temperature` and passed to `emit`. `options` NULL: the

@@ -1,4 +1,4 @@
-#include "data/data_set.h"
+#include "data/data_split.h"
 
 #include "base/alloc.h"
 #include "base/parallel.h"
@@ -13,8 +13,10 @@ struct data_source {
     bool shuffle;
     uint64_t seed;
     data_set *sets[2];  /* of training, and of validation where it has its own files */
+    data_split split;   /* of the first */
     uint64_t counts[2]; /* samples of training and of validation */
-    permutation order;  /* of the epoch asked for last */
+    data_encoding encoding;
+    permutation order; /* of the epoch asked for last */
     uint64_t epoch;
     int threads;
 };
@@ -57,36 +59,58 @@ static remat_status check_settings(remat_context *context, const data_options *o
     return REMAT_OK;
 }
 
+/* The seed of the split is saved with the weights, so that no training sample is validated on later. */
+static remat_status make_split(data_source *source, const data_options *options)
+{
+    const dataset_settings *settings = options->settings;
+    data_encoding *encoding = &source->encoding;
+    bool own_files = settings->validation_inputs && !options->generator;
+    uint64_t seed = encoding->has_split_seed ? encoding->split_seed : options->seed;
+    REMAT_TRY(data_split_make(source->sets[DATA_TRAINING], own_files ? 0 : settings->validation_split,
+                              options->generator ? SPLIT_LAST : settings->split, seed, &source->split));
+    if (source->split.order) {
+        encoding->has_split_seed = true;
+        encoding->split_seed = seed;
+    }
+    return REMAT_OK;
+}
+
 static remat_status open_sets(data_source *source, const data_options *options)
 {
     const dataset_settings *settings = options->settings;
     data_request request = {
         .context = source->context,
         .needs = &source->needs,
+        .settings = settings,
         .folder = settings->folder,
         .inputs = settings->inputs,
         .labels = settings->labels,
         .seed = options->seed,
         .samples = settings->samples,
         .generator = options->generator,
+        .encoding = &source->encoding,
+        .encoding_is_given = options->encoding != NULL,
     };
     REMAT_TRY(open_set(options, &request, &source->sets[DATA_TRAINING]));
-    uint64_t samples = source->sets[DATA_TRAINING]->samples, last = 0;
+    data_set *training = source->sets[DATA_TRAINING], *validation = training;
+    REMAT_TRY(make_split(source, options));
+    if (training->fit)
+        REMAT_TRY(training->fit(training, &source->split));
+    source->counts[DATA_TRAINING] = source->split.training;
+    source->counts[DATA_VALIDATION] = source->split.samples - source->split.training;
     if (settings->validation_inputs && !options->generator) {
         request.inputs = settings->validation_inputs;
         /* In a CSV file this is a number of columns, which both files have. */
         request.labels = settings->validation_labels || settings->type != DATASET_CSV ? settings->validation_labels
                                                                                       : settings->labels;
+        request.encoding_is_given = true;
         REMAT_TRY(open_set(options, &request, &source->sets[DATA_VALIDATION]));
-        last = source->sets[DATA_VALIDATION]->samples;
-    } else {
-        last = (uint64_t)llround((double)samples * settings->validation_split);
-        last = last < samples ? last : samples;
-        samples -= last;
+        validation = source->sets[DATA_VALIDATION];
+        source->counts[DATA_VALIDATION] = validation->samples;
     }
-    source->counts[DATA_TRAINING] = samples;
-    source->counts[DATA_VALIDATION] = last;
-    return REMAT_OK;
+    if (source->counts[DATA_VALIDATION] == 0)
+        return REMAT_OK;
+    return data_split_warn(training, validation, &source->split, &source->encoding.classes);
 }
 
 static remat_status check_counts(const data_source *source, const data_options *options)
@@ -120,7 +144,10 @@ remat_status data_source_open(remat_context *context, const data_options *option
     made->shuffle = options->settings->shuffle;
     made->seed = options->seed;
     made->threads = options->threads;
-    remat_status status = open_sets(made, options);
+    data_encoding_begin(&made->encoding, context);
+    remat_status status = options->encoding ? data_encoding_copy(options->encoding, &made->encoding) : REMAT_OK;
+    if (status == REMAT_OK)
+        status = open_sets(made, options);
     if (status == REMAT_OK)
         status = check_counts(made, options);
     if (status != REMAT_OK) {
@@ -139,6 +166,8 @@ void data_source_close(data_source *source)
     for (int part = 0; part < 2; part++)
         if (source->sets[part])
             source->sets[part]->close(source->sets[part]);
+    data_split_end(&source->split, source->context);
+    data_encoding_end(&source->encoding);
     remat_release(source->context, source, 1, sizeof *source);
 }
 
@@ -147,7 +176,27 @@ uint64_t data_source_samples(const data_source *source, data_part part)
     return source->counts[part];
 }
 
+const data_encoding *data_source_encoding(const data_source *source)
+{
+    return &source->encoding;
+}
+
 /* ---- batches ---- */
+
+/* The set of a sample of a part, whose number becomes that in the set. */
+static data_set *find_sample(const data_source *source, data_part part, uint64_t *sample)
+{
+    if (part == DATA_VALIDATION && source->sets[DATA_VALIDATION])
+        return source->sets[DATA_VALIDATION];
+    *sample = data_split_sample(&source->split, part, *sample);
+    return source->sets[DATA_TRAINING];
+}
+
+uint64_t data_source_row(const data_source *source, data_part part, uint64_t sample)
+{
+    const data_set *set = find_sample(source, part, &sample);
+    return set->row ? set->row(set, sample) : sample + 1;
+}
 
 /* Sample `sample` of a part goes to place `slot` of the batch. */
 static remat_status fill_slot(data_source *source, data_part part, uint64_t sample, uint64_t slot, void *const *inputs,
@@ -162,11 +211,7 @@ static remat_status fill_slot(data_source *source, data_part part, uint64_t samp
         to[i] = (char *)inputs[i] + slot * needs->inputs[i].values * data_value_bytes(&needs->inputs[i]);
     if (labels)
         labels_to = (char *)labels + slot * needs->labels.values * data_value_bytes(&needs->labels);
-    data_set *set = source->sets[DATA_TRAINING];
-    if (part == DATA_VALIDATION && source->sets[DATA_VALIDATION])
-        set = source->sets[DATA_VALIDATION];
-    else if (part == DATA_VALIDATION)
-        sample += source->counts[DATA_TRAINING]; /* the last ones of the same set */
+    data_set *set = find_sample(source, part, &sample);
     return set->read(set, sample, to, labels_to);
 }
 

@@ -2,16 +2,18 @@
  * epoch takes them. It writes batches to the caller's buffers. After it is open it allocates nothing.
  *
  *   npy      one file an input and one for the labels; the first dimension counts samples
- *   csv      one file; inputs first, label columns last
+ *   csv      one file; a row is a sample, and columns are inputs, labels or ignored
  *   text     bytes as tokens: sample j is the window of T bytes at j*T, and the label of each byte is the next byte
  *   random   made from the seed, for benchmarks
  *   generator   a function of the caller
  *
- * The order of an epoch is a permutation keyed by (seed, epoch); validation takes its samples in order. Only whole
+ * data_split.h says which samples are for validation. The order of an epoch is a permutation keyed by (seed, epoch);
+ * validation takes its samples in order. Only whole
  * batches are used: the samples at the end of an epoch that do not fill a batch are skipped in that epoch. */
 #ifndef REMAT_DATA_DATA_H
 #define REMAT_DATA_DATA_H
 
+#include "data/data_encoding.h"
 #include "model/settings.h"
 
 /* What the network reads, for one sample. */
@@ -44,6 +46,8 @@ typedef struct data_options {
     uint64_t batch; /* there must be one whole batch for training, and for validation if there is any; 0: no check */
     uint64_t seed;
     int threads; /* that may generate samples in parallel, if samples are generated; 0: one */
+    /* What came with weights: classes, columns and statistics as in training. NULL: found in the files. Copied. */
+    const data_encoding *encoding;
 } data_options;
 
 typedef enum data_part { DATA_TRAINING, DATA_VALIDATION } data_part;
@@ -57,6 +61,12 @@ void data_source_close(data_source *source); /* NULL is fine */
 
 /* Samples of a part; 0 of validation where there is none. */
 uint64_t data_source_samples(const data_source *source, data_part part);
+
+/* How the files become numbers; to be saved with the weights. It belongs to the source. */
+const data_encoding *data_source_encoding(const data_source *source);
+
+/* The number, from 1, of a sample's row in its file, where samples are rows; otherwise the number of the sample from 1. */
+uint64_t data_source_row(const data_source *source, data_part part, uint64_t sample);
 
 /* Reads the samples at `position` .. position+batch-1 of the order of an epoch. inputs[i] and labels get `batch`
  * samples one after the other; labels may be NULL. REMAT_IO, and REMAT_BAD_INPUT for ids that changed since the source

@@ -1,36 +1,23 @@
-/* Samples from a CSV file: one row for each sample. They are held in memory in the types that the network reads. */
-#include "data/data_set.h"
+/* Samples from a CSV file: one row for each sample. They are held in memory in the types that the network reads.
+ *
+ * The file is read several times: how much there is; which classes, where labels are words; the values; and where columns
+ * are normalized or gaps filled, the statistics of the training samples and the values once more. */
+#include "data/data_csv.h"
 
 #include "base/alloc.h"
 #include "base/checked.h"
-#include "base/csv_reader.h"
-#include "base/input.h"
-#include "base/number_text.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-
-/* A number of a column, by the type of the field that it belongs to. */
-typedef union csv_value {
-    float number;
-    int32_t id;
-} csv_value;
-
-typedef struct csv_set {
-    data_set set;
-    char *path;
-    uint64_t columns;       /* in a row of the file */
-    uint64_t kept;          /* of these, from the first on */
-    csv_value *values;      /* samples x kept */
-    uint64_t value_count;   /* allocated */
-    uint64_t label_columns; /* at the end of a row; where nobody wants them they are not kept */
-} csv_set;
 
 static void close_csv(data_set *set)
 {
     csv_set *csv = (csv_set *)set;
     remat_release(set->context, csv->values, csv->value_count, sizeof *csv->values);
+    remat_release(set->context, csv->rows, set->samples, sizeof *csv->rows);
+    remat_release(set->context, csv->class_order, csv->class_count, sizeof *csv->class_order);
+    column_list_end(set->context, &csv->inputs);
+    column_list_end(set->context, &csv->labels);
     remat_text_release(set->context, csv->path);
     remat_release(set->context, csv, 1, sizeof *csv);
 }
@@ -57,199 +44,256 @@ static remat_status read_csv(data_set *set, uint64_t sample, void *const *inputs
     return REMAT_OK;
 }
 
-/* ---- rows ---- */
-
-/* One number at *at, which moves behind its comma, or to NULL behind the last. A cell may stand in quotes. */
-static bool take_number(const char **at, double *value)
+static remat_status read_class(data_set *set, uint64_t sample, int32_t *id)
 {
-    static const char blanks[] = " \t";
-    const char *text = *at + strspn(*at, blanks);
-    bool quoted = *text == '"';
-    if (quoted)
-        text += 1 + strspn(text + 1, blanks);
-    if (!number_parse(text, &text, value))
-        return false;
-    text += strspn(text, blanks);
-    if (quoted && *text++ != '"')
-        return false;
-    text += strspn(text, blanks);
-    *at = *text == ',' ? text + 1 : NULL;
-    return *text == ',' || *text == '\0';
+    const csv_set *csv = (const csv_set *)set;
+    *id = csv->values[(sample + 1) * csv->kept - 1].id;
+    return REMAT_OK;
 }
 
-/* A number that is too large even for a double. */
-static bool is_too_large(const char *cell)
+static uint64_t row_of(const data_set *set, uint64_t sample)
 {
-    double value = 0;
-    number_parse(cell + strspn(cell, " \t\""), &cell, &value);
-    return isinf(value);
+    const csv_set *csv = (const csv_set *)set;
+    return csv->rows ? csv->rows[sample] : sample + 1;
 }
 
-static remat_status fail_cell(csv_reader *reader, uint64_t column, const char *cell)
+/* ---- scanning ---- */
+
+static bool lacks_value(const csv_table *table, const column_list *columns)
 {
-    while (*cell == ' ' || *cell == '\t')
-        cell++;
-    int length = (int)(strcspn(cell, ",") < 40 ? strcspn(cell, ",") : 40);
-    if (is_too_large(cell))
-        return remat_fail(reader->context, REMAT_BAD_INPUT, &reader->place,
-                          "column %llu: '%.*s' is too large for a float", (unsigned long long)column + 1, length, cell);
-    return remat_fail(reader->context, REMAT_BAD_INPUT, &reader->place,
-                      "column %llu: '%.*s' is not a number; a row must hold numbers with commas between",
-                      (unsigned long long)column + 1, length, cell);
+    for (size_t i = 0; i < columns->count; i++)
+        if (csv_is_missing(table->cells[columns->columns[i]]))
+            return true;
+    return false;
 }
 
-static remat_status put_value(csv_reader *reader, const data_field *field, uint64_t column, double number,
-                              csv_value *to)
+static remat_status scan_rows(csv_set *csv, csv_table *table, csv_row_fn visit, void *user, uint64_t *samples)
 {
-    if (!data_field_is_integer(field)) {
-        to->number = (float)number;
-        if (isfinite(to->number))
+    *samples = 0;
+    for (uint64_t row = 1;; row++) {
+        bool more;
+        REMAT_TRY(csv_table_next(table, &more));
+        if (!more) {
+            csv->dropped = row - 1 - *samples;
             return REMAT_OK;
-        return remat_fail(reader->context, REMAT_BAD_INPUT, &reader->place, "column %llu: %g is too large for a float",
-                          (unsigned long long)column + 1, number);
+        }
+        if (csv->settings->missing == MISSING_DROP &&
+            (lacks_value(table, &csv->inputs) || lacks_value(table, &csv->labels)))
+            continue;
+        REMAT_TRY(visit(csv, table, (*samples)++, row, user));
     }
-    char what[40];
-    snprintf(what, sizeof what, "column %llu", (unsigned long long)column + 1);
+}
+
+remat_status csv_scan(csv_set *csv, csv_row_fn visit, void *user, uint64_t *samples)
+{
+    csv_table table;
+    remat_status status = csv_table_open(csv->set.context, csv->path, csv->settings, &table);
+    if (status == REMAT_OK)
+        status = scan_rows(csv, &table, visit, user, samples);
+    csv_table_close(&table);
+    return status;
+}
+
+typedef struct counted_scan {
+    csv_row_fn visit;
+    void *user;
+} counted_scan;
+
+static remat_status visit_counted(csv_set *csv, const csv_table *table, uint64_t sample, uint64_t row, void *user)
+{
+    const counted_scan *scan = user;
+    if (sample == csv->set.samples)
+        return csv_fail(table->reader, "the file has become longer while it was read");
+    return scan->visit(csv, table, sample, row, scan->user);
+}
+
+remat_status csv_scan_counted(csv_set *csv, csv_row_fn visit, void *user)
+{
+    uint64_t samples = 0;
+    counted_scan scan = {visit, user};
+    REMAT_TRY(csv_scan(csv, visit_counted, &scan, &samples));
+    remat_place place = REMAT_PLACE_NOWHERE;
+    place.file = csv->path;
+    if (samples == csv->set.samples)
+        return REMAT_OK;
+    return remat_fail(csv->set.context, REMAT_BAD_INPUT, &place, "the file has become shorter while it was read");
+}
+
+/* ---- the first scan ---- */
+
+static remat_status count_row(csv_set *csv, const csv_table *table, uint64_t sample, uint64_t row, void *user)
+{
+    double number;
+    (void)sample;
+    (void)row;
+    (void)user;
+    for (size_t i = 0; i < csv->inputs.count; i++)
+        csv->missing += csv_is_missing(table->cells[csv->inputs.columns[i]]);
+    for (size_t i = 0; csv_has_classes(csv) && i < csv->labels.count; i++) {
+        const char *cell = table->cells[csv->labels.columns[i]];
+        bool is_number = csv_is_number(cell, &number);
+        uint64_t *line = is_number ? &csv->number_line : &csv->word_line;
+        if (csv_is_missing(cell) || *line)
+            continue;
+        *line = table->reader->place.line;
+        if (!is_number)
+            csv->word_column = csv->labels.columns[i];
+    }
+    return REMAT_OK;
+}
+
+static remat_status count_rows(csv_set *csv)
+{
+    REMAT_TRY(csv_scan(csv, count_row, NULL, &csv->set.samples));
+    remat_place place = REMAT_PLACE_NOWHERE;
+    place.file = csv->path;
+    if (csv->set.samples)
+        return REMAT_OK;
+    return remat_fail(csv->set.context, REMAT_BAD_INPUT, &place,
+                      csv->dropped ? "every row has a missing value" : "no rows of numbers");
+}
+
+/* ---- values ---- */
+
+static remat_status put_number(const csv_table *table, uint64_t column, double number, const column_encoding *encoding,
+                               csv_value *to)
+{
+    to->number = (float)(encoding ? (number - encoding->shift) / encoding->scale : number);
+    return isfinite(to->number) ? REMAT_OK : csv_table_fail(table, column, "is too large for a float");
+}
+
+static remat_status put_id(const csv_set *csv, const csv_table *table, const data_field *field, uint64_t column,
+                           double number, csv_value *to)
+{
     if (number != floor(number) || number < INT32_MIN || number > INT32_MAX)
-        return remat_fail(reader->context, REMAT_BAD_INPUT, &reader->place,
-                          "%s: %g is not allowed; it must be a whole number", what, number);
+        return csv_table_fail(table, column, "is not allowed; it must be a whole number");
     to->id = (int32_t)number;
     if (data_id_is_good(field, to->id))
         return REMAT_OK;
-    return data_fail_id(reader->context, &reader->place, field, what, to->id);
+    char what[40];
+    snprintf(what, sizeof what, "column %llu", (unsigned long long)column + 1);
+    return data_fail_id(csv->set.context, &table->reader->place, field, what, to->id);
 }
 
-/* The field of the network that reads this column; NULL where none does. */
-static const data_field *field_of(const data_needs *needs, uint64_t column)
+/* The number that stands for a missing one. */
+static remat_status replace_missing(const csv_set *csv, const csv_table *table, const data_field *field,
+                                    uint64_t column, const column_encoding *encoding, double *number)
 {
-    for (size_t i = 0; i < needs->input_count; i++) {
-        if (column < needs->inputs[i].values)
-            return &needs->inputs[i];
-        column -= needs->inputs[i].values;
-    }
-    return column < needs->labels.values ? &needs->labels : NULL;
-}
-
-static remat_status read_row(const csv_set *csv, csv_reader *reader, csv_value *to)
-{
-    const char *at = reader->line;
-    uint64_t column = 0;
-    for (; at; column++) {
-        const char *cell = at;
-        double number;
-        if (!take_number(&at, &number))
-            return fail_cell(reader, column, cell);
-        const data_field *field = field_of(csv->set.needs, column);
-        if (field && column < csv->columns)
-            REMAT_TRY(put_value(reader, field, column, number, &to[column]));
-    }
-    if (column == csv->columns)
+    *number = 0;
+    if (csv->settings->missing == MISSING_ZERO)
         return REMAT_OK;
-    return remat_fail(reader->context, REMAT_BAD_INPUT, &reader->place, "%llu numbers; the first row has %llu",
-                      (unsigned long long)column, (unsigned long long)csv->columns);
+    if (csv->settings->missing != MISSING_MEAN)
+        return csv_table_fail(table, column,
+                              "is a missing value; missing = mean, zero or drop in [Dataset] says what to do");
+    if (data_field_is_integer(field))
+        return csv_table_fail(table, column, "is a missing token, and tokens have no mean; use missing = drop");
+    if (encoding && isnan(encoding->fill) && csv->encoding_is_given)
+        return csv_table_fail(table, column, "is a missing value, and the weights were trained without missing = mean");
+    *number = encoding && isfinite(encoding->fill) ? encoding->fill : 0; /* 0: the mean is not known yet */
+    return REMAT_OK;
 }
 
-/* ---- the file, which is read twice: how much there is, then what it is ---- */
-
-static uint64_t count_cells(const char *line)
+static remat_status put_input(const csv_set *csv, const csv_table *table, const data_field *field, size_t input,
+                              csv_value *to)
 {
-    uint64_t cells = 1;
-    for (; *line; line++)
-        cells += *line == ',';
-    return cells;
+    uint64_t column = csv->inputs.columns[input];
+    const column_encoding *encoding = input < csv->encoding->column_count ? &csv->encoding->columns[input] : NULL;
+    const char *cell = table->cells[column];
+    double number;
+    if (csv_is_missing(cell))
+        REMAT_TRY(replace_missing(csv, table, field, column, encoding, &number));
+    else if (!csv_is_number(cell, &number))
+        return csv_table_fail(table, column,
+                              table->header.count || table->reader->place.line > 1
+                                  ? "is not a number; ignore = COLUMN leaves a column out"
+                                  : "is not a number; header = true takes the first line as column names");
+    if (data_field_is_integer(field))
+        return put_id(csv, table, field, column, number, to);
+    return put_number(table, column, number, encoding, to);
 }
 
-/* A first line without any number names the columns. One with a number here and a typing error there is data. */
-static bool is_header(const char *line)
+static remat_status put_label(const csv_set *csv, const csv_table *table, uint64_t column, csv_value *to)
 {
-    for (const char *cell = line;; cell++) {
-        const char *at = cell;
-        double number;
-        if (take_number(&at, &number) || is_too_large(cell))
-            return false;
-        cell += strcspn(cell, ",");
-        if (!*cell)
-            return true;
-    }
+    const data_field *field = &csv->set.needs->labels;
+    const char *cell = table->cells[column];
+    double number;
+    if (csv_is_missing(cell))
+        return csv_table_fail(table, column, "is a missing label; missing = drop leaves such rows out");
+    if (csv->class_count)
+        return csv_class_of(csv, table, column, &to->id);
+    if (!csv_is_number(cell, &number))
+        return csv_table_fail(table, column, "is not a number");
+    if (data_field_is_integer(field))
+        return put_id(csv, table, field, column, number, to);
+    return put_number(table, column, number, NULL, to);
 }
 
-/* `values` NULL: counts samples and columns. */
-static remat_status scan(csv_set *csv, csv_reader *reader, csv_value *values)
+static remat_status put_row(csv_set *csv, const csv_table *table, uint64_t sample, uint64_t row, void *user)
 {
-    uint64_t rows = 0;
-    for (bool first = true;; first = false) {
-        bool more;
-        REMAT_TRY(csv_next_line(reader, &more));
-        if (!more)
-            break;
-        if (first && is_header(reader->line))
-            continue;
-        if (values && rows == csv->set.samples)
-            return csv_fail(reader, "the file has become longer while it was read");
-        if (values)
-            REMAT_TRY(read_row(csv, reader, values + rows * csv->kept));
-        else if (rows == 0)
-            csv->columns = count_cells(reader->line);
-        rows++;
-    }
-    reader->place.line = REMAT_NOWHERE;
-    if (values && rows != csv->set.samples)
-        return csv_fail(reader, "the file has become shorter while it was read");
-    csv->set.samples = rows;
-    return rows ? REMAT_OK : csv_fail(reader, "no rows of numbers");
+    csv_value *to = csv->values + sample * csv->kept;
+    const data_needs *needs = csv->set.needs;
+    size_t input = 0;
+    (void)user;
+    for (size_t f = 0; f < needs->input_count; f++)
+        for (uint64_t i = 0; i < needs->inputs[f].values; i++, input++)
+            REMAT_TRY(put_input(csv, table, &needs->inputs[f], input, to++));
+    for (size_t i = 0; i < csv->labels.count; i++)
+        REMAT_TRY(put_label(csv, table, csv->labels.columns[i], to++));
+    if (csv->rows)
+        csv->rows[sample] = row;
+    return REMAT_OK;
 }
 
-static remat_status scan_file(csv_set *csv, csv_value *values)
+static remat_status allocate(csv_set *csv)
 {
-    remat_context *context = csv->set.context;
-    FILE *stream;
-    REMAT_TRY(input_open_regular(context, csv->path, &stream));
-    csv_reader *reader = csv_reader_create(context, stream, csv->path);
-    if (reader)
-        reader->most_bytes = UINT64_MAX;
-    remat_status status = reader ? scan(csv, reader, values) : REMAT_NO_MEMORY;
-    csv_reader_destroy(reader);
-    fclose(stream);
-    return status;
+    uint64_t values;
+    if (!remat_multiply(csv->set.samples, csv->kept, &values))
+        return remat_fail(csv->set.context, REMAT_NO_MEMORY, NULL, "the file has 2^63 numbers or more");
+    csv->values = remat_alloc(csv->set.context, values, sizeof *csv->values);
+    if (!csv->values)
+        return REMAT_NO_MEMORY;
+    csv->value_count = values;
+    if (!csv->dropped)
+        return REMAT_OK;
+    csv->rows = remat_alloc(csv->set.context, csv->set.samples, sizeof *csv->rows);
+    return csv->rows ? REMAT_OK : REMAT_NO_MEMORY;
 }
 
 /* ---- opening ---- */
 
-static remat_status read_label_columns(csv_set *csv, const data_request *request)
+static void warn_of_missing(const csv_set *csv)
 {
-    const char *text = request->labels ? request->labels : "1";
-    char *end;
-    unsigned long long count = strtoull(text, &end, 10);
-    remat_place place = REMAT_PLACE_NOWHERE;
-    place.field = "labels";
-    if (end == text || *end || *text == '-' || count > CSV_LONGEST_LINE)
-        return remat_fail(request->context, REMAT_INVALID, &place,
-                          "'%.40s' is not allowed; of csv it is the number of label columns, the last ones", text);
-    uint64_t wanted = request->needs->labels.values;
-    if (wanted && wanted != count)
-        return remat_fail(request->context, REMAT_INVALID, &place,
-                          "%llu label columns; the loss takes %llu values a sample, so it must be labels = %llu", count,
-                          (unsigned long long)wanted, (unsigned long long)wanted);
-    csv->label_columns = count;
-    return REMAT_OK;
+    if (csv->dropped)
+        remat_warn(csv->set.context, NULL, "%.200s: %llu of %llu rows have missing values and are left out", csv->path,
+                   (unsigned long long)csv->dropped, (unsigned long long)(csv->dropped + csv->set.samples));
+    else if (csv->missing)
+        remat_warn(csv->set.context, NULL, "%.200s: %llu missing values are replaced by %s", csv->path,
+                   (unsigned long long)csv->missing,
+                   csv->settings->missing == MISSING_MEAN ? "the mean of their column" : "0");
 }
 
-static remat_status check_columns(csv_set *csv, const data_request *request)
+static remat_status fit_csv(data_set *set, const data_split *split)
 {
-    uint64_t inputs = 0;
-    for (size_t i = 0; i < request->needs->input_count; i++)
-        if (!remat_add(&inputs, request->needs->inputs[i].values))
-            return remat_fail(request->context, REMAT_INVALID, NULL, "the inputs have 2^63 values or more");
-    csv->kept = inputs + request->needs->labels.values;
-    /* Where nobody asks for labels, as in a prediction, the file may be without them. */
-    if (csv->columns == inputs + csv->label_columns || (csv->columns == inputs && csv->kept == inputs))
+    csv_set *csv = (csv_set *)set;
+    const dataset_settings *settings = csv->settings;
+    if (csv->encoding_is_given || (settings->normalize == NORMALIZE_NONE && settings->missing != MISSING_MEAN))
         return REMAT_OK;
+    REMAT_TRY(csv_find_statistics(csv, split));
+    return csv_scan_counted(csv, put_row, NULL);
+}
+
+static remat_status choose_columns(csv_set *csv, const char *label_count)
+{
+    csv_table table;
+    remat_status status = csv_table_open(csv->set.context, csv->path, csv->settings, &table);
     remat_place place = REMAT_PLACE_NOWHERE;
     place.file = csv->path;
-    return remat_fail(request->context, REMAT_BAD_INPUT, &place,
-                      "%llu columns; the model needs %llu: %llu of inputs, then %llu of labels",
-                      (unsigned long long)csv->columns, (unsigned long long)(inputs + csv->label_columns),
-                      (unsigned long long)inputs, (unsigned long long)csv->label_columns);
+    if (status == REMAT_OK && table.columns == 0)
+        status = remat_fail(csv->set.context, REMAT_BAD_INPUT, &place, "no rows of numbers");
+    if (status == REMAT_OK)
+        status = csv_choose_columns(csv, &table, label_count);
+    csv_table_close(&table);
+    return status;
 }
 
 static remat_status open_csv(csv_set *csv, const data_request *request)
@@ -258,20 +302,19 @@ static remat_status open_csv(csv_set *csv, const data_request *request)
     place.field = "inputs";
     if (!request->inputs || data_path_count(request->inputs) != 1)
         return remat_fail(request->context, REMAT_INVALID, &place, "name one CSV file");
-    REMAT_TRY(read_label_columns(csv, request));
+    uint64_t labels;
+    if (!csv->settings->target)
+        REMAT_TRY(csv_count_labels(csv, request->labels, &labels));
     csv->path = data_path_at(request->context, request->folder, request->inputs, 0);
     if (!csv->path)
         return REMAT_NO_MEMORY;
-    REMAT_TRY(scan_file(csv, NULL));
-    REMAT_TRY(check_columns(csv, request));
-    uint64_t values;
-    if (!remat_multiply(csv->set.samples, csv->kept, &values))
-        return remat_fail(request->context, REMAT_NO_MEMORY, NULL, "the file has 2^63 numbers or more");
-    csv->values = remat_alloc(request->context, values, sizeof *csv->values);
-    if (!csv->values)
-        return REMAT_NO_MEMORY;
-    csv->value_count = values;
-    return scan_file(csv, csv->values);
+    REMAT_TRY(choose_columns(csv, request->labels));
+    REMAT_TRY(count_rows(csv));
+    REMAT_TRY(csv_find_classes(csv));
+    REMAT_TRY(allocate(csv));
+    REMAT_TRY(csv_scan_counted(csv, put_row, NULL));
+    warn_of_missing(csv);
+    return REMAT_OK;
 }
 
 remat_status data_csv_open(const data_request *request, data_set **set)
@@ -279,7 +322,16 @@ remat_status data_csv_open(const data_request *request, data_set **set)
     csv_set *csv = remat_alloc_zeroed(request->context, 1, sizeof *csv);
     if (!csv)
         return REMAT_NO_MEMORY;
-    csv->set = (data_set){request->context, request->needs, 0, read_csv, close_csv, false};
+    csv->set = (data_set){.context = request->context,
+                          .needs = request->needs,
+                          .read = read_csv,
+                          .close = close_csv,
+                          .read_class = read_class,
+                          .fit = fit_csv,
+                          .row = row_of};
+    csv->settings = request->settings;
+    csv->encoding = request->encoding;
+    csv->encoding_is_given = request->encoding_is_given;
     remat_status status = open_csv(csv, request);
     if (status == REMAT_OK)
         *set = &csv->set;

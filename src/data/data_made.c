@@ -27,7 +27,11 @@ static remat_status open_made(const data_request *request, uint64_t samples, mad
     *made = remat_alloc_zeroed(request->context, 1, sizeof **made);
     if (!*made)
         return REMAT_NO_MEMORY;
-    (*made)->set = (data_set){request->context, request->needs, samples, NULL, close_made, false};
+    (*made)->set = (data_set){.context = request->context,
+                              .needs = request->needs,
+                              .samples = samples,
+                              .close = close_made,
+                              .in_file_order = true};
     return REMAT_OK;
 }
 

@@ -88,6 +88,12 @@ static remat_status read_npy(data_set *set, uint64_t sample, void *const *inputs
     return REMAT_OK;
 }
 
+static remat_status read_class(data_set *set, uint64_t sample, int32_t *id)
+{
+    npy_set *npy = (npy_set *)set;
+    return read_array(npy, &npy->arrays[set->needs->input_count], sample, id);
+}
+
 /* ---- opening ---- */
 
 static remat_status check_id_part(const npy_array *array, const void *part, size_t count, uint64_t before)
@@ -212,7 +218,11 @@ remat_status data_npy_open(const data_request *request, data_set **set)
     npy_set *npy = remat_alloc_zeroed(request->context, 1, sizeof *npy);
     if (!npy)
         return REMAT_NO_MEMORY;
-    npy->set = (data_set){request->context, request->needs, 0, read_npy, close_npy, false};
+    npy->set = (data_set){.context = request->context,
+                          .needs = request->needs,
+                          .read = read_npy,
+                          .close = close_npy,
+                          .read_class = read_class};
     remat_status status = open_arrays(npy, request);
     if (status == REMAT_OK)
         *set = &npy->set;

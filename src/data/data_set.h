@@ -5,28 +5,41 @@
 
 #include "base/error.h"
 #include "data/data.h"
+#include "data/data_encoding.h"
 
 enum { DATA_HELD_BYTES = 1 << 20 }; /* files up to this size are held in memory */
 
 typedef struct data_set data_set;
+typedef struct data_split data_split;
 struct data_set {
     remat_context *context;
     const data_needs *needs; /* of the source */
     uint64_t samples;
     remat_status (*read)(data_set *set, uint64_t sample, void *const *inputs, void *labels);
     void (*close)(data_set *set);
-    bool shared; /* several threads may read at once, and reading never fails */
+    bool shared;        /* several threads may read at once, and reading never fails */
+    bool in_file_order; /* the last samples are for validation unless the settings say otherwise */
+    /* These may be NULL. The class of a sample, where it has one label. */
+    remat_status (*read_class)(data_set *set, uint64_t sample, int32_t *id);
+    /* Finds the statistics of the training samples, and reads the values anew with them. */
+    remat_status (*fit)(data_set *set, const data_split *split);
+    /* The number from 1 of a sample's row in its file; NULL: it is the sample's number + 1. */
+    uint64_t (*row)(const data_set *set, uint64_t sample);
 };
 
 /* What a set is opened from. */
 typedef struct data_request {
     remat_context *context;
     const data_needs *needs;
+    const dataset_settings *settings;
     const char *folder, *inputs, *labels;
     uint64_t seed, samples;
     const data_generator *generator;
+    data_encoding *encoding; /* of the source: the set reads with it, or fills it in */
+    bool encoding_is_given;  /* it came with weights, or from the training files */
 } data_request;
 
+/* One function opens each kind. The set keeps the settings' texts only until data_source_open returns. */
 remat_status data_npy_open(const data_request *request, data_set **set);
 remat_status data_csv_open(const data_request *request, data_set **set);
 remat_status data_text_open(const data_request *request, data_set **set);

@@ -154,7 +154,11 @@ remat_status data_text_open(const data_request *request, data_set **set)
     text_set *text = remat_alloc_zeroed(request->context, 1, sizeof *text);
     if (!text)
         return REMAT_NO_MEMORY;
-    text->set = (data_set){request->context, request->needs, 0, read_text, close_text, false};
+    text->set = (data_set){.context = request->context,
+                           .needs = request->needs,
+                           .read = read_text,
+                           .close = close_text,
+                           .in_file_order = true};
     remat_status status = open_text(text, request);
     if (status == REMAT_OK)
         *set = &text->set;

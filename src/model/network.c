@@ -151,9 +151,9 @@ static remat_status build(network_builder *builder)
     if (!builder->readers)
         return REMAT_NO_MEMORY;
     network_count_readers(builder);
-    if (network->options.purpose == NETWORK_TRAINING && !network->has_labels)
+    if (network->options.purpose != NETWORK_INFERENCE && !network->has_labels)
         return no_loss(builder);
-    if (network->options.purpose == NETWORK_TRAINING)
+    if (network->options.purpose != NETWORK_INFERENCE)
         REMAT_TRY(check_read(builder));
     if (network->options.purpose == NETWORK_TRAINING)
         REMAT_TRY(network_fuse(builder));

@@ -28,8 +28,9 @@ typedef struct network_parameter {
 } network_parameter;
 
 typedef enum network_purpose {
-    NETWORK_TRAINING,  /* with losses; a fully_connected read only by cross_entropy becomes projection_cross_entropy */
-    NETWORK_INFERENCE, /* without losses; layers that nobody reads are the outputs */
+    NETWORK_TRAINING,   /* with losses; a fully_connected read only by cross_entropy becomes projection_cross_entropy */
+    NETWORK_INFERENCE,  /* without losses; layers that nobody reads are the outputs */
+    NETWORK_EVALUATION, /* with losses, and what the losses read is an output as well */
 } network_purpose;
 
 /* What a network is built for. */
@@ -72,5 +73,7 @@ const model_settings *model_get_settings(const remat_model *model);
 const optimizer_settings *model_get_optimizer(const remat_model *model);
 const dataset_settings *model_get_dataset(const remat_model *model);
 remat_context *model_context(const remat_model *model);
+/* The network that it was compiled to: for training where it has a loss. */
+const remat_network *model_get_network(const remat_model *model);
 
 #endif

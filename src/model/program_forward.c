@@ -184,17 +184,18 @@ remat_status builder_add_forward(builder *b)
     return REMAT_OK;
 }
 
-/* Outputs that nobody reads are the results: they live to the end. */
+/* Outputs that nobody reads are the results: they live to the end. In an evaluation so does what a loss reads. */
 remat_status builder_add_results(builder *b)
 {
     const remat_network *network = b->network;
     bool *read = remat_alloc_zeroed(b->context, network->layer_count, sizeof *read);
     if (!read)
         return REMAT_NO_MEMORY;
+    bool evaluates = network->options.purpose == NETWORK_EVALUATION;
     for (size_t n = 0; n < network->layer_count; n++)
         for (uint32_t i = 0; i < network->layers[n].node.input_count; i++)
             if (network->layers[n].inputs[i] != NETWORK_LABELS)
-                read[network->layers[n].inputs[i]] = true;
+                read[network->layers[n].inputs[i]] = !evaluates || !network->layers[n].node.loss;
     remat_status status = REMAT_OK;
     remat_graph *graph = b->program->graph;
     for (size_t n = 0; status == REMAT_OK && n < network->layer_count && graph->result_count < LAYER_MAX_INPUTS; n++)

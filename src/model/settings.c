@@ -11,6 +11,11 @@
 static const char *const optimizer_types[] = {"sgd", "adam", "adamw", NULL};
 static const char *const rate_schedules[] = {"constant", "step", "cosine", "linear", "one_cycle", "plateau", NULL};
 static const char *const dataset_types[] = {"none", "npy", "csv", "text", "random", NULL};
+static const char *const splits[] = {"auto", "last", "shuffled", "stratified", NULL};
+static const char *const delimiters[] = {"auto", "comma", "semicolon", "tab", "pipe", "space", NULL};
+static const char *const headers[] = {"auto", "true", "false", NULL};
+static const char *const missing_policies[] = {"error", "mean", "zero", "drop", NULL};
+static const char *const normalizations[] = {"none", "standard", "minmax", NULL};
 
 #define AT(field) offsetof(model_settings, field)
 static const property model_properties[] = {
@@ -68,11 +73,22 @@ static const property dataset_properties[] = {
     {"validation_inputs", PROPERTY_TEXT, AT(validation_inputs), "", 0, 0, NULL, "as inputs, for validation"},
     {"validation_labels", PROPERTY_TEXT, AT(validation_labels), "", 0, 0, NULL, "as labels, for validation"},
     {"validation_split", PROPERTY_NUMBER, AT(validation_split), "0", 0, 0.999999, NULL,
-     "share of the samples at the end that is validated on"},
+     "share of the samples that is validated on"},
+    {"split", PROPERTY_CHOICE, AT(split), "auto", 0, 0, splits, "which samples those are"},
     {"validation_every", PROPERTY_COUNT, AT(validation_every), "0", 0, 0, NULL,
      "steps between validations; 0: at the end of every epoch"},
     {"shuffle", PROPERTY_FLAG, AT(shuffle), "true", 0, 0, NULL, "another order in every epoch"},
     {"samples", PROPERTY_COUNT, AT(samples), "1024", 1, 0, NULL, "of random: how many are made"},
+    {"columns", PROPERTY_TEXT, AT(columns), "", 0, 0, NULL, "of csv: the columns of inputs, by name or number"},
+    {"target", PROPERTY_TEXT, AT(target), "", 0, 0, NULL, "of csv: the columns of labels, by name or number"},
+    {"ignore", PROPERTY_TEXT, AT(ignore), "", 0, 0, NULL, "of csv: columns to leave out, by name or number"},
+    {"classes", PROPERTY_TEXT, AT(classes), "", 0, 0, NULL, "of csv: the names of the classes, in their order"},
+    {"delimiter", PROPERTY_CHOICE, AT(delimiter), "auto", 0, 0, delimiters, "of csv: what separates columns"},
+    {"header", PROPERTY_CHOICE, AT(header), "auto", 0, 0, headers, "of csv: whether the first line names the columns"},
+    {"missing", PROPERTY_CHOICE, AT(missing), "error", 0, 0, missing_policies,
+     "of csv: what to do about missing values"},
+    {"normalize", PROPERTY_CHOICE, AT(normalize), "none", 0, 0, normalizations,
+     "of csv: standard gives every column of inputs mean 0 and deviation 1, minmax the range 0 to 1"},
     {0},
 };
 #undef AT
@@ -94,6 +110,11 @@ const model_settings *model_get_settings(const remat_model *model)
 const optimizer_settings *model_get_optimizer(const remat_model *model)
 {
     return &model->optimizer;
+}
+
+const remat_network *model_get_network(const remat_model *model)
+{
+    return model->network;
 }
 
 const dataset_settings *model_get_dataset(const remat_model *model)
@@ -232,6 +253,14 @@ static const key_rule dataset_rules[] = {
     {"validation_inputs", FILES, "npy, csv and text"},
     {"validation_labels", 1u << DATASET_NPY | 1u << DATASET_CSV, "npy and csv"},
     {"samples", 1u << DATASET_RANDOM, "random"},
+    {"columns", 1u << DATASET_CSV, "csv"},
+    {"target", 1u << DATASET_CSV, "csv"},
+    {"ignore", 1u << DATASET_CSV, "csv"},
+    {"classes", 1u << DATASET_CSV, "csv"},
+    {"delimiter", 1u << DATASET_CSV, "csv"},
+    {"header", 1u << DATASET_CSV, "csv"},
+    {"missing", 1u << DATASET_CSV, "csv"},
+    {"normalize", 1u << DATASET_CSV, "csv"},
     {0},
 };
 

@@ -38,6 +38,11 @@ typedef struct optimizer_settings {
 } optimizer_settings;
 
 enum { DATASET_NONE, DATASET_NPY, DATASET_CSV, DATASET_TEXT, DATASET_RANDOM };
+enum { SPLIT_AUTO, SPLIT_LAST, SPLIT_SHUFFLED, SPLIT_STRATIFIED };
+enum { DELIMITER_AUTO, DELIMITER_COMMA, DELIMITER_SEMICOLON, DELIMITER_TAB, DELIMITER_PIPE, DELIMITER_SPACE };
+enum { HEADER_AUTO, HEADER_TRUE, HEADER_FALSE };
+enum { MISSING_ERROR, MISSING_MEAN, MISSING_ZERO, MISSING_DROP };
+enum { NORMALIZE_NONE, NORMALIZE_STANDARD, NORMALIZE_MINMAX };
 
 typedef struct dataset_settings {
     uint32_t type;
@@ -45,10 +50,17 @@ typedef struct dataset_settings {
                            relative to the folder of the model file */
     const char *labels; /* npy: one file; csv: number of label columns, the last ones, as text (default 1) */
     const char *validation_inputs, *validation_labels; /* the same for validation; NULL: use the split */
-    double validation_split;                           /* share of the samples at the end that is never trained on; 0 */
+    double validation_split;                           /* share of the samples that is never trained on; 0 */
+    uint32_t split;                                    /* which samples those are */
     uint64_t validation_every;                         /* steps; 0: at the end of every epoch */
     bool shuffle;                                      /* true */
     uint64_t samples;                                  /* of DATASET_RANDOM: made from the seed, for benchmarks; 1024 */
+    /* Of csv. Columns are names or numbers from 1. */
+    const char *columns; /* inputs; NULL: all that are neither targets nor ignored */
+    const char *target;  /* labels; NULL: the last ones, as many as `labels` says */
+    const char *ignore;  /* columns that nobody reads */
+    const char *classes; /* names of the classes in their order; NULL: numbers, or words in alphabetical order */
+    uint32_t delimiter, header, missing, normalize;
     const char *folder; /* of the model file: where relative paths start; set by the reader, no property */
 } dataset_settings;
 

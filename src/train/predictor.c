@@ -26,16 +26,30 @@ static remat_status load_weights(remat_predictor *predictor, const char *path)
     safetensors *file;
     REMAT_TRY(weights_open(predictor->context, path, &file));
     remat_status status = weights_load(predictor->queue, path, file, predictor->network, predictor->weights.at);
+    if (status == REMAT_OK)
+        status = weights_read_encoding(path, file, &predictor->encoding, &predictor->has_encoding);
     safetensors_close(file);
     return status;
 }
 
-static remat_status create(remat_predictor *predictor, const char *weights_path, const remat_train_options *options)
+/* Texts of the options belong to the caller. */
+static remat_status keep_text(remat_context *context, const char **text, char **kept)
+{
+    if (!*text)
+        return REMAT_OK;
+    *text = *kept = remat_text_copy(context, *text);
+    return *kept ? REMAT_OK : REMAT_NO_MEMORY;
+}
+
+static remat_status create(remat_predictor *predictor, const char *weights_path, const remat_train_options *options,
+                           network_purpose purpose)
 {
     remat_context *context = predictor->context;
     remat_train_options_init(&predictor->options);
     REMAT_TRY(remat_options_copy(context, &predictor->options, sizeof predictor->options, options,
                                  "remat_train_options_init"));
+    REMAT_TRY(keep_text(context, &predictor->options.data_path, &predictor->data_path));
+    REMAT_TRY(keep_text(context, &predictor->options.labels_path, &predictor->labels_path));
     uint64_t batch = predictor->options.batch_size;
     if (batch == 0)
         batch = model_get_settings(predictor->model)->batch_size;
@@ -44,7 +58,7 @@ static remat_status create(remat_predictor *predictor, const char *weights_path,
                                     .threads = predictor->options.threads};
     REMAT_TRY(backend_open(context, &device, &predictor->device));
     const network_options wanted = {
-        .batch = batch, .purpose = NETWORK_INFERENCE, .dtype = REMAT_FP32, .device = predictor->device};
+        .batch = batch, .purpose = purpose, .dtype = REMAT_FP32, .device = predictor->device};
     REMAT_TRY(network_get(predictor->model, &wanted, &predictor->network));
     REMAT_TRY(program_build(predictor->network, PROGRAM_FORWARD_ONLY, &predictor->program));
     graph_sequence sequence = {0};
@@ -69,8 +83,8 @@ static remat_status create(remat_predictor *predictor, const char *weights_path,
     return REMAT_OK;
 }
 
-remat_status remat_predictor_create(remat_model *model, const char *weights_path, const remat_train_options *options,
-                                    remat_predictor **predictor)
+remat_status predictor_create(remat_model *model, const char *weights_path, const remat_train_options *options,
+                              network_purpose purpose, remat_predictor **predictor)
 {
     *predictor = NULL;
     remat_context *context = model_context(model);
@@ -79,13 +93,20 @@ remat_status remat_predictor_create(remat_model *model, const char *weights_path
         return REMAT_NO_MEMORY;
     made->context = context;
     made->model = model;
-    remat_status status = create(made, weights_path, options);
+    data_encoding_begin(&made->encoding, context);
+    remat_status status = create(made, weights_path, options, purpose);
     if (status != REMAT_OK) {
         remat_predictor_destroy(made);
         return status;
     }
     *predictor = made;
     return REMAT_OK;
+}
+
+remat_status remat_predictor_create(remat_model *model, const char *weights_path, const remat_train_options *options,
+                                    remat_predictor **predictor)
+{
+    return predictor_create(model, weights_path, options, NETWORK_INFERENCE, predictor);
 }
 
 void remat_predictor_destroy(remat_predictor *predictor)
@@ -100,6 +121,9 @@ void remat_predictor_destroy(remat_predictor *predictor)
     executor_destroy(predictor->executor);
     backend_queue_destroy(predictor->queue);
     data_source_close(predictor->data);
+    data_encoding_end(&predictor->encoding);
+    remat_text_release(context, predictor->data_path);
+    remat_text_release(context, predictor->labels_path);
     placed_graph_release(&predictor->plan);
     program_destroy(predictor->program);
     if (predictor->device) {
@@ -115,7 +139,7 @@ void remat_predictor_destroy(remat_predictor *predictor)
 
 /* ---- running ---- */
 
-static remat_status run(remat_predictor *predictor, remat_prediction *prediction)
+remat_status predictor_run(remat_predictor *predictor, remat_prediction *prediction)
 {
     uint32_t layer = 0;
     const tensor_ref values = executor_result(predictor->executor, 0, &layer);
@@ -163,12 +187,29 @@ remat_status remat_predictor_run_sized(remat_predictor *predictor, const void *c
         next++;
     }
     remat_prediction made;
-    REMAT_TRY(run(predictor, &made));
+    REMAT_TRY(predictor_run(predictor, &made));
     remat_struct_give(prediction, prediction_size, &made, sizeof made);
     return REMAT_OK;
 }
 
-static remat_status open_data(remat_predictor *predictor)
+/* The files of the options in the place of those of the model: all their samples. */
+static remat_status replace_files(const remat_predictor *predictor, dataset_settings *dataset)
+{
+    const remat_train_options *options = &predictor->options;
+    if (!options->data_path)
+        return REMAT_OK;
+    if (dataset->type == DATASET_NONE || dataset->type == DATASET_RANDOM)
+        return remat_fail(predictor->context, REMAT_INVALID, NULL,
+                          "'%.200s' cannot be read: the [Dataset] of the model does not say of which type it is",
+                          options->data_path);
+    dataset->folder = NULL;
+    dataset->inputs = options->data_path;
+    if (dataset->type != DATASET_CSV || options->labels_path)
+        dataset->labels = options->labels_path;
+    return REMAT_OK;
+}
+
+remat_status predictor_open_data(remat_predictor *predictor, data_part part)
 {
     if (predictor->data)
         return REMAT_OK;
@@ -177,26 +218,34 @@ static remat_status open_data(remat_predictor *predictor)
                                       options->samples + options->validation_samples};
     const model_settings *settings = model_get_settings(predictor->model);
     dataset_settings dataset = *model_get_dataset(predictor->model);
-    dataset.validation_split = 0;
-    dataset.validation_inputs = dataset.validation_labels = NULL;
-    const data_options open = {&dataset,
-                               options->sample ? &generator : NULL,
-                               network_data_needs(predictor->network),
-                               0, /* the last batch need not be a whole one */
-                               options->seed == REMAT_DEFAULT ? settings->seed : options->seed,
-                               0};
+    if (part == DATA_TRAINING) {
+        dataset.validation_split = 0;
+        dataset.validation_inputs = dataset.validation_labels = NULL;
+    } else if (options->sample) {
+        dataset.validation_split =
+            generator.samples ? (double)options->validation_samples / (double)generator.samples : 0;
+    }
+    REMAT_TRY(replace_files(predictor, &dataset));
+    /* A batch of 0: the last one need not be whole. */
+    const data_options open = {.settings = &dataset,
+                               .generator = options->sample ? &generator : NULL,
+                               .needs = network_data_needs(predictor->network),
+                               .seed = options->seed == REMAT_DEFAULT ? settings->seed : options->seed,
+                               .encoding = predictor->has_encoding ? &predictor->encoding : NULL};
     return data_source_open(predictor->context, &open, &predictor->data);
 }
 
 uint64_t remat_predictor_samples(remat_predictor *predictor)
 {
-    return open_data(predictor) == REMAT_OK ? data_source_samples(predictor->data, DATA_TRAINING) : 0;
+    return predictor_open_data(predictor, DATA_TRAINING) == REMAT_OK
+               ? data_source_samples(predictor->data, DATA_TRAINING)
+               : 0;
 }
 
 remat_status remat_predictor_run_samples_sized(remat_predictor *predictor, uint64_t first, remat_prediction *prediction,
                                                size_t prediction_size)
 {
-    REMAT_TRY(open_data(predictor));
+    REMAT_TRY(predictor_open_data(predictor, DATA_TRAINING));
     uint64_t samples = data_source_samples(predictor->data, DATA_TRAINING), batch = predictor->network->batch;
     if (first >= samples)
         return remat_fail(predictor->context, REMAT_INVALID, NULL, "sample %llu is past the end: there are %llu",
@@ -216,9 +265,47 @@ remat_status remat_predictor_run_samples_sized(remat_predictor *predictor, uint6
         REMAT_TRY(data_source_fill_list(predictor->data, DATA_TRAINING, &sample, 1, inputs, NULL));
     }
     remat_prediction made;
-    REMAT_TRY(run(predictor, &made));
+    REMAT_TRY(predictor_run(predictor, &made));
     if (made.batch > samples - first)
         made.batch = samples - first;
     remat_struct_give(prediction, prediction_size, &made, sizeof made);
     return REMAT_OK;
+}
+
+/* ---- names ---- */
+
+uint64_t remat_predictor_row(remat_predictor *predictor, uint64_t sample)
+{
+    uint64_t samples = remat_predictor_samples(predictor);
+    return sample < samples ? data_source_row(predictor->data, DATA_TRAINING, sample) : 0;
+}
+
+uint64_t remat_predictor_class_count(const remat_predictor *predictor)
+{
+    const remat_network *network = model_get_network(predictor->model);
+    const data_needs needs = network_data_needs(network);
+    return network->has_labels && network->labels_dtype == REMAT_INT32 ? needs.labels.bound : 0;
+}
+
+const char *remat_predictor_class_name(const remat_predictor *predictor, uint64_t position)
+{
+    const name_list *classes = &predictor->encoding.classes;
+    return position < classes->count ? classes->names[position] : NULL;
+}
+
+const char *remat_predictor_target_name(const remat_predictor *predictor, uint64_t position)
+{
+    const name_list *targets = &predictor->encoding.targets;
+    return position < targets->count ? targets->names[position] : NULL;
+}
+
+void remat_probabilities(const float *logits, uint64_t count, double *probabilities)
+{
+    double most = -INFINITY, sum = 0;
+    for (uint64_t i = 0; i < count; i++)
+        most = (double)logits[i] > most ? (double)logits[i] : most;
+    for (uint64_t i = 0; i < count; i++)
+        sum += probabilities[i] = exp((double)logits[i] - most);
+    for (uint64_t i = 0; i < count; i++)
+        probabilities[i] /= sum;
 }

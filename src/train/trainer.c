@@ -80,7 +80,8 @@ static remat_status build_programs(remat_trainer *trainer)
     return status;
 }
 
-remat_status trainer_open_data(const remat_trainer *trainer, uint64_t seed, data_source **data)
+remat_status trainer_open_data(const remat_trainer *trainer, uint64_t seed, const data_encoding *encoding,
+                               data_source **data)
 {
     const remat_train_options *options = &trainer->options;
     dataset_settings dataset = *model_get_dataset(trainer->model);
@@ -89,9 +90,13 @@ remat_status trainer_open_data(const remat_trainer *trainer, uint64_t seed, data
     if (options->sample)
         dataset.validation_split =
             generator.samples ? (double)options->validation_samples / (double)generator.samples : 0;
-    const data_options open = {
-        &dataset, options->sample ? &generator : NULL, network_data_needs(trainer->network), trainer->network->batch,
-        seed,     (int)trainer->device->threads};
+    const data_options open = {.settings = &dataset,
+                               .generator = options->sample ? &generator : NULL,
+                               .needs = network_data_needs(trainer->network),
+                               .batch = trainer->network->batch,
+                               .seed = seed,
+                               .threads = (int)trainer->device->threads,
+                               .encoding = encoding};
     return data_source_open(trainer->context, &open, data);
 }
 

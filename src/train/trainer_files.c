@@ -4,6 +4,7 @@
  *     fc1.weight, fc1.bias, ...                weights and running statistics
  *     optimizer/0/fc1.weight, ...              moments
  *     metadata: format, step, micro_step, ...  where the training stood
+ *     metadata: dataset                        how the data became numbers (data/data_encoding.h)
  *
  * Version 1, of release 0.1, had no checksums. */
 #include <errno.h>
@@ -27,6 +28,7 @@
 #include "train/trainer_object.h"
 
 #define FORMAT                 "remat-weights"
+#define DATASET_KEY            "dataset"
 #define VERSION_OF_0_1         "1"
 #define VERSION_WITH_CHECKSUMS "2"
 
@@ -85,7 +87,8 @@ static void close_entry(void *user)
     host_view_close(&list->view, false);
 }
 
-static remat_status save(const remat_trainer *trainer, const char *path, bool with_state, entry_list *list)
+static remat_status save(const remat_trainer *trainer, const char *path, bool with_state, const char *dataset,
+                         entry_list *list)
 {
     const remat_network *network = trainer->network;
     for (uint32_t p = 0; p < network->parameter_count; p++)
@@ -107,6 +110,7 @@ static remat_status save(const remat_trainer *trainer, const char *path, bool wi
     snprintf(plateau_cuts, sizeof plateau_cuts, "%" PRIu64, trainer->plateau.cuts);
     const safetensors_text metadata[] = {{"format", FORMAT},
                                          {"version", VERSION_WITH_CHECKSUMS},
+                                         {DATASET_KEY, dataset},
                                          {"optimizer", optimizer_names[trainer->optimizer.type]},
                                          {"step", step},
                                          {"micro_step", micro_step},
@@ -117,11 +121,23 @@ static remat_status save(const remat_trainer *trainer, const char *path, bool wi
                                          {"plateau_best", plateau_best},
                                          {"plateau_stale", plateau_stale},
                                          {"plateau_cuts", plateau_cuts}};
-    const safetensors_source source = {open_entry, close_entry, list};
     const size_t all = sizeof metadata / sizeof metadata[0];
     const size_t some = trainer->optimizer.schedule == RATE_PLATEAU ? all : all - 3;
-    return safetensors_save(trainer->context, path, list->entries, list->count, metadata, with_state ? some : 2,
-                            &source);
+    safetensors_text texts[sizeof metadata / sizeof metadata[0]];
+    size_t count = 0;
+    for (size_t i = 0; i < (with_state ? some : 3); i++)
+        if (metadata[i].value)
+            texts[count++] = metadata[i];
+    const safetensors_source source = {open_entry, close_entry, list};
+    return safetensors_save(trainer->context, path, list->entries, list->count, texts, count, &source);
+}
+
+/* How the data becomes numbers, as text; NULL where there is nothing to say. */
+static remat_status write_encoding(const remat_trainer *trainer, char **text)
+{
+    const data_encoding *encoding = trainer->data ? data_source_encoding(trainer->data) : NULL;
+    *text = NULL;
+    return encoding && !data_encoding_is_empty(encoding) ? data_encoding_write(encoding, text) : REMAT_OK;
 }
 
 remat_status remat_trainer_save(const remat_trainer *trainer, const char *path, bool with_state)
@@ -134,7 +150,11 @@ remat_status remat_trainer_save(const remat_trainer *trainer, const char *path, 
     list.tensors = remat_alloc(trainer->context, list.capacity, sizeof *list.tensors);
     list.names = remat_alloc(trainer->context, list.names_bytes, 1);
     bool room = list.entries && list.tensors && list.names;
-    remat_status status = room ? save(trainer, path, with_state, &list) : REMAT_NO_MEMORY;
+    char *dataset = NULL;
+    remat_status status = room ? write_encoding(trainer, &dataset) : REMAT_NO_MEMORY;
+    if (status == REMAT_OK)
+        status = save(trainer, path, with_state, dataset, &list);
+    remat_text_release(trainer->context, dataset);
     remat_release(trainer->context, list.entries, list.capacity, sizeof *list.entries);
     remat_release(trainer->context, list.tensors, list.capacity, sizeof *list.tensors);
     remat_release(trainer->context, list.names, list.names_bytes, 1);
@@ -148,6 +168,10 @@ remat_status remat_trainer_check_save(const remat_trainer *trainer, const char *
     uint64_t header = 1024; /* and, for each tensor, its name, its shape and where it is */
     for (size_t p = 0; p < network->parameter_count; p++)
         header += 160 + strlen(network->parameters[p].name);
+    char *dataset;
+    REMAT_TRY(write_encoding(trainer, &dataset));
+    header += dataset ? 2 * strlen(dataset) : 0; /* quotes are escaped */
+    remat_text_release(trainer->context, dataset);
     return output_save_check(trainer->context, path, copies * (network->parameter_bytes + header));
 }
 
@@ -255,13 +279,60 @@ remat_status weights_open(remat_context *context, const char *path, safetensors 
     return status;
 }
 
+remat_status weights_read_encoding(const char *path, const safetensors *file, data_encoding *encoding, bool *found)
+{
+    const char *text = safetensors_metadata(file, DATASET_KEY), *format = safetensors_metadata(file, "format");
+    *found = text && format && strcmp(format, FORMAT) == 0;
+    return *found ? data_encoding_read(encoding, text, path) : REMAT_OK;
+}
+
+/* Opens the data as the weights were trained with it, if it is not open in this way already; otherwise *data is NULL. */
+static remat_status open_encoded_data(const remat_trainer *trainer, const char *path, const safetensors *file,
+                                      uint64_t seed, data_source **data)
+{
+    data_encoding encoding;
+    char *text = NULL;
+    bool found = false;
+    *data = NULL;
+    data_encoding_begin(&encoding, trainer->context);
+    remat_status status = trainer->options.sample ? REMAT_OK : weights_read_encoding(path, file, &encoding, &found);
+    if (status == REMAT_OK && found)
+        status = write_encoding(trainer, &text);
+    bool same = !found || (text && strcmp(text, safetensors_metadata(file, DATASET_KEY)) == 0);
+    if (status == REMAT_OK && (seed != trainer->seed || !same))
+        status = trainer_open_data(trainer, seed, found ? &encoding : NULL, data);
+    remat_text_release(trainer->context, text);
+    data_encoding_end(&encoding);
+    return status;
+}
+
+static void take_data(remat_trainer *trainer, data_source *data)
+{
+    if (!data)
+        return;
+    data_source_close(trainer->data);
+    trainer->data = data;
+}
+
+static remat_status load_file(remat_trainer *trainer, const char *path, const safetensors *file)
+{
+    data_source *data = NULL;
+    for (load_pass pass = PASS_SHAPES; pass < PASS_VALUES; pass++)
+        REMAT_TRY(load_weights(trainer->queue, path, file, trainer->network, pass, trainer->weights.at));
+    REMAT_TRY(open_encoded_data(trainer, path, file, trainer->seed, &data));
+    remat_status status = load_weights(trainer->queue, path, file, trainer->network, PASS_VALUES, trainer->weights.at);
+    if (status == REMAT_OK)
+        take_data(trainer, data);
+    else
+        data_source_close(data);
+    return status;
+}
+
 remat_status remat_trainer_load(remat_trainer *trainer, const char *path)
 {
     safetensors *file;
     REMAT_TRY(weights_open(trainer->context, path, &file));
-    remat_status status = REMAT_OK;
-    for (load_pass pass = PASS_SHAPES; status == REMAT_OK && pass <= PASS_VALUES; pass++)
-        status = load_weights(trainer->queue, path, file, trainer->network, pass, trainer->weights.at);
+    remat_status status = load_file(trainer, path, file);
     safetensors_close(file);
     return status;
 }
@@ -378,17 +449,13 @@ static remat_status read_state(remat_trainer *trainer, const char *path, const s
     REMAT_TRY(load_tensors(trainer, path, file, PASS_SHAPES));
     REMAT_TRY(load_tensors(trainer, path, file, PASS_CHECKSUMS));
     data_source *data = NULL;
-    if (seed != trainer->seed)
-        REMAT_TRY(trainer_open_data(trainer, seed, &data));
+    REMAT_TRY(open_encoded_data(trainer, path, file, seed, &data));
     remat_status status = load_tensors(trainer, path, file, PASS_VALUES);
     if (status != REMAT_OK) {
         data_source_close(data);
         return status;
     }
-    if (data) {
-        data_source_close(trainer->data);
-        trainer->data = data;
-    }
+    take_data(trainer, data);
     trainer->step = step;
     trainer->micro_step = micro_step;
     trainer->seed = seed;

@@ -3,11 +3,16 @@
 #define REMAT_TRAIN_TRAINER_FILES_H
 
 #include "model/network.h"
+#include "data/data_encoding.h"
 #include "data/safetensors.h"
 
 /* Opens a file with weights, of this library or of another program. REMAT_BAD_INPUT also for a file that a later
  * release wrote. */
 remat_status weights_open(remat_context *context, const char *path, safetensors **file);
+
+/* Reads how the weights' data became numbers. *found is false where the file does not say. `encoding` must have been begun.
+ * REMAT_BAD_INPUT, REMAT_NO_MEMORY. */
+remat_status weights_read_encoding(const char *path, const safetensors *file, data_encoding *encoding, bool *found);
 
 /* Reads into an area with the network's layout. The file must have every parameter of the network, in its shape;
  * otherwise nothing is read. If a parameter is damaged, the area is left with some of the values. `path` is for

@@ -74,8 +74,10 @@ struct remat_trainer {
     void *on_action_user;
 };
 
-/* trainer.c: opens the training data. The seed sets its order, and its values if they are generated. */
-remat_status trainer_open_data(const remat_trainer *trainer, uint64_t seed, data_source **data);
+/* trainer.c: opens the training data. The seed sets its order, and its values if they are generated. `encoding` is what
+ * came with weights, or NULL. */
+remat_status trainer_open_data(const remat_trainer *trainer, uint64_t seed, const data_encoding *encoding,
+                               data_source **data);
 remat_status trainer_find_steps(remat_trainer *trainer); /* how many the training has, from the data */
 /* trainer_start.c: the trainer's own data; everything else that comes after the plan; how much the tables will take
  * that this makes. */

@@ -7,7 +7,7 @@
 remat_status trainer_load_data(remat_trainer *trainer)
 {
     uint64_t before = remat_context_bytes(trainer->context);
-    REMAT_TRY(trainer_open_data(trainer, trainer->seed, &trainer->data));
+    REMAT_TRY(trainer_open_data(trainer, trainer->seed, NULL, &trainer->data));
     trainer->data_bytes = remat_context_bytes(trainer->context) - before;
     return trainer_find_steps(trainer);
 }

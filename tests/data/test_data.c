@@ -226,6 +226,7 @@ static void epochs_are_shuffled_and_parts_stay_apart(void **state)
     dataset_settings settings = settings_of(DATASET_NPY);
     settings.inputs = "n.npy";
     settings.shuffle = true;
+    settings.split = SPLIT_LAST;
     settings.validation_split = 0.1;
     data_options options = options_of(&settings, ids(1, COUNT), reals(0), 10);
     options.seed = 5;

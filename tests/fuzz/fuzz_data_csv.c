@@ -1,4 +1,4 @@
-/* Samples from CSV. The first byte says what the network reads. */
+/* Samples from CSV. The first byte says what the network reads, and with which settings. */
 #include "fuzz/fuzz_data.h"
 
 void fuzz_data_csv(const uint8_t *data, size_t size)
@@ -10,10 +10,21 @@ void fuzz_data_csv(const uint8_t *data, size_t size)
     if (!(choice & 8))
         needs.labels =
             (data_field){.values = 1, .dtype = choice & 2 ? REMAT_FP32 : REMAT_INT32, .bound = 3, .skips = true};
-    const dataset_settings settings = {.type = DATASET_CSV,
-                                       .inputs = fuzz_file(0, data, size),
-                                       .validation_split = choice & 16 ? 0.3 : 0,
-                                       .shuffle = true};
+    static const dataset_settings settings_of[] = {
+        {0},
+        {.missing = MISSING_MEAN, .normalize = NORMALIZE_STANDARD},
+        {.missing = MISSING_DROP, .normalize = NORMALIZE_MINMAX},
+        {.missing = MISSING_ZERO},
+        {.target = "y", .ignore = "id"},
+        {.columns = "1 .. 2", .target = "3", .missing = MISSING_DROP},
+        {.delimiter = DELIMITER_SPACE, .header = HEADER_FALSE},
+        {.classes = "a, b, 3", .header = HEADER_TRUE},
+    };
+    dataset_settings settings = settings_of[choice >> 5];
+    settings.type = DATASET_CSV;
+    settings.inputs = fuzz_file(0, data, size);
+    settings.validation_split = choice & 16 ? 0.3 : 0;
+    settings.shuffle = true;
     remat_context *context = fuzz_begin();
     fuzz_data_read(context, &settings, &needs);
     fuzz_end(context);

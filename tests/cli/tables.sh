@@ -1,0 +1,38 @@
+#!/bin/sh
+# A table with words and gaps: from the file to weights, with the same bits however it is trained.
+. tests/cli/support/expect.sh
+. tests/cli/support/models.sh
+fruit_table
+model=$work/fruit.ini
+
+expect 0 train "$model" --save "$work/w.st" -q
+err "6 missing values are replaced by the mean of their column"
+# Resumed, and under another plan, the bits are the same.
+expect 0 train "$model" --steps 7 --save "$work/half.st" -q
+expect 0 train "$model" --resume "$work/half.st" --save "$work/resumed.st" -q
+cmp "$work/w.st" "$work/resumed.st" || complain "a resumed training has other weights"
+expect 0 train "$model" --strategy full --threads 1 --save "$work/full.st" -q
+cmp "$work/w.st" "$work/full.st" || complain "another plan gives other weights"
+# The split belongs to the weights: another seed of the model does not move it.
+expect 0 eval "$model" -w "$work/w.st" --json
+cp "$work/out" "$work/eval"
+sed 's/^seed.*/seed = 8/' "$model" >"$work/other_seed.ini"
+expect 0 eval "$work/other_seed.ini" -w "$work/w.st" --json
+cmp "$work/out" "$work/eval" || complain "another seed evaluates other samples"
+
+sed '/missing/d' "$model" >"$work/strict.ini"
+expect 3 train "$work/strict.ini" --steps 1 -q
+err "fruit.csv:11: column 3 (weight): '' is a missing value; missing = mean, zero or drop"
+sed 's/mean/drop/' "$model" >"$work/drop.ini"
+expect 0 train "$work/drop.ini" --steps 1 -q
+err "6 of 60 rows have missing values and are left out"
+sed 's/target = fruit/target = friut/' "$model" >"$work/typo.ini"
+expect 3 train "$work/typo.ini" --steps 1 -q
+err "there is no column 'friut'; did you mean 'fruit'?"
+sed 's/normalize/normalise/' "$model" >"$work/key.ini"
+expect 3 train "$work/key.ini" --steps 1 -q
+err "did you mean normalize?"
+sed 's/unit = 3/unit = 2/' "$model" >"$work/two.ini"
+expect 3 train "$work/two.ini" --steps 1 -q
+err "more than 2 different labels"
+finish
