@@ -35,6 +35,9 @@ static bool is_option(const struct argp *argp, const char *name, size_t length)
     for (const struct argp_option *at = argp->options; at->name || at->key || at->doc; at++)
         if (at->name && strncmp(at->name, name, length) == 0)
             return true;
+    for (const struct argp_child *child = argp->children; child && child->argp; child++)
+        if (is_option(child->argp, name, length))
+            return true;
     return strncmp("help", name, length) == 0 || strncmp("usage", name, length) == 0;
 }
 

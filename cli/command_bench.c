@@ -3,6 +3,7 @@
 
 #include "bench_text.h"
 #include "model_options.h"
+#include "model_set.h"
 
 enum { OPTION_STEPS = MODEL_KEYS_END };
 enum { MOST_STEPS = 1000000 };
@@ -45,6 +46,7 @@ static const struct argp argp = {
            "Bytes are counted as if every tensor were read from memory and written to it (docs/formats.md): a rate "
            "above 100 % of the peak means that the data was in the cache.\n\n"
            "Example:\n  remat bench gpt.ini --steps 20",
+    .children = model_set_children,
 };
 
 static void observe(void *user, const remat_action *action)

@@ -1,10 +1,11 @@
-#include <math.h>
-
 #include "model_options.h"
-#include "run_text.h"
+#include "model_set.h"
 
 static const struct argp_option options[] = {
     {MODEL_ROW_WEIGHTS, 0},
+    {MODEL_ROW_DATA, 0},
+    {MODEL_ROW_LABELS, 0},
+    {"output", MODEL_OUTPUT, "FILE", 0, "write to FILE instead of standard output", 0},
     {MODEL_ROW_BATCH, 1},
     {MODEL_ROW_THREADS, 1},
     {MODEL_ROW_KERNELS, 1},
@@ -16,39 +17,24 @@ static const struct argp argp = {
     .options = options,
     .parser = model_options_parse,
     .args_doc = "MODEL.ini",
-    .doc = "Print the loss of trained weights on the model's validation data and, for classes, the "
-           "accuracy.\v"
-           "Example:\n  remat eval gpt.ini --weights gpt.safetensors",
+    .doc =
+        "Evaluate trained weights on the model's validation data, or on all samples of another file. Prints the loss; "
+        "for classes the accuracy, the precision and recall of each class, and the confusion matrix; for numbers the "
+        "mean absolute error and R2.\v"
+        "Example:\n  remat eval gpt.ini --weights gpt.safetensors",
+    .children = model_set_children,
 };
-
-static void print(const remat_validation_result *result, bool json)
-{
-    if (json) {
-        run_text_json_number(stdout, "{", "loss", result->loss);
-        if (!isnan(result->accuracy))
-            run_text_json_number(stdout, ", ", "accuracy", result->accuracy);
-        printf(", \"samples\": %llu}\n", (unsigned long long)result->samples);
-        return;
-    }
-    printf("loss %.6f", result->loss);
-    if (!isnan(result->accuracy))
-        printf("  accuracy %.2f %%", 100 * result->accuracy);
-    printf("  over %llu samples\n", (unsigned long long)result->samples);
-}
 
 static remat_status evaluate(void *command, remat_model *model)
 {
     const model_options *given = command;
-    remat_trainer *trainer = NULL;
-    remat_validation_result result;
-    remat_status status = remat_trainer_create(model, &given->train, &trainer);
-    if (status == REMAT_OK)
-        status = remat_trainer_load(trainer, given->weights);
-    if (status == REMAT_OK)
-        status = remat_trainer_validate(trainer, &result);
-    if (status == REMAT_OK)
-        print(&result, given->json);
-    remat_trainer_destroy(trainer);
+    remat_evaluation *evaluation = NULL;
+    remat_status status = remat_evaluate(model, given->weights, &given->train, &evaluation);
+    if (status == REMAT_OK && given->output)
+        status = remat_evaluation_save(evaluation, given->output, given->json);
+    else if (status == REMAT_OK)
+        status = remat_evaluation_write(evaluation, stdout, given->json);
+    remat_evaluation_destroy(evaluation);
     return status;
 }
 

@@ -1,6 +1,7 @@
 #include "graph_plan_text.h"
 #include "model_file.h"
 #include "model_options.h"
+#include "model_set.h"
 #include "run_text.h"
 #include "shown.h"
 #include "waiting.h"
@@ -31,6 +32,7 @@ static const struct argp argp = {
            "found, and a bound below which no schedule exists. Exits with 4 if FILE does not fit.\v"
            "Example:\n  remat fit gpt.ini --budget 300MiB\n  remat fit gpt.ini --budget 2GB --batch auto\n"
            "  remat fit graph.json --budget 300MiB",
+    .children = model_set_children,
 };
 
 /* ---- the questions ---- */

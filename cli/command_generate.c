@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "model_options.h"
+#include "model_set.h"
 #include "shown.h"
 #include "terminal.h"
 
@@ -46,6 +47,7 @@ static const struct argp argp = {
     .args_doc = "MODEL.ini",
     .doc = "Print a text and continue it with a trained model of bytes.\v"
            "Example:\n  remat generate gpt.ini --weights gpt.safetensors --prompt '17:45 is' --count 300",
+    .children = model_set_children,
 };
 
 /* What a model writes is raw bytes. A terminal gets no control character of it but newlines and tabs; a character of

@@ -3,6 +3,7 @@
 #include "graph_plan_text.h"
 #include "model_file.h"
 #include "model_plan.h"
+#include "model_set.h"
 #include "plan_text.h"
 #include "plot.h"
 #include "shown.h"
@@ -140,6 +141,7 @@ static const struct argp argp = {
            "planned as `remat train` would train it: it is cut into a chain of pieces, and the plan is for this "
            "chain. `remat train --plan` runs the plan. The plan of a graph is a list of its actions.\v",
     .help_filter = help_filter,
+    .children = model_set_children,
 };
 
 static remat_status show(const plan_command *command, const remat_profile *profile, const remat_plan *plan)

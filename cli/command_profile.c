@@ -1,4 +1,5 @@
 #include "model_options.h"
+#include "model_set.h"
 
 enum { OPTION_REPEATS = MODEL_KEYS_END };
 
@@ -37,6 +38,7 @@ static const struct argp argp = {
     .doc = "Time every layer of a model, forward and backward, and write a profile with its bytes and "
            "its costs in nanoseconds. `remat train`, `fit` and `sweep` plan with it (--profile).\v"
            "Example:\n  remat profile gpt.ini -o gpt-profile.json",
+    .children = model_set_children,
 };
 
 /* How far the times can be trusted. */

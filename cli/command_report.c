@@ -1,5 +1,6 @@
 #include "command.h"
 #include "file_bytes.h"
+#include "model_set.h"
 #include "terminal.h"
 #include "shown.h"
 #include "waiting.h"
@@ -93,6 +94,7 @@ static const struct argp argp = {
            "  remat report plan.json --profile profile.json -o page.html\n"
            "  remat report profile.json plan.json -o both.html\n"
            "  remat report model.ini --budget 300MiB -o model.html\n  remat report run.log -o run.html",
+    .children = model_set_children,
 };
 
 /* ---- reading ---- */
@@ -153,7 +155,7 @@ static remat_status add_model(const report_command *command, const report_file *
     remat_train_options wanted = command->training;
     wanted.plan_only = true;
     wanted.profile_path = command->profile;
-    remat_status status = remat_model_read(command->context, stream, file->content.name, &model);
+    remat_status status = model_set_read(command->context, stream, file->content.name, &model);
     fclose(stream);
     if (status == REMAT_OK)
         status = remat_trainer_create(model, &wanted, &trainer);

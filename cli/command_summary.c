@@ -1,5 +1,6 @@
 #include "model_file.h"
 #include "model_options.h"
+#include "model_set.h"
 
 enum { OPTION_ORDER = MODEL_KEYS_END };
 
@@ -33,6 +34,7 @@ static const struct argp argp = {
            "Composite layers are shown as their parts.\v"
            "Example:\n  remat summary model.ini\n  remat summary model.ini --batch 64 --json\n  "
            "remat summary model.ini --order",
+    .children = model_set_children,
 };
 
 static remat_status print(void *user, remat_model *model)

@@ -1,6 +1,7 @@
 #include "command.h"
 #include "model_file.h"
 #include "graph_sweep_text.h"
+#include "model_set.h"
 #include "model_sweep.h"
 #include "plot.h"
 #include "shown.h"
@@ -79,6 +80,7 @@ static const struct argp argp = {
         "PEAK' makes it.\v"
         "Example:\n  remat sweep profile.json\n  remat sweep profile.json --csv > curve.csv\n"
         "  remat sweep model.ini --profile costs.json",
+    .children = model_set_children,
 };
 
 typedef struct figures {

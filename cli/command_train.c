@@ -6,6 +6,7 @@
 #include "memory_limit.h"
 #include "model_file.h"
 #include "model_options.h"
+#include "model_set.h"
 #include "output_path.h"
 #include "progress.h"
 #include "run_text.h"
@@ -127,6 +128,7 @@ static const struct argp argp = {
            "recomputed, and allocates all memory; the results do not depend on the plan. Ctrl-C, SIGTERM and "
            "SIGHUP end the run after the current step; --save still saves, and the exit code is 130, 143 or 129.\v"
            "Example:\n  remat train gpt.ini --budget 64MiB --steps 200 --save gpt.safetensors",
+    .children = model_set_children,
 };
 
 static bool on_step(void *user, const remat_step_result *result)

@@ -1,6 +1,7 @@
 #include "model_file.h"
 #include "file_bytes.h"
 #include "graph_file.h"
+#include "model_set.h"
 
 void planned_file_release(planned_file *file)
 {
@@ -13,12 +14,14 @@ void planned_file_release(planned_file *file)
 /* Whatever is neither a model nor a graph is read as a profile, so that the message says what a profile would be. */
 static remat_status read_as(remat_context *context, const file_bytes *bytes, remat_file_kind kind, planned_file *file)
 {
+    if (kind != REMAT_FILE_MODEL && model_set_refuse(bytes->name) != REMAT_OK)
+        return REMAT_INVALID;
     if (kind == REMAT_FILE_GRAPH)
         return graph_file_read(context, bytes, &file->graph);
     FILE *stream = file_bytes_open(bytes);
     remat_status status = REMAT_NO_MEMORY;
     if (stream) {
-        status = kind == REMAT_FILE_MODEL ? remat_model_read(context, stream, bytes->name, &file->model)
+        status = kind == REMAT_FILE_MODEL ? model_set_read(context, stream, bytes->name, &file->model)
                                           : remat_profile_read(context, stream, bytes->name, &file->profile);
         fclose(stream);
     }
@@ -48,7 +51,7 @@ remat_status model_file_read_model(remat_context *context, const char *path, rem
     const char *name;
     *model = NULL;
     remat_status status = command_open(context, path, &stream, &name);
-    return status == REMAT_OK ? command_close(context, stream, remat_model_read(context, stream, name, model)) : status;
+    return status == REMAT_OK ? command_close(context, stream, model_set_read(context, stream, name, model)) : status;
 }
 
 remat_status model_file_set_batch(remat_model *model, uint64_t batch)

@@ -31,6 +31,9 @@ error_t model_options_parse(int key, char *argument, struct argp_state *state)
     case MODEL_PROFILE: train->profile_path = argument; break;
     case MODEL_KERNELS: train->kernels = argument; break;
     case MODEL_JSON: given->json = true; break;
+    case MODEL_DATA: train->data_path = argument; break;
+    case MODEL_LABELS: train->labels_path = argument; break;
+    case MODEL_OUTPUT: given->output = argument; break;
     case ARGP_KEY_ARG: command_take(state, "MODEL.ini", argument, &given->file); break;
     case ARGP_KEY_END: need(given, state); break;
     default: return ARGP_ERR_UNKNOWN;

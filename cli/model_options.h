@@ -14,12 +14,20 @@ enum {
     MODEL_PROFILE,
     MODEL_KERNELS,
     MODEL_JSON,
+    MODEL_DATA,
+    MODEL_LABELS,
+    MODEL_OUTPUT,
     MODEL_KEYS_END
 };
 
 /* Rows of that table that are the same in all commands, without the group. */
 #define MODEL_ROW_WEIGHTS \
     "weights", 'w', "FILE", 0, "the trained weights, as `remat train --save` writes them (required)"
+#define MODEL_ROW_DATA                                                                     \
+    "data", MODEL_DATA, "FILE", 0,                                                         \
+        "read all samples from FILE, which is of the type that the model's [Dataset] has " \
+        "(default: the model's files)"
+#define MODEL_ROW_LABELS      "labels", MODEL_LABELS, "FILE", 0, "with --data: the labels, where they have a file"
 #define MODEL_ROW_BATCH       "batch", MODEL_BATCH, "N", 0, "samples at a time (default: the model's)"
 #define MODEL_ROW_MICRO_BATCH "batch", MODEL_BATCH, "N", 0, "samples in a micro-batch (default: the model's)"
 #define MODEL_ROW_BATCH_OR_AUTO           \
@@ -33,7 +41,7 @@ enum {
 
 typedef struct model_options {
     remat_context *context;
-    const char *file, *weights;
+    const char *file, *weights, *output;
     remat_train_options train;
     bool needs_weights; /* set by commands that do nothing without them */
     bool largest;       /* the largest batch that fits: --batch auto */

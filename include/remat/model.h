@@ -46,6 +46,12 @@ typedef struct remat_model remat_model;
 remat_status remat_model_load(remat_context *context, const char *path, remat_model **model);
 remat_status remat_model_read(remat_context *context, FILE *stream, const char *name, remat_model **model);
 
+/* The same with changes to the file: a list of "SECTION.KEY=VALUE" such as "model.batch_size=8" or "fc1.unit=64", as
+ * REMAT_PROPERTIES makes it; NULL: none. A key that is not in the file is added. Paths are relative to the model's file, as
+ * in the file. REMAT_INVALID: a section does not exist, or a value is not allowed. */
+remat_status remat_model_read_with(remat_context *context, FILE *stream, const char *name, const char *const *settings,
+                                   remat_model **model);
+
 /* Makes an empty model. REMAT_NO_MEMORY. Destroy the trainers of a model before the model. */
 remat_status remat_model_create(remat_context *context, remat_model **model);
 void remat_model_destroy(remat_model *model);

@@ -57,6 +57,7 @@
 #include <remat/model.h>        /* named layers, from calls or an INI file */
 #include <remat/custom_layer.h> /* layer types of your own, and the check of their gradients */
 #include <remat/train.h>        /* training within a budget, and running trained models */
+#include <remat/evaluation.h>   /* accuracy, precision, recall and other figures of trained weights */
 #include <remat/report.h>       /* HTML pages about plans, models and runs */
 #include <remat/doctor.h>       /* what this build of the library uses */
 

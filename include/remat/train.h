@@ -240,6 +240,13 @@ const char *remat_predictor_target_name(const remat_predictor *predictor, uint64
 /* The softmax of a row of logits: the probabilities of the classes. Both have `count` values. */
 void remat_probabilities(const float *logits, uint64_t count, double *probabilities);
 
+/* Writes a CSV table of the predictions for the first `samples` samples (0: all), with column names: the row of the sample
+ * (remat_predictor_row); if the model has classes, the name of the predicted class and the probability of each class;
+ * otherwise the numbers. A sample with several rows of output has the position of the row behind that of the sample.
+ * `save` replaces a file only when everything was written. REMAT_IO, REMAT_BAD_INPUT, REMAT_NO_MEMORY. */
+remat_status remat_predictor_write_table(remat_predictor *predictor, uint64_t samples, FILE *stream);
+remat_status remat_predictor_save_table(remat_predictor *predictor, uint64_t samples, const char *path);
+
 /* Continues a text with a model of bytes: one whose input is a sequence read by an embedding of at least 256 entries.
  * Each byte is drawn from the softmax of the logits divided by `temperature` and passed to `emit`. `options` NULL: the
  * defaults. REMAT_INVALID: the model is not a model of bytes. REMAT_NO_MEMORY. */

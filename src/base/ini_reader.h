@@ -35,6 +35,10 @@ enum { INI_MOST_KEYS = 1024 }; /* in a section */
 remat_status ini_read(remat_context *context, FILE *stream, const char *name, ini_file **file);
 void ini_destroy(ini_file *file);
 
+/* Changes a file by "SECTION.KEY=VALUE": replaces the value, or adds the key. The section must be there or be one of
+ * `optional`, a list that ends with NULL. REMAT_INVALID names the nearest section. */
+remat_status ini_set(ini_file *file, const char *text, const char *const *optional);
+
 /* Converts a key to small letters, and '-' to '_'. */
 void ini_fold(char *key);
 

@@ -264,11 +264,12 @@ static remat_status allocate(csv_set *csv)
 static void warn_of_missing(const csv_set *csv)
 {
     if (csv->dropped)
-        remat_warn(csv->set.context, NULL, "%.200s: %llu of %llu rows have missing values and are left out", csv->path,
-                   (unsigned long long)csv->dropped, (unsigned long long)(csv->dropped + csv->set.samples));
+        remat_warn(csv->set.context, NULL, "%.200s: %llu of %llu rows %s missing values and %s left out", csv->path,
+                   (unsigned long long)csv->dropped, (unsigned long long)(csv->dropped + csv->set.samples),
+                   csv->dropped == 1 ? "has" : "have", csv->dropped == 1 ? "is" : "are");
     else if (csv->missing)
-        remat_warn(csv->set.context, NULL, "%.200s: %llu missing values are replaced by %s", csv->path,
-                   (unsigned long long)csv->missing,
+        remat_warn(csv->set.context, NULL, "%.200s: %llu missing value%s by %s", csv->path,
+                   (unsigned long long)csv->missing, csv->missing == 1 ? " is replaced" : "s are replaced",
                    csv->settings->missing == MISSING_MEAN ? "the mean of their column" : "0");
 }
 

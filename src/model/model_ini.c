@@ -310,13 +310,24 @@ static remat_status read_into(remat_model *model, const ini_file *file)
     return status;
 }
 
-remat_status remat_model_read(remat_context *context, FILE *stream, const char *name, remat_model **model)
+static remat_status change(ini_file *file, const char *const *settings)
+{
+    static const char *const optional[] = {"model", "optimizer", "dataset", NULL};
+    for (; settings && *settings; settings++)
+        REMAT_TRY(ini_set(file, *settings, optional));
+    return REMAT_OK;
+}
+
+remat_status remat_model_read_with(remat_context *context, FILE *stream, const char *name, const char *const *settings,
+                                   remat_model **model)
 {
     ini_file *file;
     *model = NULL;
     REMAT_TRY(ini_read(context, stream, name, &file));
-    remat_model *made;
-    remat_status status = remat_model_create(context, &made);
+    remat_model *made = NULL;
+    remat_status status = change(file, settings);
+    if (status == REMAT_OK)
+        status = remat_model_create(context, &made);
     if (status == REMAT_OK)
         status = read_into(made, file);
     ini_destroy(file);
@@ -325,6 +336,11 @@ remat_status remat_model_read(remat_context *context, FILE *stream, const char *
     else
         remat_model_destroy(made);
     return status;
+}
+
+remat_status remat_model_read(remat_context *context, FILE *stream, const char *name, remat_model **model)
+{
+    return remat_model_read_with(context, stream, name, NULL, model);
 }
 
 remat_status remat_model_load(remat_context *context, const char *path, remat_model **model)

@@ -16,6 +16,7 @@ struct remat_predictor {
     backend *device;
     backend_queue *queue;
     backend_memory weights, arena, block;
+    step_block host_block; /* what an evaluation copies in and out */
     staging staged;
     host_view result; /* what the last prediction points to */
     remat_executor *executor;

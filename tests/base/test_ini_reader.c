@@ -183,9 +183,38 @@ static void every_allocation_may_fail(void **state)
     free(text.text);
 }
 
+static void settings_change_a_file(void **state)
+{
+    fixture *f = *state;
+    static const char *const optional[] = {"model", "optimizer", NULL};
+    ini_file *file = read_text(f, "[Model]\nseed = 4\n[h.fc : conv2d]\nunit = 2\n[loss]\ntype = mse\n");
+    expect_ok(f, ini_set(file, "model.Batch-Size=7", optional));
+    expect_ok(f, ini_set(file, "MODEL.seed=5", optional));
+    expect_ok(f, ini_set(file, "h.fc.unit=3", optional));
+    expect_ok(f, ini_set(file, "h.fc.type=fully_connected", optional));
+    expect_ok(f, ini_set(file, "optimizer.type=adam", optional));
+    assert_int_equal(file->section_count, 4);
+    assert_string_equal(file->sections[1].name, "h.fc:fully_connected");
+    expect_entry(file, 0, "seed", "5", REMAT_NOWHERE);
+    expect_entry(file, 1, "batch_size", "7", REMAT_NOWHERE);
+    expect_entry(file, file->sections[1].first, "unit", "3", REMAT_NOWHERE);
+    expect_entry(file, file->sections[2].first, "type", "mse", 6);
+    expect_entry(file, file->sections[3].first, "type", "adam", REMAT_NOWHERE);
+    expect_status(f, ini_set(file, "lost.type=mse", optional), REMAT_INVALID);
+    expect_message(f, "text has no section 'lost'; did you mean 'loss'?");
+    static const char *const bad[] = {
+        "", "seed=3", "model.seed", "model.seed=", "model.=3", ".seed=3", "=3", "\xff.a=b"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        expect_status(f, ini_set(file, bad[i], optional), REMAT_INVALID);
+        expect_message(f, "write SECTION.KEY=VALUE");
+    }
+    ini_destroy(file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        FIXTURE_TEST(settings_change_a_file),
         FIXTURE_TEST(sections_and_keys_have_their_lines),
         FIXTURE_TEST(keys_fold_and_values_do_not),
         FIXTURE_TEST(comments_begin_lines_or_stand_behind_white_space),

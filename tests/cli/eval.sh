@@ -22,6 +22,22 @@ sed "s|spirals.csv|$work/&|" "$model" >"$work/absolute.ini"
 expect_stdin 0 "$work/absolute.ini" eval - -w "$work/w.st" --json
 [ "$(sed 's/.*"loss": \([^,]*\),.*/\1/' "$work/out")" = "$loss" ] || complain "a model from standard input has another loss"
 
+# Whole batches or not, every sample counts once.
+for batch in 1 7 50 1000; do
+  expect 0 eval "$model" -w "$work/w.st" --batch $batch
+  out "over 80 samples"
+done
+expect 0 eval "$model" -w "$work/w.st" --data "$work/spirals.csv" --output "$work/eval.json" --json
+silent out
+json_lines "$work/eval.json"
+grep -q '"rows": 400, "samples": 400, "classes": \[{"name": "0", "rows": 200, ' "$work/eval.json" || complain "eval --data: $(cat "$work/eval.json")"
+expect 0 eval "$model" -w "$work/w.st"
+out "class"
+out "precision"
+out "labels (rows) and predictions (columns"
+expect 6 eval "$model" -w "$work/w.st" --data "$work/none.csv"
+expect 6 eval "$model" -w "$work/w.st" --output "$work/none/x"
+
 # A loss that is no number is null in JSON.
 sed 's/^learning_rate.*/learning_rate = 1e38/' "$model" >"$work/wild.ini"
 expect 0 train "$work/wild.ini" --steps 1 --save "$work/wild.st" --weights-only -q

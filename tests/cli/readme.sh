@@ -24,13 +24,14 @@ if [ "$REMAT_SANITIZE" != ON ]; then
   sed -n '/^## A first training/,/^## A first plan/s/^    build\/remat/build\/remat/p' README.md >"$work/training"
   [ "$(wc -l <"$work/training")" = 7 ] || complain "the README has other training commands than this test knows"
   sed -n 's/^    remat /build\/remat /p' docs/get-started.md >>"$work/training"
-  [ "$(wc -l <"$work/training")" = 13 ] || complain "docs/get-started.md has other commands than this test knows"
+  [ "$(wc -l <"$work/training")" = 16 ] || complain "docs/get-started.md has other commands than this test knows"
   sed -i 's/--steps [0-9]*/--steps 3/; s/^\(build\/remat generate.*\)/\1 --count 20/' "$work/training"
   (cd "$work" && sh -e training >training.out 2>training.err) ||
     complain "a command of a first training fails: $(tail -3 "$work/training.err")"
   grep -q 'fits into 16 MiB' "$work/training.out" || complain "fit does not say that it fits"
   grep -q '^17:45 is' "$work/training.out" || complain "generate does not go on with its prompt"
   grep -q '^loss .* accuracy' "$work/training.out" || complain "eval prints no loss"
+  [ "$(sed -n 's/^5,\([a-z]*\),.*/\1/p' "$work/kinds.csv")" = cherry ] || complain "predict: $(cat "$work/kinds.csv")"
   [ -s "$work/page.html" ] || complain "there is no page"
 fi
 

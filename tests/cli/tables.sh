@@ -20,6 +20,29 @@ sed 's/^seed.*/seed = 8/' "$model" >"$work/other_seed.ini"
 expect 0 eval "$work/other_seed.ini" -w "$work/w.st" --json
 cmp "$work/out" "$work/eval" || complain "another seed evaluates other samples"
 
+# New rows, without labels and with the columns in another order.
+expect 0 predict "$model" -w "$work/w.st" --data "$work/fruit_new.csv" --output "$work/kinds.csv"
+silent out
+cut -d , -f 1-2 "$work/kinds.csv" >"$work/names"
+printf 'row,prediction\n1,apple\n2,cherry\n3,melon\n4,apple\n5,cherry\n' | cmp - "$work/names" || complain "predicted: $(cat "$work/kinds.csv")"
+head -n 1 "$work/kinds.csv" | grep -qx 'row,prediction,apple,cherry,melon' || complain "$(head -n 1 "$work/kinds.csv")"
+awk -F , 'NR > 1 { sum = $3 + $4 + $5; if (sum < 0.99999 || sum > 1.00001) exit 1 }' "$work/kinds.csv" ||
+  complain "probabilities do not add up to 1: $(cat "$work/kinds.csv")"
+cp "$work/kinds.csv" "$work/whole"
+expect 0 predict "$model" -w "$work/w.st" --data "$work/fruit_new.csv" --output - --batch 2 --set model.seed=77
+cmp "$work/out" "$work/whole" || complain "another batch size predicts something else"
+expect 0 predict "$model" -w "$work/w.st" --data "$work/fruit_new.csv" --classes
+printf 'apple\ncherry\nmelon\napple\ncherry\n' | cmp - "$work/out" || complain "--classes: $(cat "$work/out")"
+expect 0 predict "$model" -w "$work/w.st" --data "$work/fruit_new.csv" --output - --set dataset.missing=drop
+[ "$(cut -d , -f 1 "$work/out" | tr '\n' ' ')" = "row 1 2 3 5 " ] || complain "rows that are left out: $(cat "$work/out")"
+err "1 of 5 rows has missing values and is left out"
+expect 0 eval "$model" -w "$work/w.st" --data "$work/fruit.csv"
+out "melon"
+sed 's/melon/lemon/' "$work/fruit.csv" >"$work/lemon.csv"
+expect 3 eval "$model" -w "$work/w.st" --data "$work/lemon.csv"
+err "lemon.csv:42: column 2 (fruit): 'lemon' is not a class; did you mean 'melon'?"
+expect 2 predict "$model" -w "$work/w.st" --classes --output "$work/x"
+
 sed '/missing/d' "$model" >"$work/strict.ini"
 expect 3 train "$work/strict.ini" --steps 1 -q
 err "fruit.csv:11: column 3 (weight): '' is a missing value; missing = mean, zero or drop"

@@ -64,36 +64,10 @@ unit = 256
 END
 }
 
-# A table of fruits with words, gaps, semicolons and a number for each row: 20 of each kind, one after the other.
+# The example table with words and gaps, whose kinds of fruit stand one after the other.
 fruit_table() {
-  awk 'BEGIN { print "number;fruit;weight;length"
-    split("cherry apple melon", names, " ")
-    for (i = 0; i < 60; i++) { kind = int(i / 20)
-      weight = i % 10 == 9 ? "" : 10 ^ (kind + 1) + i % 7
-      printf "%d;%s;%s;%.1f\n", i + 1, names[kind + 1], weight, 2 + 8 * kind + i % 5 / 4 } }' >"$work/fruit.csv"
-  file fruit.ini <<'END'
-[Model]
-batch_size = 6
-epochs = 12
-seed = 3
-[Optimizer : adam]
-learning_rate = 0.03
-[Dataset : csv]
-inputs = fruit.csv
-target = fruit
-ignore = number
-missing = mean
-normalize = standard
-validation_split = 0.25
-[in : input]
-input_shape = 2
-[fc : fully_connected]
-unit = 8
-activation = tanh
-[out : fully_connected]
-unit = 3
-[loss : cross_entropy]
-END
+  cp examples/data/fruit.csv examples/data/fruit_new.csv "$work"
+  sed 's|\.\./data/||' examples/models/fruit.ini >"$work/fruit.ini"
 }
 
 # json_object FILE: all of it is one value of JSON.

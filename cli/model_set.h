@@ -1,0 +1,16 @@
+/* --set SECTION.KEY=VALUE, for every command that reads a model. */
+#ifndef REMAT_CLI_MODEL_SET_H
+#define REMAT_CLI_MODEL_SET_H
+
+#include "command.h"
+
+/* For `children` of a command's argp: parses the option and remembers its values. */
+extern const struct argp_child model_set_children[];
+
+/* Reads a model with what --set changes. */
+remat_status model_set_read(remat_context *context, FILE *stream, const char *name, remat_model **model);
+
+/* For a file that is no model: REMAT_INVALID, with a message on stderr, where --set was given. */
+remat_status model_set_refuse(const char *name);
+
+#endif
