@@ -202,9 +202,7 @@ void csv_table_close(csv_table *table)
 {
     if (!table->context)
         return;
-    for (size_t i = 0; i < table->header.count; i++)
-        remat_text_release(table->context, table->header.names[i]);
-    remat_release(table->context, table->header.names, table->header.capacity, sizeof *table->header.names);
+    name_list_end(table->context, &table->header);
     remat_release(table->context, table->cells, table->cell_capacity, sizeof *table->cells);
     csv_reader_destroy(table->reader);
     if (table->stream)

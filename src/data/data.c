@@ -198,9 +198,9 @@ uint64_t data_source_row(const data_source *source, data_part part, uint64_t sam
     return set->row ? set->row(set, sample) : sample + 1;
 }
 
-/* Sample `sample` of a part goes to place `slot` of the batch. */
-static remat_status fill_slot(data_source *source, data_part part, uint64_t sample, uint64_t slot, void *const *inputs,
-                              void *labels)
+/* Sample `sample` of a part goes to place `slot` of the batch. `draw` is NULL where nothing is drawn. */
+static remat_status fill_slot(data_source *source, data_part part, uint64_t sample, uint64_t slot,
+                              const data_draw *draw, void *const *inputs, void *labels)
 {
     const data_needs *needs = &source->needs;
     if (sample >= source->counts[part])
@@ -212,6 +212,8 @@ static remat_status fill_slot(data_source *source, data_part part, uint64_t samp
     if (labels)
         labels_to = (char *)labels + slot * needs->labels.values * data_value_bytes(&needs->labels);
     data_set *set = find_sample(source, part, &sample);
+    if (draw && set->read_drawn)
+        return set->read_drawn(set, sample, draw, to, labels_to);
     return set->read(set, sample, to, labels_to);
 }
 
@@ -219,7 +221,7 @@ typedef struct fill_loop {
     data_source *source;
     data_part part;
     bool shuffled;
-    uint64_t position;
+    uint64_t epoch, position;
     void *const *inputs;
     void *labels;
 } fill_loop;
@@ -230,12 +232,20 @@ static uint64_t sample_at(const fill_loop *loop, uint64_t i)
     return loop->shuffled ? permutation_at(&loop->source->order, place) : place;
 }
 
+static remat_status fill_one(const fill_loop *loop, uint64_t i)
+{
+    data_source *source = loop->source;
+    const data_draw draw = {source->seed, loop->epoch, loop->position + i, source->counts[DATA_TRAINING]};
+    return fill_slot(source, loop->part, sample_at(loop, i), i, loop->part == DATA_TRAINING ? &draw : NULL,
+                     loop->inputs, loop->labels);
+}
+
 /* Cannot fail: the range was checked, and the set can be read by several threads at once. */
 static void fill_slots(const void *args, parallel_range range)
 {
     const fill_loop *loop = args;
     for (size_t i = range.begin; i < range.end; i++)
-        fill_slot(loop->source, loop->part, sample_at(loop, i), i, loop->inputs, loop->labels);
+        fill_one(loop, i);
 }
 
 remat_status data_source_fill(data_source *source, data_part part, uint64_t epoch, uint64_t position, uint64_t batch,
@@ -251,13 +261,13 @@ remat_status data_source_fill(data_source *source, data_part part, uint64_t epoc
         source->order = permutation_make(count, source->seed, epoch);
         source->epoch = epoch;
     }
-    const fill_loop loop = {source, part, shuffled, position, inputs, labels};
+    const fill_loop loop = {source, part, shuffled, epoch, position, inputs, labels};
     if (source->sets[DATA_TRAINING]->shared && source->threads > 1) {
         parallel_static(source->threads, batch, fill_slots, &loop);
         return REMAT_OK;
     }
     for (uint64_t i = 0; i < batch; i++)
-        REMAT_TRY(fill_slot(source, part, sample_at(&loop, i), i, inputs, labels));
+        REMAT_TRY(fill_one(&loop, i));
     return REMAT_OK;
 }
 
@@ -265,6 +275,6 @@ remat_status data_source_fill_list(data_source *source, data_part part, const ui
                                    void *const *inputs, void *labels)
 {
     for (uint64_t i = 0; i < count; i++)
-        REMAT_TRY(fill_slot(source, part, samples[i], i, inputs, labels));
+        REMAT_TRY(fill_slot(source, part, samples[i], i, NULL, inputs, labels));
     return REMAT_OK;
 }

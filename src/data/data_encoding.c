@@ -10,7 +10,7 @@ void data_encoding_begin(data_encoding *encoding, remat_context *context)
     *encoding = (data_encoding){.context = context};
 }
 
-static void name_list_end(remat_context *context, name_list *list)
+void name_list_end(remat_context *context, name_list *list)
 {
     for (size_t i = 0; i < list->count; i++)
         remat_text_release(context, list->names[i]);

@@ -39,6 +39,7 @@ bool data_encoding_is_empty(const data_encoding *encoding);
 /* Copies one that was begun. After a failure `to` can only be ended. REMAT_NO_MEMORY. */
 remat_status data_encoding_copy(const data_encoding *from, data_encoding *to);
 
+void name_list_end(remat_context *context, name_list *list);
 /* Each adds a copy of the name. A column has shift 0, scale 1 and no fill at first; `name` may be NULL. */
 remat_status name_list_add(remat_context *context, name_list *list, const char *name);
 remat_status data_encoding_add_column(data_encoding *encoding, const char *name);

@@ -9,6 +9,13 @@
 
 enum { DATA_HELD_BYTES = 1 << 20 }; /* files up to this size are held in memory */
 
+/* A sample's place in the training. Whatever is drawn for it depends on this and on the seed alone, so that a resumed
+ * training draws the same. */
+typedef struct data_draw {
+    uint64_t seed, epoch, position; /* the position in the order of the epoch */
+    uint64_t training;              /* samples of the training part */
+} data_draw;
+
 typedef struct data_set data_set;
 typedef struct data_split data_split;
 struct data_set {
@@ -19,7 +26,10 @@ struct data_set {
     void (*close)(data_set *set);
     bool shared;        /* several threads may read at once, and reading never fails */
     bool in_file_order; /* the last samples are for validation unless the settings say otherwise */
-    /* These may be NULL. The class of a sample, where it has one label. */
+    /* These may be NULL. Reads a sample for training, with what is drawn for it: the place of a window of text, say. */
+    remat_status (*read_drawn)(data_set *set, uint64_t sample, const data_draw *draw, void *const *inputs,
+                               void *labels);
+    /* The class of a sample, where it has one label. */
     remat_status (*read_class)(data_set *set, uint64_t sample, int32_t *id);
     /* Finds the statistics of the training samples, and reads the values anew with them. */
     remat_status (*fit)(data_set *set, const data_split *split);
@@ -76,5 +86,9 @@ remat_status data_fail_id(remat_context *context, const remat_place *place, cons
 size_t data_path_count(const char *list);
 /* The path at `position`; NULL if there is no memory. Release it with remat_text_release. */
 char *data_path_at(remat_context *context, const char *folder, const char *list, size_t position);
+
+/* All paths of a list (data_paths.c). One with * ? or [ stands for the regular files that match it, in alphabetical order.
+ * The caller ends the list. REMAT_IO where no file matches, REMAT_NO_MEMORY. */
+remat_status data_paths_find(remat_context *context, const char *folder, const char *list, name_list *paths);
 
 #endif

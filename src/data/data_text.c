@@ -1,4 +1,5 @@
-/* Samples from text: every byte is a token. All files are read as if they were one. */
+/* Samples from text: every byte is a token. All files are read as if they were one. Sample j is the window at j * T, or
+ * in training, with random windows, one whose place is drawn. */
 #include "data/data_set.h"
 
 #include "base/alloc.h"
@@ -6,8 +7,13 @@
 #include "data/data_file.h"
 #include "base/search.h"
 
+#include <remat/random.h>
+
 #include <stdio.h>
 #include <string.h>
+
+/* Streams of layers have small numbers; those of windows start here. */
+#define WINDOW_STREAM 0xD0000000u
 
 enum { PART_BYTES = 4096, TOKENS = 256 };
 
@@ -78,15 +84,32 @@ static remat_status read_tokens(const text_set *text, uint64_t at, uint64_t coun
     return REMAT_OK;
 }
 
-static remat_status read_text(data_set *set, uint64_t sample, void *const *inputs, void *labels)
+/* The window that begins at place `at` of the whole. */
+static remat_status read_window(const text_set *text, uint64_t at, void *input, void *labels)
 {
-    text_set *text = (text_set *)set;
-    REMAT_TRY(read_tokens(text, sample * text->window, text->window, inputs[0]));
-    if (!labels || set->needs->labels.values == 0)
+    REMAT_TRY(read_tokens(text, at, text->window, input));
+    if (!labels || text->set.needs->labels.values == 0)
         return REMAT_OK;
     /* All but the last label are inputs already. */
-    memcpy(labels, (const int32_t *)inputs[0] + 1, (size_t)(text->window - 1) * sizeof(int32_t));
-    return read_tokens(text, (sample + 1) * text->window, 1, (int32_t *)labels + text->window - 1);
+    memcpy(labels, (const int32_t *)input + 1, (size_t)(text->window - 1) * sizeof(int32_t));
+    return read_tokens(text, at + text->window, 1, (int32_t *)labels + text->window - 1);
+}
+
+static remat_status read_text(data_set *set, uint64_t sample, void *const *inputs, void *labels)
+{
+    const text_set *text = (text_set *)set;
+    return read_window(text, sample * text->window, inputs[0], labels);
+}
+
+/* Windows lie anywhere before the samples for validation. */
+static remat_status read_drawn(data_set *set, uint64_t sample, const data_draw *draw, void *const *inputs, void *labels)
+{
+    const text_set *text = (text_set *)set;
+    const remat_random stream =
+        remat_random_stream(draw->seed, WINDOW_STREAM + (uint32_t)(draw->epoch >> 32), (uint32_t)draw->epoch);
+    uint64_t places = (draw->training - 1) * text->window + 1;
+    (void)sample;
+    return read_window(text, remat_random_below(&stream, draw->position, places), inputs[0], labels);
 }
 
 /* ---- opening ---- */
@@ -109,24 +132,20 @@ static remat_status check_wants(const data_request *request)
         return REMAT_OK;
     remat_place place = REMAT_PLACE_NOWHERE;
     place.field = "inputs";
-    return remat_fail(request->context, REMAT_INVALID, &place, "name the text files, with commas between");
+    return remat_fail(request->context, REMAT_INVALID, &place,
+                      "name the text files, with commas between, or a pattern such as *.txt");
 }
 
-static remat_status open_files(text_set *text, const data_request *request)
+static remat_status open_files(text_set *text, const data_request *request, const name_list *paths)
 {
     remat_context *context = request->context;
-    text->file_count = data_path_count(request->inputs);
+    text->file_count = paths->count;
     text->files = remat_alloc_zeroed(context, text->file_count, sizeof *text->files);
     text->starts = remat_alloc(context, text->file_count, sizeof *text->starts);
     if (!text->files || !text->starts)
         return REMAT_NO_MEMORY;
     for (size_t i = 0; i < text->file_count; i++) {
-        char *path = data_path_at(context, request->folder, request->inputs, i);
-        if (!path)
-            return REMAT_NO_MEMORY;
-        remat_status status = data_file_open(context, path, DATA_HELD_BYTES, &text->files[i]);
-        remat_text_release(context, path);
-        REMAT_TRY(status);
+        REMAT_TRY(data_file_open(context, paths->names[i], DATA_HELD_BYTES, &text->files[i]));
         text->starts[i] = text->bytes;
         if (!remat_add(&text->bytes, text->files[i].bytes))
             return remat_fail(context, REMAT_INVALID, NULL, "the text has 2^63 bytes or more");
@@ -134,10 +153,20 @@ static remat_status open_files(text_set *text, const data_request *request)
     return REMAT_OK;
 }
 
+static remat_status find_files(text_set *text, const data_request *request)
+{
+    name_list paths = {0};
+    remat_status status = data_paths_find(request->context, request->folder, request->inputs, &paths);
+    if (status == REMAT_OK)
+        status = open_files(text, request, &paths);
+    name_list_end(request->context, &paths);
+    return status;
+}
+
 static remat_status open_text(text_set *text, const data_request *request)
 {
     REMAT_TRY(check_wants(request));
-    REMAT_TRY(open_files(text, request));
+    REMAT_TRY(find_files(text, request));
     text->window = request->needs->inputs[0].values;
     /* The last token of the whole is only a label. */
     text->set.samples = text->bytes ? (text->bytes - 1) / text->window : 0;
@@ -158,7 +187,8 @@ remat_status data_text_open(const data_request *request, data_set **set)
                            .needs = request->needs,
                            .read = read_text,
                            .close = close_text,
-                           .in_file_order = true};
+                           .in_file_order = true,
+                           .read_drawn = request->settings->windows == WINDOWS_RANDOM ? read_drawn : NULL};
     remat_status status = open_text(text, request);
     if (status == REMAT_OK)
         *set = &text->set;

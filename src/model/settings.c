@@ -15,6 +15,7 @@ static const char *const splits[] = {"auto", "last", "shuffled", "stratified", N
 static const char *const delimiters[] = {"auto", "comma", "semicolon", "tab", "pipe", "space", NULL};
 static const char *const headers[] = {"auto", "true", "false", NULL};
 static const char *const missing_policies[] = {"error", "mean", "zero", "drop", NULL};
+static const char *const window_places[] = {"fixed", "random", NULL};
 static const char *const normalizations[] = {"none", "standard", "minmax", NULL};
 
 #define AT(field) offsetof(model_settings, field)
@@ -79,6 +80,8 @@ static const property dataset_properties[] = {
      "steps between validations; 0: at the end of every epoch"},
     {"shuffle", PROPERTY_FLAG, AT(shuffle), "true", 0, 0, NULL, "another order in every epoch"},
     {"samples", PROPERTY_COUNT, AT(samples), "1024", 1, 0, NULL, "of random: how many are made"},
+    {"windows", PROPERTY_CHOICE, AT(windows), "fixed", 0, 0, window_places,
+     "of text: where training samples begin; random draws other places in every epoch"},
     {"columns", PROPERTY_TEXT, AT(columns), "", 0, 0, NULL, "of csv: the columns of inputs, by name or number"},
     {"target", PROPERTY_TEXT, AT(target), "", 0, 0, NULL, "of csv: the columns of labels, by name or number"},
     {"ignore", PROPERTY_TEXT, AT(ignore), "", 0, 0, NULL, "of csv: columns to leave out, by name or number"},
@@ -253,6 +256,7 @@ static const key_rule dataset_rules[] = {
     {"validation_inputs", FILES, "npy, csv and text"},
     {"validation_labels", 1u << DATASET_NPY | 1u << DATASET_CSV, "npy and csv"},
     {"samples", 1u << DATASET_RANDOM, "random"},
+    {"windows", 1u << DATASET_TEXT, "text"},
     {"columns", 1u << DATASET_CSV, "csv"},
     {"target", 1u << DATASET_CSV, "csv"},
     {"ignore", 1u << DATASET_CSV, "csv"},

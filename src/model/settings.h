@@ -42,6 +42,7 @@ enum { SPLIT_AUTO, SPLIT_LAST, SPLIT_SHUFFLED, SPLIT_STRATIFIED };
 enum { DELIMITER_AUTO, DELIMITER_COMMA, DELIMITER_SEMICOLON, DELIMITER_TAB, DELIMITER_PIPE, DELIMITER_SPACE };
 enum { HEADER_AUTO, HEADER_TRUE, HEADER_FALSE };
 enum { MISSING_ERROR, MISSING_MEAN, MISSING_ZERO, MISSING_DROP };
+enum { WINDOWS_FIXED, WINDOWS_RANDOM };
 enum { NORMALIZE_NONE, NORMALIZE_STANDARD, NORMALIZE_MINMAX };
 
 typedef struct dataset_settings {
@@ -61,6 +62,7 @@ typedef struct dataset_settings {
     const char *ignore;  /* columns that nobody reads */
     const char *classes; /* names of the classes in their order; NULL: numbers, or words in alphabetical order */
     uint32_t delimiter, header, missing, normalize;
+    uint32_t windows;   /* of text: where samples begin */
     const char *folder; /* of the model file: where relative paths start; set by the reader, no property */
 } dataset_settings;
 

@@ -11,8 +11,11 @@ void fuzz_data_text(const uint8_t *data, size_t size)
     const data_needs needs = {.input_count = 1, .inputs = {field}, .labels = choice & 16 ? (data_field){0} : field};
     char paths[80];
     snprintf(paths, sizeof paths, "%s, %s", fuzz_file(0, data, first), fuzz_file(1, data + first, size - first));
-    const dataset_settings settings = {
-        .type = DATASET_TEXT, .inputs = paths, .validation_split = choice & 32 ? 0.5 : 0, .shuffle = true};
+    const dataset_settings settings = {.type = DATASET_TEXT,
+                                       .inputs = paths,
+                                       .windows = choice & 64 ? WINDOWS_RANDOM : WINDOWS_FIXED,
+                                       .validation_split = choice & 32 ? 0.5 : 0,
+                                       .shuffle = true};
     remat_context *context = fuzz_begin();
     fuzz_data_read(context, &settings, &needs);
     fuzz_end(context);
