@@ -76,6 +76,14 @@ static void find_program(findings *all)
     add(all, "version", NULL, "%s", remat_version());
     add(all, "compiler", NULL, "%s", remat_compiler_name());
     add(all, "charts", NULL, "%s", remat_chart_name());
+    const char *name;
+    bool is_there = false;
+    for (size_t i = 0; (name = remat_library_name(i, &is_there)); i++)
+        add(all, name,
+            is_there ? NULL
+            : i == 0 ? "compressed .npz files cannot be read"
+                     : "these images cannot be read",
+            "%s", is_there ? "there" : "not there");
     if (machine_libraries(text, sizeof text))
         add(all, "libraries", NULL, "%s", text);
 }

@@ -18,7 +18,7 @@ for job in "$@"; do
   case $job in
     build) needed="$needed $compiler_packages libc6-dev make cmake libxxhash-dev libjs-chart.js" ;;
     check) needed="$needed gcc pkg-config libcmocka-dev libjansson-dev cmark-gfm clang libclang-rt-14-dev clang-format-14
-      shellcheck" ;;
+      shellcheck zlib1g-dev libpng-dev libjpeg-dev" ;;
     coverage) needed="$needed gcc gcovr" ;;
     arm) needed="$needed gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user" ;;
     browser) needed="$needed chromium chromium-driver curl" ;;
@@ -35,6 +35,9 @@ there() {
     "${compiler_packages%% *}") command -v "${compiler%% *}" >/dev/null 2>&1 && return 0 || return 1 ;;
     libc6-dev) compiles stdio.h && return 0 ;;
     libxxhash-dev) compiles xxhash.h && return 0 ;;
+    zlib1g-dev) compiles zlib.h && return 0 ;;
+    libpng-dev) compiles png.h && return 0 ;;
+    libjpeg-dev) compiles jpeglib.h && return 0 ;;
     libjs-chart.js) for file in /usr/share/javascript/chart.js/[cC]hart.min.js; do [ ! -f "$file" ] || return 0; done ;;
     make | cmake | gcc | clang | pkg-config | cmark-gfm | shellcheck | curl | npm | gcovr) command -v "$1" >/dev/null 2>&1 && return 0 ;;
   esac

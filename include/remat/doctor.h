@@ -3,6 +3,9 @@
 #ifndef REMAT_DOCTOR_H
 #define REMAT_DOCTOR_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include <remat/status.h>
 
 #ifdef __cplusplus
@@ -14,6 +17,10 @@ const char *remat_kernels_name(void);
 
 /* The compiler that built the library. */
 const char *remat_compiler_name(void);
+
+/* Libraries that some files need: zlib for compressed .npz, libpng and libjpeg for images. Returns the name of the one at a
+ * position from 0, and whether it can be used; NULL past the end. */
+const char *remat_library_name(size_t position, bool *is_there);
 
 /* How many threads are used where nobody says: OMP_NUM_THREADS if that is set, else as many as there are cores that this
  * process may use. */

@@ -227,6 +227,10 @@ static inline remat_status remat_predictor_run_samples(remat_predictor *predicto
  * values are counted. Otherwise sample + 1. 0 past the end. */
 uint64_t remat_predictor_row(remat_predictor *predictor, uint64_t sample);
 
+/* The path of a sample's file, where every sample has its own, as images have; otherwise, and past the end, NULL. It belongs
+ * to the predictor. */
+const char *remat_predictor_file(remat_predictor *predictor, uint64_t sample);
+
 /* How many classes the model tells apart; 0 if its loss is not over classes. */
 uint64_t remat_predictor_class_count(const remat_predictor *predictor);
 
@@ -241,7 +245,7 @@ const char *remat_predictor_target_name(const remat_predictor *predictor, uint64
 void remat_probabilities(const float *logits, uint64_t count, double *probabilities);
 
 /* Writes a CSV table of the predictions for the first `samples` samples (0: all), with column names: the row of the sample
- * (remat_predictor_row); if the model has classes, the name of the predicted class and the probability of each class;
+ * (remat_predictor_row) or its file (remat_predictor_file); if the model has classes, the name of the predicted class and the probability of each class;
  * otherwise the numbers. A sample with several rows of output has the position of the row behind that of the sample.
  * `save` replaces a file only when everything was written. REMAT_IO, REMAT_BAD_INPUT, REMAT_NO_MEMORY. */
 remat_status remat_predictor_write_table(remat_predictor *predictor, uint64_t samples, FILE *stream);

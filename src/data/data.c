@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/parallel.h"
+#include "data/data_augment.h"
 #include "data/permutation.h"
 
 #include <math.h>
@@ -16,6 +17,7 @@ struct data_source {
     data_split split;   /* of the first */
     uint64_t counts[2]; /* samples of training and of validation */
     data_encoding encoding;
+    data_augment augment;
     permutation order; /* of the epoch asked for last */
     uint64_t epoch;
     int threads;
@@ -30,12 +32,14 @@ static remat_status open_set(const data_options *options, data_request *request,
     switch (options->settings->type) {
     case DATASET_NPY: return data_npy_open(request, set);
     case DATASET_CSV: return data_csv_open(request, set);
+    case DATASET_IMAGES: return data_images_open(request, set);
     case DATASET_TEXT: return data_text_open(request, set);
     case DATASET_RANDOM: return data_random_open(request, set);
     default: break;
     }
-    return remat_fail(request->context, REMAT_INVALID, NULL,
-                      "the model has no data; give a [Dataset] with type npy, csv, text or random, or a generator");
+    return remat_fail(
+        request->context, REMAT_INVALID, NULL,
+        "the model has no data; give a [Dataset] with type npy, images, csv, text or random, or a generator");
 }
 
 static remat_status check_settings(remat_context *context, const data_options *options)
@@ -53,9 +57,10 @@ static remat_status check_settings(remat_context *context, const data_options *o
     if (settings->validation_inputs && settings->validation_split > 0)
         return remat_fail(context, REMAT_INVALID, &place, "validation has its own files already; give one of the two");
     place.field = "validation_inputs";
-    bool has_files = settings->type == DATASET_NPY || settings->type == DATASET_CSV || settings->type == DATASET_TEXT;
+    bool has_files = settings->type != DATASET_NONE && settings->type != DATASET_RANDOM;
     if (settings->validation_inputs && !has_files)
-        return remat_fail(context, REMAT_INVALID, &place, "only npy, csv and text have files; use validation_split");
+        return remat_fail(context, REMAT_INVALID, &place,
+                          "only npy, images, csv and text have files; use validation_split");
     return REMAT_OK;
 }
 
@@ -145,11 +150,14 @@ remat_status data_source_open(remat_context *context, const data_options *option
     made->seed = options->seed;
     made->threads = options->threads;
     data_encoding_begin(&made->encoding, context);
+    data_augment_begin(&made->augment, options->generator ? NULL : options->settings, &made->needs);
     remat_status status = options->encoding ? data_encoding_copy(options->encoding, &made->encoding) : REMAT_OK;
     if (status == REMAT_OK)
         status = open_sets(made, options);
     if (status == REMAT_OK)
         status = check_counts(made, options);
+    if (status == REMAT_OK)
+        status = data_augment_allocate(&made->augment, context);
     if (status != REMAT_OK) {
         data_source_close(made);
         return status;
@@ -168,6 +176,7 @@ void data_source_close(data_source *source)
             source->sets[part]->close(source->sets[part]);
     data_split_end(&source->split, source->context);
     data_encoding_end(&source->encoding);
+    data_augment_end(&source->augment, source->context);
     remat_release(source->context, source, 1, sizeof *source);
 }
 
@@ -198,6 +207,12 @@ uint64_t data_source_row(const data_source *source, data_part part, uint64_t sam
     return set->row ? set->row(set, sample) : sample + 1;
 }
 
+const char *data_source_file(const data_source *source, data_part part, uint64_t sample)
+{
+    const data_set *set = find_sample(source, part, &sample);
+    return set->file ? set->file(set, sample) : NULL;
+}
+
 /* Sample `sample` of a part goes to place `slot` of the batch. `draw` is NULL where nothing is drawn. */
 static remat_status fill_slot(data_source *source, data_part part, uint64_t sample, uint64_t slot,
                               const data_draw *draw, void *const *inputs, void *labels)
@@ -214,7 +229,10 @@ static remat_status fill_slot(data_source *source, data_part part, uint64_t samp
     data_set *set = find_sample(source, part, &sample);
     if (draw && set->read_drawn)
         return set->read_drawn(set, sample, draw, to, labels_to);
-    return set->read(set, sample, to, labels_to);
+    REMAT_TRY(set->read(set, sample, to, labels_to));
+    if (draw && source->augment.is_on)
+        data_augment_sample(&source->augment, needs, draw, to);
+    return REMAT_OK;
 }
 
 typedef struct fill_loop {

@@ -2,6 +2,7 @@
  * epoch takes them. It writes batches to the caller's buffers. After it is open it allocates nothing.
  *
  *   npy      one file an input and one for the labels; the first dimension counts samples
+ *   images   a folder with a folder of PNG and JPEG files for each class
  *   csv      one file; a row is a sample, and columns are inputs, labels or ignored
  *   text     bytes as tokens: sample j is the window of T bytes at j*T, and the label of each byte is the next byte
  *   random   made from the seed, for benchmarks
@@ -22,6 +23,7 @@ typedef struct data_field {
     remat_dtype dtype; /* REMAT_FP32, or REMAT_INT32 for tokens and classes */
     uint64_t bound;    /* whole numbers must be 0 .. bound-1; 0: no limit */
     bool skips;        /* negative numbers are allowed too: labels that are ignored */
+    uint64_t shape[3]; /* channels, height and width; zeros where they are not known */
 } data_field;
 
 typedef struct data_needs {
@@ -67,6 +69,9 @@ const data_encoding *data_source_encoding(const data_source *source);
 
 /* The number, from 1, of a sample's row in its file, where samples are rows; otherwise the number of the sample from 1. */
 uint64_t data_source_row(const data_source *source, data_part part, uint64_t sample);
+
+/* The path of a sample's file, where every sample has its own; otherwise NULL. */
+const char *data_source_file(const data_source *source, data_part part, uint64_t sample);
 
 /* Reads the samples at `position` .. position+batch-1 of the order of an epoch. inputs[i] and labels get `batch`
  * samples one after the other; labels may be NULL. REMAT_IO, and REMAT_BAD_INPUT for ids that changed since the source

@@ -19,6 +19,7 @@ static remat_status hold_all(data_file *file)
         return status;
     }
     file->held = held;
+    file->held_bytes = file->bytes;
     return REMAT_OK;
 }
 
@@ -43,11 +44,30 @@ void data_file_close(data_file *file)
 {
     if (!file->context)
         return;
-    remat_release(file->context, file->held, file->bytes, 1);
+    remat_release(file->context, file->held, file->held_bytes, 1);
     if (file->descriptor >= 0)
         close(file->descriptor);
     remat_text_release(file->context, file->path);
     *file = (data_file){.descriptor = -1};
+}
+
+remat_status data_file_narrow(data_file *file, uint64_t at, uint64_t bytes)
+{
+    remat_place place = data_file_place(file);
+    if (at > file->bytes || bytes > file->bytes - at)
+        return remat_fail(file->context, REMAT_IO, &place, "ends before byte %llu", (unsigned long long)(at + bytes));
+    file->base += at;
+    file->held_base += at;
+    file->bytes = bytes;
+    return REMAT_OK;
+}
+
+void data_file_replace(data_file *file, unsigned char *held, uint64_t bytes)
+{
+    remat_release(file->context, file->held, file->held_bytes, 1);
+    file->held = held;
+    file->held_base = file->base = 0;
+    file->held_bytes = file->bytes = bytes;
 }
 
 remat_status data_file_read(const data_file *file, uint64_t offset, void *to, size_t bytes)
@@ -57,10 +77,11 @@ remat_status data_file_read(const data_file *file, uint64_t offset, void *to, si
         return remat_fail(file->context, REMAT_IO, &place, "ends before byte %llu",
                           (unsigned long long)(offset + bytes));
     if (file->held) {
-        memcpy(to, file->held + offset, bytes);
+        memcpy(to, file->held + file->held_base + offset, bytes);
         return REMAT_OK;
     }
     char *at = to;
+    offset += file->base;
     while (bytes) {
         ssize_t got = pread(file->descriptor, at, bytes, (off_t)offset);
         if (got < 0 && errno == EINTR)

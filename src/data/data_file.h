@@ -9,14 +9,22 @@ typedef struct data_file {
     remat_context *context;
     char *path;
     int descriptor;
-    uint64_t bytes;
-    unsigned char *held; /* the whole file if it is small enough; else NULL */
+    uint64_t base;       /* where the contents begin in the file */
+    uint64_t bytes;      /* of the contents */
+    unsigned char *held; /* the contents if they are held in memory; else NULL */
+    uint64_t held_base;  /* where they begin in what is held */
+    uint64_t held_bytes; /* of what is held */
 } data_file;
 
 /* Opens `path`, which must be a regular file. It is held in memory if it has at most `hold` bytes. A struct of zeros,
  * and one whose open failed, may be closed. REMAT_IO, REMAT_NO_MEMORY. */
 remat_status data_file_open(remat_context *context, const char *path, uint64_t hold, data_file *file);
 void data_file_close(data_file *file);
+
+/* Makes a part of the contents the contents: `bytes` bytes at `at`. */
+remat_status data_file_narrow(data_file *file, uint64_t at, uint64_t bytes);
+/* Makes `held`, which was allocated with this many bytes, the contents; the file owns it then. */
+void data_file_replace(data_file *file, unsigned char *held, uint64_t bytes);
 
 /* Reads exactly `bytes` bytes from `offset` on. REMAT_IO, even if the file has only become shorter. Allocates
  * nothing. */

@@ -30,10 +30,14 @@ data_needs network_data_needs(const remat_network *network)
         if (node->input_count != 0 || needs.input_count == LAYER_MAX_INPUTS)
             continue;
         uint64_t bound = token_bound(network, n);
-        needs.inputs[needs.input_count++] = (data_field){layer_values(node->output), node->dtype, bound, false};
+        needs.inputs[needs.input_count++] = (data_field){
+            layer_values(node->output), node->dtype, bound, false, {node->output.c, node->output.h, node->output.w}};
     }
     if (network->has_labels)
-        needs.labels = (data_field){layer_values(network->labels), network->labels_dtype,
-                                    network->labels_dtype == REMAT_INT32 ? class_count(network) : 0, true};
+        needs.labels = (data_field){layer_values(network->labels),
+                                    network->labels_dtype,
+                                    network->labels_dtype == REMAT_INT32 ? class_count(network) : 0,
+                                    true,
+                                    {0}};
     return needs;
 }

@@ -1,13 +1,15 @@
-/* Samples from .npy files, one array an input and one for the labels. */
+/* Samples from .npy and .npz files, one array an input and one for the labels. */
 #include "data/data_set.h"
 
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "data/npy.h"
+#include "data/npz.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { PART_VALUES = 2048 }; /* values that are converted at once */
 
@@ -15,10 +17,12 @@ typedef struct npy_array {
     const data_field *field;
     data_file file;
     npy_header header;
+    char member[NPZ_LONGEST_NAME + 1]; /* of an archive; "" for a .npy file */
 } npy_array;
 
 typedef struct npy_set {
     data_set set;
+    bool scales_bytes;  /* those of inputs become 0 .. 1 */
     size_t array_count; /* the inputs, then the labels */
     npy_array arrays[LAYER_MAX_INPUTS + 1];
     unsigned char part[PART_VALUES * sizeof(double)];
@@ -72,6 +76,9 @@ static remat_status read_array(npy_set *npy, const npy_array *array, uint64_t sa
             REMAT_TRY(check_ids(array, sample, done, ids, count));
         } else {
             npy_to_float(array->header.type, npy->part, count, (float *)to + done);
+            if (npy->scales_bytes && array->header.type == NPY_UINT8)
+                for (size_t i = 0; i < count; i++)
+                    ((float *)to)[done + i] /= 255.0f;
         }
         done += count;
     }
@@ -174,19 +181,75 @@ static remat_status check_array(npy_set *npy, const npy_array *array, const char
     return check_all_values(npy, array);
 }
 
+/* ---- files ---- */
+
+/* Names under which arrays are looked for in an archive, and those of the labels that go with them. */
+static const char *const input_names[] = {"x", "x_train", "images", "inputs", "data", "X", "arr_0", NULL};
+static const char *const label_names[] = {"y", "y_train", "labels", "labels", "target", "y", "arr_1"};
+
+/* The name of the labels that go with an array of inputs: x_test has y_test. */
+static void name_labels(const char *input, char labels[NPZ_LONGEST_NAME + 1])
+{
+    snprintf(labels, NPZ_LONGEST_NAME + 1, "%s", input);
+    if (input[0] == 'x' || input[0] == 'X')
+        labels[0] = 'y';
+    for (size_t i = 0; input_names[i]; i++)
+        if (strcmp(input, input_names[i]) == 0)
+            snprintf(labels, NPZ_LONGEST_NAME + 1, "%s", label_names[i]);
+}
+
+/* Opens "FILE" or "FILE:NAME". An archive is entered at NAME, or at the first of `names` that it has. */
+static remat_status open_file(npy_array *array, remat_context *context, char *path, const char *const *names)
+{
+    const char *stated[] = {NULL, NULL};
+    char *colon = strrchr(path, ':');
+    if (colon && colon[1] && !strchr(colon, '/') && access(path, F_OK) != 0) {
+        *colon = '\0';
+        stated[0] = colon + 1;
+    }
+    bool is_archive;
+    REMAT_TRY(data_file_open(context, path, DATA_HELD_BYTES, &array->file));
+    REMAT_TRY(npz_is_archive(&array->file, &is_archive));
+    remat_place place = data_file_place(&array->file);
+    if (is_archive)
+        return npz_enter(&array->file, stated[0] ? stated : names, array->member);
+    if (stated[0])
+        return remat_fail(context, REMAT_BAD_INPUT, &place, "not a .npz file, so it has no array '%.60s'", stated[0]);
+    return REMAT_OK;
+}
+
 static remat_status open_array(npy_set *npy, const data_request *request, const char *list, size_t position,
-                               const data_field *field, const char *what)
+                               const data_field *field, const char *what, const char *const *names)
 {
     char *path = data_path_at(request->context, request->folder, list, position);
     if (!path)
         return REMAT_NO_MEMORY;
+    size_t room = strlen(path) + 1; /* opening may cut it */
     npy_array *array = &npy->arrays[npy->array_count++];
     array->field = field;
-    remat_status status = data_file_open(request->context, path, DATA_HELD_BYTES, &array->file);
-    remat_text_release(request->context, path);
+    remat_status status = open_file(array, request->context, path, names);
+    remat_release(request->context, path, room, 1);
     REMAT_TRY(status);
     REMAT_TRY(npy_read_header(&array->file, &array->header));
     return check_array(npy, array, what);
+}
+
+/* Labels are in a file of their own, or in the archive of the inputs. */
+static remat_status open_labels(npy_set *npy, const data_request *request)
+{
+    char name[NPZ_LONGEST_NAME + 1];
+    const char *const names[] = {name, NULL};
+    remat_place place = REMAT_PLACE_NOWHERE;
+    place.field = "labels";
+    name_labels(npy->arrays[0].member, name);
+    if (request->labels)
+        return open_array(npy, request, request->labels, 0, &request->needs->labels, "the loss", names);
+    if (!npy->arrays[0].member[0])
+        return remat_fail(request->context, REMAT_INVALID, &place, "the loss needs labels; name their .npy file");
+    /* The path of the inputs is known to be good; a list of one path has no comma in it. */
+    data_request same = *request;
+    same.folder = NULL;
+    return open_array(npy, &same, npy->arrays[0].file.path, 0, &request->needs->labels, "the loss", names);
 }
 
 static remat_status open_arrays(npy_set *npy, const data_request *request)
@@ -199,16 +262,13 @@ static remat_status open_arrays(npy_set *npy, const data_request *request)
         return remat_fail(request->context, REMAT_INVALID, &place,
                           "%zu files for %zu inputs of the model; give one .npy file an input, with commas between",
                           files, needs->input_count);
-    place.field = "labels";
-    if (needs->labels.values && !request->labels)
-        return remat_fail(request->context, REMAT_INVALID, &place, "the loss needs labels; name their .npy file");
     for (size_t i = 0; i < files; i++) {
         char what[32];
         snprintf(what, sizeof what, "input %zu", i);
-        REMAT_TRY(open_array(npy, request, request->inputs, i, &needs->inputs[i], what));
+        REMAT_TRY(open_array(npy, request, request->inputs, i, &needs->inputs[i], what, input_names));
     }
     if (needs->labels.values)
-        REMAT_TRY(open_array(npy, request, request->labels, 0, &needs->labels, "the loss"));
+        REMAT_TRY(open_labels(npy, request));
     npy->set.samples = npy->array_count ? npy->arrays[0].header.dims[0] : 0;
     return REMAT_OK;
 }
@@ -223,6 +283,7 @@ remat_status data_npy_open(const data_request *request, data_set **set)
                           .read = read_npy,
                           .close = close_npy,
                           .read_class = read_class};
+    npy->scales_bytes = request->settings->scale_bytes;
     remat_status status = open_arrays(npy, request);
     if (status == REMAT_OK)
         *set = &npy->set;

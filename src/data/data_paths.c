@@ -38,12 +38,12 @@ static bool before(const void *user, uint32_t a, uint32_t b)
 static remat_status add_found(remat_context *context, const glob_t *found, name_list *paths)
 {
     uint32_t *order;
-    remat_status status = remat_order(context, found->gl_pathc, before, found->gl_pathv, &order);
+    REMAT_TRY(remat_order(context, found->gl_pathc, before, found->gl_pathv, &order));
+    remat_status status = REMAT_OK;
     for (size_t i = 0; i < found->gl_pathc && status == REMAT_OK; i++)
         if (is_regular(found->gl_pathv[order[i]]))
             status = name_list_add(context, paths, found->gl_pathv[order[i]]);
-    if (status != REMAT_NO_MEMORY || order)
-        remat_release(context, order, found->gl_pathc, sizeof *order);
+    remat_release(context, order, found->gl_pathc, sizeof *order);
     return status;
 }
 

@@ -35,6 +35,8 @@ struct data_set {
     remat_status (*fit)(data_set *set, const data_split *split);
     /* The number from 1 of a sample's row in its file; NULL: it is the sample's number + 1. */
     uint64_t (*row)(const data_set *set, uint64_t sample);
+    /* The file of a sample, where each has its own. */
+    const char *(*file)(const data_set *set, uint64_t sample);
 };
 
 /* What a set is opened from. */
@@ -51,6 +53,7 @@ typedef struct data_request {
 
 /* One function opens each kind. The set keeps the settings' texts only until data_source_open returns. */
 remat_status data_npy_open(const data_request *request, data_set **set);
+remat_status data_images_open(const data_request *request, data_set **set);
 remat_status data_csv_open(const data_request *request, data_set **set);
 remat_status data_text_open(const data_request *request, data_set **set);
 remat_status data_random_open(const data_request *request, data_set **set);

@@ -1,6 +1,7 @@
 #include "data/npy.h"
 
 #include "base/checked.h"
+#include "base/half.h"
 
 #include <string.h>
 
@@ -18,7 +19,7 @@ static const struct {
 } types[] = {
     [NPY_FLOAT32] = {"<f4", "float32", 4, false}, [NPY_FLOAT64] = {"<f8", "float64", 8, false},
     [NPY_INT32] = {"<i4", "int32", 4, true},      [NPY_INT64] = {"<i8", "int64", 8, true},
-    [NPY_UINT8] = {"|u1", "uint8", 1, true},
+    [NPY_UINT8] = {"|u1", "uint8", 1, true},      [NPY_FLOAT16] = {"<f2", "float16", 2, false},
 };
 enum { TYPE_COUNT = sizeof types / sizeof types[0] };
 
@@ -88,7 +89,7 @@ static remat_status take_type(parser *p, npy_header *header)
 {
     skip_space(p);
     if (*p->at == '[')
-        return bad(p, "records cannot be read; save one array of float32, float64, int32, int64 or uint8");
+        return bad(p, "records cannot be read; save one array of float16, float32, float64, int32, int64 or uint8");
     const char *word;
     size_t length;
     REMAT_TRY(take_word(p, &word, &length));
@@ -101,8 +102,8 @@ static remat_status take_type(parser *p, npy_header *header)
     }
     remat_place place = data_file_place(p->file);
     return remat_fail(p->file->context, REMAT_BAD_INPUT, &place,
-                      "values of type '%.*s' cannot be read; it must be little-endian float32 (<f4), float64 (<f8), "
-                      "int32 (<i4), int64 (<i8) or uint8 (|u1)",
+                      "values of type '%.*s' cannot be read; it must be little-endian float16 (<f2), float32 (<f4), "
+                      "float64 (<f8), int32 (<i4), int64 (<i8) or uint8 (|u1)",
                       (int)(length < SHOWN ? length : SHOWN), word);
 }
 
@@ -239,6 +240,13 @@ remat_status npy_read_header(const data_file *file, npy_header *header)
     }                                                                        \
     break
 
+static float half_to_float(uint16_t value)
+{
+    float number;
+    half_kernels_list(0)->unpack_fp16(&value, &number, 1);
+    return number;
+}
+
 void npy_to_float(npy_type type, const void *from, size_t count, float *to)
 {
     switch (type) {
@@ -247,6 +255,7 @@ void npy_to_float(npy_type type, const void *from, size_t count, float *to)
     case NPY_INT32: EACH(int32_t, (float)value);
     case NPY_INT64: EACH(int64_t, (float)value);
     case NPY_UINT8: EACH(uint8_t, (float)value);
+    case NPY_FLOAT16: EACH(uint16_t, half_to_float(value));
     }
 }
 
@@ -263,5 +272,6 @@ void npy_to_int32(npy_type type, const void *from, size_t count, int32_t *to)
     case NPY_INT32: EACH(int32_t, value);
     case NPY_INT64: EACH(int64_t, clamp((double)value));
     case NPY_UINT8: EACH(uint8_t, value);
+    case NPY_FLOAT16: EACH(uint16_t, clamp((double)half_to_float(value)));
     }
 }

@@ -6,7 +6,7 @@
 
 #include "data/data_file.h"
 
-typedef enum npy_type { NPY_FLOAT32, NPY_FLOAT64, NPY_INT32, NPY_INT64, NPY_UINT8 } npy_type;
+typedef enum npy_type { NPY_FLOAT32, NPY_FLOAT64, NPY_INT32, NPY_INT64, NPY_UINT8, NPY_FLOAT16 } npy_type;
 enum { NPY_MAX_RANK = 32 };
 
 typedef struct npy_header {

@@ -10,12 +10,14 @@
 
 static const char *const optimizer_types[] = {"sgd", "adam", "adamw", NULL};
 static const char *const rate_schedules[] = {"constant", "step", "cosine", "linear", "one_cycle", "plateau", NULL};
-static const char *const dataset_types[] = {"none", "npy", "csv", "text", "random", NULL};
+static const char *const dataset_types[] = {"none", "npy", "csv", "text", "random", "images", NULL};
 static const char *const splits[] = {"auto", "last", "shuffled", "stratified", NULL};
 static const char *const delimiters[] = {"auto", "comma", "semicolon", "tab", "pipe", "space", NULL};
 static const char *const headers[] = {"auto", "true", "false", NULL};
 static const char *const missing_policies[] = {"error", "mean", "zero", "drop", NULL};
 static const char *const window_places[] = {"fixed", "random", NULL};
+static const char *const fits[] = {"crop", "stretch", "error", NULL};
+static const char *const flips[] = {"none", "horizontal", "vertical", "both", NULL};
 static const char *const normalizations[] = {"none", "standard", "minmax", NULL};
 
 #define AT(field) offsetof(model_settings, field)
@@ -80,6 +82,16 @@ static const property dataset_properties[] = {
      "steps between validations; 0: at the end of every epoch"},
     {"shuffle", PROPERTY_FLAG, AT(shuffle), "true", 0, 0, NULL, "another order in every epoch"},
     {"samples", PROPERTY_COUNT, AT(samples), "1024", 1, 0, NULL, "of random: how many are made"},
+    {"scale_bytes", PROPERTY_FLAG, AT(scale_bytes), "true", 0, 0, NULL,
+     "of npy and images: inputs that are bytes become 0 to 1 instead of 0 to 255"},
+    {"fit", PROPERTY_CHOICE, AT(fit), "crop", 0, 0, fits, "of images: what becomes of one that has another size"},
+    {"flip", PROPERTY_CHOICE, AT(flip), "none", 0, 0, flips, "of images: mirrors half of the training samples"},
+    {"shift", PROPERTY_COUNT, AT(shift), "0", 0, 1e6, NULL,
+     "of images: moves training samples by up to so many points in each direction"},
+    {"crop", PROPERTY_NUMBER, AT(crop), "1", 0.01, 1, NULL,
+     "of images: takes a part of a training sample that has at least this share of its width and height"},
+    {"cutout", PROPERTY_COUNT, AT(cutout), "0", 0, 1e6, NULL,
+     "of images: sets a square of so many points in each training sample to 0"},
     {"windows", PROPERTY_CHOICE, AT(windows), "fixed", 0, 0, window_places,
      "of text: where training samples begin; random draws other places in every epoch"},
     {"columns", PROPERTY_TEXT, AT(columns), "", 0, 0, NULL, "of csv: the columns of inputs, by name or number"},
@@ -249,13 +261,21 @@ remat_status model_set_optimizer(remat_model *model, const char *type, const ini
 
 /* ---- [Dataset] ---- */
 
-#define FILES (1u << DATASET_NPY | 1u << DATASET_CSV | 1u << DATASET_TEXT)
+#define FILES  (1u << DATASET_NPY | 1u << DATASET_CSV | 1u << DATASET_TEXT | 1u << DATASET_IMAGES)
+#define IMAGES (1u << DATASET_NPY | 1u << DATASET_IMAGES)
 static const key_rule dataset_rules[] = {
-    {"inputs", FILES, "npy, csv and text"},
+    {"inputs", FILES, "npy, images, csv and text"},
     {"labels", 1u << DATASET_NPY | 1u << DATASET_CSV, "npy and csv"},
-    {"validation_inputs", FILES, "npy, csv and text"},
+    {"validation_inputs", FILES, "npy, images, csv and text"},
     {"validation_labels", 1u << DATASET_NPY | 1u << DATASET_CSV, "npy and csv"},
     {"samples", 1u << DATASET_RANDOM, "random"},
+    {"scale_bytes", IMAGES, "npy and images"},
+    {"fit", 1u << DATASET_IMAGES, "images"},
+    {"flip", IMAGES, "npy and images"},
+    {"shift", IMAGES, "npy and images"},
+    {"crop", IMAGES, "npy and images"},
+    {"cutout", IMAGES, "npy and images"},
+    {"split", IMAGES | 1u << DATASET_CSV, "npy, images and csv"},
     {"windows", 1u << DATASET_TEXT, "text"},
     {"columns", 1u << DATASET_CSV, "csv"},
     {"target", 1u << DATASET_CSV, "csv"},

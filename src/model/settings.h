@@ -37,7 +37,9 @@ typedef struct optimizer_settings {
     double threshold;                  /* of RATE_PLATEAU: the share by which a loss must be better to count */
 } optimizer_settings;
 
-enum { DATASET_NONE, DATASET_NPY, DATASET_CSV, DATASET_TEXT, DATASET_RANDOM };
+enum { DATASET_NONE, DATASET_NPY, DATASET_CSV, DATASET_TEXT, DATASET_RANDOM, DATASET_IMAGES };
+enum { FIT_CROP, FIT_STRETCH, FIT_ERROR };
+enum { FLIP_NONE, FLIP_HORIZONTAL, FLIP_VERTICAL, FLIP_BOTH };
 enum { SPLIT_AUTO, SPLIT_LAST, SPLIT_SHUFFLED, SPLIT_STRATIFIED };
 enum { DELIMITER_AUTO, DELIMITER_COMMA, DELIMITER_SEMICOLON, DELIMITER_TAB, DELIMITER_PIPE, DELIMITER_SPACE };
 enum { HEADER_AUTO, HEADER_TRUE, HEADER_FALSE };
@@ -62,6 +64,12 @@ typedef struct dataset_settings {
     const char *ignore;  /* columns that nobody reads */
     const char *classes; /* names of the classes in their order; NULL: numbers, or words in alphabetical order */
     uint32_t delimiter, header, missing, normalize;
+    uint32_t fit;       /* of images: what becomes of one that has another size */
+    uint32_t flip;      /* of npy and images: drawn for each training sample, as are the next three */
+    uint64_t shift;     /* the most points in each direction */
+    double crop;        /* the least share of width and height; 1: none */
+    uint64_t cutout;    /* points of a square that becomes 0; 0: none */
+    bool scale_bytes;   /* of npy and images: bytes become 0 .. 1; true */
     uint32_t windows;   /* of text: where samples begin */
     const char *folder; /* of the model file: where relative paths start; set by the reader, no property */
 } dataset_settings;

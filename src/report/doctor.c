@@ -1,6 +1,7 @@
 #include <remat/doctor.h>
 
 #include "backend/cpu/kernel.h"
+#include "data/library.h"
 
 const char *remat_kernels_name(void)
 {
@@ -24,4 +25,12 @@ unsigned remat_default_threads(void)
 const char *remat_chart_name(void)
 {
     return REMAT_CHART_NAME;
+}
+
+const char *remat_library_name(size_t position, bool *is_there)
+{
+    if (position >= LIBRARY_COUNT)
+        return NULL;
+    *is_there = library_is_there((library_kind)position);
+    return library_name((library_kind)position);
 }

@@ -49,7 +49,8 @@ static void put_number(output *out, double value)
 static void write_header(const prediction_table *table, uint64_t rows)
 {
     output *out = table->out;
-    output_text(out, rows > 1 ? "row,position" : "row");
+    output_text(out, remat_predictor_file(table->predictor, 0) ? "file" : "row");
+    output_text(out, rows > 1 ? ",position" : "");
     output_text(out, table->probabilities ? ",prediction" : "");
     for (uint64_t i = 0; i < table->width; i++) {
         const char *target = table->probabilities ? NULL : remat_predictor_target_name(table->predictor, i);
@@ -90,7 +91,11 @@ static void write_batch(const prediction_table *table, uint64_t first, uint64_t 
         write_header(table, rows);
     for (uint64_t i = 0; i < count; i++)
         for (uint64_t r = 0; r < rows; r++) {
-            output_number(table->out, remat_predictor_row(table->predictor, first + i));
+            const char *file = remat_predictor_file(table->predictor, first + i);
+            if (file)
+                put_cell(table->out, file);
+            else
+                output_number(table->out, remat_predictor_row(table->predictor, first + i));
             output_text(table->out, rows > 1 ? "," : "");
             if (rows > 1)
                 output_number(table->out, r + 1);

@@ -280,6 +280,12 @@ uint64_t remat_predictor_row(remat_predictor *predictor, uint64_t sample)
     return sample < samples ? data_source_row(predictor->data, DATA_TRAINING, sample) : 0;
 }
 
+const char *remat_predictor_file(remat_predictor *predictor, uint64_t sample)
+{
+    uint64_t samples = remat_predictor_samples(predictor);
+    return sample < samples ? data_source_file(predictor->data, DATA_TRAINING, sample) : NULL;
+}
+
 uint64_t remat_predictor_class_count(const remat_predictor *predictor)
 {
     const remat_network *network = model_get_network(predictor->model);

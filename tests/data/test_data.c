@@ -1,5 +1,6 @@
 #include "test_data_options.h"
 
+#include "base/half.h"
 #include "data/npy.h"
 
 #include <math.h>
@@ -7,8 +8,8 @@
 /* As NumPy writes it: the values start at a multiple of 64. */
 static void write_array(const char *name, npy_type type, uint32_t rank, const uint64_t *dims, const void *data)
 {
-    static const char *const codes[] = {
-        [NPY_FLOAT32] = "<f4", [NPY_FLOAT64] = "<f8", [NPY_INT32] = "<i4", [NPY_INT64] = "<i8", [NPY_UINT8] = "|u1"};
+    static const char *const codes[] = {[NPY_FLOAT32] = "<f4", [NPY_FLOAT64] = "<f8", [NPY_INT32] = "<i4",
+                                        [NPY_INT64] = "<i8",   [NPY_UINT8] = "|u1",   [NPY_FLOAT16] = "<f2"};
     char shape[80] = "", header[118];
     uint64_t values = 1;
     for (uint32_t i = 0; i < rank; i++) {
@@ -31,9 +32,9 @@ enum { ROWS = 50, WIDTH = 6 };
 static void npy_types_become_what_the_network_reads(void **state)
 {
     fixture *f = *state;
-    static const npy_type types[] = {NPY_FLOAT32, NPY_FLOAT64, NPY_INT32, NPY_INT64, NPY_UINT8};
+    static const npy_type types[] = {NPY_FLOAT32, NPY_FLOAT64, NPY_INT32, NPY_INT64, NPY_UINT8, NPY_FLOAT16};
     static const uint64_t dims[] = {ROWS, 2, 3}, label_dims[] = {ROWS};
-    for (size_t t = 0; t < 5; t++) {
+    for (size_t t = 0; t < 6; t++) {
         char bytes[ROWS * WIDTH * 8];
         int64_t labels[ROWS];
         for (int i = 0; i < ROWS * WIDTH; i++) {
@@ -44,6 +45,11 @@ static void npy_types_become_what_the_network_reads(void **state)
             case NPY_INT32: ((int32_t *)(void *)bytes)[i] = value; break;
             case NPY_INT64: ((int64_t *)(void *)bytes)[i] = value; break;
             case NPY_UINT8: bytes[i] = (char)value; break;
+            case NPY_FLOAT16: {
+                const float number = (float)value;
+                half_kernels_list(0)->pack_fp16(&number, (uint16_t *)(void *)bytes + i, 1);
+                break;
+            }
             }
         }
         for (int i = 0; i < ROWS; i++)
@@ -312,7 +318,7 @@ static void random_data_is_normal_uniform_and_the_same_again(void **state)
     free(again);
     free(y);
     settings.validation_inputs = "x";
-    expect_refused(f, &options, REMAT_INVALID, "only npy, csv and text have files");
+    expect_refused(f, &options, REMAT_INVALID, "only npy, images, csv and text have files");
 }
 
 static remat_status generate(void *user, uint64_t sample, void *const *inputs, void *labels)

@@ -64,7 +64,7 @@ static void bad_headers_say_what_is_wrong(void **state)
         const char *header, *message;
     } bad[] = {
         {"{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }", "'>f4' cannot be read"},
-        {"{'descr': '<c8', 'fortran_order': False, 'shape': (2,), }", "little-endian float32"},
+        {"{'descr': '<c8', 'fortran_order': False, 'shape': (2,), }", "little-endian float16 (<f2), float32 (<f4)"},
         {"{'descr': [('x', '<f4')], 'fortran_order': False, 'shape': (2,), }", "records"},
         {"{'descr': '<f4', 'fortran_order': True, 'shape': (2,), }", "ascontiguousarray"},
         {"{'descr': '<f4', 'fortran_order': Maybe, 'shape': (2,), }", "True or False"},

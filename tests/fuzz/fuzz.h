@@ -13,8 +13,8 @@
 /* The list of all targets. */
 /* clang-format off */
 #define FUZZ_TARGETS(X) \
-    X(checkpoint) X(csv) X(data_csv) X(data_encoding) X(data_text) X(disk_store) X(file_kind) X(graph) X(graph_plan) X(ini) X(json) \
-    X(lifetimes) X(model) X(model_plan) X(npy) X(plan) X(profile) X(properties) X(report_plan) X(run_log) X(safetensors) X(strategy) \
+    X(checkpoint) X(csv) X(data_csv) X(data_encoding) X(data_text) X(disk_store) X(file_kind) X(graph) X(graph_plan) X(image) X(ini) X(json) \
+    X(lifetimes) X(model) X(model_plan) X(npy) X(npz) X(plan) X(profile) X(properties) X(report_plan) X(run_log) X(safetensors) X(strategy) \
     X(units) X(utf8)
 /* clang-format on */
 #define X(name) void fuzz_##name(const uint8_t *data, size_t size);
