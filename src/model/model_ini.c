@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/input.h"
 #include "base/names.h"
+#include "base/nearest.h"
 
 #include <string.h>
 
@@ -96,6 +97,14 @@ static remat_status take_entries(file_reader *reader, const ini_section *section
     return REMAT_OK;
 }
 
+/* A section whose type is no layer may be one of the settings with a typing error. NULL: it is not. */
+static const char *meant_section(remat_context *context, const char *name, const char *type)
+{
+    static const char *const names[] = {"Model", "Optimizer", "Dataset"};
+    const layer_type *found;
+    return type && model_find_type(context, type, &found) == REMAT_OK ? NULL : nearest_name(name, names, 3);
+}
+
 static remat_status add_layer(file_reader *reader, const ini_section *section, const ini_entry *type)
 {
     const char *name;
@@ -103,6 +112,10 @@ static remat_status add_layer(file_reader *reader, const ini_section *section, c
     size_t count;
     REMAT_TRY(fill_in(reader, section->name, section->line, &name));
     REMAT_TRY(take_entries(reader, section, &entries, &count, &type));
+    const char *meant = meant_section(reader->model->context, section->name, type ? type->value : NULL);
+    if (meant)
+        return line_fail(reader, section->line, "there is no section [%.80s]; did you mean [%s]?", section->name,
+                         meant);
     if (!type)
         return line_fail(reader, section->line,
                          "[%.80s] has no Type; a section other than [Model], [Optimizer], "

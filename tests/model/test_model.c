@@ -226,6 +226,8 @@ static void wrong_sections_are_refused(void **state)
 {
     fixture *f = *state;
     refused(f, "[in]\ninput_shape = 4\n", 1, "[in] has no Type");
+    refused(f, "[Optimzer]\ntype = adam\n", 1, "there is no section [Optimzer]; did you mean [Optimizer]?");
+    refused(f, "[datasets : csv]\ninputs = a\n", 1, "there is no section [datasets]; did you mean [Dataset]?");
     refused(f, "[in : ]\ninput_shape = 4\n", 1, "no type behind the ':'");
     refused(f, "[in : input]\nname = x\ninput_shape = 4\n", 2, "the section's name is the name of the layer");
     refused(f, "[in : input]\ninput_shape = 4\n[IN : mse]\n", 3, "there is a layer 'IN' already, in line 1");
