@@ -270,7 +270,7 @@ static void warn_of_missing(const csv_set *csv)
     else if (csv->missing)
         remat_warn(csv->set.context, NULL, "%.200s: %llu missing value%s by %s", csv->path,
                    (unsigned long long)csv->missing, csv->missing == 1 ? " is replaced" : "s are replaced",
-                   csv->settings->missing == MISSING_MEAN ? "the mean of their column" : "0");
+                   csv->settings->missing == MISSING_MEAN ? "the mean of the column" : "0");
 }
 
 static remat_status fit_csv(data_set *set, const data_split *split)

@@ -86,6 +86,16 @@ static remat_status choose_inputs(csv_set *csv, const csv_table *table, const co
     return REMAT_OK;
 }
 
+/* " (age, height)" for a message; "" where the columns have no names. */
+static void list_names(const csv_set *csv, const csv_table *table, char *list, size_t room)
+{
+    size_t used = 0;
+    list[0] = '\0';
+    for (size_t i = 0; table->header.count && i < csv->inputs.count && used < room; i++)
+        used += (size_t)snprintf(list + used, room - used, "%s%.40s%s", i ? ", " : " (",
+                                 table->header.names[csv->inputs.columns[i]], i + 1 == csv->inputs.count ? ")" : "");
+}
+
 static remat_status check_inputs(const csv_set *csv, const csv_table *table, uint64_t inputs)
 {
     const dataset_settings *settings = csv->settings;
@@ -99,10 +109,14 @@ static remat_status check_inputs(const csv_set *csv, const csv_table *table, uin
     if (csv->inputs.count == inputs)
         return REMAT_OK;
     uint64_t labels = csv->labels.count;
-    if (settings->columns || settings->target || settings->ignore)
-        return remat_fail(csv->set.context, REMAT_BAD_INPUT, &place,
-                          "%zu columns of inputs; the model takes %llu: set input_shape, or choose other columns",
-                          csv->inputs.count, (unsigned long long)inputs);
+    if (settings->columns || settings->target || settings->ignore) {
+        char list[240];
+        list_names(csv, table, list, sizeof list);
+        return remat_fail(
+            csv->set.context, REMAT_BAD_INPUT, &place,
+            "%zu columns of inputs%s; the model takes %llu: set input_shape, or leave columns out with ignore",
+            csv->inputs.count, list, (unsigned long long)inputs);
+    }
     return remat_fail(csv->set.context, REMAT_BAD_INPUT, &place,
                       "%llu columns; the model needs %llu: %llu of inputs, then %llu of labels",
                       (unsigned long long)table->columns, (unsigned long long)(inputs + labels),

@@ -140,7 +140,7 @@ static void columns_are_chosen(void **state)
     settings.columns = "wide, 7";
     expect_refused(f, &options, REMAT_BAD_INPUT, "there is no column '7'; there are id, kind, wide");
     settings.columns = "wide, long";
-    expect_refused(f, &options, REMAT_BAD_INPUT, "2 columns of inputs; the model takes 3");
+    expect_refused(f, &options, REMAT_BAD_INPUT, "2 columns of inputs (wide, long); the model takes 3");
 }
 
 static void delimiters_are_found_or_stated(void **state)
