@@ -15,6 +15,7 @@ static void close_csv(data_set *set)
     csv_set *csv = (csv_set *)set;
     remat_release(set->context, csv->values, csv->value_count, sizeof *csv->values);
     remat_release(set->context, csv->rows, set->samples, sizeof *csv->rows);
+    remat_release(set->context, csv->seen, csv->seen_count, sizeof *csv->seen);
     remat_release(set->context, csv->class_order, csv->class_count, sizeof *csv->class_order);
     column_list_end(set->context, &csv->inputs);
     column_list_end(set->context, &csv->labels);
@@ -127,8 +128,13 @@ static remat_status count_row(csv_set *csv, const csv_table *table, uint64_t sam
     (void)sample;
     (void)row;
     (void)user;
-    for (size_t i = 0; i < csv->inputs.count; i++)
-        csv->missing += csv_is_missing(table->cells[csv->inputs.columns[i]]);
+    for (size_t i = 0; i < csv->inputs.count; i++) {
+        const char *cell = table->cells[csv->inputs.columns[i]];
+        if (csv_is_missing(cell))
+            csv->missing++;
+        else
+            csv->seen[i] |= csv_is_number(cell, &number) ? CSV_SEEN_NUMBER : CSV_SEEN_WORD;
+    }
     for (size_t i = 0; csv_has_classes(csv) && i < csv->labels.count; i++) {
         const char *cell = table->cells[csv->labels.columns[i]];
         bool is_number = csv_is_number(cell, &number);
@@ -144,6 +150,10 @@ static remat_status count_row(csv_set *csv, const csv_table *table, uint64_t sam
 
 static remat_status count_rows(csv_set *csv)
 {
+    csv->seen = remat_alloc_zeroed(csv->set.context, csv->inputs.count, sizeof *csv->seen);
+    if (!csv->seen)
+        return REMAT_NO_MEMORY;
+    csv->seen_count = csv->inputs.count;
     REMAT_TRY(csv_scan(csv, count_row, NULL, &csv->set.samples));
     remat_place place = REMAT_PLACE_NOWHERE;
     place.file = csv->path;
@@ -200,12 +210,15 @@ static remat_status put_input(const csv_set *csv, const csv_table *table, const 
     const column_encoding *encoding = input < csv->encoding->column_count ? &csv->encoding->columns[input] : NULL;
     const char *cell = table->cells[column];
     double number;
+    if (encoding && encoding->words.count)
+        return csv_put_words(csv, table, input, to);
     if (csv_is_missing(cell))
         REMAT_TRY(replace_missing(csv, table, field, column, encoding, &number));
     else if (!csv_is_number(cell, &number))
         return csv_table_fail(table, column,
                               table->header.count || table->reader->place.line > 1
-                                  ? "is not a number; ignore = COLUMN leaves a column out"
+                                  ? "is not a number; ignore = COLUMN leaves a column out, and words = onehot takes "
+                                    "columns of words"
                                   : "is not a number; header = true takes the first line as column names");
     if (data_field_is_integer(field))
         return put_id(csv, table, field, column, number, to);
@@ -232,11 +245,13 @@ static remat_status put_row(csv_set *csv, const csv_table *table, uint64_t sampl
 {
     csv_value *to = csv->values + sample * csv->kept;
     const data_needs *needs = csv->set.needs;
-    size_t input = 0;
+    uint64_t at = 0;
     (void)user;
-    for (size_t f = 0; f < needs->input_count; f++)
-        for (uint64_t i = 0; i < needs->inputs[f].values; i++, input++)
-            REMAT_TRY(put_input(csv, table, &needs->inputs[f], input, to++));
+    for (size_t i = 0; i < csv->inputs.count; i++) {
+        REMAT_TRY(put_input(csv, table, csv_field_of(needs, at), i, to + at));
+        at += csv_width(csv, i);
+    }
+    to += at;
     for (size_t i = 0; i < csv->labels.count; i++)
         REMAT_TRY(put_label(csv, table, csv->labels.columns[i], to++));
     if (csv->rows)
@@ -311,6 +326,7 @@ static remat_status open_csv(csv_set *csv, const data_request *request)
         return REMAT_NO_MEMORY;
     REMAT_TRY(choose_columns(csv, request->labels));
     REMAT_TRY(count_rows(csv));
+    REMAT_TRY(csv_find_words(csv));
     REMAT_TRY(csv_find_classes(csv));
     REMAT_TRY(allocate(csv));
     REMAT_TRY(csv_scan_counted(csv, put_row, NULL));

@@ -31,7 +31,9 @@ static remat_status choose_last_labels(csv_set *csv, const csv_table *table, con
 {
     uint64_t count, wanted = csv->set.needs->labels.values;
     REMAT_TRY(csv_count_labels(csv, text, &count));
-    if (!wanted && table->columns - ignored->count == inputs)
+    /* Columns of words make several inputs each; weights know how many columns there were. */
+    uint64_t expected = csv->encoding_is_given && csv->encoding->column_count ? csv->encoding->column_count : inputs;
+    if (!wanted && table->columns - ignored->count == expected)
         return REMAT_OK;
     if (count > table->columns)
         count = table->columns;
@@ -86,19 +88,8 @@ static remat_status choose_inputs(csv_set *csv, const csv_table *table, const co
     return REMAT_OK;
 }
 
-/* " (age, height)" for a message; "" where the columns have no names. */
-static void list_names(const csv_set *csv, const csv_table *table, char *list, size_t room)
+static remat_status check_roles(const csv_set *csv)
 {
-    size_t used = 0;
-    list[0] = '\0';
-    for (size_t i = 0; table->header.count && i < csv->inputs.count && used < room; i++)
-        used += (size_t)snprintf(list + used, room - used, "%s%.40s%s", i ? ", " : " (",
-                                 table->header.names[csv->inputs.columns[i]], i + 1 == csv->inputs.count ? ")" : "");
-}
-
-static remat_status check_inputs(const csv_set *csv, const csv_table *table, uint64_t inputs)
-{
-    const dataset_settings *settings = csv->settings;
     remat_place place = REMAT_PLACE_NOWHERE;
     place.file = csv->path;
     for (size_t i = 0; i < csv->inputs.count; i++)
@@ -106,21 +97,7 @@ static remat_status check_inputs(const csv_set *csv, const csv_table *table, uin
             return remat_fail(csv->set.context, REMAT_BAD_INPUT, &place,
                               "column %u is an input and a label; the model would read the answer",
                               csv->inputs.columns[i] + 1);
-    if (csv->inputs.count == inputs)
-        return REMAT_OK;
-    uint64_t labels = csv->labels.count;
-    if (settings->columns || settings->target || settings->ignore) {
-        char list[240];
-        list_names(csv, table, list, sizeof list);
-        return remat_fail(
-            csv->set.context, REMAT_BAD_INPUT, &place,
-            "%zu columns of inputs%s; the model takes %llu: set input_shape, or leave columns out with ignore",
-            csv->inputs.count, list, (unsigned long long)inputs);
-    }
-    return remat_fail(csv->set.context, REMAT_BAD_INPUT, &place,
-                      "%llu columns; the model needs %llu: %llu of inputs, then %llu of labels",
-                      (unsigned long long)table->columns, (unsigned long long)(inputs + labels),
-                      (unsigned long long)inputs, (unsigned long long)labels);
+    return REMAT_OK;
 }
 
 /* ---- names ---- */
@@ -160,17 +137,17 @@ remat_status csv_choose_columns(csv_set *csv, const csv_table *table, const char
         if (!remat_add(&inputs, csv->set.needs->inputs[i].values))
             return remat_fail(csv->set.context, REMAT_INVALID, NULL, "the inputs have 2^63 values or more");
     REMAT_TRY(choose_roles(csv, table, label_count, inputs));
-    REMAT_TRY(check_inputs(csv, table, inputs));
+    REMAT_TRY(check_roles(csv));
     if (csv->set.needs->labels.values == 0)
         csv->labels.count = 0; /* nobody reads them */
-    csv->kept = csv->inputs.count + csv->labels.count;
+    csv->columns = table->columns;
     if (!csv->encoding_is_given)
         return keep_names(csv, table);
     remat_place place = REMAT_PLACE_NOWHERE;
     place.file = csv->path;
-    if (csv->encoding->column_count && csv->encoding->column_count != inputs)
+    if (csv->encoding->column_count && csv->encoding->column_count != csv->inputs.count)
         return remat_fail(csv->set.context, REMAT_BAD_INPUT, &place,
-                          "the weights were trained with %zu columns, and the model takes %llu",
-                          csv->encoding->column_count, (unsigned long long)inputs);
+                          "the weights were trained with %zu columns of inputs, and the file has %zu",
+                          csv->encoding->column_count, csv->inputs.count);
     return REMAT_OK;
 }

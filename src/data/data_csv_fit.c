@@ -54,6 +54,8 @@ static remat_status add_row(csv_set *csv, const csv_table *table, uint64_t sampl
 static remat_status set_column(const csv_set *csv, size_t i, const column_statistics *found)
 {
     column_encoding *column = &csv->encoding->columns[i];
+    if (column->words.count)
+        return REMAT_OK;
     remat_place place = REMAT_PLACE_NOWHERE;
     place.file = csv->path;
     if (found->count == 0)

@@ -25,8 +25,10 @@ void data_encoding_end(data_encoding *encoding)
         return;
     name_list_end(context, &encoding->classes);
     name_list_end(context, &encoding->targets);
-    for (size_t i = 0; i < encoding->column_count; i++)
+    for (size_t i = 0; i < encoding->column_count; i++) {
         remat_text_release(context, encoding->columns[i].name);
+        name_list_end(context, &encoding->columns[i].words);
+    }
     remat_release(context, encoding->columns, encoding->column_capacity, sizeof *encoding->columns);
     data_encoding_begin(encoding, context);
 }
@@ -76,6 +78,7 @@ remat_status data_encoding_copy(const data_encoding *from, data_encoding *to)
         made->shift = from->columns[i].shift;
         made->scale = from->columns[i].scale;
         made->fill = from->columns[i].fill;
+        REMAT_TRY(copy_names(to->context, &from->columns[i].words, &made->words));
     }
     return REMAT_OK;
 }

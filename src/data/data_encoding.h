@@ -8,17 +8,18 @@
 
 #include "base/error.h"
 
+typedef struct name_list {
+    char **names;
+    size_t count, capacity;
+} name_list;
+
 /* A column of inputs: the network gets (value - shift) / scale, with `fill` for a value that is missing;
  * NaN: no mean is known. */
 typedef struct column_encoding {
     char *name; /* NULL: the file had no column names */
     double shift, scale, fill;
+    name_list words; /* where there are any, the column makes an input of each: 1 for the word of the row, else 0 */
 } column_encoding;
-
-typedef struct name_list {
-    char **names;
-    size_t count, capacity;
-} name_list;
 
 typedef struct data_encoding {
     remat_context *context;

@@ -3,7 +3,7 @@
  *     {"split_seed": 3, "classes": ["no", "yes"], "targets": ["ill"],
  *      "columns": [{"name": "age", "shift": 41.5, "scale": 12.25, "fill": 41.5}, ...]}
  *
- * Every key may be missing; fill may be null. */
+ * A column of words has "words": ["a", "b"]. Every key may be missing; fill may be null. */
 #include "data/data_encoding.h"
 
 #include "base/alloc.h"
@@ -19,15 +19,20 @@
 /* ---- writing ---- */
 
 /* Room for the text, generously: a letter may become six. */
+static size_t names_room(const name_list *list)
+{
+    size_t room = 32;
+    for (size_t n = 0; n < list->count; n++)
+        room += 6 * strlen(list->names[n]) + 8;
+    return room;
+}
+
 static size_t text_room(const data_encoding *encoding)
 {
-    const name_list *lists[] = {&encoding->classes, &encoding->targets};
-    size_t room = 256;
-    for (size_t i = 0; i < 2; i++)
-        for (size_t n = 0; n < lists[i]->count; n++)
-            room += 6 * strlen(lists[i]->names[n]) + 8;
+    size_t room = 256 + names_room(&encoding->classes) + names_room(&encoding->targets);
     for (size_t i = 0; i < encoding->column_count; i++)
-        room += 6 * (encoding->columns[i].name ? strlen(encoding->columns[i].name) : 0) + 3 * NUMBER_TEXT + 64;
+        room += names_room(&encoding->columns[i].words) +
+                6 * (encoding->columns[i].name ? strlen(encoding->columns[i].name) : 0) + 3 * NUMBER_TEXT + 64;
     return room;
 }
 
@@ -67,6 +72,8 @@ static void write_columns(output *out, const data_encoding *encoding, bool first
         write_number(out, column->name ? ", \"shift\": " : "\"shift\": ", column->shift);
         write_number(out, ", \"scale\": ", column->scale);
         write_number(out, ", \"fill\": ", column->fill);
+        bool first_key = false;
+        write_names(out, "words", &column->words, &first_key);
         output_text(out, "}");
     }
     output_text(out, "]");
@@ -181,6 +188,9 @@ static remat_status read_column(json_reader *reader, data_encoding *encoding)
             REMAT_TRY(read_real(reader, "scale", &column->scale));
         } else if (strcmp(token.text, "fill") == 0) {
             REMAT_TRY(read_real(reader, "fill", &column->fill));
+        } else if (strcmp(token.text, "words") == 0) {
+            REMAT_TRY(json_field_once(reader, REMAT_NOWHERE, "words", 1, &seen));
+            REMAT_TRY(read_names(reader, "words", &column->words));
         } else {
             REMAT_TRY(json_skip(reader));
         }

@@ -15,6 +15,7 @@ static const char *const splits[] = {"auto", "last", "shuffled", "stratified", N
 static const char *const delimiters[] = {"auto", "comma", "semicolon", "tab", "pipe", "space", NULL};
 static const char *const headers[] = {"auto", "true", "false", NULL};
 static const char *const missing_policies[] = {"error", "mean", "zero", "drop", NULL};
+static const char *const word_policies[] = {"error", "onehot", NULL};
 static const char *const window_places[] = {"fixed", "random", NULL};
 static const char *const fits[] = {"crop", "stretch", "error", NULL};
 static const char *const flips[] = {"none", "horizontal", "vertical", "both", NULL};
@@ -102,6 +103,8 @@ static const property dataset_properties[] = {
     {"header", PROPERTY_CHOICE, AT(header), "auto", 0, 0, headers, "of csv: whether the first line names the columns"},
     {"missing", PROPERTY_CHOICE, AT(missing), "error", 0, 0, missing_policies,
      "of csv: what to do about missing values"},
+    {"words", PROPERTY_CHOICE, AT(words), "error", 0, 0, word_policies,
+     "of csv: what to do about columns of inputs that are words; onehot makes an input of each word"},
     {"normalize", PROPERTY_CHOICE, AT(normalize), "none", 0, 0, normalizations,
      "of csv: standard gives every column of inputs mean 0 and deviation 1, minmax the range 0 to 1"},
     {0},
@@ -285,6 +288,7 @@ static const key_rule dataset_rules[] = {
     {"header", 1u << DATASET_CSV, "csv"},
     {"missing", 1u << DATASET_CSV, "csv"},
     {"normalize", 1u << DATASET_CSV, "csv"},
+    {"words", 1u << DATASET_CSV, "csv"},
     {0},
 };
 

@@ -44,6 +44,7 @@ enum { SPLIT_AUTO, SPLIT_LAST, SPLIT_SHUFFLED, SPLIT_STRATIFIED };
 enum { DELIMITER_AUTO, DELIMITER_COMMA, DELIMITER_SEMICOLON, DELIMITER_TAB, DELIMITER_PIPE, DELIMITER_SPACE };
 enum { HEADER_AUTO, HEADER_TRUE, HEADER_FALSE };
 enum { MISSING_ERROR, MISSING_MEAN, MISSING_ZERO, MISSING_DROP };
+enum { WORDS_ERROR, WORDS_ONEHOT };
 enum { WINDOWS_FIXED, WINDOWS_RANDOM };
 enum { NORMALIZE_NONE, NORMALIZE_STANDARD, NORMALIZE_MINMAX };
 
@@ -63,7 +64,7 @@ typedef struct dataset_settings {
     const char *target;  /* labels; NULL: the last ones, as many as `labels` says */
     const char *ignore;  /* columns that nobody reads */
     const char *classes; /* names of the classes in their order; NULL: numbers, or words in alphabetical order */
-    uint32_t delimiter, header, missing, normalize;
+    uint32_t delimiter, header, missing, normalize, words;
     uint32_t fit;       /* of images: what becomes of one that has another size */
     uint32_t flip;      /* of npy and images: drawn for each training sample, as are the next three */
     uint64_t shift;     /* the most points in each direction */

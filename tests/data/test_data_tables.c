@@ -140,7 +140,53 @@ static void columns_are_chosen(void **state)
     settings.columns = "wide, 7";
     expect_refused(f, &options, REMAT_BAD_INPUT, "there is no column '7'; there are id, kind, wide");
     settings.columns = "wide, long";
-    expect_refused(f, &options, REMAT_BAD_INPUT, "2 columns of inputs (wide, long); the model takes 3");
+    expect_refused(f, &options, REMAT_BAD_INPUT, "2 inputs in 2 columns (wide, long); the model takes 3");
+}
+
+static void words_become_inputs(void **state)
+{
+    fixture *f = *state;
+    dataset_settings settings = table_settings();
+    static const char text[] = "colour,size,kind\nred,1,x\nblue,2,y\n,3,x\ngreen,4,y\n";
+    float x[20];
+    int32_t labels[4];
+    data_options options = options_of(&settings, reals(4), ids(1, 2), 1);
+    scratch_write_text("a.csv", text);
+    settings.words = WORDS_ONEHOT;
+    expect_refused(f, &options, REMAT_BAD_INPUT, "a.csv:4: column 1 (colour): '' is a missing value");
+    settings.missing = MISSING_MEAN;
+    settings.normalize = NORMALIZE_MINMAX;
+    data_source *source = open_text(f, &settings, text, 4, 2, x, labels);
+    static const float wanted[] = {0, 0, 1, 0, 1, 0, 0, 1.0f / 3, 0, 0, 0, 2.0f / 3, 0, 1, 0, 1};
+    assert_memory_equal(x, wanted, sizeof wanted);
+    data_encoding encoding;
+    char *written;
+    data_encoding_begin(&encoding, f->context);
+    expect_ok(f, data_encoding_write(data_source_encoding(source), &written));
+    expect_ok(f, data_encoding_read(&encoding, written, "weights"));
+    remat_text_release(f->context, written);
+    data_source_close(source);
+    expect_survives_no_memory(f, &options);
+    options.needs.labels = reals(0);
+    options.encoding = &encoding;
+    scratch_write_text("a.csv", "size,colour\n4,blue\n");
+    expect_ok(f, data_source_open(f->context, &options, &source));
+    expect_ok(f, data_source_fill(source, DATA_TRAINING, 0, 0, 1, (void *[]){x}, NULL));
+    assert_true(x[0] == 1 && x[1] == 0 && x[2] == 0 && x[3] == 1);
+    data_source_close(source);
+    scratch_write_text("a.csv", "size,colour\n4,blu\n");
+    expect_refused(f, &options, REMAT_BAD_INPUT, "'blu' is not a word of the training data; did you mean 'blue'?");
+    options.needs.inputs[0] = ids(4, 9);
+    expect_refused(f, &options, REMAT_BAD_INPUT, "column 2 has words, and the model reads whole numbers there");
+    data_encoding_end(&encoding);
+    options = options_of(&settings, reals(3), ids(1, 2), 1);
+    scratch_write_text("a.csv", text);
+    expect_refused(f, &options, REMAT_BAD_INPUT,
+                   "4 inputs in 2 columns (colour: 3, size); the model takes 3: set input_shape = 4");
+    settings.words = WORDS_ERROR;
+    options = options_of(&settings, reals(2), ids(1, 2), 1);
+    expect_refused(f, &options, REMAT_BAD_INPUT, "a.csv:2: column 1 (colour): 'red' is not a number");
+    expect_message(f, "words = onehot takes columns of words");
 }
 
 static void delimiters_are_found_or_stated(void **state)
@@ -231,7 +277,8 @@ static void wrong_encodings_are_refused(void **state)
     scratch_write_text("a.csv", "1,2,3\n");
     data_options options = options_of(&settings, reals(3), reals(0), 1);
     options.encoding = &encoding;
-    expect_refused(f, &options, REMAT_BAD_INPUT, "the weights were trained with 2 columns, and the model takes 3");
+    expect_refused(f, &options, REMAT_BAD_INPUT,
+                   "the columns make 2 inputs, as the weights were trained, and the model takes 3");
     data_encoding_end(&encoding);
 }
 
@@ -241,6 +288,7 @@ int main(void)
         FIXTURE_TEST(words_become_classes),
         FIXTURE_TEST(missing_values_follow_a_policy),
         FIXTURE_TEST(columns_are_chosen),
+        FIXTURE_TEST(words_become_inputs),
         FIXTURE_TEST(delimiters_are_found_or_stated),
         FIXTURE_TEST(statistics_are_those_of_the_training_samples),
         FIXTURE_TEST(wrong_encodings_are_refused),
