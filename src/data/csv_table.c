@@ -20,6 +20,8 @@ static const char delimiters[] = {[DELIMITER_COMMA] = ',',
 bool csv_is_missing(const char *cell)
 {
     static const char *const words[] = {"", "?", "na", "n/a", "nan", "null", "none"};
+    if ((*cell >= '0' && *cell <= '9') || *cell == '-' || *cell == '.')
+        return false; /* most cells are numbers */
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (names_equal(cell, words[i]))
             return true;
@@ -96,14 +98,15 @@ static char *take_cell(const csv_table *table, char **at)
     return cell;
 }
 
-/* Splits the reader's line; *count is how many cells there are. Where `most` are there, the rest is only counted. */
+/* Splits the reader's line; *count is how many cells there are. */
 static remat_status split(csv_table *table, size_t *count)
 {
     *count = 0;
     for (char *at = table->reader->line; at; ++*count) {
         char *cell = take_cell(table, &at);
-        REMAT_TRY(remat_grow(table->context, (void **)&table->cells, &table->cell_capacity, *count + 1,
-                             sizeof *table->cells));
+        if (*count == table->cell_capacity)
+            REMAT_TRY(remat_grow(table->context, (void **)&table->cells, &table->cell_capacity, *count + 1,
+                                 sizeof *table->cells));
         table->cells[*count] = cell;
     }
     return REMAT_OK;

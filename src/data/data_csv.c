@@ -132,7 +132,7 @@ static remat_status count_row(csv_set *csv, const csv_table *table, uint64_t sam
         const char *cell = table->cells[csv->inputs.columns[i]];
         if (csv_is_missing(cell))
             csv->missing++;
-        else
+        else if (csv->settings->words == WORDS_ONEHOT)
             csv->seen[i] |= csv_is_number(cell, &number) ? CSV_SEEN_NUMBER : CSV_SEEN_WORD;
     }
     for (size_t i = 0; csv_has_classes(csv) && i < csv->labels.count; i++) {
