@@ -220,7 +220,7 @@ static void statistics_are_those_of_the_training_samples(void **state)
     settings.validation_split = 0.5;
     settings.normalize = NORMALIZE_STANDARD;
     static const char text[] = "1,7\n3,7\n1000,9\n-1000,5\n";
-    float x[4], y[4];
+    float x[6], y[4];
     data_source *source = open_text(f, &settings, text, 2, 0, x, NULL);
     assert_true(x[0] == -1 && x[1] == 0 && x[2] == 1 && x[3] == 0);
     expect_ok(f, data_source_fill(source, DATA_VALIDATION, 0, 0, 2, (void *[]){y}, NULL));
