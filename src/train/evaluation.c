@@ -127,7 +127,9 @@ static remat_status begin(remat_evaluation *evaluation, const remat_predictor *p
     REMAT_TRY(data_encoding_copy(data_source_encoding(predictor->data), &evaluation->encoding));
     if (predictor->network->labels_dtype == REMAT_INT32 && needs.labels.bound == output.w)
         return begin_classes(evaluation, output.w);
-    if (needs.labels.values == layer_values(output))
+    /* Logits of a binary cross entropy are no estimates of its labels. */
+    const char *loss = predictor->network->layers[predictor->network->layer_count - 1].node.type->name;
+    if (needs.labels.values == layer_values(output) && !strstr(loss, "cross_entropy"))
         return begin_values(evaluation, needs.labels.values);
     return REMAT_OK; /* only the loss */
 }
