@@ -30,7 +30,7 @@ static void write_action(output *out, const remat_graph *graph, const graph_acti
     output_field(out, "{", "cost", action->cost);
     if (action->name)
         output_text_field(out, ", ", "name", action->name);
-    if (action->once)
+    if (action->once || action->write_count == 0) /* it works for its caller: a loss, for example */
         output_text(out, ", \"once\": true");
     write_list(out, "reads", graph_reads(graph, action), action->read_count);
     write_list(out, "updates", graph_updates(graph, action), action->update_count);

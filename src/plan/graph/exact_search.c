@@ -32,6 +32,7 @@ typedef struct exact_search {
     remat_context *context;
     unsigned bits;
     uint32_t phase_count;
+    uint32_t first_phase; /* no action runs again before it */
     uint64_t tensor_bytes[MOST_BITS];
     exact_action *makers, *fixed; /* those that may run again; the others, and the end, in order */
     uint64_t *untracked;          /* by phase: live bytes that are in no set */
@@ -70,6 +71,16 @@ static uint32_t count_phases(const hold_graph *g)
     uint32_t count = 1; /* the end */
     for (uint32_t i = 0; i < g->action_count; i++)
         count += !g->actions[i].makable;
+    return count;
+}
+
+/* Where memory is placed, the graph is that of a program, which copies its data in before anything runs: what comes before the
+ * first action that may run again stays there. */
+static uint32_t count_loads(const hold_graph *g)
+{
+    uint32_t count = 0;
+    while (g->counting == GRAPH_PLACED && count < g->action_count && !g->actions[count].makable)
+        count++;
     return count;
 }
 
@@ -203,7 +214,7 @@ static remat_status expand(exact_search *s, uint64_t limit, heap_item from)
     uint32_t phase = from.state >> s->bits, set = from.state & (((uint32_t)1 << s->bits) - 1);
     for (uint32_t left = set; left; left &= left - 1)
         REMAT_TRY(reach(s, from.cost, from.state & ~(left & -left), from.state, GRAPH_NONE));
-    for (uint32_t i = 0; i < s->maker_count; i++)
+    for (uint32_t i = 0; i < s->maker_count && phase >= s->first_phase; i++)
         REMAT_TRY(run(s, limit, from, &s->makers[i], phase, phase));
     bool is_end = phase + 1 == s->phase_count;
     return run(s, is_end ? UINT64_MAX : limit, from, &s->fixed[phase], phase, phase + 1);
@@ -299,6 +310,7 @@ remat_status exact_search_run(const hold_graph *g, hold_found *found, void *user
     }
     if (status == REMAT_OK) {
         fill_graph(&s, bit_of);
+        s.first_phase = count_loads(g);
         status = walk_curve(&s, g->counting, found, user);
     }
     remat_release(context, bit_of, g->tensor_count, sizeof *bit_of);

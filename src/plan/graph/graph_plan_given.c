@@ -29,6 +29,36 @@ static remat_status place_text(const remat_graph *graph, graph_plan_text *text, 
     return REMAT_OK;
 }
 
+/* A program copies its data in before anything runs: the actions with `once` that come first in its graph come first in
+ * every schedule. Another schedule is changed so; its places are of no use then. */
+static void put_loads_first(const remat_graph *graph, graph_plan_text *text)
+{
+    uint32_t *actions = text->schedule.actions, loads = 0;
+    size_t moved = 0;
+    while (loads < graph->action_count && graph->actions[loads].once)
+        loads++;
+    for (size_t i = 0; i < text->schedule.count && moved < loads; i++) {
+        if (actions[i] >= loads)
+            continue;
+        text->has_places &= i == moved;
+        memmove(actions + moved + 1, actions + moved, (i - moved) * sizeof *actions);
+        actions[moved] = (uint32_t)moved; /* they stand in order */
+        moved++;
+    }
+}
+
+/* In a program every action has its purpose, also one that makes no tensor: a loss, for example. */
+static remat_status expect_all_run(const graph_plan *plan)
+{
+    char text[GRAPH_NAME_TEXT];
+    for (uint32_t i = 0; i < plan->graph->action_count; i++)
+        if (!plan->runs[i])
+            return remat_fail(plan->graph->context, REMAT_CHECK_FAILED, NULL,
+                              "action %.80s does not run; in a training, every action runs at least once",
+                              graph_action_name(plan->graph, i, text));
+    return REMAT_OK;
+}
+
 static remat_status find_base(graph_plan *plan)
 {
     const remat_graph *graph = plan->graph;
@@ -68,6 +98,8 @@ static remat_status fill(graph_plan *plan, graph_counting binds, graph_plan_text
     graph_least least;
     REMAT_TRY(find_base(plan));
     REMAT_TRY(graph_least_find(plan->graph, binds, &least));
+    if (binds == GRAPH_PLACED)
+        put_loads_first(plan->graph, text);
     REMAT_TRY(place_text(plan->graph, text, &placed));
     plan->feasible = true;
     plan->peak_action = placed_graph_peak_action(&placed);
@@ -81,7 +113,8 @@ static remat_status fill(graph_plan *plan, graph_counting binds, graph_plan_text
     plan->min_budget_bytes = binds == GRAPH_EXACT ? found->peak_bytes : placed.arena_bytes;
     plan->lower_bound_cost = least.cost;
     plan->least_bound_bytes = least.peak_bytes;
-    return count_runs(plan);
+    REMAT_TRY(count_runs(plan));
+    return binds == GRAPH_PLACED ? expect_all_run(plan) : REMAT_OK;
 }
 
 static remat_status read_plan(graph_counting binds, FILE *stream, const char *name, graph_plan_text *text,
@@ -91,10 +124,10 @@ static remat_status read_plan(graph_counting binds, FILE *stream, const char *na
     remat_graph_figures found = {0};
     REMAT_TRY(graph_plan_read_text(graph->context, stream, name, text));
     remat_status status = graph_plan_judge(graph, text, &found);
-    if (status == REMAT_CHECK_FAILED)
-        status = remat_fail_in_file(graph->context, name, REMAT_NOWHERE);
     if (status == REMAT_OK)
         status = fill(plan, binds, text, &found);
+    if (status == REMAT_CHECK_FAILED)
+        status = remat_fail_in_file(graph->context, name, REMAT_NOWHERE);
     if (status != REMAT_OK)
         graph_plan_text_release(text);
     return status;

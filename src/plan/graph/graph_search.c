@@ -14,6 +14,9 @@ enum { WHOLE_MARGIN = 1, FINE_CHAIN_MARGIN = 10 };
 /* A chain of at least so many pieces, none of them above so many tensors, is solved well as a chain. */
 enum { FINE_CHAIN = 8, FINE_PIECE = 24 };
 
+/* A fine chain of more actions is left to the chain's planner: the search would take more memory than the training does. */
+enum { LONG_CHAIN = 4000 };
+
 /* Seeds of the search over the whole, and schedules that it may give: modes of a piece. */
 enum { MOST_SEEDS = 24, MOST_WHOLE = 254 };
 
@@ -133,6 +136,9 @@ static remat_status give_pieces(graph_search *search, const graph_plan_options *
 static remat_status add_whole(graph_search *search, const graph_plan_options *options)
 {
     hold_graph g;
+    if (options->binds == GRAPH_PLACED && search->outline.graph->action_count > LONG_CHAIN &&
+        is_fine_chain(search->pieces[0]))
+        return REMAT_OK;
     REMAT_TRY(hold_graph_create(search->outline.graph, options->binds, &g));
     remat_status status = exact_search_fits(&g, &search->is_exact);
     if (status == REMAT_OK)

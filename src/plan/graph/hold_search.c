@@ -31,18 +31,17 @@ static uint32_t dice_below(dice *d, uint32_t bound)
     return (uint32_t)(((dice_bits(d) >> 32) * bound) >> 32);
 }
 
-/* -ln((i + 1/2) / CHANCES), by sums and quotients alone, so that every machine plans alike. */
+/* -ln((i + 1/2) / CHANCES) in units of 2^-16, from the logarithms of neighbours: ln((1 + z) / (1 - z)) = 2 (z + z^3/3 + ...) */
 enum { CHANCES = 1024 };
-static void fill_logarithms(double *logarithms)
+static void fill_logarithms(uint32_t *logarithms)
 {
-    double value = 0;
-    for (int i = CHANCES - 1; i >= 0; i--) {
-        double high = i == CHANCES - 1 ? CHANCES : i + 1.5, low = i + 0.5;
-        double z = (high - low) / (high + low), power = z, sum = 0;
-        for (int k = 1; k < 60; k += 2, power *= z * z)
-            sum += power / k;
-        value += 2 * sum;
-        logarithms[i] = value;
+    const uint64_t one = (uint64_t)1 << 48;
+    uint64_t value = 0;
+    for (uint64_t i = CHANCES; i-- > 0;) {
+        const uint64_t part = i == CHANCES - 1 ? 4 * CHANCES - 1 : 2 * i + 2; /* z is 1 / part */
+        for (uint64_t k = 1, power = one / part; power > 0; k += 2, power /= part * part)
+            value += 2 * (power / k);
+        logarithms[i] = (uint32_t)(value >> 32);
     }
 }
 
@@ -59,10 +58,10 @@ typedef struct hold_hunt {
     const graph_sequence *seeds;
     size_t seed_count, number;
     uint64_t effort;
-    const double *logarithms;
-    double least_cost;    /* of the cheapest schedule: recomputation is what is above */
-    uint64_t top, bottom; /* limits of the ladder */
-    unsigned shift;       /* of sums over the limit */
+    const uint32_t *logarithms;
+    unsigned __int128 least_cost; /* of the cheapest schedule: recomputation is what is above */
+    uint64_t top, bottom;         /* limits of the ladder */
+    unsigned shift;               /* of sums over the limit */
     hold_state state;
     hold_bin bins[MOST_BINS + 1]; /* the last one in use has the lowest peak of all */
     size_t bin_count;             /* besides that one */
@@ -224,18 +223,35 @@ static void make_change(hold_hunt *h, change *c, bool is_over, uint32_t position
 
 /* ---- annealing ---- */
 
+enum { COST_SHIFT = 40 };
+#define MOST_PRICE ((uint64_t)1 << 60)
+
 typedef struct annealing {
     uint64_t limit, peak, over;
     uint32_t position;
-    double price, energy; /* of a byte over the limit; of the state */
+    uint64_t price;  /* of a byte over the limit, in units of 2^-40 of a cost */
+    __int128 energy; /* of the state, in the same units */
     unsigned __int128 best_cost;
     bool has_best;
 } annealing;
 
+/* Sums stay far below 2^127: costs below 2^66, bytes below 2^62. */
+static __int128 energy_of(const hold_hunt *h, const annealing *a)
+{
+    return ((__int128)h->state.cost << COST_SHIFT) + (__int128)a->over * a->price;
+}
+
+/* So many thousandths of a cost, for so many bytes. */
+static uint64_t price_of(unsigned __int128 cost, uint64_t thousandths, uint64_t bytes)
+{
+    unsigned __int128 price = (cost << COST_SHIFT) / 1000 * thousandths / bytes;
+    return price >= MOST_PRICE ? MOST_PRICE : (uint64_t)price + 1;
+}
+
 static void measure(hold_hunt *h, annealing *a)
 {
     a->peak = hold_state_peak(&h->state, a->limit, h->shift, &a->over, &a->position);
-    a->energy = (double)h->state.cost + a->price * (double)a->over;
+    a->energy = energy_of(h, a);
     h->state.work += h->g->position_count / 4 + 16;
 }
 
@@ -250,20 +266,25 @@ static remat_status note_best(hold_hunt *h, annealing *a)
     return REMAT_OK;
 }
 
-/* Anneals under one limit and ends with the best that fits it; where nothing did, as it is. */
-static remat_status anneal(hold_hunt *h, uint64_t limit, uint64_t effort, double hot, bool *fits)
+/* How hot it begins: a part of the cost, but where little is recomputed, of that. */
+static __int128 begin_heat(const hold_hunt *h, uint64_t millionths)
 {
-    const double base = (double)h->state.cost;
+    const unsigned __int128 cost = h->state.cost, recomputed = cost > h->least_cost ? cost - h->least_cost : 0;
+    const unsigned __int128 share = 20 * recomputed + cost / 100;
+    return (__int128)((share < cost && !h->by_tensor ? share : cost) << COST_SHIFT) / 1000000 * (__int128)millionths;
+}
+
+/* Anneals under one limit and ends with the best that fits it; where nothing did, as it is. */
+static remat_status anneal(hold_hunt *h, uint64_t limit, uint64_t effort, uint64_t hot, bool *fits)
+{
     annealing a = {.limit = limit};
     measure(h, &a);
-    a.price = a.over ? base * 0.02 / (double)a.over : base * 0.02 / (double)(((h->top - h->bottom) >> h->shift) + 1);
-    if (h->by_tensor)
-        a.price = 20 * base / (double)(a.over + 1);
+    const uint64_t bytes = a.over ? a.over : ((h->top - h->bottom) >> h->shift) + 1;
+    a.price = h->by_tensor ? price_of(h->state.cost, 20000, a.over + 1) : price_of(h->state.cost, 20, bytes);
     measure(h, &a);
     REMAT_TRY(note_best(h, &a));
     uint64_t end = h->state.work + effort, most_runs = (uint64_t)LONGEST * h->g->action_count + 64;
-    double more = 20 * (base - h->least_cost) + 0.01 * base;
-    double heat = hot * (more < base && !h->by_tensor ? more : base);
+    __int128 heat = begin_heat(h, hot);
     enum { ROUNDS = 64 };
     uint64_t part = effort / ROUNDS, next_part = h->state.work + part;
     while (h->state.work < end) {
@@ -275,8 +296,8 @@ static remat_status anneal(hold_hunt *h, uint64_t limit, uint64_t effort, double
             continue;
         REMAT_TRY(hold_state_settle(&h->state));
         measure(h, &next);
-        double worse = next.energy - a.energy;
-        if (h->state.run_count <= most_runs && worse <= heat * h->logarithms[dice_bits(&h->dice) >> 54]) {
+        __int128 worse = next.energy - a.energy;
+        if (h->state.run_count <= most_runs && worse <= (heat >> 16) * h->logarithms[dice_bits(&h->dice) >> 54]) {
             a = next;
             if (worse != 0)
                 REMAT_TRY(note_best(h, &a));
@@ -286,9 +307,10 @@ static remat_status anneal(hold_hunt *h, uint64_t limit, uint64_t effort, double
         }
         if (h->state.work >= next_part) {
             next_part += part;
-            heat *= 0.92; /* to the power of ROUNDS: a 200th */
-            a.price *= h->by_tensor ? 1 : a.peak > limit ? 1.2 : 0.9;
-            a.energy = (double)h->state.cost + a.price * (double)a.over;
+            heat = heat / 100 * 92; /* to the power of ROUNDS: a 200th */
+            if (!h->by_tensor)
+                a.price = a.peak > limit ? remat_min(a.price / 5 * 6 + 1, MOST_PRICE) : a.price / 10 * 9 + 1;
+            a.energy = energy_of(h, &a);
         }
     }
     *fits = a.has_best;
@@ -297,9 +319,19 @@ static remat_status anneal(hold_hunt *h, uint64_t limit, uint64_t effort, double
 
 /* ---- the greedy way down ---- */
 
+/* A quotient, compared by products. */
+typedef struct ratio {
+    uint64_t above, below;
+} ratio;
+
+static bool is_less(ratio a, ratio b)
+{
+    return (unsigned __int128)a.above * b.below < (unsigned __int128)b.above * a.below;
+}
+
 typedef struct candidate {
     uint32_t gap;
-    double price;
+    ratio price; /* cost for bytes */
 } candidate;
 
 enum { MOST_CANDIDATES = 48 };
@@ -317,9 +349,9 @@ static uint32_t list_candidates(hold_hunt *h, uint32_t position, bool held_only,
             (held_only && h->state.from[number] != gap->begin))
             continue;
         const hold_tensor *tensor = &h->g->tensors[gap->tensor];
-        double price = (double)h->g->actions[tensor->maker].cost / (double)tensor->bytes;
+        const ratio price = {h->g->actions[tensor->maker].cost, tensor->bytes};
         uint32_t at = count < most ? count++ : most;
-        for (; at > 0 && list[at - 1].price > price; at--)
+        for (; at > 0 && is_less(price, list[at - 1].price); at--)
             if (at < most)
                 list[at] = list[at - 1];
         if (at < most)
@@ -334,7 +366,7 @@ static remat_status drop_best(hold_hunt *h, annealing *a, uint32_t most, bool *c
 {
     candidate list[MOST_CANDIDATES];
     uint32_t count = list_candidates(h, a->position, false, most, list), best = GRAPH_NONE, best_from = 0;
-    double best_gain = 0;
+    ratio best_gain = {0, 1};
     for (uint32_t i = 0; i < count; i++) {
         const hold_gap *gap = &h->g->gaps[list[i].gap];
         const uint32_t before = h->state.from[list[i].gap], choices[] = {gap->begin + 1, a->position + 1, gap->end};
@@ -342,17 +374,18 @@ static remat_status drop_best(hold_hunt *h, annealing *a, uint32_t most, bool *c
             if (choices[k] <= before || choices[k] > gap->end || (k && choices[k] == choices[k - 1]))
                 continue;
             annealing next = *a;
-            double cost = (double)h->state.cost;
+            const unsigned __int128 cost = h->state.cost;
             hold_state_note(&h->state, list[i].gap, choices[k]);
             REMAT_TRY(hold_state_settle(&h->state));
             measure(h, &next);
             REMAT_TRY(keep(h, next.peak));
-            cost = (double)h->state.cost - cost;
-            double saved = (double)a->over - (double)next.over;
-            double gain = saved / ((cost > 0 ? cost : 0) + 1e-6 * (double)h->state.cost + 1);
+            const uint64_t more = h->state.cost > cost ? (uint64_t)(h->state.cost - cost) : 0;
+            const uint64_t saved = a->over > next.over ? a->over - next.over : 0;
+            /* a millionth of the cost counts as nothing */
+            ratio gain = {saved, more + (uint64_t)(h->state.cost / 1000000) + 1};
             if (h->number % 2)
-                gain = 1 / (list[i].price + 1e-30);
-            if (saved > 0 && gain > best_gain) {
+                gain = (ratio){list[i].price.below, list[i].price.above + 1};
+            if (saved && is_less(best_gain, gain)) {
                 best_gain = gain;
                 best = list[i].gap;
                 best_from = choices[k];
@@ -432,14 +465,13 @@ static remat_status try_seeds(hold_hunt *h)
 typedef struct ladder {
     bool down;
     uint32_t rungs;
-    double share, heat; /* of the effort; of the cost */
+    uint64_t share, heat; /* thousandths of the effort; millionths of the cost */
 } ladder;
 static const ladder ladders[] = {
-    {true, 9, 0.35, 0.003}, {false, 12, 0.20, 0.002}, {true, 24, 0.15, 0.0007}, {false, 48, 0.10, 0.0003}};
+    {true, 9, 350, 3000}, {false, 12, 200, 2000}, {true, 24, 150, 700}, {false, 48, 100, 300}};
 enum { LADDERS = sizeof ladders / sizeof *ladders };
-/* The shares of the effort that look for the lowest peak, and for what is left to gain in each bin. */
-#define SINKING   0.10
-#define POLISHING 0.10
+/* Thousandths of the effort that look for the lowest peak, and for what is left to gain in each bin. */
+enum { SINKING = 100, POLISHING = 100 };
 
 /* The rungs of the searches interleave. */
 static uint64_t rung_limit(const hold_hunt *h, uint64_t rung, uint64_t rungs)
@@ -452,7 +484,7 @@ static uint64_t rung_limit(const hold_hunt *h, uint64_t rung, uint64_t rungs)
 static remat_status hunt(hold_hunt *h)
 {
     const ladder *now = &ladders[h->ladder];
-    const uint64_t each = (uint64_t)((double)h->effort * now->share / now->rungs);
+    const uint64_t each = h->effort / 1000 * now->share / now->rungs;
     for (uint64_t i = 1; i <= now->rungs && h->active_count; i++) {
         uint64_t limit = rung_limit(h, now->down ? i : now->rungs + 1 - i, now->rungs);
         const uint64_t before = now->down && i > 1 ? rung_limit(h, i - 1, now->rungs) : limit;
@@ -469,7 +501,7 @@ static remat_status hunt(hold_hunt *h)
             continue;
         if (now->down && !h->by_tensor)
             REMAT_TRY(descend(h, limit, each / 4));
-        REMAT_TRY(anneal(h, limit, each, h->by_tensor ? 0.02 : now->heat, &fits));
+        REMAT_TRY(anneal(h, limit, each, h->by_tensor ? 20000 : now->heat, &fits));
         h->by_tensor = false;
         if (now->down && !fits && !cheapest_within(h, limit))
             break;
@@ -481,7 +513,7 @@ static remat_status hunt(hold_hunt *h)
 static remat_status sink(hold_hunt *h)
 {
     enum { TRIES = 8 };
-    const uint64_t each = (uint64_t)((double)h->effort * SINKING / TRIES);
+    const uint64_t each = h->effort / 1000 * SINKING / TRIES;
     for (int i = 0; i < TRIES && h->active_count && h->bins[h->bin_count].peak > h->bottom; i++) {
         const hold_bin *lowest = &h->bins[h->bin_count];
         uint64_t limit = lowest->peak - (lowest->peak - h->bottom + 63) / 64;
@@ -489,7 +521,7 @@ static remat_status sink(hold_hunt *h)
         REMAT_TRY(adopt(h, lowest->from));
         if (i % 2 == 0)
             REMAT_TRY(descend(h, limit, each / 2));
-        REMAT_TRY(anneal(h, limit, each, 0.01, &fits));
+        REMAT_TRY(anneal(h, limit, each, 10000, &fits));
     }
     return REMAT_OK;
 }
@@ -523,7 +555,7 @@ static remat_status polish_bin(hold_hunt *h, size_t number)
 static remat_status polish(hold_hunt *h)
 {
     enum { PASSES = 8 };
-    const uint64_t end = h->state.work + (uint64_t)((double)h->effort * POLISHING);
+    const uint64_t end = h->state.work + h->effort / 1000 * POLISHING;
     for (size_t pass = 0; pass < PASSES; pass++)
         for (size_t i = h->number + SEARCHES * pass; i < h->bin_count && h->state.work < end; i += SEARCHES * PASSES)
             if (h->bins[i].from)
@@ -576,7 +608,7 @@ static remat_status hunt_begin(hold_hunt *h)
     uint64_t over;
     uint32_t position;
     h->top = hold_state_peak(&h->state, UINT64_MAX, 0, &over, &position);
-    h->least_cost = (double)h->state.cost;
+    h->least_cost = h->state.cost;
     /* below this nothing is possible: what an action needs is there when it runs */
     for (uint32_t i = 0; i < g->action_count; i++) {
         const hold_action *action = &g->actions[i];
@@ -630,7 +662,7 @@ static remat_status report(hold_hunt *h, hold_found *found, void *user)
 remat_status hold_search_run(const hold_graph *g, const hold_search_options *options, hold_found *found, void *user)
 {
     remat_context *context = g->graph->context;
-    double logarithms[CHANCES];
+    uint32_t logarithms[CHANCES];
     fill_logarithms(logarithms);
     hold_hunt *hunts = remat_alloc_zeroed(context, SEARCHES, sizeof *hunts);
     if (!hunts)
