@@ -1,5 +1,6 @@
 #include "graph_arena.h"
 #include "graph_file.h"
+#include "onnx_file.h"
 #include "shown.h"
 #include "terminal.h"
 #include "waiting.h"
@@ -74,9 +75,11 @@ static remat_status read_rows(remat_context *context, const file_bytes *file, re
 }
 
 /* The live ranges of a graph, or of a plan of one. */
-static remat_status read_graph(const arena_command *command, const file_bytes *file, bool is_plan,
+static remat_status read_graph(const arena_command *command, const file_bytes *file, remat_file_kind kind,
                                remat_lifetime_table **table)
 {
+    const bool is_plan = kind == REMAT_FILE_GRAPH_PLAN;
+    const import_settings settings = {0};
     remat_graph *graph = NULL;
     remat_status status;
     if (is_plan && !command->graph) {
@@ -84,8 +87,9 @@ static remat_status read_graph(const arena_command *command, const file_bytes *f
                 shown(file->name));
         return REMAT_INVALID;
     }
-    status = is_plan ? graph_file_load(command->context, command->graph, &graph)
-                     : graph_file_read(command->context, file, &graph);
+    status = is_plan                   ? graph_file_load(command->context, command->graph, &graph)
+             : kind == REMAT_FILE_ONNX ? onnx_file_import(command->context, file, &settings, &graph)
+                                       : graph_file_read(command->context, file, &graph);
     if (status == REMAT_OK)
         status = graph_arena_read(command->context, is_plan ? file : NULL, graph, table);
     remat_graph_destroy(graph);
@@ -101,8 +105,8 @@ static remat_status read_table(const arena_command *command, remat_lifetime_tabl
     if (status == REMAT_OK) {
         if (file_bytes_tell(command->context, &file, &kind) != REMAT_OK)
             kind = REMAT_FILE_LIFETIMES; /* the reader of these says what is wrong */
-        status = kind == REMAT_FILE_GRAPH || kind == REMAT_FILE_GRAPH_PLAN
-                     ? read_graph(command, &file, kind == REMAT_FILE_GRAPH_PLAN, table)
+        status = kind == REMAT_FILE_GRAPH || kind == REMAT_FILE_GRAPH_PLAN || kind == REMAT_FILE_ONNX
+                     ? read_graph(command, &file, kind, table)
                      : read_rows(command->context, &file, table);
     }
     file_bytes_free(&file);

@@ -64,13 +64,13 @@ static void print_figures(const remat_figures *figures, bool json)
 }
 
 /* A model is what people have at hand, so it is told from a file that is nothing at all. */
-static remat_status refuse_model(const char *path)
+static remat_status refuse_model(const char *path, bool is_onnx)
 {
     fprintf(
         stderr,
-        "remat: %s: this is a model, not a profile or a graph; `remat plan MODEL.ini` writes what its plans are for: "
-        "--profile-out FILE the profile, --graph-out FILE the graph\n",
-        shown(path));
+        "remat: %s: this is %s, not a profile or a graph; `remat plan` writes what its plans are for: %s--graph-out "
+        "FILE the graph\n",
+        shown(path), is_onnx ? "an ONNX file" : "a model", is_onnx ? "" : "--profile-out FILE the profile, ");
     return REMAT_BAD_INPUT;
 }
 
@@ -105,7 +105,7 @@ int command_check(remat_context *context, int argc, char **argv)
         /* Whatever is neither a model nor a graph is read as a profile, so that the message says what a profile would be. */
         if (file_bytes_tell(context, &file, &kind) != REMAT_OK)
             kind = REMAT_FILE_PROFILE;
-        status = kind == REMAT_FILE_MODEL   ? refuse_model(file.name)
+        status = kind == REMAT_FILE_MODEL || kind == REMAT_FILE_ONNX ? refuse_model(file.name, kind == REMAT_FILE_ONNX)
                  : kind == REMAT_FILE_GRAPH ? graph_check(context, &file, command.plan, command.json)
                                             : check_chain(context, &file, &command);
     }

@@ -1,5 +1,6 @@
 #include "command.h"
 #include "machine.h"
+#include "onnx_file.h"
 #include "run_text.h"
 #include "shown.h"
 
@@ -84,6 +85,8 @@ static void find_program(findings *all)
             : i == 0 ? "compressed .npz files cannot be read"
                      : "these images cannot be read",
             "%s", is_there ? "there" : "not there");
+    add(all, "ONNX files", onnx_file_is_read() ? NULL : "protobuf-c was missing; with it a new build reads them",
+        onnx_file_is_read() ? "are read" : "are not read");
     if (machine_libraries(text, sizeof text))
         add(all, "libraries", NULL, "%s", text);
 }

@@ -8,8 +8,11 @@
 
 #include <string.h>
 
+enum { OPTION_DIM = MODEL_KEYS_END };
+
 typedef struct fit_command {
     model_options given;
+    import_settings import;
     bool fits;
 } fit_command;
 
@@ -19,19 +22,30 @@ static const struct argp_option options[] = {
     {"strategy", MODEL_STRATEGY, "NAME[:ARG]", 0, "what to keep (default: the best within the budget)", 0},
     {MODEL_ROW_PROFILE, 0},
     {"threads", 'j', "N", 0, "threads to compute with (default: all cores); each has scratch of its own", 0},
+    {ONNX_ROW_DIM(OPTION_DIM), 0},
     {"json", MODEL_JSON, NULL, 0, "print the answers as JSON", 1},
     {0}};
 
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    fit_command *command = state->input;
+    if (key != OPTION_DIM)
+        return model_options_parse(key, argument, state);
+    onnx_file_dimension(state, command->given.context, argument, &command->import);
+    return 0;
+}
+
 static const struct argp argp = {
     .options = options,
-    .parser = model_options_parse,
+    .parser = parse,
     .args_doc = "FILE",
-    .doc = "Say before training whether FILE, a model or a graph, fits. For a model: what takes the memory, the "
+    .doc = "Say before training whether FILE, a model, a graph or an ONNX file, fits. For a model: what takes the "
+           "memory, the "
            "smallest budget and the layer that determines it, the budget from which nothing is recomputed, and what "
            "clipping and accumulation add. For a graph: the peak with everything kept, the smallest budget that was "
            "found, and a bound below which no schedule exists. Exits with 4 if FILE does not fit.\v"
            "Example:\n  remat fit gpt.ini --budget 300MiB\n  remat fit gpt.ini --budget 2GB --batch auto\n"
-           "  remat fit graph.json --budget 300MiB",
+           "  remat fit graph.json --budget 300MiB\n  remat fit model.onnx --budget 8GB --batch 32",
     .children = model_set_children,
 };
 
@@ -293,12 +307,13 @@ static int fit_model(fit_command *command, remat_model *model)
     return status == REMAT_OK && !command->fits ? REMAT_INFEASIBLE : (int)status;
 }
 
-static int fit_graph(const fit_command *command, const remat_graph *graph)
+static int fit_graph(const fit_command *command, const remat_graph *graph, bool imported)
 {
     const remat_train_options *given = &command->given.train;
     remat_graph_plan_options wanted;
-    if (given->profile_path || given->batch_size || command->given.largest) {
-        fprintf(stderr, "remat: FILE is a graph; --profile and --batch are only for models\n");
+    if (given->profile_path || (given->batch_size && !imported) || command->given.largest) {
+        fprintf(stderr, "remat: FILE is a graph; --profile and --batch %sare only for models\n",
+                imported ? "auto " : "");
         return REMAT_INVALID;
     }
     remat_graph_plan_options_init(&wanted);
@@ -314,12 +329,13 @@ int command_fit(remat_context *context, int argc, char **argv)
     model_options_init(context, &command.given);
     command_parse(&argp, argc, argv, &command);
     planned_file file;
-    int code = (int)model_file_read(context, command.given.file, &file);
+    command.import.batch = command.given.train.batch_size;
+    int code = (int)model_file_read(context, command.given.file, &command.import, &file);
     if (code == REMAT_OK && file.profile) {
         fprintf(stderr, "remat: FILE is a profile; `remat sweep` shows the smallest budget of a profile\n");
         code = REMAT_BAD_INPUT;
     } else if (code == REMAT_OK)
-        code = file.model ? fit_model(&command, file.model) : fit_graph(&command, file.graph);
+        code = file.model ? fit_model(&command, file.model) : fit_graph(&command, file.graph, file.imported);
     planned_file_release(&file);
     return code;
 }

@@ -25,7 +25,8 @@ enum {
     OPTION_PROFILE_OUT,
     OPTION_GRAPH_OUT,
     OPTION_GRAPH_PLAN,
-    OPTION_BATCH
+    OPTION_BATCH,
+    OPTION_DIM
 };
 
 typedef struct plan_command {
@@ -33,7 +34,7 @@ typedef struct plan_command {
     const char *file, *output;
     const char *profile, *profile_output; /* of models, like the next two and the batch */
     const char *graph_output, *graph_plan_output;
-    uint64_t batch;
+    import_settings import; /* of ONNX files; the batch is also of models */
     remat_plan_options options;
     bool json, no_schedule, all_layers, compare, plot;
 } plan_command;
@@ -48,13 +49,19 @@ static const struct argp_option options[] = {
     {"method", OPTION_METHOD, "NAME", 0, "of optimal: auto (default), exhaustive or intervals", 0},
     {"threads", OPTION_THREADS, "N", 0, "of optimal: use N threads (default: all cores); the plan is the same", 0},
     {"profile", OPTION_PROFILE, "FILE", 0, "of a model: plan with measured costs, from `remat profile`", 0},
-    {"batch", OPTION_BATCH, "N", 0, "of a model: samples in a micro-batch (default: the model's)", 0},
+    {"batch", OPTION_BATCH, "N", 0,
+     "of a model: samples in a micro-batch (default: the model's); of an ONNX file: the batch, where the file leaves "
+     "it "
+     "open",
+     0},
+    {ONNX_ROW_DIM(OPTION_DIM), 0},
     {"compare", OPTION_COMPARE, NULL, 0, "compare all strategies: peak, cost, whether they fit", 1},
     {"json", OPTION_JSON, NULL, 0, "print the plan file instead of a table", 1},
     {"output", 'o', "FILE", 0, "write the plan file to FILE", 1},
     {"profile-out", OPTION_PROFILE_OUT, "FILE", 0,
      "of a model: write its chain of pieces to FILE, the profile that the plan is for", 1},
-    {"graph-out", OPTION_GRAPH_OUT, "FILE", 0, "of a model: write the graph of a training step to FILE", 1},
+    {"graph-out", OPTION_GRAPH_OUT, "FILE", 0, "of a model or an ONNX file: write the graph of a training step to FILE",
+     1},
     {"graph-plan", OPTION_GRAPH_PLAN, "FILE", 0,
      "write the plan of that graph to FILE: its schedule, and the place of every tensor", 1},
     {"no-schedule", OPTION_NO_SCHEDULE, NULL, 0, "with --json: print only the figures", 1},
@@ -92,11 +99,12 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case OPTION_PROFILE_OUT: command->profile_output = argument; break;
     case OPTION_GRAPH_OUT: command->graph_output = argument; break;
     case OPTION_GRAPH_PLAN: command->graph_plan_output = argument; break;
-    case OPTION_BATCH: command->batch = command_batch(state, command->context, argument, NULL); break;
+    case OPTION_BATCH: command->import.batch = command_batch(state, command->context, argument, NULL); break;
+    case OPTION_DIM: onnx_file_dimension(state, command->context, argument, &command->import); break;
     case ARGP_KEY_ARG: command_take(state, "FILE", argument, &command->file); break;
     case ARGP_KEY_END:
         if (!command->file)
-            argp_error(state, "FILE is missing: a profile, a graph, a model, or - for standard input");
+            argp_error(state, "FILE is missing: a profile, a graph, a model, an ONNX file, or - for standard input");
         if (command->no_schedule && !command->json)
             argp_error(state, "--no-schedule goes with --json: only the plan file has a schedule");
         if (command->plot && (command->json || command->compare))
@@ -139,7 +147,9 @@ static const struct argp argp = {
     .args_doc = "FILE",
     .doc = "Decide which layers of FILE, a profile, a graph or a model, to keep and which to recompute. A model is "
            "planned as `remat train` would train it: it is cut into a chain of pieces, and the plan is for this "
-           "chain. `remat train --plan` runs the plan. The plan of a graph is a list of its actions.\v",
+           "chain. `remat train --plan` runs the plan. The plan of a graph is a list of its actions. An ONNX file is "
+           "planned "
+           "as the graph of a training step that is derived from it.\v",
     .help_filter = help_filter,
     .children = model_set_children,
 };
@@ -200,19 +210,22 @@ static int plan_model(const plan_command *command, remat_model *model)
     request.options.budget_bytes = wanted->budget_bytes;
     request.options.threads = wanted->threads;
     request.options.profile_path = command->profile;
-    remat_status status = model_file_set_batch(model, command->batch);
+    remat_status status = model_file_set_batch(model, command->import.batch);
     return status == REMAT_OK ? model_plan_show(command->context, model, &request)
                               : command_fail(command->context, status);
 }
 
-static int plan_graph(const plan_command *command, const remat_graph *graph)
+static int plan_graph(const plan_command *command, const remat_graph *graph, bool imported)
 {
     const remat_plan_options *wanted = &command->options;
     if (command->compare || wanted->budget_counts != REMAT_COUNT_PEAK || wanted->allow_lossy || wanted->method)
         return wrong_for("graph", "--compare, --count, --allow-lossy and --method are only for profiles");
-    if (command->profile || command->profile_output || command->graph_output || command->batch)
-        return wrong_for("graph", "--profile, --profile-out, --graph-out and --batch are only for models");
+    if (command->profile || command->profile_output)
+        return wrong_for("graph", "--profile and --profile-out are only for models");
+    if (!imported && (command->graph_output || command->import.batch))
+        return wrong_for("graph", "--graph-out and --batch are only for models and ONNX files");
     graph_plan_request request = {.output = command->output ? command->output : command->graph_plan_output,
+                                  .graph_output = command->graph_output,
                                   .json = command->json,
                                   .no_schedule = command->no_schedule,
                                   .all_rows = command->all_layers,
@@ -227,7 +240,7 @@ static int plan_graph(const plan_command *command, const remat_graph *graph)
 static int plan_profile(const plan_command *command, const remat_profile *profile)
 {
     if (command->profile || command->profile_output || command->graph_output || command->graph_plan_output ||
-        command->batch)
+        command->import.batch)
         return wrong_for("profile",
                          "--profile, --profile-out, --graph-out, --graph-plan and --batch are only for models");
     if (!command->compare)
@@ -242,10 +255,10 @@ int command_plan(remat_context *context, int argc, char **argv)
     remat_plan_options_init(&command.options);
     command_parse(&argp, argc, argv, &command);
     planned_file file;
-    int code = (int)model_file_read(context, command.file, &file);
+    int code = (int)model_file_read(context, command.file, &command.import, &file);
     if (code == REMAT_OK)
         code = file.model   ? plan_model(&command, file.model)
-               : file.graph ? plan_graph(&command, file.graph)
+               : file.graph ? plan_graph(&command, file.graph, file.imported)
                             : plan_profile(&command, file.profile);
     planned_file_release(&file);
     return code;

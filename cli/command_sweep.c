@@ -19,14 +19,15 @@ enum {
     OPTION_ALL,
     OPTION_PLOT,
     OPTION_PROFILE,
-    OPTION_BATCH
+    OPTION_BATCH,
+    OPTION_DIM
 };
 
 typedef struct sweep_command {
     remat_context *context;
     const char *file;
-    const char *profile; /* of models, like the batch */
-    uint64_t batch;
+    const char *profile;    /* of models, like the batch */
+    import_settings import; /* of ONNX files; the batch is also of models */
     remat_plan_options options;
     bool json, csv, all, plot;
 } sweep_command;
@@ -40,7 +41,12 @@ static const struct argp_option options[] = {
     {"method", OPTION_METHOD, "NAME", 0, "auto (default), exhaustive or intervals", 1},
     {"threads", OPTION_THREADS, "N", 0, "use N threads (default: all cores); the curve is the same", 1},
     {"profile", OPTION_PROFILE, "FILE", 0, "of a model: measured costs, from `remat profile`", 2},
-    {"batch", OPTION_BATCH, "N", 0, "of a model: samples in a micro-batch (default: the model's)", 2},
+    {"batch", OPTION_BATCH, "N", 0,
+     "of a model: samples in a micro-batch (default: the model's); of an ONNX file: the batch, where the file leaves "
+     "it "
+     "open",
+     2},
+    {ONNX_ROW_DIM(OPTION_DIM), 2},
     {0}};
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -52,14 +58,15 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case OPTION_ALL: command->all = true; break;
     case OPTION_PLOT: command->plot = true; break;
     case OPTION_PROFILE: command->profile = argument; break;
-    case OPTION_BATCH: command->batch = command_batch(state, command->context, argument, NULL); break;
+    case OPTION_BATCH: command->import.batch = command_batch(state, command->context, argument, NULL); break;
+    case OPTION_DIM: onnx_file_dimension(state, command->context, argument, &command->import); break;
     case OPTION_LOSSY: command->options.allow_lossy = true; break;
     case OPTION_METHOD: command->options.method = argument; break;
     case OPTION_THREADS: command->options.threads = command_threads(state, command->context, argument); break;
     case ARGP_KEY_ARG: command_take(state, "FILE", argument, &command->file); break;
     case ARGP_KEY_END:
         if (!command->file)
-            argp_error(state, "FILE is missing: a profile, a graph, a model, or - for standard input");
+            argp_error(state, "FILE is missing: a profile, a graph, a model, an ONNX file, or - for standard input");
         if (command->json && command->csv)
             argp_error(state, "--json and --csv exclude each other");
         if (command->plot && (command->json || command->csv))
@@ -213,7 +220,7 @@ static int sweep_model(const sweep_command *command, remat_model *model)
     remat_train_options training;
     remat_train_options_init(&training);
     training.profile_path = command->profile;
-    training.batch_size = command->batch;
+    training.batch_size = command->import.batch;
     training.threads = command->options.threads;
     return model_sweep_show(command->context, model, &training, format_of(command),
                             (sweep_extent){command->all, command->plot});
@@ -225,12 +232,12 @@ int command_sweep(remat_context *context, int argc, char **argv)
     remat_plan_options_init(&command.options);
     command_parse(&argp, argc, argv, &command);
     planned_file file;
-    remat_status status = model_file_read(context, command.file, &file);
+    remat_status status = model_file_read(context, command.file, &command.import, &file);
     int code = status == REMAT_OK ? REMAT_INVALID : (int)status;
     const char *what = file.model ? "model" : file.graph ? "graph" : "profile";
     if (status == REMAT_OK && !file.profile && (command.options.method || command.options.allow_lossy))
         fprintf(stderr, "remat: FILE is a %s; --method and --allow-lossy are only for profiles\n", what);
-    else if (status == REMAT_OK && !file.model && (command.profile || command.batch))
+    else if (status == REMAT_OK && !file.model && (command.profile || (command.import.batch && !file.imported)))
         fprintf(stderr, "remat: FILE is a %s; --profile and --batch are only for models\n", what);
     else if (status == REMAT_OK)
         code = file.model   ? sweep_model(&command, file.model)

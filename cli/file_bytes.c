@@ -9,6 +9,13 @@ enum { PART = 1 << 16 };
 
 /* JSON, and so a graph of some million actions, may be this large. Of other text the readers take 256 MiB. */
 static const size_t most_json = (size_t)1 << 30, most_other = ((size_t)256 << 20) + PART;
+/* ONNX files have no more. They are no text, so they may have NUL bytes. */
+static const size_t most_onnx = (size_t)1 << 31;
+
+static bool is_onnx(const file_bytes *file)
+{
+    return file->count > 0 && (file->bytes[0] == 0x08 || file->bytes[0] == 0x12 || file->bytes[0] == 0x1a);
+}
 
 static bool is_json(const file_bytes *file)
 {
@@ -30,11 +37,12 @@ static remat_status read_part(FILE *stream, file_bytes *file, size_t *capacity, 
         *capacity = wanted;
     }
     size_t got = fread(file->bytes + file->count, 1, PART, stream);
-    *more = got > 0 && !memchr(file->bytes + file->count, 0, got);
+    const bool has_nul = memchr(file->bytes + file->count, 0, got);
     file->count += got;
-    *more &= file->count <= most_other || is_json(file);
+    const bool onnx = is_onnx(file);
+    *more = got > 0 && (onnx || !has_nul) && (onnx || file->count <= most_other || is_json(file));
     errno = ferror(stream) ? errno : EFBIG;
-    return ferror(stream) || file->count > most_json ? REMAT_IO : REMAT_OK;
+    return ferror(stream) || file->count > (onnx ? most_onnx : most_json) ? REMAT_IO : REMAT_OK;
 }
 
 remat_status file_bytes_read(remat_context *context, const char *path, file_bytes *file)

@@ -10,7 +10,7 @@ typedef struct file_bytes {
     size_t count;
 } file_bytes;
 
-/* Reads all of it, "-" being standard input, up to a NUL byte, which no text has, and up to a little more than the
+/* Reads all of it, "-" being standard input; of text up to a NUL byte, which no text has, and up to a little more than the
  * library's readers take: they say what is wrong. Other failures are told on stderr. The caller frees it, after a failure
  * too. */
 remat_status file_bytes_read(remat_context *context, const char *path, file_bytes *file);

@@ -12,10 +12,19 @@ void planned_file_release(planned_file *file)
 }
 
 /* Whatever is neither a model nor a graph is read as a profile, so that the message says what a profile would be. */
-static remat_status read_as(remat_context *context, const file_bytes *bytes, remat_file_kind kind, planned_file *file)
+static remat_status read_as(remat_context *context, const file_bytes *bytes, remat_file_kind kind,
+                            const import_settings *settings, planned_file *file)
 {
     if (kind != REMAT_FILE_MODEL && model_set_refuse(bytes->name) != REMAT_OK)
         return REMAT_INVALID;
+    if (kind == REMAT_FILE_ONNX) {
+        file->imported = true;
+        return onnx_file_import(context, bytes, settings, &file->graph);
+    }
+    if (settings->dimension_count) {
+        fprintf(stderr, "remat: --dim is only for ONNX files\n");
+        return REMAT_INVALID;
+    }
     if (kind == REMAT_FILE_GRAPH)
         return graph_file_read(context, bytes, &file->graph);
     FILE *stream = file_bytes_open(bytes);
@@ -30,7 +39,8 @@ static remat_status read_as(remat_context *context, const file_bytes *bytes, rem
     return status;
 }
 
-remat_status model_file_read(remat_context *context, const char *path, planned_file *file)
+remat_status model_file_read(remat_context *context, const char *path, const import_settings *settings,
+                             planned_file *file)
 {
     file_bytes bytes;
     remat_file_kind kind;
@@ -39,7 +49,7 @@ remat_status model_file_read(remat_context *context, const char *path, planned_f
     if (status == REMAT_OK) {
         if (file_bytes_tell(context, &bytes, &kind) != REMAT_OK)
             kind = REMAT_FILE_PROFILE;
-        status = read_as(context, &bytes, kind, file);
+        status = read_as(context, &bytes, kind, settings, file);
     }
     file_bytes_free(&bytes);
     return status;

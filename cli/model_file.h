@@ -2,18 +2,20 @@
 #ifndef REMAT_CLI_MODEL_FILE_H
 #define REMAT_CLI_MODEL_FILE_H
 
-#include "command.h"
+#include "onnx_file.h"
 
-/* Exactly one of them is set. */
+/* Exactly one of the three is set. */
 typedef struct planned_file {
     remat_profile *profile;
     remat_graph *graph;
     remat_model *model;
+    bool imported; /* the graph was made from an ONNX file */
 } planned_file;
 
 /* Reads whatever it is. "-" is standard input. Says on stderr what is wrong. The caller releases it, after a failure
  * too. */
-remat_status model_file_read(remat_context *context, const char *path, planned_file *file);
+remat_status model_file_read(remat_context *context, const char *path, const import_settings *settings,
+                             planned_file *file);
 void planned_file_release(planned_file *file);
 
 /* The same for commands that take models only. */

@@ -12,7 +12,7 @@ action="--dry-run --Werror"
 failed=0
 if [ -n "$format" ]; then
   # shellcheck disable=SC2086 # options
-  find src cli include tests bench examples \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) -print0 | xargs -0 "$format" $action ||
+  find src cli include importers tests bench examples \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) -print0 | xargs -0 "$format" $action ||
     { echo "clang-format writes these differently; scripts/lint.sh --fix lets it." >&2; failed=1; }
 else
   echo "clang-format 14 is not installed: formatting is not checked"

@@ -18,7 +18,7 @@ for job in "$@"; do
   case $job in
     build) needed="$needed $compiler_packages libc6-dev make cmake libxxhash-dev libjs-chart.js" ;;
     check) needed="$needed gcc pkg-config libcmocka-dev libjansson-dev cmark-gfm clang libclang-rt-14-dev clang-format-14
-      shellcheck zlib1g-dev libpng-dev libjpeg-dev" ;;
+      shellcheck zlib1g-dev libpng-dev libjpeg-dev protobuf-c-compiler libprotobuf-c-dev" ;;
     coverage) needed="$needed gcc gcovr" ;;
     arm) needed="$needed gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user" ;;
     browser) needed="$needed chromium chromium-driver curl" ;;

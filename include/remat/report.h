@@ -98,6 +98,7 @@ typedef enum remat_file_kind {
     REMAT_FILE_OTHER, /* JSON of another format */
     REMAT_FILE_GRAPH,
     REMAT_FILE_GRAPH_PLAN,
+    REMAT_FILE_ONNX, /* by its first byte: text does not begin with it */
 } remat_file_kind;
 
 /* Finds out what a file is by reading the beginning of the stream. Rewind the stream afterwards. `name` stands for it

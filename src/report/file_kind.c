@@ -70,6 +70,11 @@ remat_status remat_file_kind_tell(remat_context *context, FILE *stream, const ch
         json_reader_destroy(reader);
         return status;
     }
+    /* The first field of a message: the version, the name of the producer, or its version. */
+    if (byte == 0x08 || byte == 0x12 || byte == 0x1a) {
+        *kind = REMAT_FILE_ONNX;
+        return REMAT_OK;
+    }
     *kind = byte == '[' || byte == '#' || byte == ';' ? REMAT_FILE_MODEL : tell_csv(stream);
     return REMAT_OK;
 }

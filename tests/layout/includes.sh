@@ -45,16 +45,24 @@ for folder in $(find src -mindepth 2 -name '*.[ch]' -exec dirname {} + | sort -u
   done
 done
 
-# The command line uses the public headers and its own files.
+# The command line uses the public headers, the importers and its own files.
 for used in $(included_by cli/*.[ch]); do
-  [ -f "cli/$used" ] || complain "cli/ includes \"$used\"; it may use only <remat/...> and its own headers"
+  [ -f "cli/$used" ] || [ -n "$(find importers -name "$used")" ] || complain "cli/ includes \"$used\"; it may use only <remat/...> and its own headers"
+done
+
+# An importer uses the public headers, its own files, and what is generated for it.
+for folder in importers/*; do
+  for used in $(included_by "$folder"/*.[ch]); do
+    [ -f "$folder/$used" ] || [ "${used%.pb-c.h}" != "$used" ] ||
+      complain "$folder includes \"$used\"; it may use only <remat/...> and its own headers"
+  done
 done
 
 # The public headers include one another and the C library only.
 if grep -n '^#include "' include/remat/*.h; then complain "a public header includes a private one"; fi
 
 # File names are unique in the tree.
-twice=$(find src cli include bench tests -name '*.[ch]' -exec basename {} \; | sort | uniq -d)
+twice=$(find src cli include importers bench tests -name '*.[ch]' -exec basename {} \; | sort | uniq -d)
 [ -z "$twice" ] || complain "file names that stand twice in the tree: $twice"
 
 [ "$failed" = 0 ]

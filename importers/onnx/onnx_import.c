@@ -1,0 +1,133 @@
+#include "onnx_import.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "onnx_object.h"
+
+/* ---- messages ---- */
+
+const char *onnx_node_name(const onnx_node *node)
+{
+    const Onnx__Node *proto = node->proto;
+    if (proto->name && proto->name[0])
+        return proto->name;
+    for (size_t i = 0; i < proto->n_output; i++)
+        if (proto->output[i][0])
+            return proto->output[i];
+    return proto->op_type && proto->op_type[0] ? proto->op_type : "a node without a name";
+}
+
+bool onnx_fail(importer *im, remat_status status, const onnx_node *node, const char *format, ...)
+{
+    char text[ONNX_MESSAGE];
+    va_list arguments;
+    if (im->status != REMAT_OK)
+        return false;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    im->status = status;
+    if (node)
+        snprintf(im->message, ONNX_MESSAGE, "%.100s: node '%.100s' (%.60s): %.200s", im->name, onnx_node_name(node),
+                 node->proto->op_type ? node->proto->op_type : "no operator", text);
+    else
+        snprintf(im->message, ONNX_MESSAGE, "%.100s: %.400s", im->name, text);
+    return false;
+}
+
+void onnx_warn(importer *im, const char *format, ...)
+{
+    char text[ONNX_MESSAGE], whole[ONNX_MESSAGE];
+    va_list arguments;
+    if (!im->options->warn)
+        return;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    snprintf(whole, sizeof whole, "%.100s: %.400s", im->name, text);
+    im->options->warn(im->options->user, whole);
+}
+
+/* ---- types and shapes of everything ---- */
+
+static bool outputs_are_new(importer *im, const onnx_node *node)
+{
+    for (size_t i = 0; i < node->output_count; i++) {
+        if (node->outputs[i] && node->outputs[i]->is_defined)
+            return onnx_fail(im, REMAT_BAD_INPUT, node, "'%.100s' is written a second time", node->outputs[i]->name);
+        if (node->outputs[i])
+            node->outputs[i]->is_defined = true; /* also against two outputs of the same name */
+    }
+    return true;
+}
+
+static void find_gradients(onnx_node *node)
+{
+    for (size_t i = 0; i < node->input_count; i++)
+        node->wants_gradient |= node->inputs[i] && node->inputs[i]->wants_gradient;
+    if (node->rule && (node->rule->traits & HAS_NO_GRADIENT))
+        node->wants_gradient = false;
+    for (size_t i = 0; i < node->output_count; i++)
+        if (node->outputs[i])
+            node->outputs[i]->wants_gradient = node->wants_gradient && onnx_type_is_float(node->outputs[i]->type);
+}
+
+static bool define_node(importer *im, onnx_node *node)
+{
+    for (size_t i = 0; i < node->input_count; i++)
+        if (node->inputs[i] && !node->inputs[i]->is_defined)
+            return onnx_fail(im, REMAT_BAD_INPUT, node, "it reads '%.100s', which nothing before it writes",
+                             node->inputs[i]->name);
+    if (!node->proto->op_type)
+        return onnx_fail(im, REMAT_BAD_INPUT, node, "it has no operator");
+    if (!outputs_are_new(im, node))
+        return false;
+    if (!node->rule)
+        onnx_warn(im,
+                  "node '%.100s': the operator %.60s is unknown; its backward is taken to need all inputs and outputs",
+                  onnx_node_name(node), node->proto->op_type);
+    if (!(node->rule ? node->rule->shape : shape_stated)(im, node) || !onnx_fold(im, node))
+        return false;
+    find_gradients(node);
+    return node->is_folded || onnx_node_cost(im, node);
+}
+
+static bool import(importer *im)
+{
+    if (!onnx_values_collect(im))
+        return false;
+    for (size_t i = 0; i < im->node_count; i++)
+        if (!define_node(im, &im->nodes[i]))
+            return false;
+    return onnx_build_graph(im);
+}
+
+remat_status onnx_import(remat_context *context, const void *bytes, size_t count, const char *name,
+                         const onnx_options *options, remat_graph **graph, char message[ONNX_MESSAGE])
+{
+    static const onnx_options defaults = {0};
+    importer im = {.context = context, .name = name, .options = options ? options : &defaults, .message = message};
+    message[0] = '\0';
+    *graph = NULL;
+    Onnx__Model *model = onnx__model__unpack(NULL, count, bytes);
+    im.proto = model ? model->graph : NULL;
+    if (!model)
+        onnx_fail(&im, REMAT_BAD_INPUT, NULL, "this is no ONNX file, or it is damaged");
+    else if (!im.proto)
+        onnx_fail(&im, REMAT_BAD_INPUT, NULL, "the file has no graph");
+    else if (import(&im))
+        *graph = im.graph;
+    for (size_t i = 0; i < im.value_count; i++)
+        free(im.values[i].known);
+    free(im.values);
+    free(im.links);
+    free(im.nodes);
+    if (!*graph)
+        remat_graph_destroy(im.graph);
+    if (model)
+        onnx__model__free_unpacked(model, NULL);
+    return im.status;
+}
