@@ -1,6 +1,8 @@
 #include "command.h"
 #include "file_bytes.h"
+#include "graph_file.h"
 #include "model_set.h"
+#include "onnx_file.h"
 #include "terminal.h"
 #include "shown.h"
 #include "waiting.h"
@@ -40,10 +42,11 @@ typedef struct report_command {
 static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0, "write the page to FILE (default: standard output, unless that is a terminal)", 0},
     {"profile", 'p', "FILE", 0,
-     "the profile that the plans are for (default: the first profile among the FILEs); of models: measured costs", 0},
-    {"budget", 'b', "SIZE", 0, "of models: all memory that training takes", 0},
-    {"strategy", 's', "NAME[:ARG]", 0, "of models: how to decide, as in remat plan", 0},
-    {"batch", OPTION_BATCH, "N", 0, "of models: samples in a micro-batch (default: the model's)", 0},
+     "the profile or graph that the plans are for (default: the first among the FILEs); of models: measured costs", 0},
+    {"budget", 'b', "SIZE", 0, "of models: all memory that training takes; of graphs: the peak", 0},
+    {"strategy", 's', "NAME[:ARG]", 0, "of models and graphs: how to decide, as in remat plan", 0},
+    {"batch", OPTION_BATCH, "N", 0,
+     "of models: samples in a micro-batch (default: the model's); of ONNX files: the batch", 0},
     {"no-curve", OPTION_NO_CURVE, NULL, 0, "leave out the curve of cost over memory, which takes time for long chains",
      1},
     {"no-arena", OPTION_NO_ARENA, NULL, 0, "leave out the map of the arena", 1},
@@ -73,8 +76,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         break;
     case ARGP_KEY_END:
         if (command->path_count == 0)
-            argp_error(state,
-                       "FILE is missing: a profile, a plan, a model or the log of a run, or - for standard input");
+            argp_error(
+                state,
+                "FILE is missing: a profile, a graph, a plan, a model or the log of a run, or - for standard input");
         if (!command->output && !command->json && terminal_is_output())
             argp_error(state, "-o FILE is missing: an HTML page cannot be read in a terminal");
         break;
@@ -87,13 +91,15 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "FILE [FILE...]",
-    .doc = "Make one HTML page from profiles, plans, models and logs of runs. It opens in any browser without a "
-           "network and shows memory over time, the arena, the curve of cost over memory, and the layers. Several "
-           "FILEs are shown side by side.\v"
-           "Example:\n  remat plan profile.json --budget 64MiB -o plan.json\n"
-           "  remat report plan.json --profile profile.json -o page.html\n"
-           "  remat report profile.json plan.json -o both.html\n"
-           "  remat report model.ini --budget 300MiB -o model.html\n  remat report run.log -o run.html",
+    .doc =
+        "Make one HTML page from profiles, graphs, plans, models and logs of runs. It opens in any browser without a "
+        "network and shows memory over time, the arena, the curve of cost over memory, and the layers. Several "
+        "FILEs are shown side by side.\v"
+        "Example:\n  remat plan profile.json --budget 64MiB -o plan.json\n"
+        "  remat report plan.json --profile profile.json -o page.html\n"
+        "  remat report profile.json plan.json -o both.html\n"
+        "  remat report model.ini --budget 300MiB -o model.html\n"
+        "  remat report graph.json --budget 2GB -o graph.html\n  remat report run.log -o run.html",
     .children = model_set_children,
 };
 
@@ -166,6 +172,68 @@ static remat_status add_model(const report_command *command, const report_file *
     return status;
 }
 
+/* ---- graphs ---- */
+
+static remat_status read_graph(const report_command *command, const file_bytes *file, remat_file_kind kind,
+                               remat_graph **graph)
+{
+    const import_settings settings = {.batch = command->training.batch_size};
+    return kind == REMAT_FILE_ONNX ? onnx_file_import(command->context, file, &settings, graph)
+                                   : graph_file_read(command->context, file, graph);
+}
+
+/* The graph that plans are for: the one that was named, or the first among the files. Says what is wrong. */
+static remat_status find_graph(const report_command *command, const report_file *files, const report_file *plan,
+                               remat_graph **graph)
+{
+    if (command->profile)
+        return graph_file_load(command->context, command->profile, graph);
+    for (size_t i = 0; i < command->path_count; i++)
+        if (files[i].kind == REMAT_FILE_GRAPH || files[i].kind == REMAT_FILE_ONNX)
+            return read_graph(command, &files[i].content, files[i].kind, graph);
+    fprintf(stderr, "remat: %s: this is the plan of a graph; --profile GRAPH names the graph\n",
+            shown(plan->content.name));
+    return REMAT_INVALID;
+}
+
+static remat_status make_graph_plan(const report_command *command, const report_file *file, const remat_graph *graph,
+                                    remat_graph_plan **plan)
+{
+    remat_graph_plan_options wanted;
+    if (file->kind == REMAT_FILE_GRAPH_PLAN) {
+        FILE *stream = file_bytes_open(&file->content);
+        remat_status status = stream ? remat_graph_plan_read(graph, stream, file->content.name, plan) : REMAT_NO_MEMORY;
+        if (stream)
+            fclose(stream);
+        return status;
+    }
+    remat_graph_plan_options_init(&wanted);
+    wanted.budget_bytes = command->training.budget_bytes;
+    wanted.strategy = command->training.strategy;
+    wanted.threads = command->options.threads;
+    return remat_graph_plan_create(graph, &wanted, plan);
+}
+
+/* A graph, or a plan of one. Says what is wrong. */
+static remat_status add_graph(const report_command *command, const report_file *files, const report_file *file,
+                              remat_report *report)
+{
+    remat_graph *graph = NULL;
+    remat_graph_plan *plan = NULL;
+    remat_status status = file->kind == REMAT_FILE_GRAPH_PLAN ? find_graph(command, files, file, &graph)
+                                                              : read_graph(command, &file->content, file->kind, &graph);
+    if (status == REMAT_OK) {
+        status = make_graph_plan(command, file, graph, &plan);
+        if (status == REMAT_OK)
+            status = remat_report_add_graph_plan(report, file->label, plan, &command->options);
+        if (status != REMAT_OK)
+            command_fail(command->context, status);
+    }
+    remat_graph_plan_destroy(plan);
+    remat_graph_destroy(graph);
+    return status;
+}
+
 /* `curve`: no file before this one shows the curve of the plans' profile, which is the same for all of them. */
 static remat_status add_file(const report_command *command, const report_file *file, const remat_profile *profile,
                              bool curve, remat_report *report)
@@ -184,8 +252,14 @@ static remat_status add_file(const report_command *command, const report_file *f
     case REMAT_FILE_RUN: return remat_report_add_run(report, file->label, file->path);
     default: break;
     }
-    fprintf(stderr, "remat: %s: not a profile, a plan, a model or the log of a run\n", shown(file->content.name));
+    fprintf(stderr, "remat: %s: not a profile, a graph, a plan, a model or the log of a run\n",
+            shown(file->content.name));
     return REMAT_BAD_INPUT;
+}
+
+static bool is_graph(remat_file_kind kind)
+{
+    return kind == REMAT_FILE_GRAPH || kind == REMAT_FILE_GRAPH_PLAN || kind == REMAT_FILE_ONNX;
 }
 
 static bool is_known(remat_file_kind kind)
@@ -248,7 +322,8 @@ static remat_status add_files(const report_command *command, report_file *files,
     waiting_for("computing the curve and the arena (--no-curve and --no-arena leave them out)");
     for (size_t i = 0; status == REMAT_OK && i < command->path_count; i++) {
         size_t before = remat_report_count(report);
-        status = add_file(command, &files[i], profile, curve, report);
+        status = is_graph(files[i].kind) ? add_graph(command, files, &files[i], report)
+                                         : add_file(command, &files[i], profile, curve, report);
         curve &= files[i].kind != REMAT_FILE_PLAN;
         if (status != REMAT_OK && remat_report_count(report) == before && is_known(files[i].kind))
             command_fail(command->context, status);

@@ -18,7 +18,7 @@ string(REGEX MATCH "Chart\\.js v[0-9.]+" REMAT_CHART_NAME "${chart_head}")
 set(REMAT_PAGE ${CMAKE_CURRENT_BINARY_DIR}/page)
 # A copy, so that a build goes on where the package is removed after configuring.
 configure_file(${REMAT_CHART_JS} ${REMAT_PAGE}/chart.js COPYONLY)
-file(GLOB REMAT_WEB CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/web/*.*)
+file(GLOB REMAT_WEB CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/web/*.* ${CMAKE_CURRENT_SOURCE_DIR}/web/vendor/*.*)
 add_custom_command(OUTPUT ${REMAT_PAGE}/page_head.html ${REMAT_PAGE}/page_tail.html
   COMMAND ${CMAKE_COMMAND} -DWEB=${CMAKE_CURRENT_SOURCE_DIR}/web -DCHART=${REMAT_PAGE}/chart.js -DOUT=${REMAT_PAGE}
           -P ${CMAKE_CURRENT_LIST_DIR}/assemble_page.cmake

@@ -103,7 +103,7 @@ function drawArena(context, place, view, made) {
   context.fillRect(place.left, place.top, place.width, place.bottom - place.top);
   const inks = {},
     edge = colour("page");
-  for (let i = 0; i < tensors.kind.length; i++) {
+  for (let i = 0; i < tensors.offset.length; i++) {
     const kind = tensors.kind[i],
       box = arenaRectangle(view, made, place, scale, i);
     if (box.x > place.right || box.x + box.width < place.left) continue;
@@ -122,7 +122,7 @@ function arenaSection(file, made, view, chart) {
   const arena = file.arena,
     tensors = made && made.source.tensors;
   if (!arena || !tensors || !tensors.offset) return null;
-  const peak = made.total[made.peak],
+  const peak = arena.peak_bytes ?? made.total[made.peak] /* of a graph: without given tensors, which have no place */,
     waste = arena.bytes - peak;
   const proof = arena.bytes === arena.lower_bound_bytes ? ", and no placement loses less" : "";
   const lost = `${bytesText(waste)} (${percentText(waste / arena.bytes)}) more than the peak are lost to gaps${proof}.`;
@@ -164,7 +164,7 @@ function arenaSection(file, made, view, chart) {
       const time = view.cursor,
         address = ((place.bottom - (event.clientY - at.top)) / (place.bottom - place.top)) * arena.bytes;
       let chosen = -1;
-      for (let i = 0; i < tensors.kind.length && chosen < 0; i++)
+      for (let i = 0; i < tensors.offset.length && chosen < 0; i++)
         if (
           tensors.born[i] <= time &&
           time < tensors.ends[i] &&

@@ -17,6 +17,8 @@ function restText(file) {
     ...counted("input", "input", "inputs"),
     ...counted("view", "view of another layer", "views of other layers"),
   ];
+  const once = counted("once", "action runs", "actions run");
+  if (once.length) return `Not in the table: ${once[0]} exactly once in every plan.`;
   return rest.length ? `Not in the table, for they run nothing: ${rest.join(" and ")}.` : "";
 }
 
@@ -78,7 +80,7 @@ function layerColumns(files, mades) {
     columns = [];
   const add = (name, number, value, show) =>
     columns.push({ name, number, value, show: show || ((i) => String(value(i))) });
-  add("layer", true, (i) => i);
+  add(thingsOf(file).slice(0, -1), true, (i) => i);
   add("name", false, (i) => layers.name[i]);
   if (layers.type) add("type", false, (i) => layers.type[i]);
   if (layers.block) add("block", false, (i) => layers.block[i]);
@@ -98,17 +100,18 @@ function layerColumns(files, mades) {
       );
     const modelled = isModelled(file);
     add(
-      modelled ? "forward" : "forward cost",
+      modelled ? "forward" : layers.backward_cost ? "forward cost" : "cost",
       true,
       (i) => layers.forward_cost[i],
       (i) => priceText(file, layers.forward_cost[i]),
     );
-    add(
-      modelled ? "backward" : "backward cost",
-      true,
-      (i) => layers.backward_cost[i],
-      (i) => priceText(file, layers.backward_cost[i]),
-    );
+    if (layers.backward_cost)
+      add(
+        modelled ? "backward" : "backward cost",
+        true,
+        (i) => layers.backward_cost[i],
+        (i) => priceText(file, layers.backward_cost[i]),
+      );
   }
   files.forEach((each, n) => {
     if (!each.layers.decision) return;
@@ -119,7 +122,8 @@ function layerColumns(files, mades) {
       (i) => each.layers.decision[i],
       (i) => decisionTag(each.layers.decision[i]),
     );
-    add(files.length > 1 ? `forwards ${n + 1}` : "forwards", true, (i) => each.layers.forwards[i]);
+    const runs = file.kind === "graph" ? "runs" : "forwards";
+    add(files.length > 1 ? `${runs} ${n + 1}` : runs, true, (i) => each.layers.forwards[i]);
   });
   if (files.length === 1 && layers.decision && (layers.reason || layers.activation_bytes)) {
     const facts = stateFacts(mades[0]);
@@ -152,15 +156,15 @@ function layerSection(files, mades) {
     only = "all";
   const search = el("input", {
     type: "search",
-    placeholder: "layer name",
-    "aria-label": "Show layers whose name contains",
+    placeholder: `${thingsOf(first).slice(0, -1)} name`,
+    "aria-label": `Show ${thingsOf(first)} whose name contains`,
   });
-  const choices = [["all", "all layers"]];
+  const choices = [["all", `all ${thingsOf(first)}`]];
   if (decided.length) choices.push(["recompute", "recomputed"], ["kept", "kept"]);
   if (decided.length > 1) choices.push(["differs", "decided differently"]);
   const filter = el(
     "select",
-    { "aria-label": "Which layers to show" },
+    { "aria-label": `Which ${thingsOf(first)} to show` },
     ...choices.map(([value, text]) => el("option", { value }, text)),
   );
   const back = el("button", { type: "button" }, "Back"),
@@ -226,7 +230,7 @@ function layerSection(files, mades) {
     );
     where.textContent =
       order.length === 0
-        ? "no layer"
+        ? `no ${thingsOf(first).slice(0, -1)}`
         : `${countText(page * ROWS_A_PAGE + 1)}–${countText(page * ROWS_A_PAGE + shown.length)} of ${countText(order.length)}`;
     back.disabled = page === 0;
     next.disabled = (page + 1) * ROWS_A_PAGE >= order.length;
@@ -251,7 +255,8 @@ function layerSection(files, mades) {
   });
   refresh();
   const table = el("table", {}, el("thead", {}, el("tr", {}, ...heads)), body);
-  const title = files.length > 1 ? "The layers side by side" : "The layers";
+  const things = thingsOf(first);
+  const title = files.length > 1 ? `The ${things} side by side` : `The ${things}`;
   const section = el(
     "div",
     {},

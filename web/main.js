@@ -1,6 +1,6 @@
 /* Puts the page together: the comparison where there are several files, then each file. */
 
-const report = { ready: false, errors: [], charts: [], views: [] };
+const report = { ready: false, errors: [], charts: [], views: [], graphs: [] };
 window.rematReport = report; /* for tests: what was drawn, and what went wrong */
 addEventListener("error", (event) => report.errors.push(String(event.message)));
 
@@ -29,7 +29,7 @@ function addMemory(to, file, made) {
   const words =
     file.kind === "profile"
       ? "With everything kept, step by step: states pile up on the way forward and are used up on the way back."
-      : "Live bytes in each step. Where the line falls and rises again, layers are being recomputed.";
+      : `Live bytes in each step. Where the line falls and rises again, ${thingsOf(file)} are being recomputed.`;
   const { box, canvas } = plotBox(
     340,
     `Memory over the steps, stacked by what holds it. The peak is ${bytesText(peak)} at step ${made.stepOf(made.peak)}, ${stepName(made, made.peak)}.`,
@@ -71,6 +71,7 @@ function addFile(main, file, made, alone) {
   addPart(section, measuredSection(file));
   addPart(section, holdsSection(file));
   if (alone) for (const curve of RUN_CURVES) addPart(section, runSection([file], curve));
+  addPart(section, graphSection(file));
   const memory = addMemory(section, file, made);
   if (memory) {
     addPart(section, scheduleSection(file, made, memory.view, memory.chart));
@@ -104,7 +105,7 @@ function addComparison(main, files, mades) {
       totalsReadout(view),
     );
     /* Budgets of plans limit what is drawn here; those of models and runs count weights and more. */
-    const limited = files.find((file) => file.kind === "plan" && file.figures.budget_bytes);
+    const limited = files.find((file) => (file.kind === "plan" || file.kind === "graph") && file.figures.budget_bytes);
     const top = Math.max(...drawn.map((made) => made.total[made.peak]));
     const figures = { budget_bytes: limited && limited.figures.budget_bytes };
     const chart = memoryChart(canvas, view, memoryLines({ figures }, top));

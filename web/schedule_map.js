@@ -7,6 +7,13 @@ const SCHEDULE_KINDS = [
   ["backward", "backward"],
 ];
 
+const GRAPH_KINDS = [
+  ["forward", "run, made again later"],
+  ["save", "run, kept"],
+  ["again", "recomputed"],
+  ["backward", "run once"],
+];
+
 function drawSchedule(context, place, view, made) {
   const memory = made.source,
     layers = Math.max(1, made.layerCount),
@@ -41,7 +48,7 @@ function scheduleSection(file, made, view, chart) {
     }
   const { box, canvas } = plotBox(
     Math.min(220, Math.max(90, made.layerCount * 14)) + MAP_AXIS_HEIGHT,
-    "What runs when: layers over steps",
+    `What runs when: ${thingsOf(file)} over steps`,
   );
   const section = el(
     "div",
@@ -50,14 +57,18 @@ function scheduleSection(file, made, view, chart) {
     el(
       "p",
       {},
-      `Each mark is a step: the first layer at the top, time to the right. ${
+      `Each mark is a step: the first ${thingsOf(file).slice(0, -1)} at the top, time to the right. ${
         again
-          ? `${countText(again) + (again === 1 ? " forward runs" : " forwards run")} a second time or more.`
-          : "Every layer runs forward once."
+          ? file.kind === "graph"
+            ? `${countText(again)} ${again === 1 ? "run makes" : "runs make"} something again.`
+            : `${countText(again) + (again === 1 ? " forward runs" : " forwards run")} a second time or more.`
+          : `Every ${thingsOf(file).slice(0, -1)} runs${file.kind === "graph" ? "" : " forward"} once.`
       }`,
     ),
     box,
-    legend(SCHEDULE_KINDS.filter(([variable]) => variable !== "again" || again)),
+    legend(
+      (file.kind === "graph" ? GRAPH_KINDS : SCHEDULE_KINDS).filter(([variable]) => variable !== "again" || again),
+    ),
   );
   section.append(
     tableDetails(
@@ -67,7 +78,7 @@ function scheduleSection(file, made, view, chart) {
     ),
   );
   const axis = {
-    title: "layer",
+    title: thingsOf(file).slice(0, -1),
     ticks: (place) => {
       const step = Math.max(1, roundStep(made.layerCount / 5)),
         height = (place.bottom - place.top) / made.layerCount,

@@ -7,18 +7,28 @@ function recomputedCount(file) {
     : null;
 }
 
+/* What is kept or recomputed. */
+function thingsOf(file) {
+  return file.kind === "graph" ? "actions" : "layers";
+}
+
+/* How many there are to decide about. */
+function decidedCount(file) {
+  return file.kind === "graph" ? file.graph.may_run_again : file.layers ? file.layers.name.length : 0;
+}
+
 function leadOf(file) {
   const figures = file.figures || {},
     unit = file.cost_unit,
-    layers = file.layers ? file.layers.name.length : 0;
+    layers = decidedCount(file);
   if (file.lead) return file.lead;
   if (file.kind === "run" || file.kind === "model") return runLead(file);
   const peak = bytesText(figures.peak_bytes || 0);
   if (file.feasible === false) {
     const budget = bytesText(figures.budget_bytes || figures.kept_budget_bytes || 0);
-    return `No plan: the budget of ${budget} is too small; at least ${bytesText(figures.min_budget_bytes || 0)} is needed.`;
+    return `No plan: the budget of ${budget} is too small; the smallest that was found is ${bytesText(figures.min_budget_bytes || 0)}.`;
   }
-  if (!figures.peak_bytes) return `${countText(layers)} layers.`;
+  if (!figures.peak_bytes) return `${countText(layers)} ${thingsOf(file)}.`;
   if (file.kind === "profile") {
     const cost = costText(figures.total_cost, unit);
     return `Keeping the activations of all ${countText(layers)} layers takes ${peak} at the peak and costs ${cost} a pass.`;
@@ -31,7 +41,7 @@ function leadOf(file) {
   const how =
     recomputed === null
       ? "It"
-      : `${countText(recomputed)} of ${countText(layers)} layers are recomputed in the backward pass, which`;
+      : `${countText(recomputed)} of ${countText(layers)} ${thingsOf(file)} are recomputed${file.kind === "graph" ? "" : " in the backward pass"}, which`;
   return `The peak is ${peak} instead of ${bytesText(figures.base_peak_bytes)} (${less} less). ${how} costs ${more} more.`;
 }
 
@@ -140,12 +150,20 @@ function cardsOf(file) {
   if (recomputed !== null && file.kind !== "profile" && file.feasible !== false)
     add(
       "recomputed",
-      `${countText(recomputed)} of ${countText(file.layers.name.length)}`,
+      `${countText(recomputed)} of ${countText(decidedCount(file))}`,
       figures.kept_bytes !== undefined ? `${bytesText(figures.kept_bytes)} kept` : "",
     );
   const least = figures.min_total_budget_bytes ?? figures.min_budget_bytes; /* of a model: for all memory */
   if (least !== undefined && file.kind !== "profile")
-    add("least budget", bytesText(least), file.strategy ? `of ${file.strategy}` : "");
+    add(
+      "least budget",
+      bytesText(least),
+      figures.min_budget_bound_bytes !== undefined
+        ? `no schedule needs less than ${bytesText(figures.min_budget_bound_bytes)}`
+        : file.strategy
+          ? `of ${file.strategy}`
+          : "",
+    );
   return el("div", { class: "cards" }, ...cards);
 }
 

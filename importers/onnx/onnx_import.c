@@ -81,8 +81,8 @@ static bool define_node(importer *im, onnx_node *node)
         if (node->inputs[i] && !node->inputs[i]->is_defined)
             return onnx_fail(im, REMAT_BAD_INPUT, node, "it reads '%.100s', which nothing before it writes",
                              node->inputs[i]->name);
-    if (!node->proto->op_type)
-        return onnx_fail(im, REMAT_BAD_INPUT, node, "it has no operator");
+    if (!node->proto->op_type || node->output_count == 0)
+        return onnx_fail(im, REMAT_BAD_INPUT, node, "it has no %s", node->proto->op_type ? "outputs" : "operator");
     if (!outputs_are_new(im, node))
         return false;
     if (!node->rule)

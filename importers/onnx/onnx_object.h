@@ -78,7 +78,7 @@ unsigned onnx_type_bytes(int type);
 bool onnx_type_is_float(int type);
 bool onnx_shape_elements(const onnx_shape *shape, uint64_t *elements);
 bool onnx_value_bytes(importer *im, const onnx_value *value, uint64_t *bytes);
-uint64_t onnx_value_elements(const onnx_value *value);
+uint64_t onnx_value_elements(const onnx_value *value); /* 0 of one that is left out */
 
 /* onnx_attributes.c: attributes of a node; the default where there is none. */
 const Onnx__Attribute *onnx_attribute(const onnx_node *node, const char *name);

@@ -33,7 +33,7 @@ bool onnx_shape_elements(const onnx_shape *shape, uint64_t *elements)
 uint64_t onnx_value_elements(const onnx_value *value)
 {
     uint64_t elements = 0;
-    return onnx_shape_elements(&value->shape, &elements) ? elements : 0;
+    return value && onnx_shape_elements(&value->shape, &elements) ? elements : 0;
 }
 
 bool onnx_value_bytes(importer *im, const onnx_value *value, uint64_t *bytes)

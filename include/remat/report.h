@@ -14,6 +14,7 @@
 #ifndef REMAT_REPORT_H
 #define REMAT_REPORT_H
 
+#include <remat/graph_plans.h>
 #include <remat/train.h>
 
 #ifdef __cplusplus
@@ -55,6 +56,10 @@ remat_status remat_report_add_plan_file(remat_report *report, const char *label,
 /* A trainer: the arena action by action, the layers and the curve. The option plan_only is enough. */
 remat_status remat_report_add_trainer(remat_report *report, const char *label, remat_trainer *trainer,
                                       const remat_report_options *options);
+/* The plan of a graph: the graph itself, the memory position by position, the arena, the actions and the curve. For a plan
+ * that is not feasible, only the graph, the figures and the curve. The graph is the one that the plan was made for. */
+remat_status remat_report_add_graph_plan(remat_report *report, const char *label, const remat_graph_plan *plan,
+                                         const remat_report_options *options);
 /* The log of a run (log_path of remat_run_hooks): its losses, and predicted figures beside measured ones. The log of an
  * unfinished run is shown up to its last complete line. REMAT_BAD_INPUT, REMAT_IO. */
 remat_status remat_report_add_run(remat_report *report, const char *label, const char *path);

@@ -14,11 +14,12 @@ cat >"$work/run.log" <<'END'
 {"end": true, "steps": 2, "median_step_seconds": 0.5, "peak_resident_bytes": 9000, "allocated_bytes": 5000}
 END
 expect 0 report "$work/run.log" -o "$work/run.html"
+expect 0 report examples/unet_graph.json --budget 8MiB -o "$work/graph.html"
 expect 0 report examples/models/gpt.ini --budget 16MiB "$work/run.log" -o "$work/model.html"
 browser_start
 node -e 'const script = require("fs").readFileSync(process.argv[1], "utf8") + "; window.axe = window.axe || axe;";
   console.log(JSON.stringify({ args: [], script }))' "$AXE" >"$work/axe.json"
-for page in one two run model; do
+for page in one two run model graph; do
   for theme in light dark; do
     open_page "$work/$page.html"
     [ $theme = light ] || js 'document.getElementById("theme").click()' >/dev/null

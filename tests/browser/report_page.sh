@@ -26,6 +26,9 @@ expect 0 report "$work/gpt.json" "$work/other.json" --profile "$work/gpt.csv" -o
 expect 0 plan "$work/long.csv" --strategy sqrt -o "$work/long.json"
 expect 0 report "$work/long.json" --profile "$work/long.csv" --no-curve -o "$work/long.html"
 expect 0 report "$work/plan.json" -o "$work/alone.html"
+expect 0 plan examples/unet_graph.json --budget 8MiB -o "$work/unet_plan.json"
+expect 0 report examples/unet_graph.json --budget 8MiB -o "$work/unet.html"
+expect 0 report examples/unet_graph.json "$work/unet_plan.json" -o "$work/unets.html"
 
 # How many of the page's canvases have several colours, and how many there are.
 drawn='const all = [...document.querySelectorAll("canvas")]; const colours = (c) => { const copy = document.createElement("canvas"); copy.width = c.width; copy.height = c.height;
@@ -44,6 +47,20 @@ same 10 'return rematReport.memories[0].peak'
 same "transformer-6 – Remat report" 'return document.title'
 js 'return document.querySelector("main").innerText' | grep -q "3 of 6 layers are recomputed" || complain "the page does not say what was recomputed"
 picture demo
+
+# ---- a graph: it is drawn, with its long links, and the memory is what the plan says ----
+open_page "$work/unet.html"
+same "true " "$errors"
+same "4 of 4" "$drawn"
+same "31 34 4" 'const g = rematReport.graphs[0]; return g.nodes + " " + g.links + " " + g.long'
+same "31 4" 'return document.querySelectorAll(".graph .node").length + " " + document.querySelectorAll(".graph .long").length'
+same true 'const made = rematReport.memories[0]; return made.total[made.peak] <= 8388608 && made.total[made.peak] === made.file.figures.peak_bytes'
+js 'return document.querySelector("main").innerText' | grep -q "of 31 actions are recomputed" || complain "the page does not say what was recomputed"
+picture unet
+open_page "$work/unets.html"
+same "true " "$errors"
+same 2 'return rematReport.graphs.length'
+open_page "$work/demo.html"
 
 # Hover lists who is alive.
 at=$(middle_of 'document.querySelectorAll("canvas")[0]')

@@ -36,7 +36,7 @@ expect 7 report "$work/plan.json" --profile "$work/small.csv" -o "$work/no.html"
 [ ! -e "$work/no.html" ] || complain "a page was written all the same"
 printf '{"format": "remat-arena", "version": 1}' >"$work/arena.json"
 expect 3 report "$work/arena.json"
-err "not a profile, a plan, a model or the log of a run"
+err "not a profile, a graph, a plan, a model or the log of a run"
 printf '{"format": ' >"$work/broken.json"
 expect 3 report "$work/broken.json"
 err "broken.json"
@@ -54,6 +54,40 @@ out '"kind":"model"'
 out '"kinds":{"x":"data"'
 expect 4 report examples/models/mlp.ini --budget 1KiB -o "$work/small.html"
 err "the smallest plan that was found takes"
+
+# A graph: with everything kept, within a budget, and from the file of its plan.
+graph=examples/unet_graph.json
+expect 0 report $graph --json --no-curve
+out '"kind":"graph"' && out '"strategy":"none"' && out '"may_run_again":31' && out '"all given tensors"'
+expect 0 report $graph --budget 8MiB --json
+out '"budget_bytes":8388608' && out '"recompute"' && out '"curve":{' && out '"links":[[0,1,1048576,"down0.conv1"]'
+expect 0 plan $graph --budget 8MiB -o "$work/unet_plan.json"
+expect 0 report "$work/unet_plan.json" --profile $graph -o "$work/unet.html"
+expect 0 report $graph "$work/unet_plan.json" --json
+out '"strategy":"file"'
+expect 2 report "$work/unet_plan.json" -o "$work/unet.html"
+err "--profile GRAPH names the graph"
+expect 4 report $graph --budget 1KiB -o "$work/small.html"
+sed 's/"schedule": \[0, /"schedule": [/' "$work/unet_plan.json" >"$work/broken_plan.json"
+expect 7 report "$work/broken_plan.json" --profile $graph -o "$work/x.html"
+if has_python; then # too many to draw, and too long to show every position
+  python3 - >"$work/long_graph.json" <<'END'
+n = 12000
+tensors = ",".join('{"bytes": %d}' % (64 + i % 3) for i in range(2 * n))
+actions = ['{"reads": [%s], "writes": [%d], "cost": 1}' % (i - 1 if i else "", i) for i in range(n)]
+actions += ['{"once": true, "reads": [%d%s], "writes": [%d], "cost": 2}' % (n - 1 - i, ", %d" % (n + i - 1) if i else "", n + i)
+            for i in range(n)]
+print('{"format": "remat-graph", "version": 1, "tensors": [%s], "actions": [%s]}' % (tensors, ",".join(actions)))
+END
+  expect 0 report "$work/long_graph.json" --no-curve --json
+  out '"columns":{"step":[' && out '"steps":24000'
+  python3 -c "
+import json, sys
+file = json.load(open(sys.argv[1]))['files'][0]
+assert 'nodes' not in file['graph'] and len(file['memory']['columns']['step']) == 4096
+peak = max(sum(file['memory']['columns'][k][i] for k in 'xsyw') for i in range(4096))
+assert peak == file['figures']['peak_bytes'], (peak, file['figures']['peak_bytes'])" "$work/out" || complain "the columns of a long graph are wrong"
+fi
 
 # The log of a run, also of one that was killed in the middle of a line.
 cat >"$work/run.log" <<'END'
