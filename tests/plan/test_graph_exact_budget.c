@@ -28,7 +28,7 @@ static void exact_peaks_bind(void **state)
 {
     fixture *f = *state;
     test_random random = {test_seed()};
-    for (int i = 0; i < LESS_WHEN_SANITIZED(30, 5); i++) {
+    for (int i = 0; i < LESS_WHEN_SANITIZED(6, 1); i++) {
         graph_plan_options options;
         graph_plan *plan;
         graph_plan_options_init(&options);
@@ -58,7 +58,7 @@ static void exact_curve_falls(void **state)
 {
     fixture *f = *state;
     test_random random = {test_seed()};
-    for (int i = 0; i < LESS_WHEN_SANITIZED(15, 3); i++) {
+    for (int i = 0; i < LESS_WHEN_SANITIZED(4, 1); i++) {
         graph_plan_options options;
         graph_plan_curve curve;
         graph_plan_options_init(&options);
