@@ -112,6 +112,18 @@ expect 7 arena "$work/broken.json" --profile "$graph"
 err 'broken.json'
 expect 3 arena "$plan" --profile "$plan"
 
+# An action that nothing needs is left out, and is no negative number of runs.
+file unneeded.json <<'END'
+{"format": "remat-graph", "version": 1, "tensors": [{"bytes": 64}, {"bytes": 64}, {"bytes": 64}],
+ "actions": [{"writes": [0], "cost": 5}, {"reads": [0], "writes": [1], "cost": 7},
+             {"once": true, "reads": [0], "writes": [2], "cost": 9}]}
+END
+expect 0 plan "$work/unneeded.json" --budget 128
+out 'leave out'
+no_out 'saves no memory'
+expect 0 sweep "$work/unneeded.json" --csv
+out '128,128,14,-33.3333,0,'
+
 # What is wrong with a file is said, and where.
 sed 's/"cost": 7/"cost": -7/' "$graph" >"$work/negative.json"
 for command in plan sweep fit arena; do

@@ -78,7 +78,8 @@ static void explain(graph_plan *plan)
     char text[GRAPH_NAME_TEXT];
     if (plan->cost == plan->base_cost && plan->sequence.count == plan->graph->action_count)
         snprintf(plan->remark, sizeof plan->remark, "everything is kept, nothing is recomputed");
-    else if (plan->arena_bytes >= plan->base_arena_bytes && plan->peak_action != GRAPH_NONE)
+    else if (plan->cost > plan->base_cost && plan->arena_bytes >= plan->base_arena_bytes &&
+             plan->peak_action != GRAPH_NONE)
         snprintf(plan->remark, sizeof plan->remark,
                  "this saves no memory: the arena takes %llu bytes, and %llu with everything kept, because the peak is "
                  "where %.200s runs; what is recomputed is either alive again there or no larger than what its block "

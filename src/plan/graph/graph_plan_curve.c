@@ -19,6 +19,20 @@ static remat_status exact_peak(const remat_graph *graph, const graph_sequence *s
     return REMAT_OK;
 }
 
+/* Runs besides the first of each action. A schedule may leave actions out, so it is not the difference of two counts. */
+static remat_status count_repeats(const remat_graph *graph, const graph_sequence *sequence, uint64_t *repeats)
+{
+    bool *ran = remat_alloc_zeroed(graph->context, graph->action_count, sizeof *ran);
+    if (!ran)
+        return REMAT_NO_MEMORY;
+    for (size_t i = 0; i < sequence->count; i++) {
+        *repeats += ran[sequence->actions[i]];
+        ran[sequence->actions[i]] = true;
+    }
+    remat_release(graph->context, ran, graph->action_count, sizeof *ran);
+    return REMAT_OK;
+}
+
 static uint64_t bound_bytes(const graph_plan_point *point, graph_counting binds)
 {
     return binds == GRAPH_EXACT ? point->exact_peak_bytes : point->arena_bytes;
@@ -32,8 +46,9 @@ static remat_status add_point(graph_search *search, size_t number, graph_countin
     point.arena_bytes = placed.arena_bytes;
     point.peak_bytes = placed.liveness.peak_bytes;
     point.cost = placed.liveness.cost;
-    point.recomputed_actions = placed.sequence.count - search->outline.graph->action_count;
-    remat_status status = exact_peak(search->outline.graph, &placed.sequence, &point.exact_peak_bytes);
+    remat_status status = count_repeats(search->outline.graph, &placed.sequence, &point.recomputed_actions);
+    if (status == REMAT_OK)
+        status = exact_peak(search->outline.graph, &placed.sequence, &point.exact_peak_bytes);
     placed_graph_release(&placed);
     REMAT_TRY(status);
     /* From the smallest peak on: a dearer point that takes no less is of no use. */
