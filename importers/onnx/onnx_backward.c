@@ -203,7 +203,7 @@ static bool read_needs(builder *b, onnx_node *node)
         bool needed = needs & NEEDS_INPUTS;
         if ((needs & NEEDS_OTHER) && i < 2)
             needed = 1 - i < node->input_count && has_gradient(node, 1 - i);
-        if (node->rule && i == 1 && strcmp(node->rule->name, "Gather") == 0)
+        if (node->rule && i == 1 && strncmp(node->rule->name, "Gather", 6) == 0)
             needed = true; /* the indices */
         if (node->rule && i == 0 && strcmp(node->rule->name, "Where") == 0)
             needed = true; /* the condition */

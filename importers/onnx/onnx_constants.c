@@ -33,6 +33,14 @@ static bool fold_shape(importer *im, const onnx_node *node)
     return true;
 }
 
+static bool fold_size(importer *im, const onnx_node *node)
+{
+    if (!onnx_set_known(im, node->outputs[0], 1))
+        return false;
+    node->outputs[0]->known[0] = (int64_t)onnx_value_elements(node->inputs[0]);
+    return true;
+}
+
 static bool fold_copy(importer *im, const onnx_node *node)
 {
     const onnx_value *from = node->inputs[0];
@@ -165,7 +173,7 @@ static const struct {
     bool any_input; /* it needs no numbers, only shapes */
 } folds[] = {
     {"Shape", fold_shape, true},
-    {"Size", NULL, true},
+    {"Size", fold_size, true},
     {"Constant", fold_constant, true},
     {"Identity", fold_copy, false},
     {"Cast", fold_copy, false},
@@ -201,8 +209,7 @@ bool onnx_fold(importer *im, onnx_node *node)
             continue;
         /* What depends on no tensor of the model is there before the step: it is a constant of the file. */
         node->is_folded = is(node, "Constant") || is(node, "Shape") || is(node, "Size");
-        if (!folds[i].fold || onnx_value_elements(node->outputs[0]) > MOST_KNOWN ||
-            (!folds[i].any_input && !inputs_are_known(node)))
+        if (onnx_value_elements(node->outputs[0]) > MOST_KNOWN || (!folds[i].any_input && !inputs_are_known(node)))
             return true;
         if (!folds[i].fold(im, node))
             return false;

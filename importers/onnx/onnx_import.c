@@ -75,6 +75,44 @@ static void find_gradients(onnx_node *node)
             node->outputs[i]->wants_gradient = node->wants_gradient && onnx_type_is_float(node->outputs[i]->type);
 }
 
+/* Whether the file states the same shape; where it states none, it does. */
+static bool agrees(importer *im, const onnx_value *value)
+{
+    onnx_value stated = {.name = value->name};
+    if (!value->stated || !onnx_shape_stated(im, value->stated, false, &stated))
+        return true;
+    return stated.type == value->type && stated.shape.rank == value->shape.rank &&
+           memcmp(stated.shape.sizes, value->shape.sizes, stated.shape.rank * sizeof *stated.shape.sizes) == 0;
+}
+
+/* By the rule of the operator. Where that needs numbers that only a run of the model would make, as the file states it. */
+static bool find_shapes(importer *im, onnx_node *node)
+{
+    if (!node->rule)
+        return shape_stated(im, node);
+    im->lacks_numbers = false;
+    if (!node->rule->shape(im, node)) {
+        if (!im->lacks_numbers || !node->outputs[0] || !node->outputs[0]->stated)
+            return false;
+        char message[ONNX_MESSAGE];
+        memcpy(message, im->message, sizeof message);
+        im->status = REMAT_OK;
+        im->message[0] = '\0';
+        const bool is_view = node->rule->traits & IS_VIEW;
+        if (!shape_stated(im, node) ||
+            (is_view && onnx_value_elements(node->inputs[0]) != onnx_value_elements(node->outputs[0]))) {
+            im->status = REMAT_BAD_INPUT;
+            memcpy(im->message, message, sizeof message);
+            return false;
+        }
+    }
+    for (size_t i = 0; i < node->output_count; i++)
+        if (node->outputs[i] && !agrees(im, node->outputs[i]))
+            onnx_warn(im, "node '%.100s': the file states another shape or type for '%.100s' than its operator makes",
+                      onnx_node_name(node), node->outputs[i]->name);
+    return im->status == REMAT_OK;
+}
+
 static bool define_node(importer *im, onnx_node *node)
 {
     for (size_t i = 0; i < node->input_count; i++)
@@ -89,7 +127,7 @@ static bool define_node(importer *im, onnx_node *node)
         onnx_warn(im,
                   "node '%.100s': the operator %.60s is unknown; its backward is taken to need all inputs and outputs",
                   onnx_node_name(node), node->proto->op_type);
-    if (!(node->rule ? node->rule->shape : shape_stated)(im, node) || !onnx_fold(im, node))
+    if (!find_shapes(im, node) || !onnx_fold(im, node))
         return false;
     find_gradients(node);
     return node->is_folded || onnx_node_cost(im, node);

@@ -58,6 +58,7 @@ typedef struct importer {
     onnx_value **links; /* inputs and outputs of all nodes */
     int64_t version;    /* of the operators */
     bool warned_batch;
+    bool lacks_numbers; /* a rule failed only because numbers are not known */
     remat_graph *graph;
     uint32_t tensor_count;
 } importer;
@@ -146,6 +147,7 @@ bool shape_flatten(importer *im, const onnx_node *node);
 bool shape_split(importer *im, const onnx_node *node);
 bool shape_slice(importer *im, const onnx_node *node);
 bool shape_gather(importer *im, const onnx_node *node);
+bool shape_like_indices(importer *im, const onnx_node *node);
 bool shape_resize(importer *im, const onnx_node *node);
 bool shape_reduce(importer *im, const onnx_node *node);
 bool shape_arg(importer *im, const onnx_node *node);
@@ -155,6 +157,7 @@ bool shape_squeeze(importer *im, const onnx_node *node);
 bool shape_unsqueeze(importer *im, const onnx_node *node);
 bool shape_expand(importer *im, const onnx_node *node);
 bool shape_of_shape(importer *im, const onnx_node *node);
+bool shape_of_size(importer *im, const onnx_node *node);
 bool shape_filled(importer *im, const onnx_node *node);
 bool shape_range(importer *im, const onnx_node *node);
 bool shape_pad(importer *im, const onnx_node *node);

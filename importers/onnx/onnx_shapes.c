@@ -48,9 +48,11 @@ static bool find_numbers(importer *im, const onnx_node *node, size_t position, c
     *numbers = NULL;
     *count = 0;
     if (value) {
-        if (!value->known)
+        if (!value->known) {
+            im->lacks_numbers = true;
             return onnx_fail(im, REMAT_BAD_INPUT, node, "'%.100s' must be known without running the model",
                              value->name);
+        }
         *numbers = value->known;
         *count = value->known_count;
     } else if (attribute && attribute->n_ints) {
@@ -119,15 +121,24 @@ bool shape_dropout(importer *im, const onnx_node *node)
     return shape_same(im, node) && onnx_set_output(im, node, 1, 9, &node->inputs[0]->shape);
 }
 
-/* Batch, layer, group and instance normalization: further outputs are statistics that nobody here needs. */
+/* Further outputs are statistics: of batch normalization for each channel, as its other inputs are; of layer normalization for
+ * each row. */
 bool shape_normalized(importer *im, const onnx_node *node)
 {
-    const onnx_shape one = {0};
     if (!shape_same(im, node))
         return false;
-    for (size_t i = 1; i < node->output_count; i++)
-        if (!onnx_set_output(im, node, i, 1, i < node->input_count && node->inputs[i] ? &node->inputs[i]->shape : &one))
+    const bool by_row = strcmp(node->proto->op_type, "LayerNormalization") == 0;
+    onnx_shape rows = node->inputs[0]->shape;
+    unsigned axis = 0;
+    if (by_row && !find_axis(im, node, onnx_attribute_int(node, "axis", -1), rows.rank, &axis))
+        return false;
+    for (unsigned i = axis; i < rows.rank; i++)
+        rows.sizes[i] = 1;
+    for (size_t i = 1; i < node->output_count; i++) {
+        const onnx_value *like = input(node, i);
+        if (!onnx_set_output(im, node, i, 1, by_row || !like ? &rows : &like->shape))
             return false;
+    }
     return true;
 }
 
@@ -354,6 +365,11 @@ bool shape_gather(importer *im, const onnx_node *node)
     return onnx_set_output(im, node, 0, node->inputs[0]->type, &shape);
 }
 
+bool shape_like_indices(importer *im, const onnx_node *node)
+{
+    return need(im, node, 2) && onnx_set_output(im, node, 0, node->inputs[0]->type, &node->inputs[1]->shape);
+}
+
 static bool reduce(importer *im, const onnx_node *node, const int64_t *axes, size_t count, bool keeps,
                    onnx_shape *shape)
 {
@@ -481,6 +497,11 @@ bool shape_of_shape(importer *im, const onnx_node *node)
     return onnx_set_output(im, node, 0, 7, &(onnx_shape){1, {end > start ? end - start : 0}});
 }
 
+bool shape_of_size(importer *im, const onnx_node *node)
+{
+    return need(im, node, 1) && onnx_set_output(im, node, 0, 7, &(onnx_shape){0});
+}
+
 bool shape_filled(importer *im, const onnx_node *node)
 {
     const int64_t *numbers;
@@ -498,7 +519,8 @@ bool shape_range(importer *im, const onnx_node *node)
     if (!need(im, node, 3))
         return false;
     for (size_t i = 0; i < 3; i++) {
-        if (!node->inputs[i]->known || node->inputs[i]->known_count != 1)
+        im->lacks_numbers = !node->inputs[i]->known || node->inputs[i]->known_count != 1;
+        if (im->lacks_numbers)
             return onnx_fail(im, REMAT_BAD_INPUT, node, "'%.100s' must be known without running the model",
                              node->inputs[i]->name);
         numbers[i] = node->inputs[i]->known[0];

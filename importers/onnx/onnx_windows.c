@@ -98,6 +98,7 @@ bool shape_transposed_convolution(importer *im, const onnx_node *node)
     onnx_shape shape = node->inputs[0]->shape;
     const int64_t groups = onnx_attribute_int(node, "group", 1);
     const unsigned axes = shape.rank - 2;
+    char padding[32];
     if (groups < 1 || weights->sizes[0] != shape.sizes[1] ||
         __builtin_mul_overflow(weights->sizes[1], groups, &shape.sizes[1]))
         return onnx_fail(im, REMAT_BAD_INPUT, node, "its weights are not for %lld channels", (long long)shape.sizes[1]);
@@ -109,9 +110,12 @@ bool shape_transposed_convolution(importer *im, const onnx_node *node)
             return false;
         if (*size > INT32_MAX)
             return onnx_fail(im, REMAT_BAD_INPUT, node, "its output is too large");
-        *size = stated && stated->n_ints == axes
-                    ? stated->ints[i]
-                    : (*size - 1) * w.stride + more + (w.size - 1) * w.spread + 1 - w.before - w.after;
+        if (stated && stated->n_ints == axes)
+            *size = stated->ints[i];
+        else if (strncmp(onnx_attribute_text(node, "auto_pad", padding), "SAME", 4) == 0)
+            *size *= w.stride;
+        else
+            *size = (*size - 1) * w.stride + more + (w.size - 1) * w.spread + 1 - w.before - w.after;
     }
     return onnx_set_output(im, node, 0, node->inputs[0]->type, &shape);
 }

@@ -97,6 +97,18 @@ err "node 'fancy': the operator Fancy is unknown"
 expect 3 plan "$work/unstated.onnx"
 err "node 'fancy' (Fancy): the operator is unknown, and the file does not state the shape of 'f'"
 
+# Models that PyTorch exported, where Debian's package of them is installed: all are read, and the shapes that are found are those
+# that the files state.
+models=/usr/share/libonnx-testdata/data
+if [ -d $models/pytorch-converted ] && [ "${REMAT_SANITIZE:-OFF}" != ON ]; then
+  for path in "$models"/pytorch-converted/*/model.onnx "$models"/pytorch-operator/*/model.onnx; do
+    expect 0 plan "$path" --json --no-schedule
+    ! grep -q "states another" "$work/err" || complain "$path: $(grep "states another" "$work/err")"
+  done
+else
+  part_skipped "libonnx-testdata is not installed"
+fi
+
 # Damaged files, and options that are for others.
 head -c 100 "$work/unet.onnx" >"$work/short.onnx"
 expect 3 plan "$work/short.onnx"
