@@ -24,8 +24,8 @@ static bool fold_shape(importer *im, const onnx_node *node)
     const onnx_shape *of = &node->inputs[0]->shape;
     onnx_value *to = node->outputs[0];
     int64_t start = onnx_attribute_int(node, "start", 0);
-    if (start < 0)
-        start += of->rank;
+    start = start < 0 ? start + of->rank : start;
+    start = start < 0 ? 0 : start; /* as the shape of the output has it */
     if (!onnx_set_known(im, to, (size_t)to->shape.sizes[0]))
         return false;
     for (size_t i = 0; i < to->known_count; i++)

@@ -113,7 +113,7 @@ remat_status remat_graph_plan_write(const remat_graph_plan *plan, FILE *stream, 
 remat_status remat_graph_plan_save(const remat_graph_plan *plan, const char *path);
 
 /* Reads a plan for `graph`, from whatever program it comes, and checks it as remat_graph_plan_check does. `name` stands
- * for the stream in messages. lower_bound_cost and min_budget_bytes are as the file states them. Places that the file
+ * for the stream in messages. lower_bound_cost, min_budget_bytes and its bound are as the file states them. Places that the file
  * does not have are found. The caller destroys the plan; the graph must outlive it.
  * Errors are those of remat_graph_plan_check. */
 remat_status remat_graph_plan_load(const remat_graph *graph, const char *path, remat_graph_plan **plan);

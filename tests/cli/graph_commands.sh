@@ -84,7 +84,7 @@ expect 2 sweep "$graph" --method auto
 expect 2 sweep "$graph" --batch 2
 
 expect 0 fit "$graph"
-out 'keep all  208 bytes' && out 'without a budget' && out 'bound     112 bytes'
+out 'keep all  208 bytes' && out 'without a budget' && out 'proven'
 expect 0 fit "$graph" --budget 200 --json
 out '"fits": true, "budget_bytes": 200' && out '"keep_all_bytes": 208' && out '"total_cost": 56'
 expect 4 fit "$graph" --budget 100

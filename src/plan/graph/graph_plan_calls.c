@@ -241,6 +241,8 @@ static remat_status take_text(remat_graph_plan *plan, const graph_plan_text *tex
         plan->budget_bytes = numbers[PLAN_BUDGET];
     if (graph_plan_states(text, PLAN_LOWER_BOUND))
         plan->lower_bound_cost = numbers[PLAN_LOWER_BOUND];
+    if (graph_plan_states(text, PLAN_MIN_BOUND))
+        plan->plan->least_bound_bytes = numbers[PLAN_MIN_BOUND];
     if (graph_plan_states(text, PLAN_MIN_BUDGET))
         plan->min_budget_bytes = numbers[PLAN_MIN_BUDGET];
     return REMAT_OK;
