@@ -202,7 +202,7 @@ static bool inputs_are_known(const onnx_node *node)
 
 bool onnx_fold(importer *im, onnx_node *node)
 {
-    if (node->output_count < 1 || !node->outputs[0])
+    if (!node->rule || !node->outputs[0]) /* an operator of that name in another domain means something else */
         return true;
     for (size_t i = 0; i < sizeof folds / sizeof folds[0]; i++) {
         if (!is(node, folds[i].name))
