@@ -101,6 +101,30 @@ static remat_status plan_training(remat_trainer *trainer, const uint32_t *blocks
     return too_small(trainer, fixed, shared_arena(trainer, trainer->plan->min_budget_bytes), peak_layer(trainer));
 }
 
+/* All data is copied in before a step begins. A schedule that uses memory before it has "loaded" the data would overwrite it. */
+static remat_status check_loads(const remat_trainer *trainer)
+{
+    const graph_sequence *sequence = &trainer->plan->sequence;
+    uint32_t early = GRAPH_NONE;
+    for (size_t i = 0; i < sequence->count; i++) {
+        uint32_t number = sequence->actions[i];
+        if (trainer->program->actions[number].kind != ACTION_LOAD) {
+            early = early == GRAPH_NONE ? number : early;
+            continue;
+        }
+        if (early == GRAPH_NONE)
+            continue;
+        char one[GRAPH_NAME_TEXT], other[GRAPH_NAME_TEXT];
+        remat_place place = REMAT_PLACE_NOWHERE;
+        place.file = trainer->options.graph_plan_path;
+        return remat_fail(trainer->context, place.file ? REMAT_CHECK_FAILED : REMAT_INTERNAL, &place,
+                          "the schedule runs %s before %s, but a training loads all data before it runs anything",
+                          graph_action_name(trainer->program->graph, early, one),
+                          graph_action_name(trainer->program->graph, number, other));
+    }
+    return REMAT_OK;
+}
+
 remat_status trainer_plan(remat_trainer *trainer)
 {
     REMAT_TRY(place_evaluation(trainer));
@@ -110,6 +134,7 @@ remat_status trainer_plan(remat_trainer *trainer)
     remat_status status = trainer->options.graph_plan_path ? use_graph_plan(trainer) : plan_training(trainer, blocks);
     remat_release(trainer->context, blocks, trainer->program->graph->action_count, sizeof *blocks);
     REMAT_TRY(status);
+    REMAT_TRY(check_loads(trainer));
     uint64_t fixed = trainer_fixed_bytes(trainer), arena = trainer_arena_bytes(trainer);
     if (trainer->options.budget_bytes != REMAT_NO_BUDGET && fixed + arena > trainer->options.budget_bytes)
         return too_small(trainer, fixed, arena, NULL); /* an evaluation that needs more than a training step */

@@ -35,6 +35,23 @@ END
   cmp -s "$work/all.safetensors" "$work/given.safetensors" || complain "$model: other weights when actions run twice"
 done
 
+# A legal schedule that loads the labels after the first layer ran. A training loads all data first, so that it is refused.
+if has_python; then
+  expect 0 plan "$work/spirals.ini" --strategy none --graph-out "$graph" --graph-plan "$plan"
+  python3 - "$graph" "$work/late.json" <<'END' || complain "the schedule was not made"
+import json, sys
+names = [action.get("name") for action in json.load(open(sys.argv[1]))["actions"]]
+schedule = list(range(len(names)))
+labels = names.index("out.load")
+schedule.remove(labels)
+schedule.insert(schedule.index(names.index("fc1")) + 1, labels)
+json.dump({"format": "remat-graph-plan", "version": 1, "schedule": schedule}, open(sys.argv[2], "w"))
+END
+  expect 0 check "$work/late.json" --profile "$graph"
+  expect 7 train "$work/spirals.ini" --graph-plan "$work/late.json" --steps 1
+  err "late.json: the schedule runs fc1 before out.load"
+fi
+
 # The budget binds the whole memory, as always.
 model=examples/models/resnet.ini
 expect 0 plan $model --strategy sqrt --graph-out "$graph" --graph-plan "$plan"

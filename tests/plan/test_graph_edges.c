@@ -95,13 +95,12 @@ static graph_plan *expect_plan(fixture *f, const remat_graph *graph, const graph
     return plan;
 }
 
-/* Within the arena that the blocks take, a plan costs no more than they do, and some plans are the blocks. */
+/* Within the arena that the blocks take, a plan costs no more than they do. */
 static void blocks_are_never_lost(void **state)
 {
     fixture *f = *state;
-    test_random random = {1}; /* with which a few are */
-    size_t chosen = 0;
-    for (int i = 0; i < LESS_WHEN_SANITIZED(8, 3); i++) {
+    test_random random = {1};
+    for (int i = 0; i < LESS_WHEN_SANITIZED(3, 1); i++) {
         graph_notes notes;
         graph_plan_options options;
         graph_plan_options_init(&options);
@@ -117,14 +116,12 @@ static void blocks_are_never_lost(void **state)
         options.budget_bytes = plan->arena_bytes;
         graph_plan *best = expect_plan(f, graph, &options);
         assert_true(best->cost <= plan->cost);
-        chosen += best->chain_plan == NULL;
         graph_plan_destroy(best);
         graph_plan_destroy(plan);
         free(blocks);
         graph_notes_free(&notes);
         graph_destroy(graph);
     }
-    print_message("%zu plans are the blocks\n", chosen);
 }
 
 /* ---- chains by hand ---- */
