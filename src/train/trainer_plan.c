@@ -101,26 +101,17 @@ static remat_status plan_training(remat_trainer *trainer, const uint32_t *blocks
     return too_small(trainer, fixed, shared_arena(trainer, trainer->plan->min_budget_bytes), peak_layer(trainer));
 }
 
-/* All data is copied in before a step begins. A schedule that uses memory before it has "loaded" the data would overwrite it. */
+/* All data is copied in before a step begins. A schedule that uses memory before it has "loaded" the data would overwrite it:
+ * planners put loads first, and this makes sure of it. */
 static remat_status check_loads(const remat_trainer *trainer)
 {
     const graph_sequence *sequence = &trainer->plan->sequence;
-    uint32_t early = GRAPH_NONE;
+    bool has_run = false;
     for (size_t i = 0; i < sequence->count; i++) {
-        uint32_t number = sequence->actions[i];
-        if (trainer->program->actions[number].kind != ACTION_LOAD) {
-            early = early == GRAPH_NONE ? number : early;
-            continue;
-        }
-        if (early == GRAPH_NONE)
-            continue;
-        char one[GRAPH_NAME_TEXT], other[GRAPH_NAME_TEXT];
-        remat_place place = REMAT_PLACE_NOWHERE;
-        place.file = trainer->options.graph_plan_path;
-        return remat_fail(trainer->context, place.file ? REMAT_CHECK_FAILED : REMAT_INTERNAL, &place,
-                          "the schedule runs %s before %s, but a training loads all data before it runs anything",
-                          graph_action_name(trainer->program->graph, early, one),
-                          graph_action_name(trainer->program->graph, number, other));
+        bool is_load = trainer->program->actions[sequence->actions[i]].kind == ACTION_LOAD;
+        if (is_load && has_run)
+            return remat_fail(trainer->context, REMAT_INTERNAL, NULL, "the schedule loads data after other actions");
+        has_run |= !is_load;
     }
     return REMAT_OK;
 }

@@ -15,7 +15,7 @@ enum { WHOLE_MARGIN = 1, FINE_CHAIN_MARGIN = 10 };
 enum { FINE_CHAIN = 8, FINE_PIECE = 24 };
 
 /* A fine chain of more actions is left to the chain's planner: the search would take more memory than the training does. */
-enum { LONG_CHAIN = 4000 };
+enum { LONG_CHAIN = 2000 };
 
 /* Seeds of the search over the whole, and schedules that it may give: modes of a piece. */
 enum { MOST_SEEDS = 24, MOST_WHOLE = 254 };

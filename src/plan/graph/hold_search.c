@@ -10,7 +10,7 @@
 enum { SEARCHES = 2, LONGEST = 8 };
 
 /* Large graphs have fewer bins, so that these take no more memory than so many decisions. */
-enum { MOST_BINS = 1024, LEAST_BINS = 24, MOST_DECISIONS = 4000000 };
+enum { MOST_BINS = 1024, LEAST_BINS = 24, MOST_DECISIONS = 1000000 };
 
 /* ---- chance ---- */
 
