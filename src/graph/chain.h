@@ -7,6 +7,7 @@
 #include "base/error.h"
 
 enum { REMAT_LONGEST_NAME = 1023 }; /* of a layer, a mode, a profile or a unit, in bytes */
+enum { REMAT_MOST_MODES = 255 };    /* of a layer besides `keep`; the planner tries them all at every layer */
 
 struct remat_profile {
     remat_context *context;

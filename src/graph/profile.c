@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-enum { MOST_MODES = 255 }; /* besides `keep`; the planner tries them all at every layer */
-
 const char *remat_layer_type_name(remat_layer_type type)
 {
     switch (type) {
@@ -253,8 +251,8 @@ remat_status remat_chain_add(remat_profile *chain, const remat_layer_options *op
     add.where.layer = chain->layer_count;
     if (chain->layer_count >= UINT32_MAX - 1)
         return invalid(&add, "layers", "below 2^32 - 1", chain->layer_count);
-    if (options->mode_count > MOST_MODES)
-        return invalid(&add, "modes", "64 at most", options->mode_count);
+    if (options->mode_count > REMAT_MOST_MODES)
+        return invalid(&add, "modes", "255 at most", options->mode_count);
     if (options->mode_count > 0 && !options->modes)
         return invalid(&add, "modes", "0 where there is no array of them", options->mode_count);
     REMAT_TRY(remat_grow(chain->context, (void **)&chain->layers, &chain->layer_capacity, chain->layer_count + 1,

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { MOST_NAME_BYTES = REMAT_LONGEST_NAME + 1, MODE_FIELD_COUNT = 8, MOST_MODES_READ = 65 };
+enum { MOST_NAME_BYTES = REMAT_LONGEST_NAME + 1, MODE_FIELD_COUNT = 8 };
 
 /* One layer while it is read. Its strings are copies, since the reader's text changes with every token. */
 typedef struct layer_text {
@@ -14,8 +14,8 @@ typedef struct layer_text {
     remat_layer_options options;
     uint64_t seen;
     char name[MOST_NAME_BYTES];
-    remat_mode_options modes[MOST_MODES_READ];
-    char mode_names[MOST_MODES_READ][MOST_NAME_BYTES];
+    remat_mode_options modes[REMAT_MOST_MODES];
+    char mode_names[REMAT_MOST_MODES][MOST_NAME_BYTES];
 } layer_text;
 
 static remat_status read_name(json_reader *reader, uint64_t layer, const char *field, char name[MOST_NAME_BYTES])
@@ -100,9 +100,9 @@ static remat_status read_modes(layer_text *layer)
         if (token.kind != JSON_OBJECT)
             return remat_fail(json_reader_context(layer->reader), REMAT_BAD_INPUT, &place,
                               "%s is not allowed; each mode must be an object", json_kind_name(token.kind));
-        if (count == MOST_MODES_READ - 1)
+        if (count == REMAT_MOST_MODES)
             return remat_fail(json_reader_context(layer->reader), REMAT_BAD_INPUT, &place,
-                              "more than 64 modes; a layer may have 64 besides keep");
+                              "more than 255 modes; a layer may have 255 besides keep");
         REMAT_TRY(read_mode(layer, count++));
     }
     layer->options.modes = layer->modes;

@@ -192,15 +192,15 @@ static void modes_have_limits_too(void **state)
 {
     fixture *f = *state;
     remat_profile *profile = two_layers(f);
-    static remat_mode_options modes[66];
-    static char names[66][8];
-    for (size_t i = 0; i < 66; i++) {
+    static remat_mode_options modes[257];
+    static char names[257][8];
+    for (size_t i = 0; i < 257; i++) {
         remat_mode_options_init(&modes[i]);
         snprintf(names[i], sizeof names[i], "m%zu", i);
         modes[i].name = names[i];
     }
-    refused_mode(f, profile, modes, 65, "modes", "64");
-    refused_mode(f, profile, modes, SIZE_MAX, "modes", "64");
+    refused_mode(f, profile, modes, 256, "modes", "255");
+    refused_mode(f, profile, modes, SIZE_MAX, "modes", "255");
     modes[1].activation_bytes = limit;
     refused_mode(f, profile, modes, 2, "modes.activation_bytes", "below 2^63");
     modes[1].activation_bytes = 0;
@@ -217,9 +217,9 @@ static void modes_have_limits_too(void **state)
     expect_status(f, remat_profile_add_layer(profile, &options), REMAT_INVALID);
     expect_message(f, "remat_mode_options_init");
     modes[1].struct_size = sizeof modes[1];
-    options.mode_count = 64;
+    options.mode_count = 255;
     expect_ok(f, remat_profile_add_layer(profile, &options));
-    assert_int_equal(remat_profile_layer(profile, 2)->mode_count, 65);
+    assert_int_equal(remat_profile_layer(profile, 2)->mode_count, 256);
     remat_profile_destroy(profile);
 }
 

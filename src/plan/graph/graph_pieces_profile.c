@@ -4,9 +4,10 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/min_max.h"
+#include "graph/chain.h"
 #include "plan/graph/graph_pieces.h"
 
-enum { MOST_MODES = 255, MODE_NAME = 80, PIECE_NAME = 160 };
+enum { MODE_NAME = 80, PIECE_NAME = 160 };
 
 typedef char mode_name[MODE_NAME];
 
@@ -140,8 +141,8 @@ remat_status graph_pieces_make_profile(graph_pieces *pieces)
     REMAT_TRY(remat_profile_create(context, &pieces->profile));
     REMAT_TRY(remat_profile_set_input_bytes(pieces->profile, data));
     REMAT_TRY(remat_profile_set_input_gradient_bytes(pieces->profile, 0));
-    mode_name *names = remat_alloc(context, MOST_MODES, sizeof *names);
-    remat_mode_options *options = remat_alloc(context, MOST_MODES, sizeof *options);
+    mode_name *names = remat_alloc(context, REMAT_MOST_MODES, sizeof *names);
+    remat_mode_options *options = remat_alloc(context, REMAT_MOST_MODES, sizeof *options);
     remat_status status = names && options ? REMAT_OK : REMAT_NO_MEMORY;
     for (size_t i = 0; status == REMAT_OK && i < pieces->cut.piece_count; i++) {
         char name[PIECE_NAME];
@@ -151,7 +152,7 @@ remat_status graph_pieces_make_profile(graph_pieces *pieces)
         fill_modes(pieces, i, names, options, &layer);
         status = remat_profile_add_layer(pieces->profile, &layer);
     }
-    remat_release(context, names, MOST_MODES, sizeof *names);
-    remat_release(context, options, MOST_MODES, sizeof *options);
+    remat_release(context, names, REMAT_MOST_MODES, sizeof *names);
+    remat_release(context, options, REMAT_MOST_MODES, sizeof *options);
     return status;
 }

@@ -51,6 +51,7 @@ typedef struct hold_bin {
     uint64_t peak;
     unsigned __int128 cost;
     uint32_t *from; /* the decisions; NULL: nothing yet */
+    size_t capacity;
 } hold_bin;
 
 typedef struct hold_hunt {
@@ -84,8 +85,13 @@ static hold_bin *bin_of(hold_hunt *h, uint64_t peak)
 static remat_status fill_bin(hold_hunt *h, hold_bin *bin, const hold_bin *with)
 {
     size_t count = h->g->gap_count;
-    if (!bin->from && !(bin->from = remat_alloc(h->g->graph->context, count, sizeof *bin->from)))
-        return REMAT_NO_MEMORY;
+    size_t capacity = 0;
+    if (!bin->from) {
+        void *made = NULL;
+        REMAT_TRY(hold_state_grow(&h->state, &made, &capacity, count + 1, sizeof *bin->from));
+        bin->from = made;
+        bin->capacity = capacity;
+    }
     memcpy(bin->from, with->from, count * sizeof *bin->from);
     bin->peak = with->peak;
     bin->cost = with->cost;
@@ -105,7 +111,7 @@ static bool is_lower(const hold_bin *a, const hold_bin *b)
 static remat_status keep(hold_hunt *h, uint64_t peak)
 {
     hold_bin *bin = bin_of(h, peak), *lowest = &h->bins[h->bin_count];
-    const hold_bin now = {peak, h->state.cost, h->state.from};
+    const hold_bin now = {peak, h->state.cost, h->state.from, 0};
     if (is_lower(&now, lowest))
         REMAT_TRY(fill_bin(h, lowest, &now));
     return is_cheaper(&now, bin) ? fill_bin(h, bin, &now) : REMAT_OK;
@@ -585,7 +591,7 @@ static void hunt_release(hold_hunt *h)
 {
     remat_context *context = h->g->graph->context;
     for (size_t i = 0; i <= h->bin_count; i++)
-        remat_release(context, h->bins[i].from, h->g->gap_count, sizeof *h->bins[i].from);
+        remat_release(context, h->bins[i].from, h->bins[i].capacity, sizeof *h->bins[i].from);
     remat_release(context, h->active, h->g->gap_count, sizeof *h->active);
     remat_release(context, h->best, h->g->gap_count, sizeof *h->best);
     hold_state_release(&h->state);
@@ -668,6 +674,7 @@ remat_status hold_search_run(const hold_graph *g, const hold_search_options *opt
     if (!hunts)
         return REMAT_NO_MEMORY;
     remat_status status = REMAT_OK;
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     for (size_t i = 0; i < SEARCHES; i++) {
         hunts[i] = (hold_hunt){.g = g,
                                .seeds = options->seeds,
@@ -677,6 +684,7 @@ remat_status hold_search_run(const hold_graph *g, const hold_search_options *opt
                                .effort = (options->effort ? options->effort : hold_search_effort(g)) / SEARCHES};
         if (status == REMAT_OK)
             status = hunt_begin(&hunts[i]);
+        hunts[i].state.lock = &lock;
     }
     if (status == REMAT_OK) {
         int threads = options->threads ? (int)options->threads : parallel_default_threads();

@@ -26,6 +26,16 @@ typedef struct hold_scratch {
     uint32_t *listed; /* the new cascade */
 } hold_scratch;
 
+remat_status hold_state_grow(hold_state *s, void **items, size_t *capacity, size_t needed, size_t size)
+{
+    if (s->lock)
+        pthread_mutex_lock(s->lock);
+    remat_status status = remat_grow(s->g->graph->context, items, capacity, needed, size);
+    if (s->lock)
+        pthread_mutex_unlock(s->lock);
+    return status;
+}
+
 /* ---- bookkeeping ---- */
 
 static void mark_dirty(hold_state *s, uint32_t position)
@@ -126,8 +136,8 @@ static remat_status touch(hold_state *s, uint32_t tensor, uint32_t position)
     touch_list *list = &s->touches[tensor];
     size_t capacity = list->capacity;
     if (list->count == capacity) {
-        REMAT_TRY(remat_grow(s->g->graph->context, (void **)&list->positions, &capacity, (size_t)list->count + 1,
-                             sizeof *list->positions));
+        REMAT_TRY(
+            hold_state_grow(s, (void **)&list->positions, &capacity, (size_t)list->count + 1, sizeof *list->positions));
         list->capacity = (uint32_t)capacity;
     }
     uint32_t at = list->count++;
@@ -276,8 +286,7 @@ static remat_status replace_cascade(hold_state *s, uint32_t position, uint32_t c
         return REMAT_OK;
     size_t capacity = cascade->capacity, needed = remat_max(count, old_count);
     if (needed > capacity) {
-        REMAT_TRY(
-            remat_grow(s->g->graph->context, (void **)&cascade->actions, &capacity, needed, sizeof *cascade->actions));
+        REMAT_TRY(hold_state_grow(s, (void **)&cascade->actions, &capacity, needed, sizeof *cascade->actions));
         cascade->capacity = (uint32_t)capacity;
     }
     count_runs(s, position, false);

@@ -9,6 +9,8 @@
 #ifndef REMAT_PLAN_GRAPH_HOLD_STATE_H
 #define REMAT_PLAN_GRAPH_HOLD_STATE_H
 
+#include <pthread.h>
+
 #include "plan/graph/hold_graph.h"
 
 typedef struct hold_cascade {
@@ -25,6 +27,7 @@ typedef struct touch_list {
 
 typedef struct hold_state {
     const hold_graph *g;
+    pthread_mutex_t *lock;         /* for the context, where several states of it change at the same time; or NULL */
     uint32_t *from;                /* by gap: the decision */
     uint32_t *held_from;           /* by gap: the position from which it is held; its end where it is not */
     hold_cascade *cascades;        /* by position */
@@ -41,6 +44,9 @@ typedef struct hold_state {
 /* Everything is held. The graph must outlive the state. */
 remat_status hold_state_create(const hold_graph *g, hold_state *state);
 void hold_state_release(hold_state *state);
+
+/* Makes room in a list, with the context locked. */
+remat_status hold_state_grow(hold_state *state, void **items, size_t *capacity, size_t needed, size_t size);
 
 /* Decides for a gap, or takes several decisions together: note, note, then settle. On failure (REMAT_NO_MEMORY) the state
  * can only be released. */
