@@ -10,7 +10,7 @@ static remat_model *stack(fixture *f, int first, const char *extra)
     expect_ok(f, remat_model_create(f->context, &model));
     expect_ok(f, remat_model_add_layer(model, "input", REMAT_PROPERTIES("name=in", "input_shape=1:1:2")));
     for (int i = 0; i < 8; i++) {
-        char name[16];
+        char name[32];
         snprintf(name, sizeof name, "name=fc%d", i);
         expect_ok(f, remat_model_add_layer(
                          model, i % 3 == 2 ? "batch_normalization" : "fully_connected",
