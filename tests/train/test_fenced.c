@@ -4,6 +4,7 @@
 
 #include "support/fenced_backend.h"
 #include "support/fixture.h"
+#include "support/parameter_of_0_1.h"
 #include "support/random_model.h"
 #include "support/scratch_files.h"
 #include "support/small_models.h"
@@ -239,17 +240,6 @@ static void predictions_come_back(void **state)
         remat_model_destroy(model);
     }
 }
-
-/* As compat_0_1.c has it. The call has the name of today's inline function. */
-typedef struct parameter_of_0_1 {
-    const char *name;
-    uint32_t rank;
-    uint64_t dims[4], count;
-    float *values, *moments[2];
-    bool trained;
-} parameter_of_0_1;
-remat_status get_parameter_of_0_1(const remat_trainer *trainer, size_t position,
-                                  parameter_of_0_1 *parameter) __asm__("remat_trainer_get_parameter");
 
 /* Programs of 0.1 read parameters through pointers. They get none to memory that they cannot touch. */
 static void no_pointers_into_a_device(void **state)
