@@ -9,13 +9,14 @@
 
 /* What is compiled in. REMAT_NO_LIBRARIES leaves all of them out. */
 #if !defined(REMAT_NO_LIBRARIES)
-#if __has_include(<zlib.h>)
+/* The second header of each is the one that a cross compiler lacks where it finds the host's first. */
+#if __has_include(<zlib.h>) && __has_include(<zconf.h>)
 #define REMAT_HAS_ZLIB
 #endif
 #if __has_include(<png.h>)
 #define REMAT_HAS_PNG
 #endif
-#if __has_include(<jpeglib.h>)
+#if __has_include(<jpeglib.h>) && __has_include(<jconfig.h>)
 #define REMAT_HAS_JPEG
 #endif
 #endif
