@@ -205,21 +205,46 @@ static remat_status find_gaps(hold_graph *g)
     return REMAT_OK;
 }
 
-/* What the base order holds of all that is not makable: changes at first, which wrap, then their sums. */
-static void sum_fixed(hold_graph *g, const graph_liveness *base)
+/* Where a tensor that is not makable is born and used last. The walk knows the instances of one that is written several times;
+ * the use of another one ends with the last action that runs, so reads of what nobody needs do not count. */
+static void find_lives(hold_graph *g, const graph_liveness *base)
 {
+    for (uint32_t t = 0; t < g->tensor_count; t++)
+        g->tensors[t].last_use = g->tensors[t].maker == GRAPH_NONE ? 0 : g->tensors[t].last_use;
+    for (uint32_t i = 0; i < g->position_count; i++)
+        for (uint32_t k = 0; k < g->actions[i].read_count; k++)
+            if (g->tensors[g->actions[i].reads[k]].maker == GRAPH_NONE)
+                g->tensors[g->actions[i].reads[k]].last_use = i;
     for (size_t i = 0; i < base->range_count; i++) {
         const live_range *range = &base->ranges[i];
-        if (range->in_place_of != GRAPH_NONE)
-            g->actions[range->born].ends_in_place = base->ranges[range->in_place_of].ends == range->born + 1;
         if (range->tensor == GRAPH_NONE || g->tensors[range->tensor].maker != GRAPH_NONE)
             continue;
         hold_tensor *tensor = &g->tensors[range->tensor];
         tensor->rewritten = tensor->born != GRAPH_NONE;
         tensor->born = range->born;
-        tensor->last_use = range->ends - 1;
+        tensor->last_use = tensor->rewritten                ? range->ends - 1
+                           : tensor->last_use < range->born ? range->born
+                                                            : tensor->last_use;
+    }
+}
+
+/* What the base order holds of all that is not makable: changes at first, which wrap, then their sums. */
+static void sum_fixed(hold_graph *g, const graph_liveness *base)
+{
+    find_lives(g, base);
+    for (size_t i = 0; i < base->range_count; i++) {
+        const live_range *range = &base->ranges[i];
+        if (range->in_place_of != GRAPH_NONE) {
+            const live_range *from = &base->ranges[range->in_place_of];
+            const hold_tensor *taken = &g->tensors[from->tensor];
+            const uint32_t last = taken->rewritten ? from->ends - 1 : taken->last_use;
+            g->actions[range->born].ends_in_place = last == range->born;
+        }
+        if (range->tensor == GRAPH_NONE || g->tensors[range->tensor].maker != GRAPH_NONE)
+            continue;
+        const hold_tensor *tensor = &g->tensors[range->tensor];
         g->fixed_bytes[range->born + 1] += tensor->bytes;
-        g->fixed_bytes[range->ends] -= tensor->bytes;
+        g->fixed_bytes[tensor->rewritten ? range->ends : tensor->last_use + 1] -= tensor->bytes;
     }
     for (uint32_t i = 1; i <= g->position_count; i++)
         g->fixed_bytes[i] += g->fixed_bytes[i - 1];
