@@ -377,3 +377,13 @@ remat_status graph_walk(const remat_graph *graph, const graph_sequence *sequence
     graph_walker_release(&walker);
     return status;
 }
+
+remat_status graph_walk_peak(const remat_graph *graph, const graph_sequence *sequence, graph_counting counting,
+                             uint64_t *bytes)
+{
+    graph_liveness found;
+    REMAT_TRY(graph_walk(graph, sequence, counting, &found));
+    *bytes = found.peak_bytes;
+    graph_liveness_release(graph->context, &found);
+    return REMAT_OK;
+}

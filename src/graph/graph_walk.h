@@ -58,6 +58,9 @@ typedef enum graph_counting { GRAPH_EXACT, GRAPH_PLACED } graph_counting;
 remat_status graph_walk(const remat_graph *graph, const graph_sequence *sequence, graph_counting counting,
                         graph_liveness *found);
 void graph_liveness_release(remat_context *context, graph_liveness *liveness);
+/* The peak alone. */
+remat_status graph_walk_peak(const remat_graph *graph, const graph_sequence *sequence, graph_counting counting,
+                             uint64_t *bytes);
 /* Gives back the room that the lists have beyond their items. */
 remat_status graph_liveness_fit(remat_context *context, graph_liveness *liveness);
 

@@ -5,111 +5,138 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/min_max.h"
-#include "plan/graph/hold_graph.h"
+#include "plan/graph/graph_needed.h"
 #include "plan/graph/max_flow.h"
 
 /* Positions and prices that are tried; the larger the graph, the fewer. */
-enum { MOST_POSITIONS = 24, PRICES = 14, WORK = 3000000 };
+enum { MOST_POSITIONS = 40, PRICES = 14, WORK = 5000000 };
 
+/* A position is the first run of an action, or the end, which reads the results. */
 typedef struct bound_search {
     const hold_graph *g;
-    uint32_t *last_reader; /* by tensor: the last fixed action that needs it; GRAPH_NONE */
-    uint8_t *ran;          /* by action: it must have run by the position at hand */
-    uint8_t *there;        /* by tensor: live at the position at hand in any case */
-    uint64_t *passing; /* by position: bytes of what was written by a fixed action before and is read by one behind */
-    uint32_t *stack;
+    bool *needed;          /* by position: no schedule does without it */
+    uint32_t *last_reader; /* by tensor: the last `once` action that reads it; GRAPH_NONE */
+    uint64_t *passing;     /* by position of a `once` action: bytes that those before it made for those behind it */
+    uint32_t *met;         /* by tensor: the latest position looked at that reads or writes it */
+    bool *before, *behind; /* by position: it runs before the one at hand, or behind it, whatever the schedule */
+    bool *wanted;          /* by tensor: an action behind reads it */
+    uint64_t made_cost, made_bytes; /* of all that is makable */
     flow_network network;
-    uint64_t total_cost; /* of all makable actions */
 } bound_search;
+
+static bool runs_once(const hold_graph *g, uint32_t position)
+{
+    return position == g->action_count || g->graph->actions[position].once;
+}
+
+/* The action without which a tensor does not exist; GRAPH_NONE where it is given or has several writers. */
+static uint32_t only_writer(const hold_graph *g, uint32_t tensor)
+{
+    const hold_tensor *t = &g->tensors[tensor];
+    return t->maker != GRAPH_NONE ? t->maker : t->rewritten ? GRAPH_NONE : t->born;
+}
 
 /* ---- what is live in any case ---- */
 
-static void find_readers(bound_search *s)
+/* Whether a tensor lives at the position of a `once` action because others make it before and read it behind: these keep their
+ * order. */
+static bool passes(const bound_search *s, uint32_t tensor, uint32_t position)
 {
-    const hold_graph *g = s->g;
-    memset(s->last_reader, 0xff, g->tensor_count * sizeof *s->last_reader);
-    for (uint32_t i = 0; i < g->position_count; i++)
-        for (uint32_t k = 0; !g->actions[i].makable && k < g->actions[i].read_count; k++)
-            s->last_reader[g->actions[i].reads[k]] = i;
-}
-
-/* Whether a tensor lives at a position because fixed actions before and behind it write and read it. One with several
- * instances is left out: it may be another one that is read. */
-static bool passes(const bound_search *s, uint32_t number, uint32_t position)
-{
-    const hold_tensor *tensor = &s->g->tensors[number];
-    return tensor->maker == GRAPH_NONE && tensor->born != GRAPH_NONE && !tensor->rewritten && tensor->born < position &&
-           s->last_reader[number] != GRAPH_NONE && s->last_reader[number] > position;
+    const uint32_t writer = only_writer(s->g, tensor), reader = s->last_reader[tensor];
+    return writer != GRAPH_NONE && reader != GRAPH_NONE && runs_once(s->g, writer) && runs_once(s->g, position) &&
+           writer < position && position < reader;
 }
 
 static void sum_passing(bound_search *s)
 {
     const hold_graph *g = s->g;
+    memset(s->last_reader, 0xff, g->tensor_count * sizeof *s->last_reader);
+    for (uint32_t i = 0; i < g->position_count; i++)
+        for (uint32_t k = 0; runs_once(g, i) && k < g->actions[i].read_count; k++)
+            s->last_reader[g->actions[i].reads[k]] = i;
     for (uint32_t t = 0; t < g->tensor_count; t++) {
-        uint32_t born = g->tensors[t].born;
-        if (born == GRAPH_NONE || !passes(s, t, born + 1))
+        const uint32_t writer = only_writer(g, t), reader = s->last_reader[t];
+        if (writer == GRAPH_NONE || reader == GRAPH_NONE || !runs_once(g, writer) || reader <= writer)
             continue;
-        s->passing[born + 1] += g->tensors[t].bytes;
-        s->passing[s->last_reader[t]] -= g->tensors[t].bytes; /* numbers wrap, and back */
+        s->passing[writer + 1] += g->tensors[t].bytes;
+        s->passing[reader] -= g->tensors[t].bytes; /* numbers wrap, and back */
     }
     for (uint32_t i = 1; i < g->position_count; i++)
         s->passing[i] += s->passing[i - 1];
 }
 
-/* Bytes that live at the position of a fixed action whatever the schedule: what it reads and writes, and what passes. */
-static uint64_t bytes_at(const bound_search *s, uint32_t position)
+/* The bytes of a tensor, the first time that it is met at a position. */
+static uint64_t meet(bound_search *s, uint32_t tensor, uint32_t position)
 {
-    const hold_graph *g = s->g;
-    const hold_action *action = &g->actions[position];
-    uint64_t bytes = g->given_bytes + action->workspace_bytes + s->passing[position];
-    for (uint32_t i = 0; i < action->read_count; i++) {
-        bool is_first = true;
-        for (uint32_t k = 0; k < i; k++)
-            is_first &= action->reads[k] != action->reads[i];
-        if (is_first && !passes(s, action->reads[i], position))
-            bytes += g->tensors[action->reads[i]].bytes;
-    }
+    const bool counts = s->met[tensor] != position && !passes(s, tensor, position);
+    s->met[tensor] = position;
+    return counts ? s->g->tensors[tensor].bytes : 0;
+}
+
+/* What lives at a position whatever the schedule: what the action reads and writes, and what passes. */
+static uint64_t bytes_at(bound_search *s, uint32_t position)
+{
+    const hold_action *action = &s->g->actions[position];
+    uint64_t bytes = s->g->given_bytes + action->workspace_bytes;
+    bytes += runs_once(s->g, position) ? s->passing[position] : 0;
+    for (uint32_t i = 0; i < action->read_count; i++)
+        bytes += meet(s, action->reads[i], position);
     for (uint32_t i = 0; i < action->write_count; i++) {
-        bool is_counted = action->writes[i] == action->in_place_to && action->in_place_from != GRAPH_NONE;
-        for (uint32_t k = 0; k < action->read_count; k++)
-            is_counted |= action->reads[k] == action->writes[i];
-        bytes += is_counted ? 0 : g->tensors[action->writes[i]].bytes;
+        const bool is_in_place = action->in_place_from != GRAPH_NONE && action->writes[i] == action->in_place_to;
+        const uint64_t written = meet(s, action->writes[i], position);
+        bytes += is_in_place ? 0 : written;
     }
     return bytes;
 }
 
-static void mark_there(bound_search *s, uint32_t position)
-{
-    const hold_action *action = &s->g->actions[position];
-    memset(s->there, 0, s->g->tensor_count);
-    for (uint32_t i = 0; i < action->read_count; i++)
-        s->there[action->reads[i]] = 1;
-}
+/* ---- what runs before a position, and behind it ---- */
 
-/* ---- a cut ---- */
-
-static void mark_run(bound_search *s, uint32_t action)
+static void find_before(bound_search *s, uint32_t position)
 {
     const hold_graph *g = s->g;
-    size_t depth = 0;
-    if (s->ran[action])
-        return;
-    s->ran[action] = 1;
-    s->stack[depth++] = action;
-    while (depth > 0) {
-        const hold_action *now = &g->actions[s->stack[--depth]];
-        for (uint32_t i = 0; i < now->read_count; i++) {
-            uint32_t maker = g->tensors[now->reads[i]].maker;
-            if (maker != GRAPH_NONE && !s->ran[maker]) {
-                s->ran[maker] = 1;
-                s->stack[depth++] = maker;
-            }
+    bool has_once = runs_once(g, position);
+    memset(s->before, 0, g->position_count * sizeof *s->before);
+    for (uint32_t i = position + 1; i-- > 0;) {
+        s->before[i] |= i == position || (has_once && runs_once(g, i));
+        has_once |= s->before[i] && runs_once(g, i);
+        for (uint32_t k = 0; s->before[i] && k < g->actions[i].read_count; k++) {
+            const uint32_t writer = only_writer(g, g->actions[i].reads[k]);
+            if (writer != GRAPH_NONE)
+                s->before[writer] = true;
         }
     }
 }
 
+static bool reads_from_behind(const bound_search *s, uint32_t action)
+{
+    const hold_graph *g = s->g;
+    for (uint32_t k = 0; k < g->actions[action].read_count; k++) {
+        const uint32_t writer = only_writer(g, g->actions[action].reads[k]);
+        if (writer != GRAPH_NONE && s->behind[writer])
+            return true;
+    }
+    return false;
+}
+
+static void find_behind(bound_search *s, uint32_t position)
+{
+    const hold_graph *g = s->g;
+    bool has_once = runs_once(g, position);
+    memset(s->behind, 0, g->position_count * sizeof *s->behind);
+    memset(s->wanted, 0, g->tensor_count * sizeof *s->wanted);
+    s->behind[position] = true; /* for those that read from it */
+    for (uint32_t i = position + 1; i < g->position_count; i++) {
+        s->behind[i] = i == g->action_count || (has_once && runs_once(g, i)) || reads_from_behind(s, i);
+        has_once |= s->behind[i] && runs_once(g, i);
+        for (uint32_t k = 0; s->behind[i] && s->needed[i] && k < g->actions[i].read_count; k++)
+            s->wanted[g->actions[i].reads[k]] = true;
+    }
+}
+
+/* ---- a cut ---- */
+
 /* Nodes: the tensors, then the actions, the source, the sink. A tensor on the source's side is needed; an action there runs
- * after the position. Costs are in units of 2^-shift. */
+ * behind the position: if it ran before, for the second time. Costs are in units of 2^-shift. */
 static remat_status build(bound_search *s, uint32_t position, uint64_t price, unsigned shift)
 {
     const hold_graph *g = s->g;
@@ -118,9 +145,9 @@ static remat_status build(bound_search *s, uint32_t position, uint64_t price, un
     flow_network_clear(network);
     for (uint32_t t = 0; t < g->tensor_count; t++) {
         const hold_tensor *tensor = &g->tensors[t];
-        if (tensor->maker == GRAPH_NONE || s->there[t])
+        if (tensor->maker == GRAPH_NONE || s->met[t] == position)
             continue;
-        if (s->last_reader[t] != GRAPH_NONE && s->last_reader[t] > position)
+        if (s->wanted[t])
             REMAT_TRY(flow_network_add(network, source, t, FLOW_UNLIMITED));
         REMAT_TRY(flow_network_add(network, t, g->tensor_count + tensor->maker, tensor->bytes * price));
     }
@@ -128,15 +155,15 @@ static remat_status build(bound_search *s, uint32_t position, uint64_t price, un
         const hold_action *action = &g->actions[i];
         if (!action->makable)
             continue;
-        REMAT_TRY(flow_network_add(network, g->tensor_count + i, sink, s->ran[i] ? action->cost << shift : 0));
+        REMAT_TRY(flow_network_add(network, g->tensor_count + i, sink, s->before[i] ? action->cost << shift : 0));
         for (uint32_t k = 0; k < action->read_count; k++)
-            if (g->tensors[action->reads[k]].maker != GRAPH_NONE && !s->there[action->reads[k]])
+            if (g->tensors[action->reads[k]].maker != GRAPH_NONE && s->met[action->reads[k]] != position)
                 REMAT_TRY(flow_network_add(network, g->tensor_count + i, action->reads[k], FLOW_UNLIMITED));
     }
     return REMAT_OK;
 }
 
-/* What is held in the cut: needed, and not made after the position. */
+/* What is held in the cut: needed, and not made behind the position. */
 static uint64_t held_bytes(const bound_search *s)
 {
     const hold_graph *g = s->g;
@@ -148,34 +175,34 @@ static uint64_t held_bytes(const bound_search *s)
     return bytes;
 }
 
-/* The best price lies between one at which too much is held and one at which it fits. */
-static remat_status bound_at(bound_search *s, uint32_t position, uint64_t room, uint64_t *recomputed)
+/* A price between two: between their powers of two at first, so that small ones are found, too. */
+static uint64_t next_price(uint64_t low, uint64_t high)
 {
-    const hold_graph *g = s->g;
-    const uint32_t source = g->tensor_count + g->action_count, sink = source + 1;
-    uint64_t all_bytes = 0;
-    for (uint32_t t = 0; t < g->tensor_count; t++)
-        all_bytes += g->tensors[t].maker == GRAPH_NONE ? 0 : g->tensors[t].bytes;
-    const unsigned cost_bits = remat_bits(s->total_cost), byte_bits = remat_bits(all_bytes);
+    uint64_t price = low + (high - low) / 2;
+    if (low == 0)
+        price = (uint64_t)1 << (remat_bits(high) / 2);
+    else if (high / low > 4)
+        price = low << (remat_bits(high / low) / 2);
+    return price >= high ? high - 1 : price <= low ? low + 1 : price;
+}
+
+/* The best price lies between one at which too much is held and one at which it fits. */
+static remat_status recomputed_at(bound_search *s, uint32_t position, uint64_t room, uint64_t *recomputed)
+{
+    const uint32_t source = s->g->tensor_count + s->g->action_count, sink = source + 1;
+    const unsigned cost_bits = remat_bits(s->made_cost), byte_bits = remat_bits(s->made_bytes);
     if (cost_bits > 60 || byte_bits > 60)
         return REMAT_OK; /* so large that prices would pass 64 bits: no bound beyond the simple one */
     const unsigned shift = 60 - cost_bits;
-    uint64_t low = 0, high = ((uint64_t)1 << (60 - byte_bits));
-    /* no byte is worth more than all costs together */
-    high = remat_min(high, (s->total_cost << shift) + 1);
-    for (int i = 0; i < PRICES && low < high; i++) {
-        /* between powers at first, so that small prices are found, too */
-        uint64_t price = low == 0 ? (uint64_t)1 << (remat_bits(high) / 2) : low + (high - low) / 2;
-        if (low && high / low > 4)
-            price = low << (remat_bits(high / low) / 2);
-        price = price >= high ? high - 1 : price <= low ? low + 1 : price;
-        if (price <= low || price >= high)
-            break;
+    uint64_t low = 0, high = (uint64_t)1 << (60 - byte_bits);
+    high = remat_min(high, (s->made_cost << shift) + 1); /* no byte is worth more than all costs together */
+    for (int i = 0; i < PRICES && high - low > 1; i++) {
+        const uint64_t price = next_price(low, high);
         REMAT_TRY(build(s, position, price, shift));
-        uint64_t flow = flow_network_solve(&s->network, source, sink);
-        unsigned __int128 paid = (unsigned __int128)price * room;
+        const uint64_t flow = flow_network_solve(&s->network, source, sink);
+        const unsigned __int128 paid = (unsigned __int128)price * room;
         if (flow > paid) {
-            uint64_t bound = (uint64_t)((flow - (uint64_t)paid + (((uint64_t)1 << shift) - 1)) >> shift);
+            const uint64_t bound = (flow - (uint64_t)paid + (((uint64_t)1 << shift) - 1)) >> shift;
             *recomputed = remat_max(*recomputed, bound);
         }
         if (held_bytes(s) > room)
@@ -191,92 +218,89 @@ static remat_status bound_at(bound_search *s, uint32_t position, uint64_t room, 
 static void release(bound_search *s)
 {
     remat_context *context = s->g->graph->context;
-    remat_release(context, s->last_reader, s->g->tensor_count, sizeof *s->last_reader);
-    remat_release(context, s->ran, s->g->position_count, sizeof *s->ran);
-    remat_release(context, s->there, s->g->tensor_count, sizeof *s->there);
-    remat_release(context, s->passing, s->g->position_count, sizeof *s->passing);
-    remat_release(context, s->stack, s->g->position_count, sizeof *s->stack);
+    const size_t tensors = s->g->tensor_count, positions = s->g->position_count;
+    remat_release(context, s->needed, positions, sizeof *s->needed);
+    remat_release(context, s->before, positions, sizeof *s->before);
+    remat_release(context, s->behind, positions, sizeof *s->behind);
+    remat_release(context, s->passing, positions + 1, sizeof *s->passing);
+    remat_release(context, s->last_reader, tensors, sizeof *s->last_reader);
+    remat_release(context, s->met, tensors, sizeof *s->met);
+    remat_release(context, s->wanted, tensors, sizeof *s->wanted);
     flow_network_release(&s->network);
 }
 
 static remat_status begin(bound_search *s, const hold_graph *g)
 {
     remat_context *context = g->graph->context;
+    const size_t tensors = g->tensor_count, positions = g->position_count;
     *s = (bound_search){.g = g};
-    s->last_reader = remat_alloc(context, g->tensor_count, sizeof *s->last_reader);
-    s->ran = remat_alloc_zeroed(context, g->position_count, sizeof *s->ran);
-    s->there = remat_alloc(context, g->tensor_count, sizeof *s->there);
-    s->passing = remat_alloc_zeroed(context, g->position_count, sizeof *s->passing);
-    s->stack = remat_alloc(context, g->position_count, sizeof *s->stack);
-    remat_status status = s->last_reader && s->ran && s->there && s->passing && s->stack ? REMAT_OK : REMAT_NO_MEMORY;
+    s->needed = remat_alloc(context, positions, sizeof *s->needed);
+    s->before = remat_alloc(context, positions, sizeof *s->before);
+    s->behind = remat_alloc(context, positions, sizeof *s->behind);
+    s->passing = remat_alloc_zeroed(context, positions + 1, sizeof *s->passing);
+    s->last_reader = remat_alloc(context, tensors, sizeof *s->last_reader);
+    s->met = remat_alloc(context, tensors, sizeof *s->met);
+    s->wanted = remat_alloc(context, tensors, sizeof *s->wanted);
+    const bool has_all = s->needed && s->before && s->behind && s->passing && s->last_reader && s->met && s->wanted;
+    remat_status status = has_all ? graph_needed_find(g->graph, NEEDS_NONE, s->needed) : REMAT_NO_MEMORY;
     if (status == REMAT_OK)
         status = flow_network_create(context, g->tensor_count + g->action_count + 2, &s->network);
     if (status != REMAT_OK) {
         release(s);
         return status;
     }
-    find_readers(s);
+    s->needed[g->action_count] = true;
+    memset(s->met, 0xff, tensors * sizeof *s->met);
     sum_passing(s);
     for (uint32_t i = 0; i < g->action_count; i++)
-        s->total_cost += g->actions[i].makable ? g->actions[i].cost : 0;
+        s->made_cost += g->actions[i].makable ? g->actions[i].cost : 0;
+    for (uint32_t t = 0; t < g->tensor_count; t++)
+        s->made_bytes += g->tensors[t].maker != GRAPH_NONE ? g->tensors[t].bytes : 0;
     return REMAT_OK;
 }
 
-static remat_status walk_positions(bound_search *s, uint64_t budget, uint64_t least_cost, uint64_t *bound)
+/* Some positions, evenly; in a training also the turn from forward to backward, where most is held. */
+static remat_status try_positions(bound_search *s, uint64_t budget, uint64_t *recomputed)
 {
     const hold_graph *g = s->g;
-    uint64_t count = WORK / ((uint64_t)g->link_count + g->tensor_count + g->action_count + 1), fixed = 0, seen = 0;
-    count = count > MOST_POSITIONS ? MOST_POSITIONS : count + 1;
-    for (uint32_t i = 0; i < g->action_count; i++)
-        fixed += !g->actions[i].makable;
+    const uint64_t work = (uint64_t)g->link_count + g->tensor_count + g->action_count + 1;
+    const uint64_t tries = remat_min(WORK / work + 1, MOST_POSITIONS), count = g->action_count;
     for (uint32_t i = 0; i < g->action_count; i++) {
-        if (g->actions[i].makable)
+        const bool is_tried = i + 1 == g->turn || count <= tries || i * tries / count != (i + 1) * tries / count;
+        if (!s->needed[i] || !is_tried)
             continue;
-        mark_run(s, i);
-        seen++;
-        /* evenly, behind the turn: before it little is to be made again */
-        if (i + 1 < g->turn ||
-            (fixed > count && seen * count / fixed == (seen - 1) * count / fixed && i + 1 != g->turn))
-            continue;
-        uint64_t bytes = bytes_at(s, i), recomputed = 0;
+        const uint64_t bytes = bytes_at(s, i);
         if (bytes > budget)
             continue; /* nothing fits at all: the smallest budget says so */
-        mark_there(s, i);
-        REMAT_TRY(bound_at(s, i, budget - bytes, &recomputed));
-        *bound = remat_max(*bound, least_cost + recomputed);
+        find_before(s, i);
+        find_behind(s, i);
+        REMAT_TRY(recomputed_at(s, i, budget - bytes, recomputed));
     }
     return REMAT_OK;
 }
 
-remat_status graph_bound_cost(const remat_graph *graph, graph_counting counting, uint64_t budget, uint64_t least_cost,
-                              uint64_t *bound)
+remat_status graph_bound_cost(const hold_graph *g, uint64_t budget, uint64_t *cost)
 {
-    hold_graph g;
     bound_search s;
-    *bound = least_cost;
-    REMAT_TRY(hold_graph_create(graph, counting, &g));
-    remat_status status = begin(&s, &g);
-    if (status == REMAT_OK) {
-        status = walk_positions(&s, budget, least_cost, bound);
-        release(&s);
-    }
-    hold_graph_release(&g);
+    uint64_t recomputed = 0;
+    *cost = 0;
+    REMAT_TRY(begin(&s, g));
+    for (uint32_t i = 0; i < g->action_count; i++)
+        *cost += s.needed[i] ? g->graph->actions[i].cost : 0;
+    remat_status status = budget == UINT64_MAX ? REMAT_OK : try_positions(&s, budget, &recomputed);
+    *cost += recomputed;
+    release(&s);
     return status;
 }
 
-remat_status graph_bound_peak(const remat_graph *graph, graph_counting counting, uint64_t *bound)
+remat_status graph_bound_peak(const hold_graph *g, uint64_t *bytes)
 {
-    hold_graph g;
     bound_search s;
-    *bound = 0;
-    REMAT_TRY(hold_graph_create(graph, counting, &g));
-    remat_status status = begin(&s, &g);
-    if (status == REMAT_OK) {
-        for (uint32_t i = 0; i < g.action_count; i++)
-            if (!g.actions[i].makable)
-                *bound = remat_max(*bound, bytes_at(&s, i));
-        release(&s);
-    }
-    hold_graph_release(&g);
-    return status;
+    *bytes = 0;
+    REMAT_TRY(begin(&s, g));
+    for (uint32_t i = 0; g->action_count && i < g->position_count; i++)
+        if (s.needed[i])
+            *bytes = remat_max(*bytes, bytes_at(&s, i));
+    release(&s);
+    return REMAT_OK;
 }

@@ -1,19 +1,18 @@
-/* What no schedule within a budget can do without: a lower bound of its cost, and of the peak of any schedule.
+/* What no legal schedule of a graph can do without: a lower bound of its cost within a budget, and of its peak.
  *
- * Take the position of one `once` action. Everything that later `once` actions read, and that may be made again, is live there
- * or is made after it, from what is live there or made after it in turn. What is live must fit the budget beside all that
- * cannot be made again. With a price for a byte, the cheapest choice is a smallest cut; any price gives a bound, and the
- * best price is searched for. */
+ * Take the first run of an action that every schedule needs. All that depends on it runs behind that position, and what those
+ * actions read is live at the position or is made behind it, from what is live there or made behind it in turn. What is live
+ * must fit the budget beside the action itself. With a price for a byte, the cheapest choice is a smallest cut; any price gives
+ * a bound, and the best price is searched for. */
 #ifndef REMAT_PLAN_GRAPH_GRAPH_BOUND_H
 #define REMAT_PLAN_GRAPH_GRAPH_BOUND_H
 
-#include "graph/graph_walk.h"
+#include "plan/graph/hold_graph.h"
 
-/* At least what every schedule within `budget` costs; `least_cost` is a bound that holds without a budget. */
-remat_status graph_bound_cost(const remat_graph *graph, graph_counting counting, uint64_t budget, uint64_t least_cost,
-                              uint64_t *bound);
+/* At least what every schedule within `budget` costs. UINT64_MAX: what every schedule costs. REMAT_NO_MEMORY. */
+remat_status graph_bound_cost(const hold_graph *g, uint64_t budget, uint64_t *cost);
 
-/* At least what is live at some position of every schedule. */
-remat_status graph_bound_peak(const remat_graph *graph, graph_counting counting, uint64_t *bound);
+/* At least the peak of every schedule. REMAT_NO_MEMORY. */
+remat_status graph_bound_peak(const hold_graph *g, uint64_t *bytes);
 
 #endif

@@ -11,7 +11,6 @@
 #include "base/search.h"
 #include "plan/chain/plan_object.h"
 #include "plan/graph/graph_bound.h"
-#include "plan/graph/graph_must_run.h"
 #include "plan/graph/graph_search.h"
 
 void graph_plan_options_init(graph_plan_options *options)
@@ -37,33 +36,22 @@ void graph_plan_destroy(graph_plan *plan)
 
 /* ---- what a plan states ---- */
 
-static remat_status exact_peak(const remat_graph *graph, const graph_sequence *sequence, uint64_t *bytes)
-{
-    graph_liveness found;
-    REMAT_TRY(graph_walk(graph, sequence, GRAPH_EXACT, &found));
-    *bytes = found.peak_bytes;
-    graph_liveness_release(graph->context, &found);
-    return REMAT_OK;
-}
-
 /* What the budget limits of a schedule. */
 static remat_status bound_bytes(const graph_plan *plan, const graph_plan_options *options, const placed_graph *placed,
                                 uint64_t *bytes)
 {
     *bytes = placed->arena_bytes;
-    return options->binds == GRAPH_EXACT ? exact_peak(plan->graph, &placed->sequence, bytes) : REMAT_OK;
+    return options->binds == GRAPH_EXACT ? graph_walk_peak(plan->graph, &placed->sequence, GRAPH_EXACT, bytes)
+                                         : REMAT_OK;
 }
 
-static remat_status state_bounds(graph_plan *plan, const graph_plan_options *options)
+static remat_status state_bounds(graph_plan *plan, const hold_graph *g)
 {
     graph_sequence plain = {0};
-    graph_least least;
-    REMAT_TRY(graph_least_find(plan->graph, options->binds, &least));
-    plan->lower_bound_cost = least.cost;
-    REMAT_TRY(graph_bound_peak(plan->graph, options->binds, &plan->least_bound_bytes));
-    plan->least_bound_bytes = remat_max(plan->least_bound_bytes, least.peak_bytes);
+    REMAT_TRY(graph_bound_cost(g, UINT64_MAX, &plan->lower_bound_cost));
+    REMAT_TRY(graph_bound_peak(g, &plan->least_bound_bytes));
     REMAT_TRY(graph_sequence_plain(plan->graph, &plain));
-    remat_status status = exact_peak(plan->graph, &plain, &plan->exact_base_peak_bytes);
+    remat_status status = graph_walk_peak(plan->graph, &plain, GRAPH_EXACT, &plan->exact_base_peak_bytes);
     graph_sequence_release(plan->graph->context, &plain);
     return status;
 }
@@ -107,7 +95,7 @@ static remat_status adopt(graph_plan *plan, placed_graph *placed)
     plan->feasible = true;
     *placed = (placed_graph){0};
     explain(plan);
-    REMAT_TRY(exact_peak(plan->graph, &plan->sequence, &plan->exact_peak_bytes));
+    REMAT_TRY(graph_walk_peak(plan->graph, &plan->sequence, GRAPH_EXACT, &plan->exact_peak_bytes));
     plan->runs = remat_alloc_zeroed(context, plan->graph->action_count, sizeof *plan->runs);
     for (size_t i = 0; plan->runs && i < plan->sequence.count; i++)
         plan->runs[plan->sequence.actions[i]]++;
@@ -132,31 +120,31 @@ static remat_status refuse(graph_plan *plan, const graph_plan_options *options, 
 
 /* ---- the cheapest that fits ---- */
 
-/* An exact search is its own bound. */
-static remat_status bound_cost(graph_plan *plan, const graph_plan_options *options)
+/* An exact search is its own bound, here and of the smallest budget. */
+static remat_status bound_cost(graph_plan *plan, const hold_graph *g, uint64_t budget)
 {
     const graph_search *search = plan->search;
-    const uint64_t budget = options->budget_bytes;
     if (!search->is_exact)
-        return graph_bound_cost(plan->graph, options->binds, budget, plan->lower_bound_cost, &plan->lower_bound_cost);
+        return graph_bound_cost(g, budget, &plan->lower_bound_cost);
     const size_t count = search->curve.count;
     const size_t first = REMAT_FIRST(i, 0, count, search->curve.points[i].peak_bytes <= budget);
     plan->lower_bound_cost = first < count ? remat_min(search->curve.points[first].cost, plan->cost) : plan->cost;
-    plan->least_bound_bytes = remat_max(plan->least_bound_bytes, search->curve.points[count - 1].peak_bytes);
     return REMAT_OK;
 }
 
-static remat_status choose(graph_plan *plan, const graph_plan_options *options)
+static remat_status choose(graph_plan *plan, const hold_graph *g, const graph_plan_options *options)
 {
     graph_search *search = plan->search;
     const graph_point *chosen;
     placed_graph placed;
     REMAT_TRY(graph_search_smallest(search, &plan->min_budget_bytes, &plan->peak_action));
+    if (search->is_exact)
+        plan->least_bound_bytes = search->curve.points[search->curve.count - 1].peak_bytes;
     if (options->budget_bytes < plan->min_budget_bytes)
         return refuse(plan, options, "");
     REMAT_TRY(graph_search_fit(search, options->budget_bytes, &chosen, &placed));
     REMAT_TRY(adopt(plan, &placed));
-    REMAT_TRY(bound_cost(plan, options));
+    REMAT_TRY(bound_cost(plan, g, options->budget_bytes));
     plan->pieces = chosen->pieces;
     if (!chosen->pieces)
         return REMAT_OK;
@@ -311,15 +299,15 @@ static remat_status keep_all(graph_plan *plan, const graph_plan_options *options
     return refuse(plan, options, "with everything kept ");
 }
 
-static remat_status fill(graph_plan *plan, const graph_plan_options *options)
+static remat_status fill(graph_plan *plan, const hold_graph *g, const graph_plan_options *options)
 {
     bool chooses = !options->plan_path && (!options->strategy || strcmp(options->strategy, "optimal") == 0);
     bool only_blocks = chooses && !options->strategy && options->blocks && options->budget_bytes == REMAT_NO_BUDGET;
     bool needs_all = options->plan_path || (chooses && !only_blocks); /* a file may be about the whole graph */
-    REMAT_TRY(state_bounds(plan, options));
+    REMAT_TRY(state_bounds(plan, g));
     if (options->binds == GRAPH_EXACT && options->strategy && strcmp(options->strategy, "none") == 0)
         return keep_all(plan, options);
-    REMAT_TRY(graph_search_begin(plan->graph, options, needs_all, plan->search));
+    REMAT_TRY(graph_search_begin(g, options, needs_all, plan->search));
     plan->base_arena_bytes = plan->search->base_arena_bytes;
     plan->base_peak_bytes = plan->search->base_peak_bytes;
     plan->base_cost = plan->search->base_cost;
@@ -327,7 +315,7 @@ static remat_status fill(graph_plan *plan, const graph_plan_options *options)
         return use_file(plan, options);
     if (only_blocks)
         return use_fixed(plan, options, "with its blocks ");
-    return chooses ? choose(plan, options) : use_strategy(plan, options);
+    return chooses ? choose(plan, g, options) : use_strategy(plan, options);
 }
 
 remat_status graph_plan_create(const remat_graph *graph, const graph_plan_options *options, graph_plan **made)
@@ -338,7 +326,11 @@ remat_status graph_plan_create(const remat_graph *graph, const graph_plan_option
     plan->graph = graph;
     plan->peak_action = GRAPH_NONE;
     plan->search = remat_alloc_zeroed(graph->context, 1, sizeof *plan->search);
-    remat_status status = plan->search ? fill(plan, options) : REMAT_NO_MEMORY;
+    hold_graph g = {0};
+    remat_status status = plan->search ? hold_graph_create(graph, options->binds, &g) : REMAT_NO_MEMORY;
+    if (status == REMAT_OK)
+        status = fill(plan, &g, options);
+    hold_graph_release(&g);
     if (plan->search)
         graph_search_forget(plan->search);
     if (plan->chain_plan)

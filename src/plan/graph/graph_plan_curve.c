@@ -1,5 +1,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/min_max.h"
 #include "plan/graph/graph_search.h"
 
 enum { USUAL_POINTS = 64 };
@@ -8,15 +9,6 @@ void graph_plan_curve_release(graph_plan_curve *curve)
 {
     remat_release(curve->context, curve->points, curve->capacity, sizeof *curve->points);
     *curve = (graph_plan_curve){0};
-}
-
-static remat_status exact_peak(const remat_graph *graph, const graph_sequence *sequence, uint64_t *bytes)
-{
-    graph_liveness found;
-    REMAT_TRY(graph_walk(graph, sequence, GRAPH_EXACT, &found));
-    *bytes = found.peak_bytes;
-    graph_liveness_release(graph->context, &found);
-    return REMAT_OK;
 }
 
 /* Runs besides the first of each action. A schedule may leave actions out, so it is not the difference of two counts. */
@@ -48,7 +40,7 @@ static remat_status add_point(graph_search *search, size_t number, graph_countin
     point.cost = placed.liveness.cost;
     remat_status status = count_repeats(search->outline.graph, &placed.sequence, &point.recomputed_actions);
     if (status == REMAT_OK)
-        status = exact_peak(search->outline.graph, &placed.sequence, &point.exact_peak_bytes);
+        status = graph_walk_peak(search->outline.graph, &placed.sequence, GRAPH_EXACT, &point.exact_peak_bytes);
     placed_graph_release(&placed);
     REMAT_TRY(status);
     /* From the smallest peak on: a dearer point that takes no less is of no use. */
@@ -59,24 +51,32 @@ static remat_status add_point(graph_search *search, size_t number, graph_countin
     return REMAT_OK;
 }
 
+static remat_status add_points(graph_search *search, size_t most, graph_counting binds, graph_plan_curve *curve)
+{
+    const size_t count = search->curve.count, taken = remat_min(count, most ? most : USUAL_POINTS);
+    curve->base_arena_bytes = search->base_arena_bytes;
+    curve->base_cost = search->base_cost;
+    for (size_t i = taken; i-- > 0;)
+        REMAT_TRY(add_point(search, taken > 1 ? i * (count - 1) / (taken - 1) : 0, binds, curve));
+    return REMAT_OK;
+}
+
 remat_status graph_plan_curve_create(const remat_graph *graph, const graph_plan_options *options, size_t most_points,
                                      graph_plan_curve *curve)
 {
     graph_search search;
-    *curve = (graph_plan_curve){.context = graph->context};
-    REMAT_TRY(graph_search_begin(graph, options, true, &search));
-    curve->base_arena_bytes = search.base_arena_bytes;
-    curve->base_cost = search.base_cost;
-    size_t count = search.curve.count, most = most_points ? most_points : USUAL_POINTS;
-    size_t taken = count < most ? count : most;
-    remat_status status = REMAT_OK;
-    for (size_t i = taken; status == REMAT_OK && i-- > 0;)
-        status = add_point(&search, taken > 1 ? i * (count - 1) / (taken - 1) : 0, options->binds, curve);
     graph_sequence plain = {0};
+    hold_graph g;
+    *curve = (graph_plan_curve){.context = graph->context};
+    REMAT_TRY(hold_graph_create(graph, options->binds, &g));
+    remat_status status = graph_search_begin(&g, options, true, &search);
+    hold_graph_release(&g);
+    REMAT_TRY(status);
+    status = add_points(&search, most_points, options->binds, curve);
     if (status == REMAT_OK)
         status = graph_sequence_plain(graph, &plain);
     if (status == REMAT_OK)
-        status = exact_peak(graph, &plain, &curve->base_exact_peak_bytes);
+        status = graph_walk_peak(graph, &plain, GRAPH_EXACT, &curve->base_exact_peak_bytes);
     graph_sequence_release(graph->context, &plain);
     graph_search_release(&search);
     if (status != REMAT_OK)

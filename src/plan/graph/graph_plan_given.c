@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "plan/graph/graph_must_run.h"
+#include "plan/graph/graph_bound.h"
 #include "plan/graph/graph_plan_file.h"
 #include "plan/graph/graph_search.h"
 
@@ -63,12 +63,9 @@ static remat_status find_base(graph_plan *plan)
 {
     const remat_graph *graph = plan->graph;
     graph_sequence sequence = {0};
-    graph_liveness exact;
     placed_graph base;
     REMAT_TRY(graph_sequence_plain(graph, &sequence));
-    remat_status status = graph_walk(graph, &sequence, GRAPH_EXACT, &exact);
-    plan->exact_base_peak_bytes = exact.peak_bytes;
-    graph_liveness_release(graph->context, &exact);
+    remat_status status = graph_walk_peak(graph, &sequence, GRAPH_EXACT, &plan->exact_base_peak_bytes);
     if (status != REMAT_OK) {
         graph_sequence_release(graph->context, &sequence);
         return status;
@@ -79,6 +76,17 @@ static remat_status find_base(graph_plan *plan)
     plan->base_cost = base.liveness.cost;
     placed_graph_release(&base);
     return REMAT_OK;
+}
+
+static remat_status state_bounds(graph_plan *plan, graph_counting binds)
+{
+    hold_graph g;
+    REMAT_TRY(hold_graph_create(plan->graph, binds, &g));
+    remat_status status = graph_bound_cost(&g, UINT64_MAX, &plan->lower_bound_cost);
+    if (status == REMAT_OK)
+        status = graph_bound_peak(&g, &plan->least_bound_bytes);
+    hold_graph_release(&g);
+    return status;
 }
 
 static remat_status count_runs(graph_plan *plan)
@@ -95,9 +103,8 @@ static remat_status fill(graph_plan *plan, graph_counting binds, graph_plan_text
                          const remat_graph_figures *found)
 {
     placed_graph placed;
-    graph_least least;
     REMAT_TRY(find_base(plan));
-    REMAT_TRY(graph_least_find(plan->graph, binds, &least));
+    REMAT_TRY(state_bounds(plan, binds));
     if (binds == GRAPH_PLACED)
         put_loads_first(plan->graph, text);
     REMAT_TRY(place_text(plan->graph, text, &placed));
@@ -111,8 +118,6 @@ static remat_status fill(graph_plan *plan, graph_counting binds, graph_plan_text
     plan->cost = placed.liveness.cost;
     plan->exact_peak_bytes = found->peak_bytes;
     plan->min_budget_bytes = binds == GRAPH_EXACT ? found->peak_bytes : placed.arena_bytes;
-    plan->lower_bound_cost = least.cost;
-    plan->least_bound_bytes = least.peak_bytes;
     REMAT_TRY(count_runs(plan));
     return binds == GRAPH_PLACED ? expect_all_run(plan) : REMAT_OK;
 }

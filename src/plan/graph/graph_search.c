@@ -91,8 +91,10 @@ static remat_status search_holds(graph_search *search, const hold_graph *g, cons
     remat_context *context = search->outline.graph->context;
     graph_sequence seeds[MOST_SEEDS] = {0};
     const bool is_fine = is_fine_chain(search->pieces[0]);
-    hold_search_options how = {
-        .seeds = seeds, .threads = options->threads, .effort = hold_search_effort(g) / (is_fine ? 10 : 1)};
+    hold_search_options how = {.seeds = seeds,
+                               .most_runs = curve->most_actions,
+                               .threads = options->threads,
+                               .effort = hold_search_effort(g) / (is_fine ? 10 : 1)};
     if (options->effort)
         how.effort = how.effort / 1000 * options->effort + 1;
     size_t most = remat_min(curve->count, MOST_SEEDS);
@@ -133,32 +135,27 @@ static remat_status give_pieces(graph_search *search, const graph_plan_options *
     return status;
 }
 
-static remat_status add_whole(graph_search *search, const graph_plan_options *options)
+static remat_status add_whole(graph_search *search, const hold_graph *g, const graph_plan_options *options)
 {
-    hold_graph g;
     if (options->binds == GRAPH_PLACED && search->outline.graph->action_count > LONG_CHAIN &&
         is_fine_chain(search->pieces[0]))
         return REMAT_OK;
-    REMAT_TRY(hold_graph_create(search->outline.graph, options->binds, &g));
-    remat_status status = exact_search_fits(&g, &search->is_exact);
-    if (status == REMAT_OK)
-        status = search->is_exact ? exact_search_run(&g, add_found, &search->curve) : search_holds(search, &g, options);
-    hold_graph_release(&g);
-    if (status == REMAT_OK && options->binds == GRAPH_PLACED) {
-        graph_curve_thin(&search->curve, MOST_WHOLE);
-        status = give_pieces(search, options);
-    }
-    return status;
+    REMAT_TRY(exact_search_fits(g, &search->is_exact));
+    REMAT_TRY(search->is_exact ? exact_search_run(g, add_found, &search->curve) : search_holds(search, g, options));
+    if (options->binds == GRAPH_EXACT)
+        return REMAT_OK;
+    graph_curve_thin(&search->curve, MOST_WHOLE);
+    return give_pieces(search, options);
 }
 
 /* ---- all together ---- */
 
-static remat_status fill(graph_search *search, const graph_plan_options *options)
+static remat_status fill(graph_search *search, const hold_graph *g, const graph_plan_options *options)
 {
     REMAT_TRY(graph_curve_begin(&search->outline, options->binds, &search->curve));
     if (search->pieces[0])
         REMAT_TRY(graph_curve_add(&search->curve, search->pieces[0], options->threads));
-    REMAT_TRY(add_whole(search, options));
+    REMAT_TRY(add_whole(search, g, options));
     return options->blocks ? add_blocks(search, options->blocks) : REMAT_OK;
 }
 
@@ -175,15 +172,15 @@ static remat_status cut(const remat_graph *graph, const graph_plan_options *opti
     return graph_pieces_create(&search->outline, &fine, &search->pieces[0]);
 }
 
-remat_status graph_search_begin(const remat_graph *graph, const graph_plan_options *options, bool with_curve,
+remat_status graph_search_begin(const hold_graph *g, const graph_plan_options *options, bool with_curve,
                                 graph_search *search)
 {
     *search = (graph_search){.binds = options->binds};
-    remat_status status = place_base(graph, search);
+    remat_status status = place_base(g->graph, search);
     if (status == REMAT_OK)
-        status = cut(graph, options, search);
+        status = cut(g->graph, options, search);
     if (status == REMAT_OK && with_curve)
-        status = fill(search, options);
+        status = fill(search, g, options);
     if (status != REMAT_OK)
         graph_search_release(search);
     return status;

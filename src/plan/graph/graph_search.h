@@ -5,6 +5,7 @@
 #include "plan/graph/graph_place.h"
 #include "plan/graph/graph_plan.h"
 #include "plan/graph/graph_curve.h"
+#include "plan/graph/hold_graph.h"
 
 typedef struct graph_search {
     graph_outline outline;
@@ -15,8 +16,8 @@ typedef struct graph_search {
     uint64_t base_arena_bytes, base_peak_bytes, base_cost; /* everything kept */
 } graph_search;
 
-/* The chain of pieces; `with_curve` also all schedules. The search must not move. */
-remat_status graph_search_begin(const remat_graph *graph, const graph_plan_options *options, bool with_curve,
+/* The chain of pieces; `with_curve` also all schedules. `g` counts what options->binds says. The search must not move. */
+remat_status graph_search_begin(const hold_graph *g, const graph_plan_options *options, bool with_curve,
                                 graph_search *search);
 void graph_search_release(graph_search *search);
 /* Releases all that the plan of the chain does not need: it needs the profile of its pieces. */

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "plan/graph/graph_needed.h"
 
 void hold_graph_release(hold_graph *g)
 {
@@ -20,8 +21,8 @@ void hold_graph_release(hold_graph *g)
 
 /* ---- what may be made again ---- */
 
-/* CHANGED: by a second writer or an update, so that its value depends on when it is read. NEEDED: by an action that must run. */
-enum { WRITTEN = 1, CHANGED = 2, NEEDED = 4, READ = 8 };
+/* CHANGED: by a second writer or an update, so that its value depends on when it is read. */
+enum { WRITTEN = 1, CHANGED = 2, READ = 4 };
 
 static void mark_changes(const remat_graph *graph, uint8_t *marks)
 {
@@ -59,23 +60,9 @@ static bool is_makable(const remat_graph *graph, const graph_action *action, con
     return true;
 }
 
-/* Whether an action has to run: one that makes nothing that is needed does not. Where memory is placed, the graph is that of
- * a program, in which every action has its purpose. From the last action to the first. */
-static bool is_needed(const remat_graph *graph, const graph_action *action, bool makable, graph_counting counting,
-                      uint8_t *marks)
-{
-    const uint32_t *needs = graph_reads(graph, action), *writes = graph_writes(graph, action);
-    bool needed = !makable || counting == GRAPH_PLACED;
-    for (size_t i = 0; i < action->write_count; i++)
-        needed = needed || marks[writes[i]] & NEEDED;
-    for (size_t i = 0; needed && i < graph_need_count(action); i++)
-        marks[needs[i]] |= NEEDED;
-    return needed;
-}
-
 /* ---- actions ---- */
 
-/* An action that is not needed reads nothing, and so never runs. */
+/* An action that is not needed reads and writes nothing, and so never runs. */
 static void add_action(hold_graph *g, uint32_t number, bool makable, bool needed)
 {
     const remat_graph *graph = g->graph;
@@ -83,11 +70,17 @@ static void add_action(hold_graph *g, uint32_t number, bool makable, bool needed
     hold_action *to = &g->actions[number];
     const uint32_t *needs = graph_reads(graph, from);
     uint32_t *links = g->links + g->link_count;
-    *to = (hold_action){.reads = links, .cost = from->cost, .in_place_from = GRAPH_NONE};
-    for (size_t i = 0; needed && i < graph_need_count(from); i++)
+    *to = (hold_action){.reads = links,
+                        .writes = links,
+                        .cost = from->cost,
+                        .makable = makable || !needed,
+                        .in_place_from = GRAPH_NONE,
+                        .in_place_to = GRAPH_NONE};
+    if (!needed)
+        return;
+    for (size_t i = 0; i < graph_need_count(from); i++)
         if (!graph->tensors[needs[i]].given)
             links[to->read_count++] = needs[i];
-    to->makable = makable;
     to->writes = links + to->read_count;
     to->write_count = from->write_count;
     if (from->write_count)
@@ -98,10 +91,10 @@ static void add_action(hold_graph *g, uint32_t number, bool makable, bool needed
         to->in_place_from = from->in_place_from;
         to->in_place_to = from->in_place_to;
     }
-    if (!to->makable)
+    if (!makable)
         return;
     g->turn = number + 1;
-    g->makable_count += needed ? to->write_count : 0;
+    g->makable_count += to->write_count;
     for (size_t i = 0; i < to->write_count; i++)
         g->tensors[to->writes[i]].maker = number;
 }
@@ -116,33 +109,22 @@ static bool is_read(const remat_graph *graph, const graph_action *action, const 
     return false;
 }
 
-/* `marks` are those of mark_changes. */
-static remat_status add_actions(hold_graph *g, graph_counting counting, uint8_t *marks)
+/* Where memory is placed, the graph is that of a program, in which every action has its purpose and runs. `marks` are those of
+ * mark_changes. */
+static remat_status add_actions(hold_graph *g, const uint8_t *marks)
 {
     const remat_graph *graph = g->graph;
-    enum { MAKABLE = 1, RUNS = 2 };
-    uint8_t *kinds = remat_alloc(graph->context, graph->action_count, sizeof *kinds);
-    if (!kinds)
-        return REMAT_NO_MEMORY;
-    for (uint32_t i = 0; i < g->action_count; i++) {
+    const bool placed = g->counting == GRAPH_PLACED;
+    bool *needed = remat_alloc(graph->context, graph->action_count, sizeof *needed);
+    remat_status status = needed ? graph_needed_find(graph, NEEDS_ALL, needed) : REMAT_NO_MEMORY;
+    for (uint32_t i = 0; status == REMAT_OK && i < g->action_count; i++) {
         const graph_action *action = &graph->actions[i];
-        if (is_makable(graph, action, marks) && (counting == GRAPH_EXACT || is_read(graph, action, marks)))
-            kinds[i] = MAKABLE;
-        else
-            kinds[i] = 0;
+        const bool makable = is_makable(graph, action, marks) && (!placed || is_read(graph, action, marks));
+        add_action(g, i, makable, placed || needed[i]);
+        g->actions[i].workspace_bytes = placed ? graph_placed_bytes(action->workspace_bytes) : action->workspace_bytes;
     }
-    for (size_t i = 0; i < graph->result_count; i++)
-        marks[graph->results[i]] |= NEEDED;
-    for (uint32_t i = g->action_count; i-- > 0;)
-        if (is_needed(graph, &graph->actions[i], kinds[i] & MAKABLE, counting, marks))
-            kinds[i] |= RUNS;
-    for (uint32_t i = 0; i < g->action_count; i++) {
-        uint64_t bytes = graph->actions[i].workspace_bytes;
-        add_action(g, i, kinds[i] & MAKABLE, kinds[i] & RUNS);
-        g->actions[i].workspace_bytes = counting == GRAPH_PLACED ? graph_placed_bytes(bytes) : bytes;
-    }
-    remat_release(graph->context, kinds, graph->action_count, sizeof *kinds);
-    return REMAT_OK;
+    remat_release(graph->context, needed, graph->action_count, sizeof *needed);
+    return status;
 }
 
 /* The last position reads all results. */
@@ -263,7 +245,7 @@ static remat_status fill(hold_graph *g, graph_counting counting)
         for (uint32_t t = 0; t < g->tensor_count; t++)
             g->tensors[t] = (hold_tensor){
                 .bytes = g->graph->tensors[t].given ? 0 : walker.bytes[t], .maker = GRAPH_NONE, .born = GRAPH_NONE};
-        status = add_actions(g, counting, marks);
+        status = add_actions(g, marks);
     }
     if (status == REMAT_OK) {
         add_end(g);

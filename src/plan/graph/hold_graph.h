@@ -35,7 +35,7 @@ typedef struct hold_action {
     uint32_t read_count, write_count;
     uint32_t in_place_from, in_place_to; /* only where the sizes allow it; GRAPH_NONE */
     uint64_t workspace_bytes, cost;
-    bool makable;
+    bool makable;       /* also of one that is not needed, which has no reads and writes and never runs */
     bool ends_in_place; /* in the base order, in_place_from is not read after this action */
 } hold_action;
 

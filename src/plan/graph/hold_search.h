@@ -1,7 +1,7 @@
 /* Searches for good schedules of a graph at all budgets at once, by changing what is held (hold_state.h).
  *
- * Several searches run from different beginnings, each down and up a ladder of limits, and anneal at every rung. What a
- * search meets on its way is kept in bins by its peak. Nothing depends on a budget, on the time or on the number of threads. */
+ * Two annealers begin differently. Each goes through many limits of the peak, down and up again, and anneals at each of them.
+ * What it meets on its way is kept in bins by its peak. Nothing depends on a budget, on the time or on the number of threads. */
 #ifndef REMAT_PLAN_GRAPH_HOLD_SEARCH_H
 #define REMAT_PLAN_GRAPH_HOLD_SEARCH_H
 
@@ -10,7 +10,8 @@
 typedef struct hold_search_options {
     const graph_sequence *seeds; /* schedules to begin with, besides keeping everything; legal ones */
     size_t seed_count;
-    uint64_t effort; /* about how many positions may be looked at, over all changes; 0: hold_search_effort */
+    uint64_t effort;    /* about how many positions may be looked at, over all changes */
+    uint64_t most_runs; /* longer schedules are of no use */
     unsigned threads;
 } hold_search_options;
 

@@ -1,0 +1,79 @@
+/* One of the searches that hold_search.c runs side by side: the schedule at hand, random numbers, and what was found.
+ *
+ * hold_moves.c changes the schedule at random, hold_anneal.c accepts or rejects the changes, hold_greedy.c changes it step by
+ * step by what is cheapest. */
+#ifndef REMAT_PLAN_GRAPH_HOLD_ANNEALER_H
+#define REMAT_PLAN_GRAPH_HOLD_ANNEALER_H
+
+#include "plan/graph/hold_bins.h"
+
+typedef struct hold_annealer {
+    const hold_graph *g;
+    size_t number;                /* 0 or 1: each goes its own way */
+    uint64_t effort;              /* of all that it does, counted in state.work */
+    uint64_t most_runs;           /* longer schedules are rejected */
+    unsigned __int128 least_cost; /* with everything held: recomputation is what is above */
+    unsigned shift;               /* of sums of bytes over a limit */
+    hold_state state;
+    hold_bins bins;
+    uint32_t *active; /* the gaps worth deciding */
+    uint32_t active_count;
+    uint32_t *decisions; /* room for those of one schedule */
+    uint64_t random;
+    bool by_tensor; /* only whole tensors are changed, and bytes have a high price */
+    remat_status status;
+} hold_annealer;
+
+/* 64 random bits, by Marsaglia's xorshift; a number below a bound. */
+static inline uint64_t random_bits(hold_annealer *h)
+{
+    h->random ^= h->random << 13;
+    h->random ^= h->random >> 7;
+    return h->random ^= h->random << 17;
+}
+static inline uint32_t random_below(hold_annealer *h, uint32_t bound)
+{
+    return (uint32_t)(((random_bits(h) >> 32) * bound) >> 32);
+}
+
+/* Takes over all decisions of a schedule. */
+remat_status annealer_adopt(hold_annealer *h, const uint32_t *from);
+/* Everything is held. */
+remat_status annealer_hold_all(hold_annealer *h);
+/* Notes the schedule at hand in the bins. */
+remat_status annealer_keep(hold_annealer *h, uint64_t peak);
+
+/* The schedule at hand under a limit. */
+typedef struct hold_measure {
+    uint64_t limit;
+    uint64_t peak, over; /* the sum over all positions of what is above the limit */
+    uint32_t position;   /* of the peak */
+} hold_measure;
+void annealer_measure(hold_annealer *h, hold_measure *measure);
+
+/* ---- hold_moves.c ---- */
+
+/* What a random change replaced. */
+typedef struct hold_change {
+    uint32_t gaps[64], before[64];
+    uint32_t count;
+} hold_change;
+/* Decides something else, without settling. */
+void annealer_change(hold_annealer *h, const hold_measure *now, hold_change *change);
+void annealer_take_back(hold_annealer *h, const hold_change *change);
+
+/* ---- hold_anneal.c ---- */
+
+/* Anneals under a limit and ends with the best that fits; where nothing did, with the schedule at hand. `heat` is in
+ * millionths of the cost. */
+remat_status annealer_anneal(hold_annealer *h, uint64_t limit, uint64_t effort, uint64_t heat, bool *fits);
+
+/* ---- hold_greedy.c ---- */
+
+/* Drops what takes most off the excess for its cost, until the limit is met, nothing helps, or the effort is spent. */
+remat_status annealer_descend(hold_annealer *h, uint64_t limit, uint64_t effort);
+/* From everything held down: of what lives at the peak, what is cheapest to make again for its bytes is made again, once or
+ * (`each`) for every reader. All schedules on the way are kept. */
+remat_status annealer_go_down(hold_annealer *h, bool each);
+
+#endif
