@@ -12,11 +12,14 @@ enum { ANNEALERS = 2 };
 /* Limits from the peak of everything held to the lowest, or back, each annealed for a part of the effort. */
 typedef struct limit_sweep {
     bool down;
+    bool low; /* most limits are near the lowest peak, where the cost rises steeply */
     uint32_t limits;
     uint64_t share, heat; /* thousandths of the effort; millionths of the cost */
 } limit_sweep;
-static const limit_sweep sweeps[] = {
-    {true, 9, 350, 3000}, {false, 12, 200, 2000}, {true, 24, 150, 700}, {false, 48, 100, 300}};
+static const limit_sweep sweeps[] = {{true, false, 9, 350, 3000},
+                                     {false, true, 12, 200, 2000},
+                                     {true, false, 24, 150, 700},
+                                     {false, true, 48, 100, 300}};
 enum { SWEEPS = sizeof sweeps / sizeof *sweeps };
 /* Thousandths of the effort that look for the lowest peak, and for what is left to gain in each bin. */
 enum { LOWEST_SHARE = 100, BINS_SHARE = 100 };
@@ -60,9 +63,10 @@ void annealer_measure(hold_annealer *h, hold_measure *m)
 /* The limits of the annealers interleave. */
 static uint64_t nth_limit(const hold_annealer *h, size_t sweep, uint64_t n)
 {
-    const uint64_t fine = n * ANNEALERS - h->number, count = (uint64_t)sweeps[sweep].limits * ANNEALERS;
+    const uint64_t count = (uint64_t)sweeps[sweep].limits * ANNEALERS, fine = count - (n * ANNEALERS - h->number);
     const uint64_t floor = sweep ? hold_bins_lowest(&h->bins)->peak : h->bins.bottom;
-    return h->bins.top - (uint64_t)((unsigned __int128)(h->bins.top - floor) * fine / count);
+    const unsigned __int128 above = (unsigned __int128)(h->bins.top - floor) * fine / count;
+    return floor + (uint64_t)(sweeps[sweep].low ? above * fine / count : above);
 }
 
 /* Down: from the best under the limit above. Up: from the best under the limit itself. In the first sweep, the second annealer
