@@ -1,9 +1,11 @@
 /* Graphs that are hard to plan: the cost of ten budgets beside plain annealing, which gets its seconds for every budget, and
- * beside a greedy planner; then random graphs at half of the peak that keeps everything, beside the greedy planner.
- *   bench_graph_plan [--quick] [--seconds S] [NAME...]     S: seconds of annealing a budget, 20 if not said
+ * beside a greedy planner; then random graphs at half of the peak that keeps everything, beside the greedy planner; then
+ * MONeT's networks at the share of memory of its published table.
+ *   bench_graph_plan [--quick] [--seconds S] [NAME...]     S: seconds of annealing a budget, 20 if not said; NAME: also `monet`
  * Costs are in percent above everything kept. A budget that a planner cannot meet has a dash. */
 #include "hard_graphs.h"
 #include "measure.h"
+#include "monet_graphs.h"
 #include "plain_annealing.h"
 #include "plan/graph/graph_plan.h"
 
@@ -107,6 +109,52 @@ static int compare_random(remat_context *context, int graphs)
     return behind;
 }
 
+static remat_status plain_peak(const remat_graph *graph, uint64_t *bytes)
+{
+    graph_sequence plain = {0};
+    remat_status status = graph_sequence_plain(graph, &plain);
+    if (status == REMAT_OK)
+        status = graph_walk_peak(graph, &plain, GRAPH_EXACT, bytes);
+    graph_sequence_release(graph->context, &plain);
+    return status;
+}
+
+static int compare_monet(remat_context *context)
+{
+    int behind = 0;
+    printf("MONeT's networks at its share of the memory; bound: what no schedule does without\n");
+    printf("              peak GB  published    share  smallest      bound       plan  published   planned in\n");
+    for (size_t i = 0; monet_list(i); i++) {
+        const monet_case *now = monet_list(i);
+        graph_plan_options options;
+        graph_plan *plan;
+        uint64_t top;
+        remat_graph *usual = monet_graph(context, now, false), *graph = monet_graph(context, now, true);
+        graph_plan_options_init(&options);
+        options.binds = GRAPH_EXACT;
+        measure_must(context, plain_peak(usual, &top));
+        remat_graph_destroy(usual);
+        options.budget_bytes = (uint64_t)(now->less / now->full * (double)top);
+        double start = measure_now();
+        remat_status status = graph_plan_create(graph, &options, &plan);
+        if (status != REMAT_INFEASIBLE)
+            measure_must(context, status);
+        const double took = measure_now() - start, share = 100 * now->less / now->full;
+        const uint64_t cost = plan->feasible ? plan->cost : UINT64_MAX;
+        const bool is_behind = (double)cost > (double)plan->base_cost * (1 + now->overhead / 100);
+        printf("  %-10s %8.2f %10.2f %6.1f %% %7.1f %%", now->name, (double)top / 1e9, now->full, share,
+               100 * (double)plan->min_budget_bytes / (double)top);
+        print_cost(plan->lower_bound_cost, plan->base_cost);
+        print_cost(cost, plan->base_cost);
+        printf(" %9.2f%% %10.2f s%s\n", now->overhead, took, is_behind ? "  behind" : "");
+        fflush(stdout);
+        behind += is_behind;
+        graph_plan_destroy(plan);
+        remat_graph_destroy(graph);
+    }
+    return behind;
+}
+
 int main(int argc, char **argv)
 {
     remat_context *context;
@@ -121,7 +169,7 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc)
             seconds = atof(argv[++i]);
         else {
-            behind += compare(context, argv[i], seconds);
+            behind += strcmp(argv[i], "monet") ? compare(context, argv[i], seconds) : compare_monet(context);
             named = true;
         }
     }
@@ -129,6 +177,8 @@ int main(int argc, char **argv)
         behind += compare(context, hard_graph_name(i), quick ? 0.1 : seconds);
     if (!named)
         behind += compare_random(context, quick ? 3 : 60);
+    if (!named && !quick)
+        behind += compare_monet(context);
     printf("behind in %d cases\n", behind);
     remat_context_destroy(context);
     return 0;
