@@ -112,12 +112,3 @@ remat_status graph_outline_create(const remat_graph *graph, graph_outline *outli
         graph_outline_release(outline);
     return status;
 }
-
-size_t graph_outline_made(const graph_outline *outline)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < outline->forward_count; i++)
-        if (!outline->graph->actions[i].once)
-            count += outline->graph->actions[i].write_count;
-    return count;
-}

@@ -44,9 +44,6 @@ remat_status graph_outline_create(const remat_graph *graph, graph_outline *outli
 void graph_outline_release(graph_outline *outline);
 void graph_outline_forget(graph_outline *outline); /* releases the uses; the graph is still known */
 
-/* How many tensors the actions that may run again make. */
-size_t graph_outline_made(const graph_outline *outline);
-
 /* graph_blocks.c: blocks of actions that are recomputed together, declared by the user.
  *
  * Forward once; when the backward reaches a block, those of its forward actions run again whose results the block's
