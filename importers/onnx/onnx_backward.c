@@ -333,7 +333,7 @@ static bool build(builder *b)
             return false;
     if (!add_loss(b, &has_loss))
         return false;
-    if (!has_loss)
+    if (!has_loss && !im->has_backward)
         onnx_warn(im, "no output depends on weights that are trained: the graph has the forward pass only");
     for (size_t i = im->node_count; has_loss && i-- > 0;)
         if (!go_back(b, &im->nodes[i]))

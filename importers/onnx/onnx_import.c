@@ -64,8 +64,10 @@ static bool outputs_are_new(importer *im, const onnx_node *node)
     return true;
 }
 
-static void find_gradients(onnx_node *node)
+static void find_gradients(const importer *im, onnx_node *node)
 {
+    if (im->has_backward)
+        return;
     for (size_t i = 0; i < node->input_count; i++)
         node->wants_gradient |= node->inputs[i] && node->inputs[i]->wants_gradient;
     if (node->rule && (node->rule->traits & HAS_NO_GRADIENT))
@@ -123,20 +125,32 @@ static bool define_node(importer *im, onnx_node *node)
         return onnx_fail(im, REMAT_BAD_INPUT, node, "it has no %s", node->proto->op_type ? "outputs" : "operator");
     if (!outputs_are_new(im, node))
         return false;
-    if (!node->rule)
+    if (!node->rule && !im->has_backward)
         onnx_warn(im,
                   "node '%.100s': the operator %.60s is unknown; its backward is taken to need all inputs and outputs",
                   onnx_node_name(node), node->proto->op_type);
     if (!find_shapes(im, node) || !onnx_fold(im, node))
         return false;
-    find_gradients(node);
+    find_gradients(im, node);
     return node->is_folded || onnx_node_cost(im, node);
+}
+
+/* Operators that training frameworks write: gradients by their names, and the optimizers of the training domain. */
+static bool is_of_training(const Onnx__Node *proto)
+{
+    static const char grad[] = "Grad";
+    const size_t length = proto->op_type ? strlen(proto->op_type) : 0;
+    if (proto->domain && strcmp(proto->domain, "ai.onnx.preview.training") == 0)
+        return true;
+    return length > strlen(grad) && strcmp(proto->op_type + length - strlen(grad), grad) == 0;
 }
 
 static bool import(importer *im)
 {
     if (!onnx_values_collect(im))
         return false;
+    for (size_t i = 0; i < im->node_count; i++)
+        im->has_backward |= is_of_training(im->nodes[i].proto);
     for (size_t i = 0; i < im->node_count; i++)
         if (!define_node(im, &im->nodes[i]))
             return false;

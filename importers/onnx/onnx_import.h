@@ -5,6 +5,8 @@
  * loss, and a backward action for every node. What a backward action reads is decided by a table of operators
  * (onnx_operators.c). Costs are floating-point operations.
  *
+ *   - A file that has its own gradients (operators such as ConvGrad, or of the domain ai.onnx.preview.training) is taken as it
+ *     is: every node is an action that may run again, the outputs are results.
  *   - Weights (initializers) are given tensors. Their gradients are results: they live until the end of the step. The state
  *     of an optimizer is not counted.
  *   - The inputs of the model are given tensors.

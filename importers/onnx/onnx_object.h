@@ -58,6 +58,7 @@ typedef struct importer {
     onnx_value **links; /* inputs and outputs of all nodes */
     int64_t version;    /* of the operators */
     bool warned_batch;
+    bool has_backward;  /* the file has its own gradients: nothing is derived */
     bool lacks_numbers; /* a rule failed only because numbers are not known */
     remat_graph *graph;
     uint32_t tensor_count;

@@ -4,7 +4,7 @@
 . tests/cli/support/expect.sh
 has_python || exit 77
 "$REMAT" doctor | grep -q 'ONNX.*read' || { part_skipped "this build reads no ONNX files"; exit 77; }
-for model in mlp residual transformer unet lstm unknown unstated; do
+for model in mlp residual transformer unet lstm unknown unstated training; do
   python3 tests/cli/support/onnx_file.py $model "$work/$model.onnx" || complain "$model was not written"
 done
 
@@ -57,6 +57,20 @@ assert actions["stem"]["cost"] == 2 * (2 * 8 * 16 * 16) * 3 * 3 * 3
 assert actions["conv.backward"]["cost"] == 2 * actions["conv"]["cost"]
 assert [t["bytes"] for t in graph["tensors"] if t["name"] == "norm.saved"] == [64]
 END
+
+# A file with its own gradients is taken as it is: no loss is added, everything may run again, the outputs are results.
+expect 0 plan "$work/training.onnx" --graph-out "$work/training.json" --json
+silent err
+python3 - "$work/training.json" <<'END' || complain "the graph of the training step is another"
+import json, sys
+graph = json.load(open(sys.argv[1]))
+names = [t["name"] for t in graph["tensors"]]
+assert [a["name"] for a in graph["actions"]] == ["in", "relu", "out", "loss", "loss_grad", "turn", "weights2", "turn2", "back",
+                                                 "relu_grad", "turn1", "weights1"]
+assert not any(a.get("once") for a in graph["actions"]) and not any(n.endswith(".gradient") for n in names)
+assert [names[i] for i in graph["results"]] == ["loss", "dw1", "dw2"]
+END
+expect 0 fit "$work/training.onnx" --json
 
 # Shapes that are computed in the graph need no action; an open batch is 1, and is said; other open dimensions have names.
 expect 0 plan "$work/transformer.onnx" --dim sequence=16 --graph-out "$work/block.json"

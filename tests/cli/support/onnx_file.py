@@ -145,6 +145,21 @@ def unstated():
     return unknown(False)
 
 
+def training():
+    """A step with its own gradients, as training frameworks write it."""
+    return model([node("MatMul", ["x", "w1"], ["h"], "in"), node("Relu", ["h"], ["r"], "relu"),
+                  node("MatMul", ["r", "w2"], ["y"], "out"),
+                  node("SoftmaxCrossEntropyLoss", ["y", "labels"], ["loss", "logs"], "loss"),
+                  node("SoftmaxCrossEntropyLossGrad", ["logs", "labels"], ["dy"], "loss_grad", "com.microsoft"),
+                  node("Transpose", ["r"], ["rt"], "turn"), node("MatMul", ["rt", "dy"], ["dw2"], "weights2"),
+                  node("Transpose", ["w2"], ["w2t"], "turn2"), node("MatMul", ["dy", "w2t"], ["dr"], "back"),
+                  node("ReluGrad", ["dr", "r"], ["dh"], "relu_grad", "com.microsoft"),
+                  node("Transpose", ["x"], ["xt"], "turn1"), node("MatMul", ["xt", "dh"], ["dw1"], "weights1")],
+                 [tensor("w1", [3, 64]), tensor("w2", [64, 5])], [value("x", [16, 3]), value("labels", [16], INT64)],
+                 [value("loss", []), value("dw1", [3, 64]), value("dw2", [64, 5])],
+                 [value("dy", [16, 5]), value("dh", [16, 64])], name="training")
+
+
 if __name__ == "__main__":
     with open(sys.argv[2], "wb") as out:
         out.write(globals()[sys.argv[1]]())
