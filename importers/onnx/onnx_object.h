@@ -96,7 +96,19 @@ bool onnx_set_known(importer *im, onnx_value *value, size_t count);
 /* The type and shape of an output; one that is left out has none. */
 bool onnx_set_output(importer *im, const onnx_node *node, size_t output, int type, const onnx_shape *shape);
 
-/* onnx_shapes.c: one rule for each kind of operator. */
+/* onnx_shapes.c: what the rules of operators share. An input; NULL where it is left out. */
+const onnx_value *onnx_input(const onnx_node *node, size_t i);
+/* Fails where one of the first inputs is left out. */
+bool onnx_need(importer *im, const onnx_node *node, size_t count);
+/* An axis, counted from the end where it is negative. */
+bool onnx_find_axis(importer *im, const onnx_node *node, int64_t axis, unsigned rank, unsigned *found);
+/* Numbers that newer operators have as an input and older ones as an attribute; NULL: none. */
+bool onnx_find_numbers(importer *im, const onnx_node *node, size_t position, const char *name, const int64_t **numbers,
+                       size_t *count);
+/* A place counted from the end where it is negative, and at least and at most something. */
+int64_t onnx_within(int64_t at, int64_t size, int64_t least, int64_t most);
+
+/* onnx_shapes.c, onnx_moves.c, onnx_windows.c: one rule for each kind of operator. */
 typedef bool (*onnx_shape_fn)(importer *im, const onnx_node *node);
 
 enum onnx_needs {
