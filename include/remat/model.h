@@ -24,6 +24,7 @@
 #include <stdio.h>
 
 #include <remat/context.h>
+#include <remat/dtype.h>
 
 #ifdef __cplusplus
 #include <initializer_list>
@@ -106,6 +107,32 @@ remat_status remat_model_get_layer_sized(const remat_model *model, size_t positi
 static inline remat_status remat_model_get_layer(const remat_model *model, size_t position, remat_model_layer *layer)
 {
     return remat_model_get_layer_sized(model, position, layer, sizeof *layer);
+}
+
+/* What one sample consists of: an input for each input layer, and the labels. A remat_sample_fn (remat/train.h) writes
+ * them. The name belongs to the model. */
+typedef struct remat_sample_field {
+    const char *layer; /* the input layer; of the labels, the layer that reads them */
+    remat_dtype dtype; /* REMAT_FP32, or REMAT_INT32 for tokens and classes */
+    uint64_t count;    /* how many values */
+    uint64_t shape[3]; /* of an input: channels, height and width; of the labels 0 */
+    uint64_t bound;    /* whole numbers are below it; negative ones are labels to ignore. 0: no limit */
+} remat_sample_field;
+
+/* How many inputs a sample has, and the input at a position from 0. REMAT_INVALID past the end. */
+size_t remat_model_input_count(const remat_model *model);
+remat_status remat_model_get_input_sized(const remat_model *model, size_t position, remat_sample_field *input,
+                                         size_t input_size);
+static inline remat_status remat_model_get_input(const remat_model *model, size_t position, remat_sample_field *input)
+{
+    return remat_model_get_input_sized(model, position, input, sizeof *input);
+}
+
+/* The labels. REMAT_INVALID: the model has no loss. */
+remat_status remat_model_get_labels_sized(const remat_model *model, remat_sample_field *labels, size_t labels_size);
+static inline remat_status remat_model_get_labels(const remat_model *model, remat_sample_field *labels)
+{
+    return remat_model_get_labels_sized(model, labels, sizeof *labels);
 }
 
 /* Writes layers, shapes, parameters and bytes, for people or as JSON. REMAT_INVALID: the model is not compiled.

@@ -1,6 +1,11 @@
 /* Describes what a network reads, for the data loader. */
 #include "data/data_needs.h"
 
+#include "base/options.h"
+#include "model/model_object.h"
+
+#include <remat/model.h>
+
 /* Numbers of tokens must be rows of every table that reads them; 0 where none does. */
 static uint64_t token_bound(const remat_network *network, uint32_t input)
 {
@@ -40,4 +45,52 @@ data_needs network_data_needs(const remat_network *network)
                                     true,
                                     {0}};
     return needs;
+}
+
+/* ---- the same for programs ---- */
+
+static remat_sample_field public_field(const data_field *field, const network_layer *layer)
+{
+    return (remat_sample_field){.layer = layer->node.name,
+                                .dtype = field->dtype,
+                                .count = field->values,
+                                .shape = {field->shape[0], field->shape[1], field->shape[2]},
+                                .bound = field->bound};
+}
+
+static data_needs model_needs(const remat_model *model)
+{
+    return model->network ? network_data_needs(model->network) : (data_needs){0};
+}
+
+size_t remat_model_input_count(const remat_model *model)
+{
+    return model_needs(model).input_count;
+}
+
+remat_status remat_model_get_input_sized(const remat_model *model, size_t position, remat_sample_field *input,
+                                         size_t input_size)
+{
+    const data_needs needs = model_needs(model);
+    if (position >= needs.input_count)
+        return remat_fail(model->context, REMAT_INVALID, NULL, "there is no input %zu; the compiled model has %zu",
+                          position, needs.input_count);
+    const network_layer *layer = model->network->layers;
+    for (size_t seen = 0;; layer++)
+        if (layer->node.input_count == 0 && seen++ == position)
+            break;
+    const remat_sample_field found = public_field(&needs.inputs[position], layer);
+    remat_struct_give(input, input_size, &found, sizeof found);
+    return REMAT_OK;
+}
+
+remat_status remat_model_get_labels_sized(const remat_model *model, remat_sample_field *labels, size_t labels_size)
+{
+    const data_needs needs = model_needs(model);
+    if (!model->network || !model->network->has_labels)
+        return remat_fail(model->context, REMAT_INVALID, NULL, "the model has no loss, or is not compiled");
+    const remat_sample_field found =
+        public_field(&needs.labels, &model->network->layers[model->network->layer_count - 1]);
+    remat_struct_give(labels, labels_size, &found, sizeof found);
+    return REMAT_OK;
 }

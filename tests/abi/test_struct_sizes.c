@@ -68,6 +68,8 @@ FILL(fill_point, assert_int_equal(remat_sweep_get_point_sized(object, 1, to, siz
 FILL(fill_counters, remat_checkpointer_get_counters_sized(object, to, size))
 FILL(fill_tape_statistics, remat_tape_get_statistics_sized(object, to, size))
 FILL(fill_model_layer, assert_int_equal(remat_model_get_layer_sized(object, 1, to, size), REMAT_OK))
+FILL(fill_model_input, assert_int_equal(remat_model_get_input_sized(object, 0, to, size), REMAT_OK))
+FILL(fill_model_labels, assert_int_equal(remat_model_get_labels_sized(object, to, size), REMAT_OK))
 FILL(fill_trainer_figures, remat_trainer_get_figures_sized(object, to, size))
 FILL(fill_train_point, assert_int_equal(remat_trainer_get_point_sized(object, 0, to, size), REMAT_OK))
 FILL(fill_step, assert_int_equal(remat_trainer_step_sized(object, to, size), REMAT_OK))
@@ -170,6 +172,8 @@ static void results_of_training_end_where_the_program_says(void **state)
     size_t points;
     expect_ok(f, remat_trainer_find_curve(trainer, &points));
     check_filled((filled){fill_model_layer, model, sizeof(remat_model_layer), false, true});
+    check_filled((filled){fill_model_input, model, sizeof(remat_sample_field), false, true});
+    check_filled((filled){fill_model_labels, model, sizeof(remat_sample_field), false, true});
     check_filled((filled){fill_trainer_figures, trainer, sizeof(remat_trainer_figures), false, true});
     check_filled((filled){fill_train_point, trainer, sizeof(remat_train_point), false, true});
     check_filled((filled){fill_parameter, trainer, sizeof(remat_parameter), false, true});
