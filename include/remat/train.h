@@ -68,7 +68,7 @@ typedef struct remat_train_options {
     uint64_t samples;       /* with `sample`: how many training samples there are. Their numbers begin at 0 */
     uint64_t validation_samples; /* with `sample`: how many validation samples follow them */
     /* Only plan: no data is opened and no memory for tensors is allocated. The trainer answers questions about figures,
-     * chain, plan and curve; it cannot train before remat_trainer_start. */
+     * chain, plan and curve; calls that need weights or data return REMAT_INVALID before remat_trainer_start. */
     bool plan_only;
     /* The device that computes: NULL or "cpu", the only one so far. */
     const char *device;

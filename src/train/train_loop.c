@@ -147,6 +147,7 @@ static remat_status take_steps(training_run *run)
 remat_status remat_trainer_run_sized(remat_trainer *trainer, const remat_run_hooks *hooks, remat_run_result *result,
                                      size_t result_size)
 {
+    REMAT_TRY(trainer_check_started(trainer));
     training_run *run = remat_alloc_zeroed(trainer->context, 1, sizeof *run);
     if (!run)
         return REMAT_NO_MEMORY;

@@ -142,6 +142,7 @@ static remat_status write_encoding(const remat_trainer *trainer, char **text)
 
 remat_status remat_trainer_save(const remat_trainer *trainer, const char *path, bool with_state)
 {
+    REMAT_TRY(trainer_check_started(trainer));
     const remat_network *network = trainer->network;
     entry_list list = {.trainer = trainer, .capacity = network->parameter_count * 3};
     for (size_t p = 0; p < network->parameter_count; p++)
@@ -331,6 +332,7 @@ static remat_status load_file(remat_trainer *trainer, const char *path, const sa
 remat_status remat_trainer_load(remat_trainer *trainer, const char *path)
 {
     safetensors *file;
+    REMAT_TRY(trainer_check_started(trainer));
     REMAT_TRY(weights_open(trainer->context, path, &file));
     remat_status status = load_file(trainer, path, file);
     safetensors_close(file);
@@ -469,6 +471,7 @@ static remat_status read_state(remat_trainer *trainer, const char *path, const s
 remat_status remat_trainer_resume(remat_trainer *trainer, const char *path)
 {
     safetensors *file;
+    REMAT_TRY(trainer_check_started(trainer));
     REMAT_TRY(weights_open(trainer->context, path, &file));
     remat_status status = read_state(trainer, path, file);
     safetensors_close(file);

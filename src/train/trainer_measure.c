@@ -123,6 +123,7 @@ static remat_status measure(remat_trainer *trainer, measurement *m)
 remat_status remat_trainer_measure(remat_trainer *trainer, unsigned repeats, remat_profile **profile)
 {
     *profile = NULL;
+    REMAT_TRY(trainer_check_started(trainer));
     remat_context *context = trainer->context;
     kept_memory kept = {0};
     measurement m = {.trainer = trainer, .layers = trainer->network->layer_count, .wanted = repeats};

@@ -83,6 +83,7 @@ remat_status trainer_find_steps(remat_trainer *trainer); /* how many the trainin
  * that this makes. */
 remat_status trainer_load_data(remat_trainer *trainer);
 remat_status trainer_start(remat_trainer *trainer);
+remat_status trainer_check_started(const remat_trainer *trainer); /* REMAT_INVALID: it only plans so far */
 remat_status trainer_count_tables(remat_trainer *trainer);
 /* trainer_plan.c: decides what is kept, and places all tensors, within the budget. */
 remat_status trainer_plan(remat_trainer *trainer);

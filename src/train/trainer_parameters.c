@@ -43,8 +43,7 @@ remat_status remat_trainer_get_parameter_sized(const remat_trainer *trainer, siz
 
 static remat_status check_copy(const remat_trainer *trainer, const network_parameter *parameter, uint64_t count)
 {
-    if (!trainer->queue)
-        return remat_fail(trainer->context, REMAT_INVALID, NULL, "this trainer only plans: it has no weights");
+    REMAT_TRY(trainer_check_started(trainer));
     if (count != parameter->values)
         return remat_fail(trainer->context, REMAT_INVALID, NULL, "parameter '%s' has %llu values, not %llu",
                           parameter->name, (unsigned long long)parameter->values, (unsigned long long)count);

@@ -12,6 +12,14 @@ remat_status trainer_load_data(remat_trainer *trainer)
     return trainer_find_steps(trainer);
 }
 
+remat_status trainer_check_started(const remat_trainer *trainer)
+{
+    if (trainer->queue)
+        return REMAT_OK;
+    return remat_fail(trainer->context, REMAT_INVALID, NULL,
+                      "this trainer only plans: it has no weights before remat_trainer_start");
+}
+
 /* ---- executors ---- */
 
 static executor_options training_options(remat_trainer *trainer)

@@ -126,6 +126,7 @@ static remat_status run_step(remat_trainer *trainer, double rate, double *data_s
 
 remat_status remat_trainer_step_sized(remat_trainer *trainer, remat_step_result *result, size_t result_size)
 {
+    REMAT_TRY(trainer_check_started(trainer));
     double began = seconds_now(), data_seconds = 0;
     double rate = optimizer_rate(&trainer->optimizer, trainer->step, trainer->total_steps, trainer->plateau.cuts);
     remat_status status = run_step(trainer, rate, &data_seconds);
@@ -222,6 +223,7 @@ static remat_status evaluate(remat_trainer *trainer, uint64_t batches)
 
 remat_status remat_trainer_validate_sized(remat_trainer *trainer, remat_validation_result *result, size_t result_size)
 {
+    REMAT_TRY(trainer_check_started(trainer));
     uint64_t batch = trainer->network->batch, samples = data_source_samples(trainer->data, DATA_VALIDATION);
     uint64_t batches = samples / batch;
     if (batches == 0)

@@ -75,8 +75,36 @@ static void test_start(void **state)
         check_model(*state, &(random_model_options){.seed = seed, .layers = 4 + (unsigned)seed, .clip = -1});
 }
 
+static void calls_that_need_weights_are_refused_before_the_start(void **state)
+{
+    fixture *f = *state;
+    const random_model_options wanted = {.seed = 1};
+    remat_model *model;
+    expect_ok(f, random_model_make(f->context, &wanted, &model, NULL));
+    remat_train_options options;
+    remat_train_options_init(&options);
+    options.plan_only = true;
+    remat_trainer *trainer;
+    expect_ok(f, remat_trainer_create(model, &options, &trainer));
+    remat_step_result step;
+    remat_validation_result validation;
+    remat_profile *profile;
+    expect_status(f, remat_trainer_step(trainer, &step), REMAT_INVALID);
+    expect_message(f, "only plans");
+    expect_status(f, remat_trainer_run(trainer, NULL, NULL), REMAT_INVALID);
+    expect_status(f, remat_trainer_validate(trainer, &validation), REMAT_INVALID);
+    expect_status(f, remat_trainer_measure(trainer, 1, &profile), REMAT_INVALID);
+    assert_null(profile);
+    expect_status(f, remat_trainer_save(trainer, "/nowhere", true), REMAT_INVALID);
+    expect_status(f, remat_trainer_load(trainer, "/nowhere"), REMAT_INVALID);
+    expect_status(f, remat_trainer_resume(trainer, "/nowhere"), REMAT_INVALID);
+    remat_trainer_destroy(trainer);
+    remat_model_destroy(model);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {FIXTURE_TEST(test_start)};
+    const struct CMUnitTest tests[] = {FIXTURE_TEST(test_start),
+                                       FIXTURE_TEST(calls_that_need_weights_are_refused_before_the_start)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
