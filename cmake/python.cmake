@@ -22,9 +22,14 @@ endif()
 
 if(REMAT_PYTHON_FOUND AND NOT CMAKE_CROSSCOMPILING)
   set(REMAT_PACKAGE ${CMAKE_CURRENT_BINARY_DIR}/python/remat)
-  file(REMOVE_RECURSE ${CMAKE_CURRENT_BINARY_DIR}/python)
   file(GLOB_RECURSE REMAT_MODULES CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/python/remat python/remat/*.py
        python/remat/py.typed)
+  # Links to modules that are gone go as well.
+  file(GLOB_RECURSE linked RELATIVE ${REMAT_PACKAGE} ${REMAT_PACKAGE}/*.py)
+  list(REMOVE_ITEM linked _declarations.py ${REMAT_MODULES})
+  foreach(module ${linked})
+    file(REMOVE ${REMAT_PACKAGE}/${module})
+  endforeach()
   foreach(module ${REMAT_MODULES})
     get_filename_component(folder ${REMAT_PACKAGE}/${module} DIRECTORY)
     file(MAKE_DIRECTORY ${folder})

@@ -2,19 +2,30 @@
 
     import remat
 
-    graph = remat.Graph.load("graph.json")
-    plan = graph.plan("8GB")
+    plan = remat.Graph.load("graph.json").plan("8GB")
     print(plan.peak_bytes, plan.total_cost)
     plan.report("page.html")
 
+    model = remat.Model.load("model.ini")
+    trainer = remat.Trainer(model, budget="300MiB")
+    trainer.run()
+
+What is planned: `Profile` (a chain of layers) and `Graph` (tensors and actions) make plans and curves; `place` finds offsets
+of tensors in one arena. What is trained: `Model`, `Trainer`, `Predictor` and `Evaluation`. `Report` makes HTML pages.
+
 A budget is a number of bytes or a text such as "64KiB", "8GB" (powers of 1000) or "1.5GiB" (powers of 1024).
 
-Every failure is an exception with the library's own sentence; see `remat.errors`. An object may be used by several threads:
-calls on it wait for one another, and Python runs meanwhile. Objects that were made from one another, such as a graph and
-its plans, share that queue; others work at the same time.
+Every failure is an exception with the library's own sentence; see `remat.errors`. Warnings of the library are Python
+warnings of the class `RematWarning`.
+
+Threads: an object may be used by several threads. Calls on it wait for one another, and other Python threads run meanwhile.
+Objects that were made from one another, such as a graph and its plans, share that queue; others work at the same time.
 """
 
 from ._library import version as __version__
+from .arenas import LIFETIME, LifetimeTable, Placement, check_placement, place
+from .curves import Curve, CurvePoint
+from .doctor import doctor
 from .errors import (
     BudgetError,
     CheckError,
@@ -28,35 +39,28 @@ from .errors import (
     RematWarning,
     Status,
 )
+from .evaluations import ClassFigures, Evaluation, EvaluationFigures
 from .graph_plans import GraphCurve, GraphPlace, GraphPlan, GraphPlanFigures, GraphPoint, GraphStep
 from .graphs import Graph, GraphAction, GraphFigures, GraphTensor
+from .models import Model, ModelLayer, SampleField, layer_types
+from .parameters import Parameter
+from .plans import MemoryColumn, Plan, PlanFigures, PlanStatistics, Strategy, strategies
+from .predictors import Predictor
+from .profiles import LAYER_TYPES, Layer, Mode, Profile
 from .reports import Report
+from .schedules import LiveTensor, ScheduleFigures, Step
+from .trainers import (
+    UNLIMITED,
+    Action,
+    Measurement,
+    RunResult,
+    StepResult,
+    TrainCurve,
+    Trainer,
+    TrainerFigures,
+    TrainPoint,
+    ValidationResult,
+)
 from .units import format_size, parse_size
 
-__all__ = [
-    "BudgetError",
-    "CheckError",
-    "DivergedError",
-    "Error",
-    "FileError",
-    "Graph",
-    "GraphAction",
-    "GraphCurve",
-    "GraphFigures",
-    "GraphPlace",
-    "GraphPlan",
-    "GraphPlanFigures",
-    "GraphPoint",
-    "GraphStep",
-    "GraphTensor",
-    "InputFileError",
-    "InternalError",
-    "InvalidError",
-    "OutOfMemoryError",
-    "RematWarning",
-    "Report",
-    "Status",
-    "__version__",
-    "format_size",
-    "parse_size",
-]
+__all__ = [name for name in dir() if not name.startswith("_")] + ["__version__"]

@@ -134,6 +134,16 @@ def reading(context: Context, content: Union[str, bytes], read: Callable) -> Non
         libc.fclose(stream)
 
 
+def reading_file(context: Context, path: PathLike, read: Callable) -> None:
+    """The same with a file. FileError: it cannot be opened."""
+    made = ffi.new("FILE **")
+    context.call(lib.remat_input_open, context.pointer, c_path(path), made)
+    try:
+        context.call(read, made[0])
+    finally:
+        libc.fclose(made[0])
+
+
 # ---- sizes ----
 
 

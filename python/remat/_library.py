@@ -27,7 +27,7 @@ def _load(path: str):
     made_for = f"{library.REMAT_VERSION_MAJOR}.{library.REMAT_VERSION_MINOR}.{library.REMAT_VERSION_PATCH}"
     try:
         found = ffi.string(library.remat_version()).decode()
-    except AttributeError as error:
+    except (AttributeError, ffi.error) as error:
         raise ImportError(f"{path} is not the shared library of remat") from error
     if found != made_for:
         raise ImportError(

@@ -100,6 +100,7 @@ class DivergedError(Error, ArithmeticError):
     """The loss or a gradient of a training is not finite."""
 
     status = Status.DIVERGED
+    result: Any = None  #: what a run did until then
 
 
 _CLASSES = {

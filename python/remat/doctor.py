@@ -1,0 +1,40 @@
+"""What this build of the library uses on this machine."""
+
+from __future__ import annotations
+
+from typing import Dict, NamedTuple
+
+from ._convert import py_text
+from ._library import ffi, lib, library_path, version
+
+
+class Doctor(NamedTuple):
+    """What `remat.doctor()` finds."""
+
+    version: str
+    library_path: str  #: the shared library in use
+    kernels: str  #: the instruction set of the fast kernels, such as "avx2"
+    compiler: str  #: that built the library
+    libraries: Dict[str, bool]  #: that some files need, and whether they can be used
+    threads: int  #: that are used where nobody says
+    chart: str  #: the chart library inside the pages of reports
+
+
+def doctor() -> Doctor:
+    """What this build of the library uses on this machine."""
+    libraries: Dict[str, bool] = {}
+    is_there = ffi.new("bool *")
+    while True:
+        name = lib.remat_library_name(len(libraries), is_there)
+        if not name:
+            break
+        libraries[py_text(name)] = bool(is_there[0])
+    return Doctor(
+        version=version,
+        library_path=library_path,
+        kernels=py_text(lib.remat_kernels_name()),
+        compiler=py_text(lib.remat_compiler_name()),
+        libraries=libraries,
+        threads=lib.remat_default_threads(),
+        chart=py_text(lib.remat_chart_name()),
+    )

@@ -1,0 +1,124 @@
+"""How good trained weights are."""
+
+from __future__ import annotations
+
+from typing import List, NamedTuple, Optional
+
+import numpy
+
+from ._convert import PathLike, c_path, record, written
+from ._handles import Handle
+from ._library import ffi, lib
+from ._train_options import TrainOptions
+from .models import Model
+from .samples import Arrays
+
+
+class EvaluationFigures(NamedTuple):
+    """The figures of an evaluation. One that does not apply is NaN."""
+
+    samples: int
+    rows: int  #: predictions with a label: samples, or tokens
+    classes: int  #: 0: the loss is not over classes
+    loss: float  #: the mean over the samples
+    accuracy: float  #: the share of rows whose largest logit is that of the label
+    top5: float  #: the share of rows whose label is among the five largest
+    perplexity: float
+    mean_absolute_error: float
+    r2: float
+
+
+class ClassFigures(NamedTuple):
+    """One class."""
+
+    name: str  #: or its number
+    rows: int  #: with this label
+    predicted: int  #: rows for which this class was predicted
+    correct: int  #: both
+    precision: float  #: NaN if it was never predicted
+    recall: float  #: NaN if no row has this label
+
+
+class Evaluation:
+    """The weights of a file on the validation samples of a model, or on those of `data_path`, or on all of `data`.
+
+    Args:
+        model: it must be compiled.
+        weights: the file that `Trainer.save` wrote.
+        data: (inputs, labels), as for `remat.Trainer`.
+        data_path: read all samples from this file instead of the model's.
+        labels_path: with `data_path`: the file of the labels.
+        kernels, threads, batch_size, seed, device: as for `remat.Trainer`.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        weights: PathLike,
+        data: Optional[Arrays] = None,
+        *,
+        data_path: Optional[PathLike] = None,
+        labels_path: Optional[PathLike] = None,
+        kernels: Optional[str] = None,
+        threads: int = 0,
+        batch_size: Optional[int] = None,
+        seed: Optional[int] = None,
+        device: Optional[str] = None,
+    ) -> None:
+        chosen = TrainOptions(
+            model,
+            needs_labels=True,
+            data=data,
+            data_path=data_path,
+            labels_path=labels_path,
+            kernels=kernels,
+            threads=threads,
+            batch_size=batch_size,
+            seed=seed,
+            device=device,
+        )
+        if data is not None:
+            chosen.judge_all()
+        made = ffi.new("remat_evaluation **")
+        with chosen.callbacks:
+            model._handle.call(lib.remat_evaluate, c_path(weights), chosen.struct, made)
+        self._handle = Handle(model._handle.context, made[0], lib.remat_evaluation_destroy, model._handle)
+        figures = ffi.new("remat_evaluation_figures *")
+        lib.remat_evaluation_get_figures_sized(made[0], figures, ffi.sizeof(figures[0]))
+        self._figures = record(EvaluationFigures, figures)
+
+    def __repr__(self) -> str:
+        return f"<remat.Evaluation: {self.figures.samples} samples, loss {self.figures.loss:g}>"
+
+    @property
+    def figures(self) -> EvaluationFigures:
+        """Loss, accuracy and others."""
+        return self._figures
+
+    @property
+    def classes(self) -> List[ClassFigures]:
+        """Precision and recall of each class. Empty without classes."""
+        return [self._class(position) for position in range(self._figures.classes)]
+
+    def _class(self, position: int) -> ClassFigures:
+        figures = ffi.new("remat_class_figures *")
+        self._handle.call(lib.remat_evaluation_get_class_sized, position, figures, ffi.sizeof(figures[0]))
+        found = record(ClassFigures, figures)
+        return found if found.name else found._replace(name=str(position))
+
+    @property
+    def confusion(self) -> numpy.ndarray:
+        """How many rows with a label (first index) were predicted as a class (second index). At most 1000 classes."""
+        count = self._figures.classes if self._figures.classes <= 1000 else 0
+        evaluation = self._handle.pointer
+        rows = [[lib.remat_evaluation_confusion(evaluation, i, j) for j in range(count)] for i in range(count)]
+        return numpy.array(rows, numpy.uint64).reshape(count, count)
+
+    def to_text(self, json: bool = False) -> str:
+        """All of it for people, or as one line of JSON."""
+        evaluation = self._handle.pointer
+        return written(self._handle.context, lambda stream: lib.remat_evaluation_write(evaluation, stream, json))
+
+    def save(self, path: PathLike, json: bool = True) -> None:
+        """Writes that text to a file, which is replaced only when everything was written."""
+        self._handle.call(lib.remat_evaluation_save, c_path(path), json)

@@ -1,0 +1,212 @@
+"""Models: named layers with properties as text, from calls or from an INI file.
+
+    model = remat.Model()
+    model.add_layer("input", name="in", input_shape="1:1:784")
+    model.add_layer("fully_connected", name="fc1", unit=512, activation="relu")
+    model.add_layer("fully_connected", name="out", unit=10)
+    model.add_layer("cross_entropy", name="loss")
+    model.set(batch_size=32, epochs=10)
+    model.set_optimizer("adam", learning_rate=0.001)
+    model.compile()
+
+Properties are those of docs/formats.md. A compiled model knows every shape, parameter and byte; `remat.Trainer` trains it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
+
+from ._convert import PathLike, c_path, c_text, c_texts, py_text, reading, reading_file, record, written
+from ._handles import Context, Handle
+from ._library import ffi, lib
+from ._sequences import LazySequence
+
+#: The element types of tensors, by the number that C has for them.
+DTYPES: Tuple[str, ...] = tuple(
+    py_text(lib.remat_dtype_name(number)) for number in range(lib.REMAT_FP32, lib.REMAT_UINT8 + 1)
+)
+
+
+class ModelLayer(NamedTuple):
+    """A layer of a compiled model. A composite layer, such as attention, is listed as its parts.
+
+    The last five are positions in the order of a training iteration; None if the layer has no such step.
+    """
+
+    name: str
+    type: str
+    output_shape: Tuple[int, int, int]  #: channels, height and width of one sample
+    parameters: int  #: values; those shared with another layer are counted there
+    output_bytes: int  #: for the batch; 0 if the output is a view of the input
+    saved_bytes: int  #: kept for the backward pass besides inputs and output
+    workspace_bytes: int  #: the most that one of its steps needs
+    block: str  #: "" if none
+    forward: Optional[int]
+    recompute: Optional[int]
+    weight_gradient: Optional[int]
+    input_gradient: Optional[int]
+    apply: Optional[int]
+
+
+class SampleField(NamedTuple):
+    """An input or the labels of one sample."""
+
+    layer: str  #: the input layer; of the labels, the layer that reads them
+    dtype: str  #: "fp32", or "int32" for tokens and classes
+    count: int  #: how many values
+    shape: Tuple[int, int, int]  #: of an input: channels, height and width; of the labels 0
+    bound: int  #: whole numbers are below it; negative ones are labels to ignore. 0: no limit
+
+
+class Model:
+    """A neural network. Build it by calls, or read it with `Model.load`."""
+
+    def __init__(self) -> None:
+        context = Context()
+        made = ffi.new("remat_model **")
+        context.call(lib.remat_model_create, context.pointer, made)
+        self._handle = Handle(context, made[0], lib.remat_model_destroy)
+
+    @classmethod
+    def _wrap(cls, context: Context, pointer) -> Model:
+        model = cls.__new__(cls)
+        model._handle = Handle(context, pointer, lib.remat_model_destroy)
+        return model
+
+    def __repr__(self) -> str:
+        return f"<remat.Model: {len(self.layers)} layers, {self.parameter_count} parameters>"
+
+    # ---- files ----
+
+    @classmethod
+    def load(cls, path: PathLike, settings: Optional[Dict[str, Any]] = None) -> Model:
+        """Reads a model from an INI file and compiles it. FileError, InputFileError.
+
+        Args:
+            settings: changes to the file, such as {"model.batch_size": 8, "fc1.unit": 64}.
+        """
+        return cls._read(lambda context, read: reading_file(context, path, read), c_path(path), settings)
+
+    @classmethod
+    def from_text(cls, text: str, settings: Optional[Dict[str, Any]] = None, name: str = "text") -> Model:
+        """The same from the text of such a file. `name` stands for it in messages, and its folder is that of the data."""
+        return cls._read(lambda context, read: reading(context, text, read), c_text(name), settings)
+
+    @classmethod
+    def _read(cls, source: Callable, label: Any, settings: Optional[Dict[str, Any]]) -> Model:
+        context = Context()
+        made = ffi.new("remat_model **")
+        changes, kept = c_texts(f"{key}={_value(value)}" for key, value in (settings or {}).items())
+        source(context, lambda stream: lib.remat_model_read_with(context.pointer, stream, label, changes, made))
+        del kept
+        return cls._wrap(context, made[0])
+
+    # ---- building ----
+
+    def _set(self, function: Callable, *arguments: Any, properties: Iterable[str]) -> None:
+        texts, kept = c_texts(properties)
+        self._handle.call(function, *arguments, texts)
+        del kept
+
+    def add_layer(self, type: str, **properties: Any) -> None:
+        """Adds a layer, such as `add_layer("fully_connected", name="fc1", unit=64, input_layers=["a", "b"])`.
+
+        `remat.layer_types()` describes the types and their properties. Without `name` the name is made from the type.
+        InvalidError names the layer and the property.
+        """
+        self._set(lib.remat_model_add_layer, c_text(type), properties=_properties(properties))
+
+    def add_block(self, layers: Iterable[str]) -> None:
+        """Declares a block: consecutive layers that are recomputed together in the backward pass."""
+        self._set(lib.remat_model_add_block, properties=layers)
+
+    def set(self, **properties: Any) -> None:
+        """Sets what the section [Model] of a file says: batch_size, epochs, seed, budget and others."""
+        self._set(lib.remat_model_set, properties=_properties(properties))
+
+    def set_optimizer(self, type: str, **properties: Any) -> None:
+        """Sets the optimizer, such as `set_optimizer("adam", learning_rate=0.001)`."""
+        self._set(lib.remat_model_set_optimizer, c_text(type), properties=_properties(properties))
+
+    def set_dataset(self, type: str, **properties: Any) -> None:
+        """Sets the dataset, such as `set_dataset("csv", inputs="table.csv", validation_split=0.2)`."""
+        self._set(lib.remat_model_set_dataset, c_text(type), properties=_properties(properties))
+
+    def compile(self) -> None:
+        """Connects the layers and finds all shapes. After that no layers and blocks can be added."""
+        self._handle.call(lib.remat_model_compile)
+
+    # ---- looking at a compiled model ----
+
+    @property
+    def batch_size(self) -> int:
+        """How many samples a batch has."""
+        return lib.remat_model_batch(self._handle.pointer)
+
+    @property
+    def budget_bytes(self) -> Optional[int]:
+        """The budget that the model has; None if it has none."""
+        budget = lib.remat_model_budget(self._handle.pointer)
+        return None if budget == lib.REMAT_NO_BUDGET else budget
+
+    @property
+    def parameter_count(self) -> int:
+        """How many values are trained."""
+        return lib.remat_model_parameter_count(self._handle.pointer)
+
+    @property
+    def layers(self) -> LazySequence[ModelLayer]:
+        """The layers of the compiled model."""
+        return LazySequence(lib.remat_model_layer_count(self._handle.pointer), self._layer)
+
+    def _layer(self, position: int) -> ModelLayer:
+        layer = ffi.new("remat_model_layer *")
+        self._handle.call(lib.remat_model_get_layer_sized, position, layer, ffi.sizeof(layer[0]))
+        return ModelLayer(*(None if value == lib.REMAT_NOWHERE else value for value in record(ModelLayer, layer)))
+
+    @property
+    def inputs(self) -> List[SampleField]:
+        """What a sample has for each input layer."""
+        return [self._input(i) for i in range(lib.remat_model_input_count(self._handle.pointer))]
+
+    def _input(self, position: int) -> SampleField:
+        return self._field(lib.remat_model_get_input_sized, position)
+
+    @property
+    def labels(self) -> SampleField:
+        """What labels a sample has. InvalidError: the model has no loss."""
+        return self._field(lib.remat_model_get_labels_sized)
+
+    def _field(self, function: Callable, *arguments: Any) -> SampleField:
+        field = ffi.new("remat_sample_field *")
+        self._handle.call(function, *arguments, field, ffi.sizeof(field[0]))
+        found = record(SampleField, field)
+        return found._replace(dtype=DTYPES[field.dtype])
+
+    def summary(self, json: bool = False) -> str:
+        """Layers, shapes, parameters and bytes as a table, or as JSON."""
+        model = self._handle.pointer
+        return written(self._handle.context, lambda stream: lib.remat_model_write_summary(model, stream, json))
+
+    def order(self, json: bool = False) -> str:
+        """When the steps of every layer run, and the live ranges of all tensors, as a table or as JSON."""
+        model = self._handle.pointer
+        return written(self._handle.context, lambda stream: lib.remat_model_write_order(model, stream, json))
+
+
+def layer_types(type: Optional[str] = None, json: bool = False) -> str:
+    """A list of the layer types, or the inputs and properties of one type, for people or as JSON."""
+    context, name = Context(), c_text(type)
+    return written(context, lambda stream: lib.remat_layer_types_write(context.pointer, name, stream, json))
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return ",".join(_value(element) for element in value)
+    return str(value)
+
+
+def _properties(properties: Dict[str, Any]) -> List[str]:
+    return [f"{key}={_value(value)}" for key, value in properties.items()]
