@@ -5,8 +5,8 @@ PREFIX ?= /usr/local
 jobs = $(or $(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))),$(JOBS))
 
 .NOTPARALLEL:
-.PHONY: all demo check check-long check-faults check-arm check-browser check-access coverage fuzz docs bench install uninstall \
-	clean
+.PHONY: all demo check check-long check-faults check-arm check-browser check-access coverage fuzz docs bench python install \
+	uninstall clean
 
 all:
 	@scripts/packages.sh --ask build
@@ -77,6 +77,12 @@ bench:
 	@scripts/packages.sh build check
 	@scripts/bench.sh "$(jobs)"
 
+# The Python package as a wheel in python/dist, with the shared library inside: pip install python/dist/*.whl
+python:
+	@scripts/packages.sh build python
+	@scripts/build.sh "$(jobs)"
+	@scripts/wheel.sh build python/dist
+
 # `sudo make install` builds as the owner of the tree, so that nothing of root's is left in it.
 install:
 	@scripts/as_owner.sh scripts/packages.sh --ask build
@@ -87,4 +93,4 @@ uninstall:
 	@scripts/install.sh --remove "$(PREFIX)"
 
 clean:
-	rm -rf *.gcov build build-check build-sanitize build-threads build-arm build-coverage build-fuzz demo.html first_plan multiply_add rnn_bptt heat_adjoint
+	rm -rf *.gcov python/dist build build-check build-sanitize build-threads build-arm build-coverage build-fuzz demo.html first_plan multiply_add rnn_bptt heat_adjoint

@@ -1,6 +1,6 @@
-# The Python package, ready to import from BUILD/python: links to the modules of python/remat, the declarations that are made
-# from the public headers, and the shared library. `make python` makes a wheel of it.
-set(REMAT_PYTHON "" CACHE FILEPATH "a Python 3 that has cffi and numpy; empty: the first of python3 and /usr/bin/python3")
+# The Python package, ready to import from BUILD/python: links to the modules of python/remat, the declarations that are
+# made from the public headers, and the shared library. `make python` makes a wheel of it.
+set(REMAT_PYTHON "" CACHE FILEPATH "a Python 3 that has cffi and numpy; empty: python3, or /usr/bin/python3")
 
 # Sets REMAT_PYTHON_FOUND to the first Python that can import the modules.
 function(remat_find_python modules)
@@ -41,6 +41,6 @@ if(REMAT_PYTHON_FOUND AND NOT CMAKE_CROSSCOMPILING)
             ${CMAKE_CURRENT_SOURCE_DIR}/include ${REMAT_PACKAGE}/_declarations.py
     COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE:remat_shared> ${REMAT_PACKAGE}/libremat.so
     DEPENDS python/declare.py ${REMAT_PUBLIC_HEADERS} VERBATIM)
-  add_custom_target(remat_python DEPENDS ${REMAT_PACKAGE}/_declarations.py)
+  add_custom_target(remat_python ALL DEPENDS ${REMAT_PACKAGE}/_declarations.py)
   add_dependencies(remat_python remat_shared)
 endif()

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Whether all sources are as clang-format writes them, and what shellcheck says of all scripts. `lint.sh --fix` formats.
+# Whether all sources are as clang-format writes them, what shellcheck says of all scripts, and pyflakes and mypy of the Python
+# package. `lint.sh --fix` formats.
 set -eu
 # Versions of clang-format disagree: 14 is Debian 12's.
 format=""
@@ -21,5 +22,16 @@ if command -v shellcheck >/dev/null 2>&1; then
   find . -name 'build*' -prune -o -name '*.sh' -print0 | xargs -0 shellcheck .ci/run || failed=1
 else
   echo "shellcheck is not installed: scripts are not checked"
+fi
+if command -v pyflakes3 >/dev/null 2>&1; then
+  pyflakes3 python || failed=1
+else
+  echo "pyflakes3 is not installed: Python is not checked"
+fi
+if command -v mypy >/dev/null 2>&1; then
+  # Its declarations are made when the package is built. PyTorch has types of its own, which differ from release to release.
+  mypy --ignore-missing-imports --exclude /torch/ --cache-dir=/dev/null --no-error-summary python/remat || failed=1
+else
+  echo "mypy is not installed: types in Python are not checked"
 fi
 exit $failed

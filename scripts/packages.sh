@@ -18,12 +18,14 @@ for job in "$@"; do
   case $job in
     build) needed="$needed $compiler_packages libc6-dev make cmake libxxhash-dev libjs-chart.js" ;;
     check) needed="$needed gcc pkg-config libcmocka-dev libjansson-dev cmark-gfm clang libclang-rt-14-dev clang-format-14
-      shellcheck zlib1g-dev libpng-dev libjpeg-dev protobuf-c-compiler libprotobuf-c-dev" ;;
+      shellcheck zlib1g-dev libpng-dev libjpeg-dev protobuf-c-compiler libprotobuf-c-dev python3-cffi python3-numpy python3-pytest python3-wheel
+      pyflakes3 mypy" ;;
     coverage) needed="$needed gcc gcovr" ;;
     arm) needed="$needed gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user" ;;
     browser) needed="$needed chromium chromium-driver curl" ;;
     access) needed="$needed npm" ;;
     docs) needed="$needed cmark-gfm" ;;
+    python) needed="$needed python3 python3-cffi python3-numpy python3-wheel" ;;
     *) echo "packages.sh: unknown job '$job'" >&2; exit 2 ;;
   esac
 done
@@ -39,7 +41,7 @@ there() {
     libpng-dev) compiles png.h && return 0 ;;
     libjpeg-dev) compiles jpeglib.h && return 0 ;;
     libjs-chart.js) for file in /usr/share/javascript/chart.js/[cC]hart.min.js; do [ ! -f "$file" ] || return 0; done ;;
-    make | cmake | gcc | clang | pkg-config | cmark-gfm | shellcheck | curl | npm | gcovr) command -v "$1" >/dev/null 2>&1 && return 0 ;;
+    make | cmake | gcc | clang | pkg-config | cmark-gfm | shellcheck | curl | npm | gcovr | pyflakes3 | mypy) command -v "$1" >/dev/null 2>&1 && return 0 ;;
   esac
   case $(dpkg-query -W -f '${Status}' "$1" 2>/dev/null || true) in
     "install ok installed") return 0 ;;

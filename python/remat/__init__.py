@@ -10,16 +10,16 @@
     trainer = remat.Trainer(model, budget="300MiB")
     trainer.run()
 
-What is planned: `Profile` (a chain of layers) and `Graph` (tensors and actions) make plans and curves; `place` finds offsets
-of tensors in one arena. What is trained: `Model`, `Trainer`, `Predictor` and `Evaluation`. `Report` makes HTML pages.
+What is planned: `Profile` (a chain of layers) and `Graph` (tensors and actions) make plans and curves; `place` finds
+offsets of tensors in one arena. What is trained: `Model`, `Trainer`, `Predictor` and `Evaluation`. `Report` makes HTML pages.
 
 A budget is a number of bytes or a text such as "64KiB", "8GB" (powers of 1000) or "1.5GiB" (powers of 1024).
 
 Every failure is an exception with the library's own sentence; see `remat.errors`. Warnings of the library are Python
 warnings of the class `RematWarning`.
 
-Threads: an object may be used by several threads. Calls on it wait for one another, and other Python threads run meanwhile.
-Objects that were made from one another, such as a graph and its plans, share that queue; others work at the same time.
+Threads: an object may be used by several threads. Calls on it wait for one another, and other Python threads run
+meanwhile. Objects that were made from one another, such as a graph and its plans, share that queue; others work at the same time.
 """
 
 from ._library import version as __version__
@@ -63,4 +63,70 @@ from .trainers import (
 )
 from .units import format_size, parse_size
 
-__all__ = [name for name in dir() if not name.startswith("_")] + ["__version__"]
+__all__ = [
+    "Action",
+    "BudgetError",
+    "CheckError",
+    "ClassFigures",
+    "Curve",
+    "CurvePoint",
+    "DivergedError",
+    "Error",
+    "Evaluation",
+    "EvaluationFigures",
+    "FileError",
+    "Graph",
+    "GraphAction",
+    "GraphCurve",
+    "GraphFigures",
+    "GraphPlace",
+    "GraphPlan",
+    "GraphPlanFigures",
+    "GraphPoint",
+    "GraphStep",
+    "GraphTensor",
+    "InputFileError",
+    "InternalError",
+    "InvalidError",
+    "LAYER_TYPES",
+    "LIFETIME",
+    "Layer",
+    "LifetimeTable",
+    "LiveTensor",
+    "Measurement",
+    "MemoryColumn",
+    "Mode",
+    "Model",
+    "ModelLayer",
+    "OutOfMemoryError",
+    "Parameter",
+    "Placement",
+    "Plan",
+    "PlanFigures",
+    "PlanStatistics",
+    "Predictor",
+    "Profile",
+    "RematWarning",
+    "Report",
+    "RunResult",
+    "SampleField",
+    "ScheduleFigures",
+    "Status",
+    "Step",
+    "StepResult",
+    "Strategy",
+    "TrainCurve",
+    "TrainPoint",
+    "Trainer",
+    "TrainerFigures",
+    "UNLIMITED",
+    "ValidationResult",
+    "__version__",
+    "check_placement",
+    "doctor",
+    "format_size",
+    "layer_types",
+    "parse_size",
+    "place",
+    "strategies",
+]

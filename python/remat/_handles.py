@@ -1,7 +1,7 @@
 """Objects of the C library as Python holds them: who outlives whom, and one thread at a time.
 
-A `Context` has the lock under which its objects are used. Calls release the interpreter's lock meanwhile, so that objects
-of different contexts work at the same time. A `Handle` is one C object. It is destroyed when Python drops it, but never
+A `Context` has the lock under which its objects are used. Calls release the interpreter's lock meanwhile, so that
+objects of different contexts work at the same time. A `Handle` is one C object. It is destroyed when Python drops it, but never
 before what was made from it, in whatever order the garbage collector drops them.
 """
 
@@ -110,6 +110,7 @@ class Handle:
     """A C object. `parent` is what it was made from; `destroy` None: it belongs to the parent."""
 
     __slots__ = ("context", "_record", "_closed")
+    _record: _Record
 
     def __init__(self, context: Context, pointer, destroy: Optional[Callable], parent: Optional[Handle] = None):
         self.context = context

@@ -73,11 +73,13 @@ def _options(context: Context, alignment: Size, capacity: Optional[Size], effort
 def place(
     tensors: Lifetimes, alignment: Size = 1, capacity: Optional[Size] = None, effort: Optional[int] = None
 ) -> Placement:
-    """Finds an offset for each tensor, so that all need as few bytes as possible. The same input gives the same offsets.
+    """Finds an offset for each tensor, so that all need as few bytes as possible.
+
+    The same input gives the same offsets.
 
     Args:
-        tensors: rows of (lower, upper, size): live during [lower, upper). An array of the type LIFETIME is placed without
-            a copy: its offsets are set.
+        tensors: rows of (lower, upper, size): live during [lower, upper). An array of the type LIFETIME is placed
+            without a copy: its offsets are set.
         alignment: offsets are multiples of it, and sizes are rounded up to it.
         capacity: stop at the first placement that fits into it. None: as small as possible.
         effort: how many nodes the search may visit; 0 for heuristics only. The default takes seconds at most.
@@ -114,7 +116,8 @@ def place(
 def check_placement(tensors: numpy.ndarray, height: Size, alignment: Size = 1) -> None:
     """Checks a placement, whoever made it: an array of the type LIFETIME.
 
-    CheckError: tensors that are live at the same time share bytes, an offset is not aligned, or one ends above `height`.
+    CheckError: tensors that are live at the same time share bytes, an offset is not aligned, or one ends above
+    `height`.
     """
     if not isinstance(tensors, numpy.ndarray) or tensors.dtype != LIFETIME:
         raise TypeError("a placement is an array of the type remat.arenas.LIFETIME")

@@ -7,7 +7,7 @@ Every exception of the library is an `Error`. Most are also one of Python's own 
 from __future__ import annotations
 
 import enum
-from typing import Any, Optional
+from typing import Any, Dict, Optional, Type
 
 from ._library import ffi, lib
 
@@ -103,8 +103,8 @@ class DivergedError(Error, ArithmeticError):
     result: Any = None  #: what a run did until then
 
 
-_CLASSES = {
-    kind.status: kind
+_CLASSES: Dict[int, Type[Error]] = {
+    int(kind.status): kind
     for kind in (
         InternalError,
         InvalidError,

@@ -193,7 +193,8 @@ class GraphPlan:
     def walk(self) -> Iterator[GraphStep]:
         """The schedule step by step: what runs, whether it is recomputed, and which tensors die afterwards.
 
-        Tensors of 0 bytes have no place and do not appear in `dies`; neither do given tensors and the last instances of results.
+        Tensors of 0 bytes have no place and do not appear in `dies`; neither do given tensors and the last
+        instances of results.
         """
         schedule = self.schedule.tolist()
         dies: List[List[int]] = [[] for _ in schedule]
@@ -229,7 +230,10 @@ class GraphPlan:
 
 
 class GraphCurve(LazySequence[GraphPoint]):
-    """The curve of cost over memory of a graph: a list of points. The first has the smallest peak, the last the lowest cost."""
+    """The curve of cost over memory of a graph: a list of points.
+
+    The first has the smallest peak, the last the lowest cost.
+    """
 
     def __init__(self, graph: Graph, handle: Handle) -> None:
         super().__init__(lib.remat_graph_sweep_count(handle.pointer), self._point)

@@ -134,8 +134,8 @@ class Graph:
             once: it runs exactly once, after all such actions before it: it must not be repeated.
             in_place: (read, write): the write may take the bytes of the read.
 
-        Raises InvalidError for a tensor that does not exist, a write of a given tensor, a second write of the same tensor,
-        an update without `once`, or `in_place` that does not name a read and a write.
+        Raises InvalidError for a tensor that does not exist, a write of a given tensor, a second write of the same
+        tensor, an update without `once`, or `in_place` that does not name a read and a write.
         """
         action = options("graph_action")
         text = c_text(name)

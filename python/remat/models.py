@@ -9,7 +9,8 @@
     model.set_optimizer("adam", learning_rate=0.001)
     model.compile()
 
-Properties are those of docs/formats.md. A compiled model knows every shape, parameter and byte; `remat.Trainer` trains it.
+Properties are those of docs/formats.md. A compiled model knows every shape, parameter and byte; `remat.Trainer`
+trains it.
 """
 
 from __future__ import annotations
@@ -48,12 +49,15 @@ class ModelLayer(NamedTuple):
     apply: Optional[int]
 
 
+_STEPS = ("forward", "recompute", "weight_gradient", "input_gradient", "apply")
+
+
 class SampleField(NamedTuple):
     """An input or the labels of one sample."""
 
     layer: str  #: the input layer; of the labels, the layer that reads them
     dtype: str  #: "fp32", or "int32" for tokens and classes
-    count: int  #: how many values
+    count: int  # type: ignore[assignment]  #: how many values
     shape: Tuple[int, int, int]  #: of an input: channels, height and width; of the labels 0
     bound: int  #: whole numbers are below it; negative ones are labels to ignore. 0: no limit
 
@@ -89,7 +93,10 @@ class Model:
 
     @classmethod
     def from_text(cls, text: str, settings: Optional[Dict[str, Any]] = None, name: str = "text") -> Model:
-        """The same from the text of such a file. `name` stands for it in messages, and its folder is that of the data."""
+        """The same from the text of such a file. 
+
+        `name` stands for it in messages, and its folder is that of the data.
+        """
         return cls._read(lambda context, read: reading(context, text, read), c_text(name), settings)
 
     @classmethod
@@ -162,7 +169,9 @@ class Model:
     def _layer(self, position: int) -> ModelLayer:
         layer = ffi.new("remat_model_layer *")
         self._handle.call(lib.remat_model_get_layer_sized, position, layer, ffi.sizeof(layer[0]))
-        return ModelLayer(*(None if value == lib.REMAT_NOWHERE else value for value in record(ModelLayer, layer)))
+        found = record(ModelLayer, layer)
+        missing: Dict[str, Any] = {step: None for step in _STEPS if getattr(found, step) == lib.REMAT_NOWHERE}
+        return found._replace(**missing)
 
     @property
     def inputs(self) -> List[SampleField]:

@@ -14,7 +14,10 @@ from .models import DTYPES
 
 
 class Parameter:
-    """A parameter. `read` and `write` copy its values between the trainer and an array, converting to the stored type."""
+    """A parameter. `read` and `write` copy its values between the trainer and an array.
+
+    Values are float32 here, whatever the stored type is.
+    """
 
     def __init__(self, trainer: Handle, position: int, about: Any) -> None:
         self._trainer = trainer
@@ -53,8 +56,8 @@ class Parameter:
     def _read(self, out: Optional[numpy.ndarray], function: Callable, *which: int) -> numpy.ndarray:
         if out is None:
             out = numpy.empty(self.shape, numpy.float32)
-        elif out.dtype != numpy.float32 or out.shape != self.shape or not out.flags.c_contiguous or not out.flags.writeable:
-            raise InvalidError(f"values of {self.name!r} go into a contiguous float32 array of the shape {self.shape}")
+        elif out.dtype != numpy.float32 or out.shape != self.shape or not out.flags.carray:
+            raise InvalidError(f"values of {self.name!r} go into a contiguous, writable float32 array of the shape {self.shape}")
         self._trainer.call(function, self._position, *which, array_pointer(out, "float *"), self.count)
         return out
 

@@ -233,7 +233,7 @@ class Plan:
 
 def strategies() -> List[Strategy]:
     """The strategies that plans can be made with."""
-    found = []
+    found: List[Strategy] = []
     while True:
         info = lib.remat_strategy_list(len(found))
         if not info:

@@ -68,7 +68,8 @@ class Predictor:
         self._handle = Handle(model._handle.context, made[0], lib.remat_predictor_destroy, model._handle)
 
     def __repr__(self) -> str:
-        return "<remat.Predictor: closed>" if self._handle.closed else f"<remat.Predictor: batches of {self.batch_size}>"
+        state = "closed" if self._handle.closed else f"batches of {self.batch_size}"
+        return f"<remat.Predictor: {state}>"
 
     def __enter__(self) -> Predictor:
         return self

@@ -43,7 +43,7 @@ class Layer(NamedTuple):
     """A layer of a profile with all defaults filled in. Mode 0 is `keep`: the layer's own figures."""
 
     name: str
-    index: int  #: the caller's own number
+    index: int  # type: ignore[assignment]  #: the caller's own number
     type: str
     recompute_flops: int
     output_bytes: int
@@ -219,9 +219,10 @@ class Profile:
 
         Args:
             budget: bytes, or a text such as "8GB". None: no limit.
-            strategy: such as "every-nth:2"; see `remat.strategies()`. None: "optimal" with a budget, "none" without one.
-            counts: what the budget limits: the "peak", or only the bytes that are "kept" for the backward pass (with the
-                strategy "budget").
+            strategy: such as "every-nth:2"; see `remat.strategies()`. None: "optimal" with a budget, "none"
+                without one.
+            counts: what the budget limits: the "peak", or only the bytes that are "kept" for the backward pass
+                (with the strategy "budget").
             allow_lossy: modes that are not lossless may be used.
             method: of "optimal": "auto", "exhaustive" or "intervals".
             threads: of "optimal": 0 for all cores. The plan does not depend on it.

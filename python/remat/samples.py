@@ -10,7 +10,8 @@ from ._library import ffi, lib
 from .errors import InvalidError
 from .models import Model, SampleField
 
-#: One array for each input layer (or the array itself if there is one), and the labels. The first dimension counts samples.
+#: One array for each input layer (or the array itself if there is one), and the labels. The first dimension counts
+#: samples.
 Arrays = Tuple[Union[numpy.ndarray, Sequence[numpy.ndarray]], Optional[numpy.ndarray]]
 #: Writes sample `number` to the arrays it is given: inputs, labels (None for a predictor).
 SampleFunction = Callable[[int, List[numpy.ndarray], Optional[numpy.ndarray]], Any]
@@ -19,7 +20,10 @@ _NUMPY = {"fp32": "float32", "int32": "int32"}
 
 
 def as_field(values: Any, field: SampleField, what: str) -> numpy.ndarray:
-    """An array of samples with the type and the number of values that the model reads. It is copied only if it must be."""
+    """An array of samples with the type and the number of values that the model reads.
+
+    It is copied only if it must be.
+    """
     array = numpy.asarray(values)
     wanted = numpy.dtype(_NUMPY[field.dtype])
     if array.dtype != wanted:

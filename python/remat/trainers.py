@@ -152,14 +152,14 @@ class Trainer:
 
     Args:
         model: it must be compiled.
-        budget: for all memory of tensors: weights, optimizer, gradients, scratch, and the arena with activations and the
-            batch. None: the budget of the model, if it has one. `remat.UNLIMITED`: no limit.
-        data: (inputs, labels): arrays whose first dimension counts samples, as many inputs as the model has input layers
-            (a list if several). They must have float32, or int32 where an embedding reads them and for classes; others are
-            converted. None: the dataset of the model, or `sample`.
+        budget: for all memory of tensors: weights, optimizer, gradients, scratch, and the arena with activations and
+            the batch. None: the budget of the model, if it has one. `remat.UNLIMITED`: no limit.
+        data: (inputs, labels): arrays whose first dimension counts samples, as many inputs as the model has input
+            layers (a list if several). Float32 is read, and int32 where an embedding reads the input and for classes;
+            other types are converted. None: the dataset of the model, or `sample`.
         validation_data: the same for validation.
-        sample: a function that writes a sample: `sample(number, inputs, labels)` gets a list of arrays and an array, which
-            lie where the trainer wants the values. The same number must always give the same sample.
+        sample: a function that writes a sample: `sample(number, inputs, labels)` gets a list of arrays and an array,
+            which lie where the trainer wants the values. The same number must always give the same sample.
         samples: with `sample`: how many training samples there are.
         validation_samples: with `sample`: how many validation samples follow them.
         strategy: such as "every-nth:2". None: the model's strategy, its blocks, or the best plan.
@@ -474,12 +474,13 @@ class Trainer:
             lib.remat_trainer_on_gradient(self._handle.pointer, ffi.NULL, ffi.NULL)
             self._forget("gradient")
             return
+        show: Callable[[str, numpy.ndarray], Any] = visit
         parameters, owner = list(self.parameters.values()), self._handle
 
         def seen(_user: Any, position: int, values: Any, _count: int) -> None:
             array = borrowed_array(owner, values, parameters[position].shape, "float32")
             kept = weakref.ref(array)
-            visit(parameters[position].name, array)
+            show(parameters[position].name, array)
             del array
             if kept() is not None:
                 raise errors.InvalidError("a gradient is valid during the call only: copy what you keep")
@@ -492,10 +493,11 @@ class Trainer:
             self._handle.call(lib.remat_trainer_on_action, ffi.NULL, ffi.NULL)
             self._forget("action")
             return
+        show: Callable[[Action], Any] = visit
         self._observe(
             "action",
             "remat_action_fn",
-            lambda _user, action: visit(record(Action, action)),
+            lambda _user, action: show(record(Action, action)),
             lambda trainer, function, user: self._handle.context.call(
                 lib.remat_trainer_on_action, trainer, function, user
             ),

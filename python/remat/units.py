@@ -10,8 +10,8 @@ from ._library import ffi, lib
 def parse_size(size: Size) -> int:
     """The bytes of a size such as "512", "64KiB" or "1.5GB". An int is returned as it is.
 
-    KB, MB, GB ... are powers of 1000; KiB, MiB, GiB ... powers of 1024. A bare "8G" is refused with `InvalidError`, because
-    it could mean either.
+    KB, MB, GB ... are powers of 1000; KiB, MiB, GiB ... powers of 1024. A bare "8G" is refused with `InvalidError`,
+    because it could mean either.
     """
     return c_bytes(Context(), size)
 

@@ -193,7 +193,8 @@ def test_everything_is_described():
             function = what.fget if isinstance(what, property) else inspect.unwrap(getattr(what, "__func__", what))
             if inspect.isfunction(function):
                 missing = set(inspect.signature(function).parameters) - set(function.__annotations__) - {"self", "cls"}
-                assert not missing and "return" in function.__annotations__, f"{name}.{member} lacks type hints: {missing}"
+                assert not missing, f"{name}.{member} lacks type hints: {missing}"
+                assert "return" in function.__annotations__, f"{name}.{member} lacks the type of its result"
         assert len(pydoc.render_doc(value)) > 100
 
 
