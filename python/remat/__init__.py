@@ -25,7 +25,7 @@ meanwhile. Objects that were made from one another, such as a graph and its plan
 from ._library import version as __version__
 from .arenas import LIFETIME, LifetimeTable, Placement, check_placement, place
 from .curves import Curve, CurvePoint
-from .doctor import doctor
+from .doctor import Doctor, MachineLimits, doctor, measure_limits
 from .errors import (
     BudgetError,
     CheckError,
@@ -71,6 +71,7 @@ __all__ = [
     "Curve",
     "CurvePoint",
     "DivergedError",
+    "Doctor",
     "Error",
     "Evaluation",
     "EvaluationFigures",
@@ -93,6 +94,7 @@ __all__ = [
     "Layer",
     "LifetimeTable",
     "LiveTensor",
+    "MachineLimits",
     "Measurement",
     "MemoryColumn",
     "Mode",
@@ -126,6 +128,7 @@ __all__ = [
     "doctor",
     "format_size",
     "layer_types",
+    "measure_limits",
     "parse_size",
     "place",
     "strategies",

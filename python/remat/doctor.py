@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Dict, NamedTuple
 
-from ._convert import py_text
+from ._convert import py_text, record
+from ._handles import Context
 from ._library import ffi, lib, library_path, version
 
 
@@ -18,6 +19,22 @@ class Doctor(NamedTuple):
     libraries: Dict[str, bool]  #: that some files need, and whether they can be used
     threads: int  #: that are used where nobody says
     chart: str  #: the chart library inside the pages of reports
+
+
+class MachineLimits(NamedTuple):
+    """What this machine can do at most."""
+
+    flops_per_second: float  #: of multiply-adds on registers
+    bytes_per_second: float  #: through memory
+    threads: int  #: how many ran: the system may allow fewer than were asked for
+    kernels: str  #: the instruction set that was measured
+
+
+def measure_limits(threads: int = 0) -> MachineLimits:
+    """Measures what this machine can do, in a fraction of a second. `threads` 0: all cores."""
+    context, limits = Context(), ffi.new("remat_machine_limits *")
+    context.call(lib.remat_measure_limits_sized, context.pointer, threads, limits, ffi.sizeof(limits[0]))
+    return record(MachineLimits, limits)
 
 
 def doctor() -> Doctor:

@@ -182,25 +182,25 @@ class Graph:
 
     def _tensor(self, number: int) -> GraphTensor:
         tensor = ffi.new("remat_graph_tensor *")
-        self._handle.call(lib.remat_graph_get_tensor_sized, number, tensor, ffi.sizeof(tensor[0]))
-        return record(GraphTensor, tensor)
+        with self._handle.context:  # names and lists stay until the next call that adds something
+            self._handle.call(lib.remat_graph_get_tensor_sized, number, tensor, ffi.sizeof(tensor[0]))
+            return record(GraphTensor, tensor)
 
     def _action(self, number: int) -> GraphAction:
         action = ffi.new("remat_graph_action *")
-        self._handle.call(lib.remat_graph_get_action_sized, number, action, ffi.sizeof(action[0]))
-        in_place = None
-        if action.in_place_from != lib.REMAT_NO_TENSOR:
+        with self._handle.context:
+            self._handle.call(lib.remat_graph_get_action_sized, number, action, ffi.sizeof(action[0]))
             in_place = (action.in_place_from, action.in_place_to)
-        return GraphAction(
-            name=py_text(action.name),
-            cost=action.cost,
-            reads=_tuple(action.reads, action.read_count),
-            writes=_tuple(action.writes, action.write_count),
-            updates=_tuple(action.updates, action.update_count),
-            workspace_bytes=action.workspace_bytes,
-            once=action.once,
-            in_place=in_place,
-        )
+            return GraphAction(
+                name=py_text(action.name),
+                cost=action.cost,
+                reads=_tuple(action.reads, action.read_count),
+                writes=_tuple(action.writes, action.write_count),
+                updates=_tuple(action.updates, action.update_count),
+                workspace_bytes=action.workspace_bytes,
+                once=action.once,
+                in_place=None if in_place[0] == lib.REMAT_NO_TENSOR else in_place,
+            )
 
     # ---- plans ----
 

@@ -193,16 +193,17 @@ class Profile:
         return LazySequence(lib.remat_profile_layer_count(self._handle.pointer), self._layer)
 
     def _layer(self, position: int) -> Layer:
-        layer = lib.remat_profile_layer(self._handle.pointer, position)
-        return Layer(
-            name=py_text(layer.name),
-            index=layer.index,
-            type=py_text(lib.remat_layer_type_name(layer.type)),
-            recompute_flops=layer.recompute_flops,
-            output_bytes=layer.output_bytes,
-            modes=tuple(record(Mode, lib.remat_layer_mode(layer, i)) for i in range(layer.mode_count)),
-            cost_ratio=lib.remat_layer_cost_ratio(layer),
-        )
+        with self._handle.context:  # pointers are valid until the profile is changed
+            layer = lib.remat_profile_layer(self._handle.pointer, position)
+            return Layer(
+                name=py_text(layer.name),
+                index=layer.index,
+                type=py_text(lib.remat_layer_type_name(layer.type)),
+                recompute_flops=layer.recompute_flops,
+                output_bytes=layer.output_bytes,
+                modes=tuple(record(Mode, lib.remat_layer_mode(layer, i)) for i in range(layer.mode_count)),
+                cost_ratio=lib.remat_layer_cost_ratio(layer),
+            )
 
     # ---- plans ----
 

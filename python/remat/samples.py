@@ -52,6 +52,8 @@ def _list(inputs: Any) -> List[Any]:
 def as_inputs(inputs: Any, model: Model) -> List[numpy.ndarray]:
     """The arrays of all input layers, checked, with the same number of samples."""
     given, fields = _list(inputs), model.inputs
+    if not fields:
+        raise InvalidError("the model has no inputs: it is not compiled")
     if len(given) != len(fields):
         names = ", ".join(field.layer for field in fields)
         raise InvalidError(f"the model has {len(fields)} inputs ({names}), and {len(given)} arrays were given")

@@ -27,6 +27,8 @@ def test_the_version_is_that_of_the_library():
     assert remat.__version__ == ffi.string(lib.remat_version()).decode()
     found = remat.doctor()
     assert found.version == remat.__version__ and os.path.isfile(found.library_path) and found.threads > 0
+    limits = remat.measure_limits(threads=1)
+    assert limits.flops_per_second > 0 and limits.bytes_per_second > 0 and limits.threads == 1
 
 
 def test_another_library_is_refused(tmp_path):
@@ -222,6 +224,7 @@ def test_figures_have_the_names_of_the_c_structs():
         "remat_measurement": remat.Measurement,
         "remat_evaluation_figures": remat.EvaluationFigures,
         "remat_class_figures": remat.ClassFigures,
+        "remat_machine_limits": remat.MachineLimits,
     }
     for name, kind in pairs.items():
         members = [member for member, _field in ffi.typeof(name).fields]

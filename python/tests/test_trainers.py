@@ -220,6 +220,36 @@ def test_a_training_that_diverges():
     assert caught.value.status == remat.Status.DIVERGED and math.isnan(caught.value.result.last_loss)
 
 
+def test_the_memory_of_a_trainer_is_given_back():
+    model = perceptron()
+    context = model._handle.context
+    remat.Trainer(model, data=ring()).close()
+    before = remat._library.lib.remat_context_bytes(context.pointer)
+    trainer = remat.Trainer(model, data=ring())
+    trainer.on_gradient(lambda name, gradient: None)
+    trainer.run(on_step=lambda step: step.step < 2)
+    assert remat._library.lib.remat_context_bytes(context.pointer) > before
+    del trainer
+    assert remat._library.lib.remat_context_bytes(context.pointer) == before
+    with remat.Trainer(model, data=ring()) as trainer:
+        trainer.step()
+    assert remat._library.lib.remat_context_bytes(context.pointer) == before
+    assert repr(trainer) == "<remat.Trainer: closed>"
+
+
+def test_a_model_that_is_not_compiled():
+    model = remat.Model()
+    model.add_layer("input", input_shape="1:1:2")
+    assert len(model.layers) == 0 and model.parameter_count == 0 and model.inputs == [] and "0 layers" in repr(model)
+    with pytest.raises(remat.InvalidError, match="not compiled"):
+        model.summary()
+    with pytest.raises(remat.InvalidError, match="not compiled"):
+        remat.Trainer(model, data=ring())
+    with pytest.raises(remat.InvalidError, match="no loss"):
+        remat.Trainer(model)
+    assert model.batch_size > 0
+
+
 # ---- parameters and observers ----
 
 
