@@ -39,7 +39,8 @@ if(REMAT_PYTHON_FOUND AND NOT CMAKE_CROSSCOMPILING)
   add_custom_command(OUTPUT ${REMAT_PACKAGE}/_declarations.py
     COMMAND ${REMAT_PYTHON_FOUND} ${CMAKE_CURRENT_SOURCE_DIR}/python/declare.py ${CMAKE_C_COMPILER}
             ${CMAKE_CURRENT_SOURCE_DIR}/include ${REMAT_PACKAGE}/_declarations.py
-    COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE:remat_shared> ${REMAT_PACKAGE}/libremat.so
+    COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE:remat_shared>
+            ${REMAT_PACKAGE}/libremat.so.${PROJECT_VERSION_MAJOR}
     DEPENDS python/declare.py ${REMAT_PUBLIC_HEADERS} VERBATIM)
   add_custom_target(remat_python ALL DEPENDS ${REMAT_PACKAGE}/_declarations.py)
   add_dependencies(remat_python remat_shared)

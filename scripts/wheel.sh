@@ -23,7 +23,7 @@ work=$(mktemp -d) log=$(mktemp)
 trap 'rm -rf "$work" "$log"' EXIT
 cp -rL "$build/python/remat" "$work/remat"
 find "$work" -name __pycache__ -prune -exec rm -rf {} +
-strip --strip-unneeded "$work/remat/libremat.so" 2>/dev/null || true # of another processor, or no strip
+strip --strip-unneeded "$work"/remat/libremat.so.* 2>/dev/null || true # of another processor, or no strip
 about=$work/remat-$version.dist-info
 mkdir "$about"
 cp "$here/LICENSE" "$here/web/chart.licence.txt" "$about/"

@@ -11,7 +11,8 @@
     trainer.run()
 
 What is planned: `Profile` (a chain of layers) and `Graph` (tensors and actions) make plans and curves; `place` finds
-offsets of tensors in one arena. What is trained: `Model`, `Trainer`, `Predictor` and `Evaluation`. `Report` makes HTML pages.
+offsets of tensors in one arena. What is trained: `Model`, `Trainer`, `Predictor` and `Evaluation`. `Report` makes
+HTML pages.
 
 A budget is a number of bytes or a text such as "64KiB", "8GB" (powers of 1000) or "1.5GiB" (powers of 1024).
 
@@ -19,7 +20,8 @@ Every failure is an exception with the library's own sentence; see `remat.errors
 warnings of the class `RematWarning`.
 
 Threads: an object may be used by several threads. Calls on it wait for one another, and other Python threads run
-meanwhile. Objects that were made from one another, such as a graph and its plans, share that queue; others work at the same time.
+meanwhile. Objects that were made from one another, such as a graph and its plans, share that queue; others
+work at the same time.
 """
 
 from ._library import version as __version__
@@ -49,14 +51,13 @@ from .predictors import Predictor
 from .profiles import LAYER_TYPES, Layer, Mode, Profile
 from .reports import Report
 from .schedules import LiveTensor, ScheduleFigures, Step
-from .trainers import (
-    UNLIMITED,
+from .trainers import UNLIMITED, Trainer
+from .training_records import (
     Action,
     Measurement,
     RunResult,
     StepResult,
     TrainCurve,
-    Trainer,
     TrainerFigures,
     TrainPoint,
     ValidationResult,

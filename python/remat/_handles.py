@@ -1,8 +1,8 @@
 """Objects of the C library as Python holds them: who outlives whom, and one thread at a time.
 
 A `Context` has the lock under which its objects are used. Calls release the interpreter's lock meanwhile, so that
-objects of different contexts work at the same time. A `Handle` is one C object. It is destroyed when Python drops it, but never
-before what was made from it, in whatever order the garbage collector drops them.
+objects of different contexts work at the same time. A `Handle` is one C object. It is destroyed when Python drops it, but
+never before what was made from it, in whatever order the garbage collector drops them.
 """
 
 from __future__ import annotations

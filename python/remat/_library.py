@@ -15,8 +15,9 @@ except ModuleNotFoundError as error:
 
 def _path() -> str:
     """The library of the environment variable REMAT_SHARED_LIBRARY, else the one inside the package."""
-    path = os.environ.get("REMAT_SHARED_LIBRARY")
-    return path if path else os.path.join(os.path.dirname(os.path.abspath(__file__)), "libremat.so")
+    folder = os.path.dirname(os.path.abspath(__file__))
+    # Not libremat.so: a file with this ending would be taken for a Python module.
+    return os.environ.get("REMAT_SHARED_LIBRARY") or os.path.join(folder, "libremat.so.0")
 
 
 def _load(path: str):

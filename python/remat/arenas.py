@@ -36,11 +36,17 @@ Lifetimes = Union[numpy.ndarray, Sequence[Tuple[int, int, int]]]
 
 
 class Placement(NamedTuple):
-    """Where the tensors are."""
+    """Where the tensors are.
 
-    lifetimes: numpy.ndarray  #: of the type LIFETIME, offsets included
-    height: int  #: the bytes that the placement needs
-    lower_bound: int  #: no placement needs less; if it equals height, the placement is optimal
+    Attributes:
+        lifetimes: of the type LIFETIME, offsets included.
+        height: the bytes that the placement needs.
+        lower_bound: no placement needs less; if it equals height, the placement is optimal.
+    """
+
+    lifetimes: numpy.ndarray
+    height: int
+    lower_bound: int
 
     @property
     def offsets(self) -> numpy.ndarray:

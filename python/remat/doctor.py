@@ -10,24 +10,40 @@ from ._library import ffi, lib, library_path, version
 
 
 class Doctor(NamedTuple):
-    """What `remat.doctor()` finds."""
+    """What `remat.doctor()` finds.
+
+    Attributes:
+        library_path: the shared library in use.
+        kernels: the instruction set of the fast kernels, such as "avx2".
+        compiler: the compiler that built the library.
+        libraries: other libraries that some files need, and whether they can be used.
+        threads: how many are used where nobody says.
+        chart: the chart library inside the pages of reports.
+    """
 
     version: str
-    library_path: str  #: the shared library in use
-    kernels: str  #: the instruction set of the fast kernels, such as "avx2"
-    compiler: str  #: that built the library
-    libraries: Dict[str, bool]  #: that some files need, and whether they can be used
-    threads: int  #: that are used where nobody says
-    chart: str  #: the chart library inside the pages of reports
+    library_path: str
+    kernels: str
+    compiler: str
+    libraries: Dict[str, bool]
+    threads: int
+    chart: str
 
 
 class MachineLimits(NamedTuple):
-    """What this machine can do at most."""
+    """What this machine can do at most.
 
-    flops_per_second: float  #: of multiply-adds on registers
-    bytes_per_second: float  #: through memory
-    threads: int  #: how many ran: the system may allow fewer than were asked for
-    kernels: str  #: the instruction set that was measured
+    Attributes:
+        flops_per_second: of multiply-adds on registers.
+        bytes_per_second: through memory.
+        threads: how many ran: the system may allow fewer than were asked for.
+        kernels: the instruction set that was measured.
+    """
+
+    flops_per_second: float
+    bytes_per_second: float
+    threads: int
+    kernels: str
 
 
 def measure_limits(threads: int = 0) -> MachineLimits:

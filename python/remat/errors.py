@@ -34,14 +34,21 @@ class Error(Exception):
     """A call of the library failed. `str()` gives the library's own sentence.
 
     Members that do not apply are None.
+
+    Attributes:
+        file: the file, as the caller named it.
+        line: of the file, from 1.
+        layer: the position of a layer, from 0.
+        step: of a schedule, from 0.
+        field: of a record in a file, or of the options.
     """
 
     status: Status = Status.INTERNAL
-    file: Optional[str] = None  #: the file, as the caller named it
-    line: Optional[int] = None  #: of the file, from 1
-    layer: Optional[int] = None  #: the position of a layer, from 0
-    step: Optional[int] = None  #: of a schedule, from 0
-    field: Optional[str] = None  #: of a record in a file, or of the options
+    file: Optional[str] = None
+    line: Optional[int] = None
+    layer: Optional[int] = None
+    step: Optional[int] = None
+    field: Optional[str] = None
 
     @property
     def message(self) -> str:
@@ -68,14 +75,22 @@ class InputFileError(Error, ValueError):
 
 
 class BudgetError(Error):
-    """The budget is too small."""
+    """The budget is too small.
+
+    Attributes:
+        budget_bytes: the budget that is too small.
+        smallest_bytes: the smallest budget that is known to work.
+        lower_bound_bytes: proven: no smaller budget can work.
+        layer_name: the layer that needs it.
+        plan: a plan without a schedule, whose figures say more.
+    """
 
     status = Status.INFEASIBLE
-    budget_bytes: Optional[int] = None  #: the budget that is too small
-    smallest_bytes: Optional[int] = None  #: the smallest budget that is known to work
-    lower_bound_bytes: Optional[int] = None  #: proven: no smaller budget can work
-    layer_name: Optional[str] = None  #: the layer that needs it
-    plan: Any = None  #: a plan without a schedule, whose figures say more
+    budget_bytes: Optional[int] = None
+    smallest_bytes: Optional[int] = None
+    lower_bound_bytes: Optional[int] = None
+    layer_name: Optional[str] = None
+    plan: Any = None
 
 
 class OutOfMemoryError(Error, MemoryError):
@@ -97,10 +112,14 @@ class CheckError(Error, ValueError):
 
 
 class DivergedError(Error, ArithmeticError):
-    """The loss or a gradient of a training is not finite."""
+    """The loss or a gradient of a training is not finite.
+
+    Attributes:
+        result: what a run did until then.
+    """
 
     status = Status.DIVERGED
-    result: Any = None  #: what a run did until then
+    result: Any = None
 
 
 _CLASSES: Dict[int, Type[Error]] = {

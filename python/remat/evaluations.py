@@ -15,28 +15,45 @@ from .samples import Arrays
 
 
 class EvaluationFigures(NamedTuple):
-    """The figures of an evaluation. One that does not apply is NaN."""
+    """The figures of an evaluation. One that does not apply is NaN.
+
+    Attributes:
+        rows: predictions with a label: samples, or tokens.
+        classes: how many there are; 0 if the loss is not over classes.
+        loss: the mean over the samples.
+        accuracy: the share of rows whose largest logit is that of the label.
+        top5: the share of rows whose label is among the five largest.
+    """
 
     samples: int
-    rows: int  #: predictions with a label: samples, or tokens
-    classes: int  #: 0: the loss is not over classes
-    loss: float  #: the mean over the samples
-    accuracy: float  #: the share of rows whose largest logit is that of the label
-    top5: float  #: the share of rows whose label is among the five largest
+    rows: int
+    classes: int
+    loss: float
+    accuracy: float
+    top5: float
     perplexity: float
     mean_absolute_error: float
     r2: float
 
 
 class ClassFigures(NamedTuple):
-    """One class."""
+    """One class.
 
-    name: str  #: or its number
-    rows: int  #: with this label
-    predicted: int  #: rows for which this class was predicted
-    correct: int  #: both
-    precision: float  #: NaN if it was never predicted
-    recall: float  #: NaN if no row has this label
+    Attributes:
+        name: its name, or its number if it has none.
+        rows: how many rows have this label.
+        predicted: rows for which this class was predicted.
+        correct: how many of the two are the same rows.
+        precision: NaN if it was never predicted.
+        recall: NaN if no row has this label.
+    """
+
+    name: str
+    rows: int
+    predicted: int
+    correct: int
+    precision: float
+    recall: float
 
 
 class Evaluation:

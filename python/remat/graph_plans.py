@@ -16,49 +16,80 @@ if TYPE_CHECKING:
 
 
 class GraphPlanFigures(NamedTuple):
-    """The figures of a plan of a graph."""
+    """The figures of a plan of a graph.
+
+    Attributes:
+        budget_bytes: if has_budget.
+        actions: of the schedule; this and the next four are 0 if not feasible.
+        peak_bytes: the most that is live at once; given tensors count.
+        peak_position: the first position that reaches it.
+        total_cost: of the schedule.
+        arena_bytes: what the places need; given tensors have none.
+        base_cost: with everything kept.
+        base_peak_bytes: with everything kept.
+        lower_bound_cost: proven: no legal schedule within the budget is cheaper.
+        min_budget_bytes: the smallest budget for which a schedule was found.
+        min_budget_bound_bytes: proven: no legal schedule has a smaller peak.
+    """
 
     feasible: bool
     has_budget: bool
-    budget_bytes: int  #: if has_budget
-    actions: int  #: of the schedule; this and the next four are 0 if not feasible
-    peak_bytes: int  #: the most that is live at once; given tensors count
-    peak_position: int  #: the first position that reaches it
-    total_cost: int  #: of the schedule
-    arena_bytes: int  #: what the places need; given tensors have none
-    base_cost: int  #: with everything kept
-    base_peak_bytes: int  #: with everything kept
-    lower_bound_cost: int  #: proven: no legal schedule within the budget is cheaper
-    min_budget_bytes: int  #: the smallest budget for which a schedule was found
-    min_budget_bound_bytes: int  #: proven: no legal schedule has a smaller peak
+    budget_bytes: int
+    actions: int
+    peak_bytes: int
+    peak_position: int
+    total_cost: int
+    arena_bytes: int
+    base_cost: int
+    base_peak_bytes: int
+    lower_bound_cost: int
+    min_budget_bytes: int
+    min_budget_bound_bytes: int
 
 
 class GraphPlace(NamedTuple):
-    """Where an instance of a tensor, or the workspace of an action, is in the arena."""
+    """Where an instance of a tensor, or the workspace of an action, is in the arena.
 
-    tensor: Optional[int]  #: None: a workspace
-    born: int  #: the position of the schedule where it begins to live
-    ends: int  #: the position after its last
+    Attributes:
+        tensor: None: a workspace.
+        born: the position of the schedule where it begins to live.
+        ends: the position after its last.
+        bytes: rounded up to 64.
+        buffer: a write in place, and what it replaced, have the same number.
+    """
+
+    tensor: Optional[int]
+    born: int
+    ends: int
     offset: int
-    bytes: int  #: rounded up to 64
-    buffer: int  #: a write in place, and what it replaced, have the same number
+    bytes: int
+    buffer: int
 
 
 class GraphStep(NamedTuple):
-    """One position of a schedule."""
+    """One position of a schedule.
+
+    Attributes:
+        run: 0 for the first run of the action, more for each time that it is recomputed.
+        dies: tensors whose live instance ends with this position.
+    """
 
     action: int
-    run: int  #: 0 for the first run of the action, more for each time that it is recomputed
-    dies: Tuple[int, ...]  #: tensors whose live instance ends with this position
+    run: int
+    dies: Tuple[int, ...]
 
 
 class GraphPoint(NamedTuple):
-    """A point of a graph's curve: the plan for the budget `peak_bytes`."""
+    """A point of a graph's curve: the plan for the budget `peak_bytes`.
+
+    Attributes:
+        recomputed: runs of actions besides the first of each.
+    """
 
     peak_bytes: int
     total_cost: int
     arena_bytes: int
-    recomputed: int  #: runs of actions besides the first of each
+    recomputed: int
 
 
 class GraphPlan:

@@ -25,34 +25,54 @@ from .errors import BudgetError, InvalidError
 
 
 class GraphTensor(NamedTuple):
-    """A tensor of a graph."""
+    """A tensor of a graph.
 
-    name: str  #: "" if it has only its number
+    Attributes:
+        name: "" if it has only its number.
+        given: it is live during the whole schedule and never written, as weights are.
+    """
+
+    name: str
     bytes: int
-    given: bool  #: it is live during the whole schedule and never written, as weights are
+    given: bool
 
 
 class GraphAction(NamedTuple):
-    """An action of a graph. Tensors are numbers."""
+    """An action of a graph. Tensors are numbers.
 
-    name: str  #: "" if it has only its number
+    Attributes:
+        name: "" if it has only its number.
+        updates: tensors that it changes.
+        workspace_bytes: memory that it needs only while it runs.
+        once: it runs exactly once, after all such actions before it.
+        in_place: (read, write): the write may take the bytes of the read.
+    """
+
+    name: str
     cost: int
     reads: Tuple[int, ...]
     writes: Tuple[int, ...]
-    updates: Tuple[int, ...]  #: tensors that it changes
-    workspace_bytes: int  #: memory that it needs only while it runs
-    once: bool  #: it runs exactly once, after all such actions before it
-    in_place: Optional[Tuple[int, int]]  #: (read, write): the write may take the bytes of the read
+    updates: Tuple[int, ...]
+    workspace_bytes: int
+    once: bool
+    in_place: Optional[Tuple[int, int]]
 
 
 class GraphFigures(NamedTuple):
-    """The figures of a schedule."""
+    """The figures of a schedule.
 
-    actions: int  #: how many it has
-    peak_bytes: int  #: the most that is live at once; given tensors count
-    peak_position: int  #: the first position that reaches it
+    Attributes:
+        actions: how many it has.
+        peak_bytes: the most that is live at once; given tensors count.
+        peak_position: the first position that reaches it.
+        arena_bytes: what the places in a file need; 0 if it has none.
+    """
+
+    actions: int
+    peak_bytes: int
+    peak_position: int
     total_cost: int
-    arena_bytes: int  #: what the places in a file need; 0 if it has none
+    arena_bytes: int
 
 
 class Graph:

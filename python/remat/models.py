@@ -32,16 +32,24 @@ class ModelLayer(NamedTuple):
     """A layer of a compiled model. A composite layer, such as attention, is listed as its parts.
 
     The last five are positions in the order of a training iteration; None if the layer has no such step.
+
+    Attributes:
+        output_shape: channels, height and width of one sample.
+        parameters: values; those shared with another layer are counted there.
+        output_bytes: for the batch; 0 if the output is a view of the input.
+        saved_bytes: kept for the backward pass besides inputs and output.
+        workspace_bytes: the most that one of its steps needs.
+        block: "" if none.
     """
 
     name: str
     type: str
-    output_shape: Tuple[int, int, int]  #: channels, height and width of one sample
-    parameters: int  #: values; those shared with another layer are counted there
-    output_bytes: int  #: for the batch; 0 if the output is a view of the input
-    saved_bytes: int  #: kept for the backward pass besides inputs and output
-    workspace_bytes: int  #: the most that one of its steps needs
-    block: str  #: "" if none
+    output_shape: Tuple[int, int, int]
+    parameters: int
+    output_bytes: int
+    saved_bytes: int
+    workspace_bytes: int
+    block: str
     forward: Optional[int]
     recompute: Optional[int]
     weight_gradient: Optional[int]
@@ -53,13 +61,21 @@ _STEPS = ("forward", "recompute", "weight_gradient", "input_gradient", "apply")
 
 
 class SampleField(NamedTuple):
-    """An input or the labels of one sample."""
+    """An input or the labels of one sample.
 
-    layer: str  #: the input layer; of the labels, the layer that reads them
-    dtype: str  #: "fp32", or "int32" for tokens and classes
-    count: int  # type: ignore[assignment]  #: how many values
-    shape: Tuple[int, int, int]  #: of an input: channels, height and width; of the labels 0
-    bound: int  #: whole numbers are below it; negative ones are labels to ignore. 0: no limit
+    Attributes:
+        layer: the input layer; of the labels, the layer that reads them.
+        dtype: "fp32", or "int32" for tokens and classes.
+        count: how many values.
+        shape: of an input: channels, height and width; of the labels 0.
+        bound: whole numbers are below it; negative ones are labels to ignore. 0: no limit.
+    """
+
+    layer: str
+    dtype: str
+    count: int  # type: ignore[assignment]
+    shape: Tuple[int, int, int]
+    bound: int
 
 
 class Model:

@@ -17,21 +17,24 @@ class Parameter:
     """A parameter. `read` and `write` copy its values between the trainer and an array.
 
     Values are float32 here, whatever the stored type is.
+
+    Attributes:
+        name: such as "fc1.weight".
+        shape: its dimensions.
+        count: how many values it has.
+        dtype: the element type in which they are stored.
+        trained: False for running statistics.
+        moment_count: how many moments the optimizer keeps for it.
     """
 
     def __init__(self, trainer: Handle, position: int, about: Any) -> None:
         self._trainer = trainer
         self._position = position
-        #: such as "fc1.weight"
         self.name: str = py_text(about.name)
         self.shape: Tuple[int, ...] = tuple(about.dims[i] for i in range(about.rank))
-        #: how many values it has
         self.count: int = about.count
-        #: the element type in which they are stored
         self.dtype: str = DTYPES[about.dtype]
-        #: False: running statistics
         self.trained: bool = about.trained
-        #: how many moments the optimizer keeps for it
         self.moment_count: int = about.moment_count
 
     def __repr__(self) -> str:
@@ -57,7 +60,7 @@ class Parameter:
         if out is None:
             out = numpy.empty(self.shape, numpy.float32)
         elif out.dtype != numpy.float32 or out.shape != self.shape or not out.flags.carray:
-            raise InvalidError(f"values of {self.name!r} go into a contiguous, writable float32 array of the shape {self.shape}")
+            raise InvalidError(f"values of {self.name!r} go into a contiguous, writable float32 array {self.shape}")
         self._trainer.call(function, self._position, *which, array_pointer(out, "float *"), self.count)
         return out
 

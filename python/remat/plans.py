@@ -15,22 +15,37 @@ if TYPE_CHECKING:
 
 
 class PlanFigures(NamedTuple):
-    """The figures of a plan."""
+    """The figures of a plan.
+
+    Attributes:
+        budget_bytes: if has_budget.
+        min_budget_bytes: the smallest budget that this strategy can meet for this profile.
+        base_cost: with everything kept.
+        base_peak_bytes: with everything kept.
+        lower_bound_cost: no legal schedule within the budget is cheaper.
+        method_bound_cost: no schedule that the method considers is cheaper; 0 except for `optimal`.
+        estimated_bytes: the bytes kept plus the largest recomputed activation.
+        schedule: all 0 if not feasible.
+    """
 
     feasible: bool
     has_budget: bool
-    budget_bytes: int  #: if has_budget
-    min_budget_bytes: int  #: the smallest budget that this strategy can meet for this profile
-    base_cost: int  #: with everything kept
-    base_peak_bytes: int  #: with everything kept
-    lower_bound_cost: int  #: no legal schedule within the budget is cheaper
-    method_bound_cost: int  #: no schedule that the method considers is cheaper; 0 except for `optimal`
-    estimated_bytes: int  #: the bytes kept plus the largest recomputed activation
-    schedule: ScheduleFigures  #: all 0 if not feasible
+    budget_bytes: int
+    min_budget_bytes: int
+    base_cost: int
+    base_peak_bytes: int
+    lower_bound_cost: int
+    method_bound_cost: int
+    estimated_bytes: int
+    schedule: ScheduleFigures
 
 
 class PlanStatistics(NamedTuple):
-    """Statistics of a plan, by layers and by bytes."""
+    """Statistics of a plan, by layers and by bytes.
+
+    Attributes:
+        peak_reduction_bytes: compared with keeping everything; 0 if the peak did not fall.
+    """
 
     estimated_bytes: int
     mean_activation_bytes: float
@@ -38,25 +53,35 @@ class PlanStatistics(NamedTuple):
     recomputed_layers: int
     recomputed_ratio: float
     recomputed_percent: float
-    peak_reduction_bytes: int  #: compared with keeping everything; 0 if the peak did not fall
+    peak_reduction_bytes: int
     peak_reduction_percent: float
 
 
 class MemoryColumn(NamedTuple):
-    """The memory of the step that needs the most in a part of the schedule."""
+    """The memory of the step that needs the most in a part of the schedule.
+
+    Attributes:
+        inputs: bytes of inputs and outputs of layers.
+        states: bytes of saved states.
+        gradients: bytes of gradients of inputs and outputs.
+    """
 
     step: int
-    inputs: int  #: bytes of inputs and outputs of layers
-    states: int  #: bytes of saved states
-    gradients: int  #: bytes of gradients of inputs and outputs
+    inputs: int
+    states: int
+    gradients: int
     workspace: int
 
 
 class Strategy(NamedTuple):
-    """A strategy that plans can be made with."""
+    """A strategy that plans can be made with.
+
+    Attributes:
+        argument: "" if it takes none.
+    """
 
     name: str
-    argument: str  #: "" if it takes none
+    argument: str
     summary: str
     needs_budget: bool
 

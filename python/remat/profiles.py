@@ -27,28 +27,40 @@ LAYER_TYPES: Tuple[str, ...] = tuple(
 
 
 class Mode(NamedTuple):
-    """A way to save a layer's state for its backward. When a layer is added, None stands for the default."""
+    """A way to save a layer's state for its backward. When a layer is added, None stands for the default.
+
+    Attributes:
+        activation_bytes: of the saved state.
+        forward_cost: of a forward that saves in this mode.
+        backward_cost: of a backward that uses a state saved in this mode.
+        holds_output: the layer's output can be read from the saved state.
+    """
 
     name: str
-    activation_bytes: Optional[int] = None  #: of the saved state
-    forward_cost: Optional[int] = None  #: of a forward that saves in this mode
-    backward_cost: Optional[int] = None  #: of a backward that uses a state saved in this mode
+    activation_bytes: Optional[int] = None
+    forward_cost: Optional[int] = None
+    backward_cost: Optional[int] = None
     forward_workspace_bytes: Optional[int] = None
     backward_workspace_bytes: Optional[int] = None
-    holds_output: bool = True  #: the layer's output can be read from the saved state
+    holds_output: bool = True
     lossless: bool = True
 
 
 class Layer(NamedTuple):
-    """A layer of a profile with all defaults filled in. Mode 0 is `keep`: the layer's own figures."""
+    """A layer of a profile with all defaults filled in. Mode 0 is `keep`: the layer's own figures.
+
+    Attributes:
+        index: the caller's own number.
+        cost_ratio: recompute_flops / activation_bytes of the mode `keep`; 0 if there are no bytes.
+    """
 
     name: str
-    index: int  # type: ignore[assignment]  #: the caller's own number
+    index: int  # type: ignore[assignment]
     type: str
     recompute_flops: int
     output_bytes: int
     modes: Tuple[Mode, ...]
-    cost_ratio: float  #: recompute_flops / activation_bytes of the mode `keep`; 0 if there are no bytes
+    cost_ratio: float
 
 
 class Profile:

@@ -11,31 +11,49 @@ OPERATIONS = ("forward", "loss", "backward", "drop_x", "drop_state")
 
 
 class Step(NamedTuple):
-    """One step of a schedule."""
+    """One step of a schedule.
 
-    op: str  #: "forward", "loss", "backward", "drop_x" or "drop_state"
-    layer: int = 0  #: "drop_x": 0 is the input of the chain, i the output of layer i - 1
-    save: Optional[int] = None  #: of a forward: the number of the mode it saves in; 0 is `keep`, None saves nothing
+    Attributes:
+        op: "forward", "loss", "backward", "drop_x" or "drop_state".
+        layer: "drop_x": 0 is the input of the chain, i the output of layer i - 1.
+        save: of a forward: the number of the mode it saves in; 0 is `keep`, None saves nothing.
+    """
+
+    op: str
+    layer: int = 0
+    save: Optional[int] = None
 
 
 class ScheduleFigures(NamedTuple):
-    """The figures of a whole schedule."""
+    """The figures of a whole schedule.
+
+    Attributes:
+        peak_step: the first that reaches the peak; None if the input alone is the peak.
+        kept_bytes: of layers whose backward used the state that their first forward saved.
+        recompute_flops: of all forwards except the first of each layer.
+        largest_recomputed_bytes: the largest activation among the recomputed layers.
+    """
 
     steps: int
     peak_bytes: int
-    peak_step: Optional[int]  #: the first that reaches the peak; None if the input alone is the peak
+    peak_step: Optional[int]
     total_cost: int
-    kept_bytes: int  #: of layers whose backward used the state that their first forward saved
-    recompute_flops: int  #: of all forwards except the first of each layer
+    kept_bytes: int
+    recompute_flops: int
     recomputed_layers: int
-    largest_recomputed_bytes: int  #: the largest activation among the recomputed layers
+    largest_recomputed_bytes: int
 
 
 class LiveTensor(NamedTuple):
-    """A tensor that is live: x is an input or output, s a saved state, y the gradient of an x."""
+    """A tensor that is live: x is an input or output, s a saved state, y the gradient of an x.
 
-    kind: str  #: "x", "s" or "y"
-    layer: int  #: x 0 is the input of the chain, x i the output of layer i - 1
+    Attributes:
+        kind: "x", "s" or "y".
+        layer: x 0 is the input of the chain, x i the output of layer i - 1.
+    """
+
+    kind: str
+    layer: int
     bytes: int
 
 

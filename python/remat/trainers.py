@@ -11,7 +11,7 @@ Losses, gradients and weights have the same bits whatever is recomputed, and wit
 from __future__ import annotations
 
 import weakref
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional
 
 import numpy
 
@@ -26,125 +26,19 @@ from .parameters import Parameter
 from .plans import Plan
 from .profiles import Profile
 from .samples import Arrays, SampleFunction
+from .training_records import (
+    Action,
+    Measurement,
+    RunResult,
+    StepResult,
+    TrainCurve,
+    TrainerFigures,
+    TrainPoint,
+    ValidationResult,
+)
 
 #: A budget without a limit, which overrides that of the model.
 UNLIMITED: int = lib.REMAT_UNLIMITED
-
-
-class TrainerFigures(NamedTuple):
-    """What was planned. All bytes are exact: `total_bytes` is what the trainer allocates for tensors."""
-
-    weight_bytes: int  #: parameters and running statistics
-    optimizer_bytes: int  #: moments
-    gradient_bytes: int  #: of weights, if several micro-batches are summed; otherwise in the arena
-    scratch_bytes: int  #: of the kernels, for all threads
-    arena_bytes: int  #: activations, all gradients, workspaces, data
-    total_bytes: int  #: the sum of the five above
-    peak_bytes: int  #: the most that is live in the arena at once
-    keep_all_arena_bytes: int  #: the arena if everything were kept
-    min_budget_bytes: int  #: the smallest budget that was found for this model and strategy
-    peak_activation_bytes: int  #: this and the next four are live at the peak
-    peak_gradient_bytes: int  #: gradients of activations
-    peak_weight_gradient_bytes: int
-    peak_workspace_bytes: int
-    peak_data_bytes: int
-    budget_bytes: Optional[int]  #: None if there is none
-    cost: int  #: of a step, in nanoseconds: estimated, or from the profile
-    keep_all_cost: int
-    parameters: int  #: how many values are trained
-    batch_size: int
-    accumulate: int
-    steps_per_epoch: int
-    total_steps: int
-    training_samples: int  #: this and the next are 0 with plan_only, which opens no data
-    validation_samples: int
-    clip_norm: float  #: 0: none
-    layers: int
-    recomputed_layers: int
-    forwards: int  #: how many layers run forward in one micro-batch, recomputing included
-    threads: int
-    model: str  #: its name; "" if it has none
-    strategy: str  #: the one in use, or "blocks", "plan file" or "graph plan file"
-    peak_layer: str  #: the layer whose step makes the peak
-    kernels: str
-    remark: str  #: why the budget or the strategy saves no memory; "" otherwise
-    table_bytes: int  #: outside the budget: tables of the program, the plan and the recorded operations
-    data_bytes: int  #: outside the budget: what the dataset holds in memory
-    min_budget_bound_bytes: int  #: proven: no plan of this model takes less
-
-
-class StepResult(NamedTuple):
-    """One training step: all its micro-batches, and the update of the weights."""
-
-    step: int  #: from 1
-    epoch: int  #: from 0
-    loss: float  #: the mean over the samples of the step, before the update
-    learning_rate: float
-    gradient_norm: float  #: over all gradients of weights; NaN without clip_norm
-    seconds: float
-    data_seconds: float  #: of these, the time until the samples were in memory
-    diverged: bool  #: the loss or a gradient is not finite. The step changed no weight from there on
-
-
-class ValidationResult(NamedTuple):
-    """The model on the validation samples."""
-
-    loss: float  #: the mean over the samples
-    accuracy: float  #: the share of rows whose largest logit is that of the label; NaN without classes
-    samples: int
-
-
-class RunResult(NamedTuple):
-    """A whole run."""
-
-    steps: int  #: of this run
-    stopped: bool  #: on_step returned False
-    stopped_early: bool  #: by the model's early_stopping
-    last_loss: float
-    median_step_seconds: float  #: without the first step
-    median_data_seconds: float  #: the same for data_seconds
-    best_validation_loss: float  #: NaN if there was no validation
-    peak_resident_bytes: int  #: of the whole process, as the system counts them
-    allocated_bytes: int  #: for tensors, counted when they were allocated; equals total_bytes of the figures
-    forwards: int  #: how many layers ran forward in the last micro-batch; equals `forwards` of the figures
-
-
-class TrainPoint(NamedTuple):
-    """A point of a model's curve of step time over memory."""
-
-    total_bytes: int  #: all memory for tensors
-    arena_bytes: int  #: the arena's share of that
-    cost: int  #: of a step, in nanoseconds
-    recomputed: int  #: forward runs beyond the first of each layer, in one micro-batch
-
-
-class TrainCurve(NamedTuple):
-    """A model's curve. Point 0 needs the least memory; the last point keeps everything."""
-
-    points: Sequence[TrainPoint]
-    knee: int  #: the point where the curve bends most
-
-
-class Action(NamedTuple):
-    """One action of a training step, as it ran."""
-
-    layer: str
-    phase: str  #: "load" (data), "forward", "recompute", "weight_gradient", "input_gradient" or "apply"
-    position: int  #: of the layer in the model; the number of layers for "(all gradients)"
-    began: int  #: nanoseconds of a monotonic clock
-    ended: int
-    live_bytes: int  #: in the arena while it ran
-    flops: int
-    bytes: int  #: read and written
-    gemm_flops: int  #: those of `flops` that are in matrix products
-
-
-class Measurement(NamedTuple):
-    """How stable a measurement was."""
-
-    steps: int  #: how many were measured
-    step_seconds: float  #: the median of a step
-    spread: float  #: by how much the medians of both halves differ, as a share of step_seconds
 
 
 class Trainer:

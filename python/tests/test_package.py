@@ -31,6 +31,16 @@ def test_the_version_is_that_of_the_library():
     assert limits.flops_per_second > 0 and limits.bytes_per_second > 0 and limits.threads == 1
 
 
+def test_every_function_of_the_headers_is_in_the_library():
+    names = [name for name in dir(lib) if name.startswith("remat_")]
+    assert len(names) > 250 and "remat_graph_plan_create" in names and "remat_graph_plan_options_init" not in names
+    for name in names:
+        assert getattr(lib, name)
+    # Values come from the headers too.
+    assert lib.REMAT_NO_BUDGET == lib.REMAT_NOWHERE == (1 << 64) - 1 and lib.REMAT_UNLIMITED == (1 << 63) - 1
+    assert lib.REMAT_NO_TENSOR == (1 << 32) - 1 and lib.REMAT_NO_SAVE == 0xFFFF
+
+
 def test_another_library_is_refused(tmp_path):
     ran = python("import remat", REMAT_SHARED_LIBRARY=str(tmp_path / "none.so"))
     assert ran.returncode != 0 and "ImportError: the shared library of remat cannot be loaded" in ran.stderr

@@ -36,7 +36,7 @@ def test_a_wheel_works_alone(tmp_path):
         names = archive.namelist()
         metadata = archive.read(f"remat-{remat.__version__}.dist-info/METADATA").decode()
         archive.extractall(tmp_path / "site")
-    assert {"remat/libremat.so", "remat/_declarations.py", "remat/py.typed"} <= set(names)
+    assert {"remat/libremat.so.0", "remat/_declarations.py", "remat/py.typed"} <= set(names)
     assert not [name for name in names if "__pycache__" in name]
     assert f"Version: {remat.__version__}\n" in metadata and "# Remat for Python" in metadata
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
