@@ -34,7 +34,7 @@ def preprocess(compiler: str, include: str, *options: str) -> str:
         for name in SYSTEM_HEADERS:
             with open(os.path.join(stand_ins, name), "w", encoding="ascii") as file:
                 file.write(LIMITS if name == "stdint.h" else "")
-        command = compiler.split() + ["-E", "-P", *options, "-nostdinc", "-I", stand_ins, "-I", include, "-xc", "-"]
+        command = [compiler, "-E", "-P", *options, "-nostdinc", "-I", stand_ins, "-I", include, "-xc", "-"]
         source = "#include <remat/remat.h>\n"
         return subprocess.run(command, input=source, capture_output=True, text=True, check=True).stdout
 

@@ -24,6 +24,9 @@ meanwhile. Objects that were made from one another, such as a graph and its plan
 work at the same time.
 """
 
+import importlib
+from typing import Any
+
 from ._library import version as __version__
 from .arenas import LIFETIME, LifetimeTable, Placement, check_placement, place
 from .curves import Curve, CurvePoint
@@ -134,3 +137,14 @@ __all__ = [
     "place",
     "strategies",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports `remat.torch` when it is first named: PyTorch takes seconds, and not everybody has it."""
+    if name == "torch":
+        try:
+            return importlib.import_module(".torch", __name__)
+        except ModuleNotFoundError as error:
+            if error.name != f"{__name__}.torch":
+                raise
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

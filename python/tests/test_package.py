@@ -65,6 +65,11 @@ def test_the_source_alone_says_how_to_build():
     assert ran.returncode != 0 and "--target remat_python" in ran.stderr
 
 
+def test_pytorch_is_imported_only_when_it_is_named():
+    ran = python("import sys, remat; assert 'torch' not in sys.modules; assert not hasattr(remat, 'nothing')")
+    assert ran.returncode == 0, ran.stderr
+
+
 # ---- errors ----
 
 
