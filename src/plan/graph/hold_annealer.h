@@ -14,6 +14,7 @@ typedef struct hold_annealer {
     uint64_t most_runs;           /* longer schedules are rejected */
     unsigned __int128 least_cost; /* with everything held: recomputation is what is above */
     unsigned shift;               /* of sums of bytes over a limit */
+    const uint64_t *bounds;       /* what no schedule costs less, for some limits from the bottom to the top */
     hold_state state;
     hold_bins bins;
     uint32_t *active; /* the gaps worth deciding */

@@ -20,9 +20,11 @@ static const limit_sweep sweeps[] = {{true, false, 9, 350, 3000},
                                      {false, true, 12, 200, 2000},
                                      {true, false, 24, 150, 700},
                                      {false, true, 48, 100, 300}};
-enum { SWEEPS = sizeof sweeps / sizeof *sweeps };
+enum { SWEEPS = sizeof sweeps / sizeof *sweeps, MOST_LIMITS = 48 };
 /* Thousandths of the effort that look for the lowest peak, and for what is left to gain in each bin. */
 enum { LOWEST_SHARE = 100, BINS_SHARE = 100 };
+/* Limits for which a bound of the cost is found. */
+enum { BOUNDS = 16 };
 
 uint64_t hold_search_effort(const hold_graph *g)
 {
@@ -69,12 +71,26 @@ static uint64_t nth_limit(const hold_annealer *h, size_t sweep, uint64_t n)
     return floor + (uint64_t)(sweeps[sweep].low ? above * fine / count : above);
 }
 
+/* Effort goes where the bounds leave something to gain, in thousandths of the cost. */
+static uint64_t limit_weight(const hold_annealer *h, uint64_t limit)
+{
+    enum { LEAST = 3, MOST = 10 };
+    const hold_bin *best = hold_bins_cheapest(&h->bins, limit);
+    const uint64_t range = h->bins.top - h->bins.bottom + 1, above = limit - remat_min(limit, h->bins.bottom);
+    const uint64_t bound = h->bounds[(size_t)((unsigned __int128)above * BOUNDS / range)];
+    if (!best)
+        return MOST;
+    const unsigned __int128 gap = best->cost > bound ? best->cost - bound : 0;
+    const unsigned __int128 weight = LEAST + gap * 1000 / (h->least_cost + 1);
+    return weight < MOST ? (uint64_t)weight : MOST;
+}
+
 /* Down: from the best under the limit above. Up: from the best under the limit itself. In the first sweep, the second annealer
  * begins every limit with everything held. */
-static remat_status anneal_limit(hold_annealer *h, size_t sweep, uint64_t n, bool *fits)
+static remat_status anneal_limit(hold_annealer *h, size_t sweep, uint64_t n, uint64_t effort, bool *fits)
 {
     const limit_sweep *now = &sweeps[sweep];
-    const uint64_t limit = nth_limit(h, sweep, n), effort = h->effort / 1000 * now->share / now->limits;
+    const uint64_t limit = nth_limit(h, sweep, n);
     const hold_bin *begin = hold_bins_cheapest(&h->bins, now->down && n > 1 ? nth_limit(h, sweep, n - 1) : limit);
     *fits = false;
     h->by_tensor = sweep == 0 && h->number == 1;
@@ -95,9 +111,15 @@ static remat_status anneal_limit(hold_annealer *h, size_t sweep, uint64_t n, boo
 static remat_status run_sweep(hold_annealer *h, size_t sweep)
 {
     const uint64_t count = sweeps[sweep].limits;
+    uint64_t weights[MOST_LIMITS], sum = 0;
     bool fits = true;
-    for (uint64_t i = 1; i <= count && (fits || !sweeps[sweep].down); i++)
-        REMAT_TRY(anneal_limit(h, sweep, sweeps[sweep].down ? i : count + 1 - i, &fits));
+    for (uint64_t n = 1; n <= count; n++)
+        sum += weights[n - 1] = limit_weight(h, nth_limit(h, sweep, n));
+    for (uint64_t i = 1; i <= count && (fits || !sweeps[sweep].down); i++) {
+        const uint64_t n = sweeps[sweep].down ? i : count + 1 - i;
+        const uint64_t effort = h->effort / 1000 * sweeps[sweep].share / sum * weights[n - 1];
+        REMAT_TRY(anneal_limit(h, sweep, n, effort, &fits));
+    }
     return REMAT_OK;
 }
 
@@ -266,21 +288,38 @@ static remat_status report(hold_annealer *h, hold_found *found, void *user)
     return REMAT_OK;
 }
 
+/* bounds[i] holds for limits up to the bottom + range * (i + 1) / BOUNDS. */
+static remat_status find_bounds(const hold_bins *bins, const hold_graph *g, uint64_t bounds[BOUNDS])
+{
+    const uint64_t range = bins->top - bins->bottom;
+    for (uint64_t i = 0; i < BOUNDS; i++) {
+        const uint64_t limit = bins->bottom + (uint64_t)((unsigned __int128)range * (i + 1) / BOUNDS);
+        REMAT_TRY(graph_bound_cost(g, limit, &bounds[i]));
+    }
+    return REMAT_OK;
+}
+
 remat_status hold_search_run(const hold_graph *g, const hold_search_options *options, hold_found *found, void *user)
 {
     hold_annealer *annealers = remat_alloc_zeroed(g->graph->context, ANNEALERS, sizeof *annealers);
     if (!annealers)
         return REMAT_NO_MEMORY;
     remat_status status = REMAT_OK;
+    uint64_t bounds[BOUNDS];
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     for (size_t i = 0; i < ANNEALERS; i++) {
         hold_annealer *h = &annealers[i];
-        *h = (hold_annealer){
-            .g = g, .number = i, .most_runs = options->most_runs, .effort = options->effort / ANNEALERS};
+        *h = (hold_annealer){.g = g,
+                             .number = i,
+                             .most_runs = options->most_runs,
+                             .effort = options->effort / ANNEALERS,
+                             .bounds = bounds};
         if (status == REMAT_OK)
             status = begin(h);
         h->state.lock = &lock;
     }
+    if (status == REMAT_OK)
+        status = find_bounds(&annealers[0].bins, g, bounds);
     if (status == REMAT_OK)
         status = try_seeds(&annealers[0], options);
     if (status == REMAT_OK)
