@@ -48,9 +48,14 @@ static void print_piece(const remat_profile *chain, const remat_plan *plan, size
     uint16_t mode = remat_plan_decision(plan, i);
     char size[REMAT_SIZE_TEXT];
     const char *kept = shown(remat_plan_decision_name(plan, i));
+    const uint64_t bytes = mode == REMAT_NO_SAVE ? 0 : remat_layer_mode(piece, mode)->activation_bytes;
+    const char *how = "keep ";
+    if (mode == REMAT_NO_SAVE || mode == REMAT_KEEP)
+        how = "";
+    else if (bytes == 0 && remat_layer_mode(piece, REMAT_KEEP)->activation_bytes > 0)
+        how = "recompute, keep ";
     printf("%7zu  %-*.*s  %10s %8u  %s%.*s%s\n", i, LONGEST_NAME, LONGEST_NAME, shown(piece->name),
-           remat_size_print(mode == REMAT_NO_SAVE ? 0 : remat_layer_mode(piece, mode)->activation_bytes, size),
-           remat_plan_forwards(plan, i), mode == REMAT_NO_SAVE || mode == REMAT_KEEP ? "" : "keep ", LONGEST_KEPT, kept,
+           remat_size_print(bytes, size), remat_plan_forwards(plan, i), how, LONGEST_KEPT, kept,
            strlen(kept) > LONGEST_KEPT ? "..." : "");
 }
 

@@ -50,8 +50,9 @@ typedef struct remat_figures {
     uint64_t total_cost;
     uint64_t kept_bytes;      /* of layers whose backward used the state that their first forward saved */
     uint64_t recompute_flops; /* of all forwards except the first of each layer */
-    uint64_t recomputed_layers;
-    uint64_t largest_recomputed_bytes; /* the largest activation among the recomputed layers */
+    uint64_t
+        recomputed_layers; /* also those that saved nothing in a mode of 0 bytes: backward makes it from the input */
+    uint64_t largest_recomputed_bytes; /* the largest activation among the layers whose state was not saved */
 } remat_figures;
 
 typedef struct remat_simulator remat_simulator;

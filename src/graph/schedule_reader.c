@@ -25,6 +25,9 @@ const char *const schedule_stated_names[STATED_COUNT] = {
     [STATED_TOTAL] = "total_bytes",
     [STATED_TOTAL_BUDGET] = "total_budget_bytes",
     [STATED_MIN_TOTAL_BUDGET] = "min_total_budget_bytes",
+    [STATED_KEEP_ALL_TOTAL] = "keep_all_total_bytes",
+    [STATED_MODEL_LAYERS] = "model_layers",
+    [STATED_RECOMPUTED_MODEL_LAYERS] = "recomputed_model_layers",
 };
 
 /* Bits of schedule_stated.seen behind the numbers. */

@@ -31,10 +31,13 @@ enum {
     STATED_STEPS,
     STATED_KEPT_BUDGET,
     STATED_METHOD_BOUND,
-    STATED_ARENA, /* this and the next two say what a model's plan comes to: not a matter of the chain */
+    STATED_ARENA, /* this and the rest say what a model's plan comes to: not a matter of the chain */
     STATED_TOTAL,
     STATED_TOTAL_BUDGET,
     STATED_MIN_TOTAL_BUDGET,
+    STATED_KEEP_ALL_TOTAL,
+    STATED_MODEL_LAYERS,
+    STATED_RECOMPUTED_MODEL_LAYERS,
     STATED_COUNT
 };
 extern const char *const schedule_stated_names[STATED_COUNT];

@@ -241,6 +241,12 @@ remat_status remat_simulator_step(remat_simulator *simulator, remat_step step)
 
 /* ---- the whole ---- */
 
+/* A mode that saves nothing where keeping saves something: backward recomputes the layer from its input. */
+static bool keeps_nothing(const remat_layer *layer, uint16_t mode)
+{
+    return layer->modes[mode].activation_bytes == 0 && layer->modes[REMAT_KEEP].activation_bytes > 0;
+}
+
 static remat_status sum_up(const remat_simulator *simulator, remat_figures *figures)
 {
     for (size_t i = 0; i < simulator->chain->layer_count; i++) {
@@ -253,6 +259,7 @@ static remat_status sum_up(const remat_simulator *simulator, remat_figures *figu
                               "the flops of the schedule's recomputation pass 2^63");
         if (state->decision != REMAT_NO_SAVE) {
             figures->kept_bytes += layer->modes[state->decision].activation_bytes;
+            figures->recomputed_layers += keeps_nothing(layer, state->decision);
             continue;
         }
         figures->recomputed_layers++;

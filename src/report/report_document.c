@@ -132,3 +132,22 @@ void report_write_holds(report_document *to, const report_hold *rows, size_t cou
     document_close(to, ']');
     document_close(to, '}');
 }
+
+static void write_phase(report_document *to, const char *name, size_t step)
+{
+    if (step == SIZE_MAX)
+        return;
+    document_open(to, NULL, '[');
+    document_text(to, NULL, name);
+    document_number(to, NULL, step);
+    document_close(to, ']');
+}
+
+void report_write_phases(report_document *to, size_t loss, size_t backward)
+{
+    document_open(to, "phases", '[');
+    write_phase(to, "forward", 0);
+    write_phase(to, "loss", loss);
+    write_phase(to, "backward", backward);
+    document_close(to, ']');
+}

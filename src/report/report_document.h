@@ -61,4 +61,7 @@ typedef struct report_hold {
 } report_hold;
 void report_write_holds(report_document *to, const report_hold *rows, size_t count);
 
+/* "phases": forward from step 0, and the steps at which the loss and the backward pass begin; SIZE_MAX: there is none. */
+void report_write_phases(report_document *to, size_t loss, size_t backward);
+
 #endif

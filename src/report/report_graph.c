@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/options.h"
 #include "plan/graph/graph_plan_object.h"
+#include "report/keep_all_outline.h"
 #include "report/report_document.h"
 
 /* Longer schedules are shown in columns: nobody can tell rectangles apart, and a page with all of them is slow. */
@@ -88,6 +89,7 @@ static void write_tensors(const graph_view *view)
         document_text(to, NULL, range_name(view, &ranges[i], text));
     document_text(to, NULL, "all given tensors");
     document_close(to, ']');
+    DOCUMENT_COLUMN(to, "tensor", count + 1, document_number, i < count ? ranges[i].tensor : GRAPH_NONE);
     DOCUMENT_COLUMN(to, "layer", count + 1, document_number,
                     i < count ? schedule_of(view)->actions[ranges[i].born] : 0);
     DOCUMENT_COLUMN(to, "bytes", count + 1, document_number, i < count ? ranges[i].bytes : view->given_bytes);
@@ -97,10 +99,24 @@ static void write_tensors(const graph_view *view)
     document_close(to, '}');
 }
 
+/* Actions that run once, behind the first that may run again, are taken for the backward pass. */
+static void write_phases(const graph_view *view)
+{
+    const size_t steps = schedule_of(view)->count;
+    size_t at = 0;
+    while (at < steps && action_at(view, at)->once)
+        at++;
+    while (at < steps && !action_at(view, at)->once)
+        at++;
+    if (at < steps)
+        report_write_phases(view->to, SIZE_MAX, at);
+}
+
 static void write_positions(const graph_view *view)
 {
     report_document *to = view->to;
     const size_t steps = schedule_of(view)->count;
+    write_phases(view);
     document_letters_begin(to, "op");
     for (size_t i = 0; i < steps; i++)
         document_letter(to, letter_at(view, i));
@@ -172,6 +188,8 @@ static remat_status write_memory(const graph_view *view, bool arena)
         write_positions(view);
     else
         status = write_columns(view);
+    if (status == REMAT_OK && steps <= MOST_POSITIONS)
+        status = outline_of_graph(to, view->graph, schedule_of(view), GRAPH_EXACT);
     document_close(to, '}');
     if (arena && steps <= MOST_POSITIONS) {
         document_open(to, "arena", '{');

@@ -33,6 +33,10 @@ static void write_figures(report_document *to, const remat_plan *plan)
         document_number(to, "recompute_flops", schedule->recompute_flops);
         document_number(to, "recomputed_layers", schedule->recomputed_layers);
         document_number(to, "steps", schedule->steps);
+        if (plan->model_layers) {
+            document_number(to, "model_layers", plan->model_layers);
+            document_number(to, "recomputed_model_layers", plan->recomputed_model_layers);
+        }
     }
     document_close(to, '}');
 }

@@ -40,7 +40,10 @@ static const char *const figure_names[] = {"budget_bytes",
                                            "arena_bytes",
                                            "total_bytes",
                                            "total_budget_bytes",
-                                           "min_total_budget_bytes"};
+                                           "min_total_budget_bytes",
+                                           "keep_all_total_bytes",
+                                           "model_layers",
+                                           "recomputed_model_layers"};
 enum { FIGURE_COUNT = sizeof figure_names / sizeof figure_names[0] };
 static const char *const word_names[] = {"strategy", "method", "remark"};
 enum {

@@ -1,8 +1,9 @@
-/* A run as a file of the report: what was predicted beside what was measured, what memory is made of, and the loss. */
+/* A run as a file of the report: what was predicted beside what was measured, what memory is made of, and its curves. */
 #include "report/report_document.h"
 #include "train/run_log.h"
 
 #include <math.h>
+#include <string.h>
 
 static void write_figures(report_document *to, const run_record *record)
 {
@@ -76,59 +77,77 @@ static void write_measured(report_document *to, const run_record *record)
     document_close(to, '}');
 }
 
-typedef enum run_series { TRAINING_LOSS, VALIDATION_LOSS, VALIDATION_ACCURACY } run_series;
+/* The curves of a run. A section of the document has those of the same key, which follow each other here. */
+typedef enum run_series { LOSS, VALIDATION_LOSS, ACCURACY, RATE, NORM, THROUGHPUT, SERIES_COUNT } run_series;
+static const struct {
+    const char *key;
+    bool validation; /* a value for each validation, not for each step */
+} series[SERIES_COUNT] = {
+    [LOSS] = {"loss", false}, [VALIDATION_LOSS] = {"loss", true}, [ACCURACY] = {"accuracy", true},
+    [RATE] = {"rate", false}, [NORM] = {"norm", false},           [THROUGHPUT] = {"throughput", false},
+};
 
-static size_t series_count(const run_record *record, run_series which)
+static size_t series_length(const run_record *record, run_series which)
 {
-    return which == TRAINING_LOSS ? record->step_count : record->validation_count;
+    return series[which].validation ? record->validation_count : record->step_count;
 }
 
 static double series_value(const run_record *record, run_series which, size_t i)
 {
+    const uint64_t samples = record->header.batch * (record->header.accumulate ? record->header.accumulate : 1);
     switch (which) {
-    case TRAINING_LOSS: return record->steps[i].loss;
+    case LOSS: return record->steps[i].loss;
     case VALIDATION_LOSS: return record->validations[i].result.loss;
-    case VALIDATION_ACCURACY: break;
+    case ACCURACY: return record->validations[i].result.accuracy;
+    case RATE: return record->steps[i].learning_rate;
+    case NORM: return record->steps[i].gradient_norm;
+    case THROUGHPUT: return samples ? (double)samples / record->steps[i].seconds : NAN;
+    case SERIES_COUNT: break;
     }
-    return record->validations[i].result.accuracy;
+    return NAN;
+}
+
+/* Whether the log has any value: only classifiers have an accuracy, and older logs have no norm. */
+static bool series_is_known(const run_record *record, run_series which)
+{
+    for (size_t i = 0; i < series_length(record, which); i++)
+        if (isfinite(series_value(record, which, i)))
+            return true;
+    return false;
 }
 
 static void write_series(report_document *to, const run_record *record, run_series which)
 {
-    size_t count = series_count(record, which);
-    if (count == 0)
-        return;
+    const size_t count = series_length(record, which);
     document_open(to, NULL, '{');
-    document_text(to, "name", which == TRAINING_LOSS ? "training" : "validation");
+    document_text(to, "name", series[which].validation ? "validation" : "training");
     DOCUMENT_COLUMN(to, "step", count, document_number,
-                    which == TRAINING_LOSS ? record->steps[i].step : record->validations[i].step);
+                    series[which].validation ? record->validations[i].step : record->steps[i].step);
     DOCUMENT_COLUMN(to, "value", count, document_real, series_value(record, which, i));
     document_close(to, '}');
 }
 
-static void write_loss(report_document *to, const run_record *record)
+static void write_curves(report_document *to, const run_record *record)
 {
-    document_open(to, "loss", '{');
-    document_open(to, "series", '[');
-    write_series(to, record, TRAINING_LOSS);
-    write_series(to, record, VALIDATION_LOSS);
-    document_close(to, ']');
-    document_close(to, '}');
-}
-
-/* Only classifiers have an accuracy. */
-static void write_accuracy(report_document *to, const run_record *record)
-{
-    bool any = false;
-    for (size_t i = 0; i < record->validation_count; i++)
-        any |= isfinite(record->validations[i].result.accuracy) != 0;
-    if (!any)
-        return;
-    document_open(to, "accuracy", '{');
-    document_open(to, "series", '[');
-    write_series(to, record, VALIDATION_ACCURACY);
-    document_close(to, ']');
-    document_close(to, '}');
+    const char *key = NULL; /* of the section that is open */
+    for (run_series which = 0; which < SERIES_COUNT; which++) {
+        if (!series_is_known(record, which))
+            continue;
+        if (!key || strcmp(key, series[which].key) != 0) {
+            if (key) {
+                document_close(to, ']');
+                document_close(to, '}');
+            }
+            key = series[which].key;
+            document_open(to, key, '{');
+            document_open(to, "series", '[');
+        }
+        write_series(to, record, which);
+    }
+    if (key) {
+        document_close(to, ']');
+        document_close(to, '}');
+    }
 }
 
 remat_status remat_report_add_run(remat_report *report, const char *label, const char *path)
@@ -146,8 +165,7 @@ remat_status remat_report_add_run(remat_report *report, const char *label, const
     write_figures(to, record);
     write_measured(to, record);
     write_holds(to, header);
-    write_loss(to, record);
-    write_accuracy(to, record);
+    write_curves(to, record);
     remat_status status = report_end_file(report);
     run_record_destroy(record);
     return status;

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/options.h"
+#include "report/keep_all_outline.h"
 #include "train/trainer_object.h"
 
 /* What holds memory: its letter in the document, and its name. */
@@ -71,6 +72,7 @@ static void write_tensors(const model_view *view)
     DOCUMENT_COLUMN(to, "name", count, document_text,
                     liveness->ranges[i].tensor == GRAPH_NONE ? "workspace"
                                                              : view->graph->tensors[liveness->ranges[i].tensor].name);
+    DOCUMENT_COLUMN(to, "tensor", count, document_number, liveness->ranges[i].tensor);
     DOCUMENT_COLUMN(to, "layer", count, document_number, binding_at(view, liveness->ranges[i].born)->layer);
     DOCUMENT_COLUMN(to, "bytes", count, document_number, liveness->ranges[i].bytes);
     DOCUMENT_COLUMN(to, "born", count, document_number, live_range_counts_from(&liveness->ranges[i]));
@@ -79,7 +81,23 @@ static void write_tensors(const model_view *view)
     document_close(to, '}');
 }
 
-static void write_memory(const model_view *view)
+/* Borders of the passes: the first loss that runs, and the first gradient. */
+static void write_phases(const model_view *view)
+{
+    const size_t steps = view->plan->sequence.count;
+    size_t loss = SIZE_MAX, backward = 0;
+    for (; backward < steps; backward++) {
+        const program_action *binding = binding_at(view, backward);
+        if (binding->kind == ACTION_WEIGHT_GRADIENT || binding->kind == ACTION_INPUT_GRADIENT)
+            break;
+        const layer_type *type = view->trainer->network->layers[binding->layer].node.type;
+        if (binding->kind == ACTION_FORWARD && type->labels != LAYER_NO_LABELS && loss == SIZE_MAX)
+            loss = backward;
+    }
+    report_write_phases(view->to, loss, backward < steps ? backward : SIZE_MAX);
+}
+
+static remat_status write_memory(const model_view *view)
 {
     report_document *to = view->to;
     size_t steps = view->plan->sequence.count;
@@ -93,12 +111,15 @@ static void write_memory(const model_view *view)
     document_letters_end(to);
     DOCUMENT_COLUMN(to, "layer", steps, document_number, binding_at(view, i)->layer);
     DOCUMENT_COLUMN(to, "cost", steps, document_number, view->graph->actions[view->plan->sequence.actions[i]].cost);
+    write_phases(view);
     write_tensors(view);
+    remat_status status = outline_of_graph(to, view->graph, &view->plan->sequence, GRAPH_PLACED);
     document_close(to, '}');
     document_open(to, "arena", '{');
     document_number(to, "bytes", view->plan->arena_bytes);
     document_number(to, "lower_bound_bytes", view->plan->peak_bytes);
     document_close(to, '}');
+    return status;
 }
 
 /* ---- layers ---- */
@@ -156,12 +177,8 @@ static remat_status write_layers(const model_view *view)
 
 /* ---- the curve ---- */
 
-static remat_status write_curve(report_document *to, remat_trainer *trainer)
+static void write_curve(report_document *to, const remat_trainer *trainer, size_t count)
 {
-    size_t count;
-    REMAT_TRY(remat_trainer_find_curve(trainer, &count));
-    if (count == 0)
-        return REMAT_OK;
     document_open(to, "curve", '{');
     document_number(to, "plans", count);
     document_open(to, "points", '[');
@@ -174,7 +191,6 @@ static remat_status write_curve(report_document *to, remat_trainer *trainer)
     document_close(to, ']');
     document_number(to, "knee", remat_trainer_knee(trainer));
     document_close(to, '}');
-    return REMAT_OK;
 }
 
 /* ---- the whole ---- */
@@ -203,7 +219,7 @@ static void write_figures(const model_view *view, const remat_trainer_figures *f
     document_close(to, '}');
 }
 
-static remat_status write_model(const model_view *view, remat_trainer *trainer, const remat_trainer_figures *figures,
+static remat_status write_model(const model_view *view, remat_trainer *trainer, remat_trainer_figures *figures,
                                 bool curve)
 {
     report_document *to = view->to;
@@ -211,6 +227,12 @@ static remat_status write_model(const model_view *view, remat_trainer *trainer, 
     document_bool(to, "cost_measured", view->trainer->options.profile_path != NULL);
     document_text(to, "strategy", figures->strategy);
     document_text(to, "remark", figures->remark);
+    size_t points = 0;
+    if (curve)
+        REMAT_TRY(remat_trainer_find_curve(trainer, &points));
+    /* Of a strategy that takes no budget it is what the strategy takes. The curve knows better. */
+    if (points > 0 && trainer->points[0].total_bytes < figures->min_budget_bytes)
+        figures->min_budget_bytes = trainer->points[0].total_bytes;
     write_figures(view, figures);
     const report_hold holds[] = {{"weights", figures->weight_bytes},
                                  {"gradients of the weights over several micro-batches", figures->gradient_bytes},
@@ -218,9 +240,9 @@ static remat_status write_model(const model_view *view, remat_trainer *trainer, 
                                  {"activations and all gradients of a step: the arena", figures->arena_bytes},
                                  {"scratch of the kernels", figures->scratch_bytes}};
     report_write_holds(to, holds, sizeof holds / sizeof holds[0]);
-    write_memory(view);
-    if (curve)
-        REMAT_TRY(write_curve(to, trainer));
+    REMAT_TRY(write_memory(view));
+    if (points > 0)
+        write_curve(to, trainer, points);
     return write_layers(view);
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "plan/chain/plan_object.h"
+#include "report/keep_all_outline.h"
 
 #include <remat/arena.h>
 
@@ -12,6 +13,11 @@ enum { TENSORS_PLACED = 20000, ARENA_EFFORT = 20000 };
 
 static void write_steps(report_document *to, const memory_walk *walk)
 {
+    size_t loss = 0;
+    while (loss < walk->step_count && walk->steps[loss].op != 'l')
+        loss++;
+    if (loss + 1 < walk->step_count)
+        report_write_phases(to, loss, loss + 1);
     document_letters_begin(to, "op");
     for (size_t i = 0; i < walk->step_count; i++)
         document_letter(to, walk->steps[i].op);
@@ -60,8 +66,8 @@ static remat_status place(remat_context *context, const memory_walk *walk, remat
     return remat_arena_place(context, places, walk->tensor_count, &options, result);
 }
 
-static void write_memory(report_document *to, const remat_plan *plan, const memory_walk *walk,
-                         const remat_lifetime *places)
+static remat_status write_memory(report_document *to, const remat_plan *plan, const memory_walk *walk,
+                                 const remat_lifetime *places)
 {
     document_open(to, "memory", '{');
     document_number(to, "steps", walk->step_count);
@@ -73,7 +79,9 @@ static void write_memory(report_document *to, const remat_plan *plan, const memo
         write_steps(to, walk);
         write_tensors(to, walk, places);
     }
+    remat_status status = outline_of_chain(to, plan, walk);
     document_close(to, '}');
+    return status;
 }
 
 remat_status section_memory(report_document *to, const remat_plan *plan, const remat_report_options *options)
@@ -90,7 +98,7 @@ remat_status section_memory(report_document *to, const remat_plan *plan, const r
         status = places ? place(context, &walk, places, &result) : REMAT_NO_MEMORY;
     }
     if (status == REMAT_OK) {
-        write_memory(to, plan, &walk, places);
+        status = write_memory(to, plan, &walk, places);
         if (placed) {
             document_open(to, "arena", '{');
             document_number(to, "bytes", result.height);

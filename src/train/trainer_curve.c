@@ -39,7 +39,15 @@ static remat_status write_plan(const void *user, FILE *stream)
     uint64_t arena = trainer_arena_bytes(trainer);
     remat_trainer_figures figures;
     remat_trainer_get_figures(trainer, &figures);
-    plan_placement placement = {arena, figures.total_bytes, figures.budget_bytes, figures.min_budget_bytes, 0, 0};
+    plan_placement placement = {
+        .arena_bytes = arena,
+        .total_bytes = figures.total_bytes,
+        .total_budget_bytes = figures.budget_bytes,
+        .min_total_budget_bytes = figures.min_budget_bytes,
+        .keep_all_total_bytes = figures.total_bytes - figures.arena_bytes + figures.keep_all_arena_bytes,
+        .model_layers = figures.layers,
+        .recomputed_model_layers = figures.recomputed_layers,
+    };
     if (!trainer->plan->chain_plan)
         return remat_fail(
             trainer->context, REMAT_INVALID, NULL,

@@ -83,6 +83,17 @@ expect 0 plan "$work/chain.json" --budget "$(number peak_bytes "$work/nine.json"
   complain "another bound of the chain"
 [ "$(number lower_bound_cost "$work/nine.json")" -gt "$(number base_cost "$work/nine.json")" ] ||
   complain "the bound does not know the budget"
+# The file counts the layers of the model as the table for people does; the page of the plan has the same numbers.
+expect 0 plan $model --budget 9MiB
+grep -q "layers kept $(($(number model_layers "$work/plan.json") - $(number recomputed_model_layers "$work/plan.json"))), recomputed $(number recomputed_model_layers "$work/plan.json");" "$work/out" ||
+  complain "the plan file counts layers in another way"
+expect 0 report "$work/plan.json" --profile "$work/chain.json" --no-curve --json
+out "\"model_layers\":$(number model_layers "$work/plan.json"),\"recomputed_model_layers\":$(number recomputed_model_layers "$work/plan.json")"
+# A piece that keeps its input only is recomputed.
+expect 0 plan examples/models/gpt.ini --budget 16MiB -o "$work/gpt.json" --profile-out "$work/gpt_chain.json"
+out "recompute, keep input only"
+expect 0 plan "$work/gpt_chain.json" --budget "$(number peak_bytes "$work/gpt.json")"
+out " 2 of 11 layers recomputed"
 expect 0 report "$work/plan.json" -o "$work/page.html"
 silent err
 grep -q "\"min_total_budget_bytes\": *$least" "$work/page.html" || complain "the page has another least budget"

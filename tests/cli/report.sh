@@ -55,11 +55,22 @@ out '"kinds":{"x":"data"'
 expect 4 report examples/models/mlp.ini --budget 1KiB -o "$work/small.html"
 err "the smallest plan that was found takes"
 
+# The passes have borders, and the memory of keeping everything lies behind that of the plan. Of blocks too, the least
+# budget is the curve's.
+expect 0 report examples/models/gpt.ini --json
+out '"phases":[["forward",0],["loss",45],["backward",46]]'
+out '"keep_all":{"step":[0,1,2'
+least=$(grep -o '"points":\[\[[0-9]*' "$work/out" | grep -o '[0-9]*$')
+out "\"min_budget_bytes\":$least,"
+expect 0 report examples/models/gpt.ini --strategy none --json --no-curve
+if grep -q '"keep_all":' "$work/out"; then complain "keeping everything has an outline of itself"; fi
+
 # A graph: with everything kept, within a budget, and from the file of its plan.
 graph=examples/unet_graph.json
 expect 0 report $graph --json --no-curve
 out '"kind":"graph"' && out '"strategy":"none"' && out '"may_run_again":31' && out '"all given tensors"'
 expect 0 report $graph --budget 8MiB --json
+out '"phases":[["forward",0],["backward",31]]' && out '"keep_all":{"step":['
 out '"budget_bytes":8388608' && out '"recompute"' && out '"curve":{' && out '"links":[[0,1,1048576,"down0.conv1"]'
 expect 0 plan $graph --budget 8MiB -o "$work/unet_plan.json"
 expect 0 report "$work/unet_plan.json" --profile $graph -o "$work/unet.html"
@@ -105,6 +116,12 @@ out '"keep_all_bytes":6000'
 out '"predicted":200000000,"measured":250000000'
 out '"peak_bytes":896,"step_ns":250000000'
 out '"accuracy":{"series":[{"name":"validation","step":[2],"value":[0.5]}]}'
+out '"rate":{"series":[{"name":"training","step":[1,2,3],"value":[0.0001,0.0002,0.0002]}]}'
+if grep -q '"norm"\|"throughput"' "$work/out"; then complain "a norm or a throughput that the log does not have"; fi
+sed 's/"layers": 10/"batch": 6, "accumulate": 2, "layers": 10/; s/"seconds": 0.183/"seconds": 0.5, "norm": 1.5/' "$work/run.log" >"$work/full.log"
+expect 0 report "$work/full.log" --json
+out '"norm":{"series":[{"name":"training","step":[1,2,3],"value":[1.5,null,null]}]}'
+out '"throughput":{"series":[{"name":"training","step":[1,2,3],"value":[24,'
 # Without a measured profile the log predicts no time, and models say that theirs are modelled.
 sed 's/, "predicted_step_seconds": 0.2//; s/"accuracy": 0.5, //' "$work/run.log" >"$work/plain.log"
 expect 0 report "$work/plain.log" --json

@@ -111,6 +111,43 @@ static void expect_steps(const json_t *file, const step_bytes *all)
         assert_int_equal(peak, number_in(figures, "peak_bytes"));
 }
 
+/* What keeping everything would hold, over the same steps: its largest value is the figure, and it goes to the right. */
+static void expect_outline(const json_t *file)
+{
+    const json_t *memory = json_object_get(file, "memory"), *outline = json_object_get(memory, "keep_all");
+    const json_t *figures = json_object_get(file, "figures");
+    if (!outline) {
+        assert_int_equal(number_in(figures, "total_cost"), number_in(figures, "base_cost"));
+        return;
+    }
+    size_t count = json_array_size(json_object_get(outline, "step"));
+    uint64_t most = 0, before = 0;
+    assert_int_equal(json_array_size(json_object_get(outline, "bytes")), count);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t step = item_of(outline, "step", i), bytes = item_of(outline, "bytes", i);
+        assert_true(before <= step && step < number_in(memory, "steps"));
+        before = step;
+        most = bytes > most ? bytes : most;
+    }
+    assert_int_equal(most, number_in(figures, "base_peak_bytes"));
+}
+
+/* Forward, the loss, backward: the letters of the steps say the same. */
+static void expect_phases(const json_t *file)
+{
+    const json_t *memory = json_object_get(file, "memory"), *phases = json_object_get(memory, "phases");
+    const char *op = json_string_value(json_object_get(memory, "op"));
+    if (!strchr(op, 'b'))
+        return;
+    assert_int_equal(json_array_size(phases), 3);
+    for (size_t i = 1; i < 3; i++) {
+        const json_t *phase = json_array_get(phases, i);
+        size_t step = (size_t)json_integer_value(json_array_get(phase, 1));
+        assert_string_equal(json_string_value(json_array_get(phase, 0)), i == 1 ? "loss" : "backward");
+        assert_int_equal(step, (size_t)(strchr(op, 'l') - op) + i - 1);
+    }
+}
+
 /* No two tensors share a byte, as the library's own check says. */
 static void expect_arena(fixture *f, const json_t *file)
 {
@@ -151,6 +188,8 @@ static void test_steps_of_random_plans(void **state)
         bytes_of_steps(f, profile, plan, &all);
         expect_steps(first_file(document), &all);
         expect_arena(f, first_file(document));
+        expect_outline(first_file(document));
+        expect_phases(first_file(document));
         free(all.bytes);
         json_decref(document);
         remat_report_destroy(report);

@@ -219,7 +219,9 @@ slow_figures slow_replay_figures(const slow_replay *replay)
         uint64_t all = layer->modes[REMAT_KEEP].activation_bytes;
         figures.recompute_flops += (replay->forwards[i] - 1) * layer->recompute_flops;
         if (replay->decisions[i] != REMAT_NO_SAVE) {
-            figures.kept_bytes += layer->modes[replay->decisions[i]].activation_bytes;
+            const uint64_t kept = layer->modes[replay->decisions[i]].activation_bytes;
+            figures.kept_bytes += kept;
+            figures.recomputed_layers += kept == 0 && all > 0;
             continue;
         }
         figures.recomputed_layers++;

@@ -93,6 +93,8 @@ static remat_status finish(step_taker *taker, const schedule_stated *stated, con
     REMAT_TRY(compare(plan, stated, file));
     plan->figures.feasible = true;
     plan->figures.method_bound_cost = stated->numbers[STATED_METHOD_BOUND];
+    plan->model_layers = stated->numbers[STATED_MODEL_LAYERS];
+    plan->recomputed_model_layers = stated->numbers[STATED_RECOMPUTED_MODEL_LAYERS];
     plan->draft.method = optimal_method_find(stated->method);
     plan->figures.has_budget = schedule_states(stated, STATED_BUDGET);
     plan->figures.budget_bytes = stated->numbers[STATED_BUDGET];

@@ -14,6 +14,8 @@ struct remat_plan {
     remat_plan_figures figures;
     layer_outcome *layers; /* NULL where not feasible */
     bool of_model;         /* made without a budget of the chain: the least one and the bound are not known */
+    /* What a plan file of a model says of the model's layers, which are not those of the chain; 0: it is not a model's. */
+    uint64_t model_layers, recomputed_model_layers;
     char remark[320];
 };
 
@@ -48,6 +50,8 @@ typedef struct plan_placement {
     uint64_t arena_bytes, total_bytes;
     uint64_t total_budget_bytes;                             /* REMAT_NO_BUDGET: none */
     uint64_t min_total_budget_bytes;                         /* the smallest that the strategy can meet */
+    uint64_t keep_all_total_bytes;                           /* with everything kept */
+    uint64_t model_layers, recomputed_model_layers;          /* as the model has them: the chain's are pieces */
     uint64_t chain_min_budget_bytes, chain_lower_bound_cost; /* plan_object_find_bounds */
 } plan_placement;
 remat_status plan_write_placed(const remat_plan *plan, const plan_placement *placement, FILE *stream,

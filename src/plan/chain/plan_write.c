@@ -57,6 +57,9 @@ static remat_status write_plan(output *out, const remat_plan *plan, const plan_p
         output_field(out, ",\n ", "arena_bytes", placement->arena_bytes);
         output_field(out, ", ", "total_bytes", placement->total_bytes);
         output_field(out, ", ", "min_total_budget_bytes", placement->min_total_budget_bytes);
+        output_field(out, ", ", "keep_all_total_bytes", placement->keep_all_total_bytes);
+        output_field(out, ",\n ", "model_layers", placement->model_layers);
+        output_field(out, ", ", "recomputed_model_layers", placement->recomputed_model_layers);
     }
     if (placement && placement->total_budget_bytes != REMAT_NO_BUDGET)
         output_field(out, ", ", "total_budget_bytes", placement->total_budget_bytes);
