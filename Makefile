@@ -47,6 +47,7 @@ check-browser:
 	@scripts/packages.sh build browser
 	@scripts/build.sh "$(jobs)"
 	@REMAT=build/remat sh tests/browser/report_page.sh
+	@REMAT=build/remat sh tests/browser/report_figures.sh
 
 # The same pages before axe-core, which npm fetches.
 check-access:

@@ -93,13 +93,14 @@ static const struct argp argp = {
     .args_doc = "FILE [FILE...]",
     .doc =
         "Make one HTML page from profiles, graphs, plans, models and logs of runs. It opens in any browser without a "
-        "network and shows memory over time, the arena, the curve of cost over memory, and the layers. Several "
-        "FILEs are shown side by side.\v"
+        "network and shows memory over time, the arena, the curve of cost over memory, the layers, and the loss, rate, "
+        "norm and throughput of runs. Several FILEs are shown side by side, and runs over each other.\v"
         "Example:\n  remat plan profile.json --budget 64MiB -o plan.json\n"
         "  remat report plan.json --profile profile.json -o page.html\n"
         "  remat report profile.json plan.json -o both.html\n"
         "  remat report model.ini --budget 300MiB -o model.html\n"
-        "  remat report graph.json --budget 2GB -o graph.html\n  remat report run.log -o run.html",
+        "  remat report graph.json --budget 2GB -o graph.html\n  remat report run.log -o run.html\n"
+        "  remat report first.log second.log -o runs.html",
     .children = model_set_children,
 };
 

@@ -14,7 +14,7 @@ string(REPLACE "${control}" "\\x01" layout "${layout}")
 
 # All scripts share one scope, in this order.
 set(script "")
-foreach(part numbers theme memory_data memory_chart arena_map schedule_map graph_map curve_chart run_charts layer_table summary main)
+foreach(part numbers theme memory_data memory_marks memory_chart arena_map schedule_map graph_map curve_chart run_charts layer_table summary main)
   file(READ ${WEB}/${part}.js text)
   string(APPEND script "${text}\n")
 endforeach()

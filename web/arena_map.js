@@ -2,7 +2,16 @@
 
 const MAP_AXIS_HEIGHT = 42; /* numbers and a title below a map */
 
-/* The axes of a map: below, that of the chart above it; at the left `axis`, its `title` and ticks of `y` and `text`. */
+/* A number and as much of a name as there is room for. */
+function tickText(context, { text, name }, room) {
+  let words = name === undefined ? text : `${text} ${name}`;
+  for (let most = 30; name !== undefined && most > 3 && context.measureText(words).width > room; most--)
+    words = `${text} ${shortName(name, most)}`;
+  return words;
+}
+
+/* The axes of a map: below, that of the chart above it; at the left `axis`, its `title` and ticks with `y`, `text` and
+ * perhaps `name`. */
 function drawMapAxes(context, place, chart, axis) {
   context.font = "12px system-ui, sans-serif";
   context.fillStyle = colour("quiet");
@@ -27,7 +36,11 @@ function drawMapAxes(context, place, chart, axis) {
   context.textBaseline = "middle";
   for (const tick of axis.ticks(place)) {
     mark(place.left - 5, tick.y, place.left, tick.y);
-    context.fillText(tick.text, place.left - 8, Math.min(Math.max(tick.y, place.top), place.bottom - 3));
+    context.fillText(
+      tickText(context, tick, place.left - 10),
+      place.left - 8,
+      Math.min(Math.max(tick.y, place.top), place.bottom - 3),
+    );
   }
   context.save();
   context.translate(10, (place.top + place.bottom) / 2);
@@ -66,6 +79,7 @@ function mapCanvas(canvas, view, chart, axis, draw) {
     context.rect(left, 0, right - left, box.height);
     context.clip();
     draw(context, place);
+    drawPhases(context, place, place.x, phasesOf(view, view.lead), false);
     context.restore();
   };
   view.onRange.push(refresh);
@@ -104,7 +118,7 @@ function drawArena(context, place, view, made) {
   const inks = {},
     edge = colour("page");
   for (let i = 0; i < tensors.offset.length; i++) {
-    const kind = tensors.kind[i],
+    const kind = made.kindOf[i],
       box = arenaRectangle(view, made, place, scale, i);
     if (box.x > place.right || box.x + box.width < place.left) continue;
     inks[kind] = inks[kind] || colour(kindVariable(kind));
@@ -115,7 +129,20 @@ function drawArena(context, place, view, made) {
       context.lineWidth = 0.8;
       context.strokeRect(box.x + 0.5, box.y + 0.5, box.width - 1, box.height - 1);
     }
+    if (box.width > 40 && box.height > 12) nameRectangle(context, place, box, tensorName(made, i));
   }
+}
+
+/* The name inside a rectangle that has room for it. */
+function nameRectangle(context, place, box, name) {
+  const left = Math.max(box.x, place.left),
+    right = Math.min(box.x + box.width, place.right);
+  context.font = "11px system-ui, sans-serif";
+  if (context.measureText(name).width > right - left - 6) return;
+  context.fillStyle = colour("on-kind");
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  context.fillText(name, (left + right) / 2, box.y + box.height / 2);
 }
 
 function arenaSection(file, made, view, chart) {
@@ -144,7 +171,8 @@ function arenaSection(file, made, view, chart) {
   box.append(frame);
   const describe = (i) =>
     `${tensorName(made, i)}: ${bytesText(tensors.bytes[i])} at ${countText(tensors.offset[i])}, ` +
-    `steps ${countText(tensors.born[i])} to ${countText(tensors.ends[i] - 1)}.`;
+    `steps ${countText(tensors.born[i])} (${stepName(made, tensors.born[i])}) ` +
+    `to ${countText(tensors.ends[i] - 1)} (${stepName(made, tensors.ends[i] - 1)}).`;
   const start = () => {
     const axis = {
       title: "address in bytes",
@@ -188,24 +216,31 @@ function arenaSection(file, made, view, chart) {
   };
   section.append(
     tableDetails(
-      "The largest tensors as a table",
+      tensors.offset.length > ROWS_SHOWN
+        ? `The ${countText(ROWS_SHOWN)} largest tensors as a table`
+        : "The tensors as a table",
       [
-        { name: "tensor" },
+        { name: "tensor", row: true },
         { name: "bytes", number: true },
         { name: "offset", number: true },
         { name: "first step", number: true },
+        { name: "what runs" },
         { name: "last step", number: true },
+        { name: "what runs" },
       ],
       () =>
         [...tensors.bytes.keys()]
           .sort((a, b) => tensors.bytes[b] - tensors.bytes[a])
-          .slice(0, 200)
+          .filter((i) => i < tensors.offset.length)
+          .slice(0, ROWS_SHOWN)
           .map((i) => [
             tensorName(made, i),
             countText(tensors.bytes[i]),
             countText(tensors.offset[i]),
-            tensors.born[i],
-            tensors.ends[i] - 1,
+            countText(tensors.born[i]),
+            stepName(made, tensors.born[i]),
+            countText(tensors.ends[i] - 1),
+            stepName(made, tensors.ends[i] - 1),
           ]),
     ),
   );

@@ -1,5 +1,5 @@
-/* The graph itself: actions from top to bottom, what is kept and what is recomputed in colour, and the tensors between them
- * as links. The layout is dagre's. */
+/* The graph itself: actions from top to bottom, what is kept and what is recomputed in colour, and the tensors between
+ * them as links. The layout is dagre's. */
 
 const GRAPH_DECISIONS = {
   keep: ["save", "kept"],
@@ -22,13 +22,15 @@ function arrowId() {
   return `arrow-${report.graphs.length}`;
 }
 
-function shortName(name) {
-  return name.length > 28 ? `${name.slice(0, 12)}…${name.slice(-14)}` : name;
+/* A name of at most `most` letters: its two ends, which tell layers apart. */
+function shortName(name, most) {
+  const half = Math.floor((most - 1) / 2);
+  return name.length > most ? `${name.slice(0, most - 1 - half)}…${name.slice(-half)}` : name;
 }
 
 function nodeLabel(file, i) {
   const runs = file.layers.forwards ? file.layers.forwards[i] : 1;
-  return shortName(file.layers.name[i]) + (runs > 1 ? ` ×${runs}` : "");
+  return shortName(file.layers.name[i], 28) + (runs > 1 ? ` ×${runs}` : "");
 }
 
 function graphLayout(file) {

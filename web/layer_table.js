@@ -1,6 +1,6 @@
 /* The layers: what each costs, what was decided, and why that helps. Long tables come in pages. */
 
-const ROWS_A_PAGE = 25;
+const ROWS_A_PAGE = 100;
 
 /* Inputs and views of other layers run nothing; they are not counted as layers. */
 function layerRuns(file, i) {
@@ -22,8 +22,11 @@ function restText(file) {
   return rest.length ? `Not in the table, for they run nothing: ${rest.join(" and ")}.` : "";
 }
 
+/* A mode's name says what is kept of a piece. */
 function decisionTag(decision) {
-  return el("span", { class: `tag ${decision === "recompute" || decision === "keep" ? decision : "mode"}` }, decision);
+  if (decision === "recompute" || decision === "keep") return el("span", { class: `tag ${decision}` }, decision);
+  if (isRecomputed(decision)) return el("span", { class: "tag recompute" }, "recompute, keep input only");
+  return el("span", { class: "tag mode" }, `keep ${decision}`);
 }
 
 /* For each layer, whether its saved state is live at the peak, and for how many steps any of it is held. */
@@ -48,30 +51,17 @@ function reasonOf(file, made, facts, i) {
     decision = layers.decision && layers.decision[i];
   if (layers.reason) return layers.reason[i];
   if (!decision || !layers.activation_bytes) return "";
-  const bytes = bytesText(layers.activation_bytes[i]),
-    unit = file.cost_unit;
   const again = layers.forward_cost[i],
-    base = file.figures.base_cost;
-  const priced = (cost) =>
-    isModelled(file)
-      ? `${priceText(file, cost)} of one pass (modelled)`
-      : costText(cost, unit) + (base ? ` (${percentText(cost / base)} of one pass)` : "");
-  const fact = facts[i];
-  if (decision === "recompute") {
-    const times = layers.forwards[i] - 1;
-    return (
-      `its ${bytes} are held for ${fact ? fact.held : 0} of ${countText(made ? made.steps : 0)} steps only; ` +
-      `running it ${times > 1 ? `${times} times more` : "again"} costs ${priced(again * times)}`
-    );
+    base = file.figures.base_cost,
+    fact = facts[i];
+  const priced = (cost) => (base ? `${percentText(cost / base)} of a pass` : priceText(file, cost));
+  if (isRecomputed(decision)) {
+    const times = Math.max(layers.forwards[i] - 1, 1),
+      held = fact ? `held for ${countText(fact.held)} of ${countText(made.steps)} steps; ` : "";
+    return `${held}running it ${times > 1 ? `${times} times more` : "again"} costs ${priced(again * times)}`;
   }
-  if (!fact) return decision === "keep" ? "" : `kept as ${decision}`;
-  const how = decision === "keep" ? "" : `kept as ${decision}; `;
-  return (
-    how +
-    (fact.atPeak
-      ? `there is room for its ${bytes} even at the peak; recomputing would cost ${priced(again)}`
-      : `not live at the peak: keeping its ${bytes} takes no room there`)
-  );
+  if (!fact) return "";
+  return fact.atPeak ? `live at the peak; recomputing would cost ${priced(again)}` : "not live at the peak";
 }
 
 function layerColumns(files, mades) {
@@ -80,7 +70,7 @@ function layerColumns(files, mades) {
     columns = [];
   const add = (name, number, value, show) =>
     columns.push({ name, number, value, show: show || ((i) => String(value(i))) });
-  add(thingsOf(file).slice(0, -1), true, (i) => i);
+  add(rowsOf(file).slice(0, -1), true, (i) => i);
   add("name", false, (i) => layers.name[i]);
   if (layers.type) add("type", false, (i) => layers.type[i]);
   if (layers.block) add("block", false, (i) => layers.block[i]);
@@ -98,20 +88,18 @@ function layerColumns(files, mades) {
         (i) => layers.output_bytes[i],
         (i) => bytesText(layers.output_bytes[i]),
       );
-    const modelled = isModelled(file);
-    add(
-      modelled ? "forward" : layers.backward_cost ? "forward cost" : "cost",
-      true,
-      (i) => layers.forward_cost[i],
-      (i) => priceText(file, layers.forward_cost[i]),
-    );
-    if (layers.backward_cost)
+    /* Without a unit of its own, the column has it in its head. */
+    const unit = isRelative(file) ? "" : file.cost_unit ? " cost" : ", units of cost",
+      price = (cost) => (file.cost_unit === "" ? shortCount(cost).trim() : priceText(file, cost));
+    const addCost = (name, costs) =>
       add(
-        modelled ? "backward" : "backward cost",
+        name + unit,
         true,
-        (i) => layers.backward_cost[i],
-        (i) => priceText(file, layers.backward_cost[i]),
+        (i) => costs[i],
+        (i) => price(costs[i]),
       );
+    addCost(layers.backward_cost ? "forward" : "run", layers.forward_cost);
+    if (layers.backward_cost) addCost("backward", layers.backward_cost);
   }
   files.forEach((each, n) => {
     if (!each.layers.decision) return;
@@ -137,7 +125,8 @@ function layerSection(files, mades) {
   const first = files[0];
   if (files.some((file) => !file.layers || file.layers.name.length === 0)) return null;
   if (files.some((file) => file.layers.name.length !== first.layers.name.length)) return null;
-  const columns = layerColumns(files, mades),
+  const things = rowsOf(first),
+    columns = layerColumns(files, mades),
     count = first.layers.name.length;
   const decided = files.filter((file) => file.layers.decision);
   const differs = (i) =>
@@ -146,6 +135,9 @@ function layerSection(files, mades) {
     notes = [
       isModelled(first) ? "Forward and backward are modelled shares of a step with everything kept." : "",
       restText(first),
+      things === "pieces"
+        ? "The model was cut into pieces: a piece may keep some of its tensors and recompute the rest."
+        : "",
     ]
       .join(" ")
       .trim();
@@ -156,15 +148,15 @@ function layerSection(files, mades) {
     only = "all";
   const search = el("input", {
     type: "search",
-    placeholder: `${thingsOf(first).slice(0, -1)} name`,
-    "aria-label": `Show ${thingsOf(first)} whose name contains`,
+    placeholder: `${things.slice(0, -1)} name`,
+    "aria-label": `Show ${things} whose name contains`,
   });
-  const choices = [["all", `all ${thingsOf(first)}`]];
+  const choices = [["all", `all ${things}`]];
   if (decided.length) choices.push(["recompute", "recomputed"], ["kept", "kept"]);
   if (decided.length > 1) choices.push(["differs", "decided differently"]);
   const filter = el(
     "select",
-    { "aria-label": `Which ${thingsOf(first)} to show` },
+    { "aria-label": `Which ${things} to show` },
     ...choices.map(([value, text]) => el("option", { value }, text)),
   );
   const back = el("button", { type: "button" }, "Back"),
@@ -194,7 +186,7 @@ function layerSection(files, mades) {
       (only === "all" ||
         (only === "differs"
           ? differs(i)
-          : decided.some((file) => (file.layers.decision[i] === "recompute") === (only === "recompute"))));
+          : decided.some((file) => isRecomputed(file.layers.decision[i]) === (only === "recompute"))));
     order = running.filter(matches);
     const value = columns[sorted.column].value,
       sign = sorted.down ? -1 : 1;
@@ -209,7 +201,8 @@ function layerSection(files, mades) {
       if (c === sorted.column) head.setAttribute("aria-sort", sorted.down ? "descending" : "ascending");
       else head.removeAttribute("aria-sort");
     });
-    const shown = order.slice(page * ROWS_A_PAGE, (page + 1) * ROWS_A_PAGE);
+    const begin = page * ROWS_A_PAGE,
+      shown = order.slice(begin, begin + ROWS_A_PAGE);
     body.replaceChildren(
       ...shown.map((i) =>
         el(
@@ -230,10 +223,10 @@ function layerSection(files, mades) {
     );
     where.textContent =
       order.length === 0
-        ? `no ${thingsOf(first).slice(0, -1)}`
-        : `${countText(page * ROWS_A_PAGE + 1)}–${countText(page * ROWS_A_PAGE + shown.length)} of ${countText(order.length)}`;
+        ? `no ${things.slice(0, -1)}`
+        : `${countText(begin + 1)}–${countText(begin + shown.length)} of ${countText(order.length)}`;
     back.disabled = page === 0;
-    next.disabled = (page + 1) * ROWS_A_PAGE >= order.length;
+    next.disabled = begin + ROWS_A_PAGE >= order.length;
   };
   search.addEventListener("input", () => {
     wanted = search.value.toLowerCase();
@@ -255,7 +248,6 @@ function layerSection(files, mades) {
   });
   refresh();
   const table = el("table", {}, el("thead", {}, el("tr", {}, ...heads)), body);
-  const things = thingsOf(first);
   const title = files.length > 1 ? `The ${things} side by side` : `The ${things}`;
   const section = el(
     "div",

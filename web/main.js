@@ -12,30 +12,38 @@ function addPart(to, part) {
   return chart;
 }
 
-function memoryRows(made) {
+function memoryRows(made, rows) {
   return () =>
-    thinned(made, 0, made.count, 200).map((i) => [
-      made.stepOf(i),
+    rows.map((i) => [
+      countText(made.stepOf(i)),
       stepName(made, i),
       ...made.kinds.map((kind) => countText(made.sums[kind.key][i])),
       countText(made.total[i]),
     ]);
 }
 
+function memoryWords(file, made) {
+  if (file.kind === "profile")
+    return "With everything kept, step by step: states pile up on the way forward and are used up on the way back.";
+  const outline = made.source.keep_all ? " The grey outline is what keeping everything holds at that point." : "";
+  return `Live bytes in each step.${made.sums.r ? " Red is recomputed." : ""}${outline}`;
+}
+
 function addMemory(to, file, made) {
   if (!made) return null;
   const view = makeView([made]),
     peak = made.total[made.peak];
-  const words =
-    file.kind === "profile"
-      ? "With everything kept, step by step: states pile up on the way forward and are used up on the way back."
-      : `Live bytes in each step. Where the line falls and rises again, ${thingsOf(file)} are being recomputed.`;
+  const at = `step ${made.stepOf(made.peak)}, ${stepName(made, made.peak)}`;
   const { box, canvas } = plotBox(
     340,
-    `Memory over the steps, stacked by what holds it. The peak is ${bytesText(peak)} at step ${made.stepOf(made.peak)}, ${stepName(made, made.peak)}.`,
+    `Memory over the steps, stacked by what holds it. The peak is ${bytesText(peak)} at ${at}.`,
   );
-  to.append(el("h3", {}, "Memory over time"), el("p", {}, `${words} Drag to zoom, double-click to see all.`), box);
-  to.append(legend(made.kinds.map((kind) => [kind.variable, kind.name])), memoryTools(view), memoryReadout(view));
+  const words = `${memoryWords(file, made)} Drag to zoom, double-click to see all.`;
+  to.append(el("h3", {}, "Memory over time"), el("p", {}, words), box);
+  const outline = made.source.keep_all ? [["outline", "with everything kept"]] : [];
+  to.append(legend([...made.kinds.map((kind) => [kind.variable, kind.name]), ...outline]));
+  to.append(memoryTools(view), memoryReadout(view));
+  const shown = shownRows(made.count, (count) => thinned(made, 0, made.count, count));
   to.append(
     tableDetails(
       "Memory as a table",
@@ -45,7 +53,8 @@ function addMemory(to, file, made) {
         ...made.kinds.map((kind) => ({ name: kind.name, number: true })),
         { name: "all", number: true },
       ],
-      memoryRows(made),
+      memoryRows(made, shown.rows),
+      shown.note,
     ),
   );
   const chart = memoryChart(canvas, view, memoryLines(file, peak));
@@ -70,7 +79,7 @@ function addFile(main, file, made, alone) {
   section.append(cardsOf(file));
   addPart(section, measuredSection(file));
   addPart(section, holdsSection(file));
-  if (alone) for (const curve of RUN_CURVES) addPart(section, runSection([file], curve));
+  if (alone) addRunCurves(section, [file]);
   addPart(section, graphSection(file));
   const memory = addMemory(section, file, made);
   if (memory) {
@@ -90,7 +99,13 @@ function addFile(main, file, made, alone) {
 }
 
 function addComparison(main, files, mades) {
-  const section = el("section", {}, el("h2", {}, "Side by side"), figureTable(files));
+  const section = el(
+    "section",
+    {},
+    el("h2", {}, "Side by side"),
+    el("p", { class: "lead" }, comparisonLead(files)),
+    figureTable(files),
+  );
   main.append(section);
   const drawn = mades.filter((made) => made);
   if (drawn.length > 1) {
@@ -112,7 +127,7 @@ function addComparison(main, files, mades) {
     report.charts.push(chart);
     report.views.push(view);
   }
-  for (const curve of RUN_CURVES) addPart(section, runSection(files, curve));
+  addRunCurves(section, files);
   addPart(section, curveSection(files));
   if (files.filter((file) => file.layers && file.layers.decision).length > 1)
     addPart(section, layerSection(files, mades));
@@ -128,6 +143,7 @@ function start() {
   document.getElementById("version").textContent = `Remat ${content.remat}`;
   document.getElementById("subtitle").textContent = files.map((file) => file.label).join(" · ");
   document.title = `${files.map((file) => file.name || file.label).join(" and ")} – Remat report`;
+  files.forEach(takeModelFigures);
   Chart.defaults.font.family = "system-ui, sans-serif";
   const mades = files.map(memoryOf);
   report.memories = mades;

@@ -59,87 +59,42 @@ function stepPoints(view, made, values, columns) {
   return points;
 }
 
-function textOver(context, text, x, y, align, ink) {
-  context.textAlign = align;
-  context.lineWidth = 4;
-  context.strokeStyle = colour("page");
-  context.strokeText(text, x, y);
-  context.fillStyle = ink;
-  context.fillText(text, x, y);
+/* The outline of keeping everything, over the steps of the plan: the fullest of each column. */
+function outlinePoints(view, made, columns) {
+  const { step, bytes } = made.source.keep_all,
+    points = [],
+    wide = (view.max - view.min) / columns;
+  for (let i = 0; i < step.length; i++) {
+    const x = view.position(made, step[i]),
+      next = i + 1 < step.length ? view.position(made, step[i + 1]) : view.position(made, made.count),
+      last = points[points.length - 1];
+    if (next < view.min || x > view.max) continue;
+    if (last && x - last.x < wide) last.y = Math.max(last.y, bytes[i]);
+    else points.push({ x, y: bytes[i] });
+  }
+  if (points.length > 0) points.push({ x: view.position(made, made.count), y: points[points.length - 1].y });
+  return points;
 }
 
-/* Puts a text above a point, and higher where it would cover one that is there already. */
-function placeText(context, taken, area, text, x, y, align, ink) {
-  const width = context.measureText(text).width,
-    height = 15;
-  const left = align === "right" ? x - width : x - width / 2;
-  const covered = (bottom) =>
-    taken.find(
-      (box) => left < box.right + 6 && left + width > box.left - 6 && bottom > box.top && bottom - height < box.bottom,
-    );
-  let bottom = y;
-  for (let box = covered(bottom); box && bottom > area.top; box = covered(bottom)) bottom = box.top;
-  taken.push({ left, right: left + width, top: bottom - height, bottom });
-  textOver(context, text, x, bottom, align, ink);
-}
-
-/* Lines across and the peak's mark, drawn over the stack. */
-function memoryMarks(view, mades, lines) {
+function outlineSet(made) {
   return {
-    id: "memoryMarks",
-    afterDatasetsDraw(chart) {
-      const { ctx, chartArea: area, scales } = chart;
-      ctx.save();
-      ctx.font = "12px system-ui, sans-serif";
-      ctx.textBaseline = "bottom";
-      const taken = [];
-      for (const line of lines) {
-        const y = scales.y.getPixelForValue(line.value);
-        if (y < area.top - 1 || y > area.bottom) continue;
-        ctx.setLineDash(line.dash);
-        ctx.lineWidth = 1.5;
-        ctx.strokeStyle = colour(line.variable);
-        ctx.beginPath();
-        ctx.moveTo(area.left, y);
-        ctx.lineTo(area.right, y);
-        ctx.stroke();
-        ctx.setLineDash([]);
-        placeText(ctx, taken, area, line.text, area.right - 6, y - 3, "right", colour(line.variable));
-      }
-      if (mades.length === 1) markPeak(chart, view, mades[0], taken);
-      chart.labelBoxes = taken; /* for tests: no two of them overlap */
-      ctx.restore();
-    },
+    label: "everything kept",
+    fillVariable: "outline-fill",
+    lineVariable: "outline",
+    made,
+    outline: true,
+    fill: "origin",
+    stack: "outline",
+    order: 1 /* behind the rest */,
+    borderWidth: 1.5,
+    pointRadius: 0,
+    stepped: "before",
   };
 }
 
-function markPeak(chart, view, made, taken) {
-  const { ctx, chartArea: area, scales } = chart;
-  const i = made.peak,
-    x = scales.x.getPixelForValue((view.position(made, i) + view.position(made, i + 1)) / 2);
-  if (x < area.left || x > area.right) return;
-  const y = scales.y.getPixelForValue(made.total[i]);
-  ctx.fillStyle = colour("mark");
-  ctx.beginPath();
-  ctx.moveTo(x, y);
-  ctx.lineTo(x - 5, y - 8);
-  ctx.lineTo(x + 5, y - 8);
-  ctx.fill();
-  const name = stepName(made, i);
-  const brief = `peak ${bytesText(made.total[i])}, step ${countText(made.stepOf(i))}`,
-    whole = name ? `${brief}: ${name}` : brief;
-  const text = ctx.measureText(whole).width < area.right - area.left - 8 ? whole : brief;
-  const half = ctx.measureText(text).width / 2;
-  placeText(
-    ctx,
-    taken,
-    area,
-    text,
-    Math.min(Math.max(x, area.left + half + 4), area.right - half - 4),
-    y - 10,
-    "center",
-    colour("mark"),
-  );
+/* Room at the left for the names of layers, which the map below the chart has. */
+function leftRoom(canvas) {
+  return canvas.clientWidth > 700 ? 132 : 78;
 }
 
 /* A line that follows the cursor. It is an element of its own, so that moving it redraws nothing. */
@@ -156,30 +111,6 @@ function followCursor(view, box, area, pixelOf) {
       height: `${bottom - top}px`,
     });
   });
-}
-
-function memoryLines(file, peak) {
-  const figures = file.figures || {},
-    lines = [];
-  const budget =
-    file.kind === "model"
-      ? figures.arena_budget_bytes
-      : figures.budget_bytes; /* what the chart shows is the arena alone */
-  if (budget && budget <= 4 * peak)
-    lines.push({
-      value: budget,
-      text: (file.kind === "model" ? "budget of the arena " : "budget ") + bytesText(budget),
-      variable: "text",
-      dash: [6, 4],
-    });
-  if (figures.base_peak_bytes > peak && figures.base_peak_bytes <= 4 * peak)
-    lines.push({
-      value: figures.base_peak_bytes,
-      text: `everything kept: ${bytesText(figures.base_peak_bytes)}`,
-      variable: "quiet",
-      dash: [2, 3],
-    });
-  return lines;
 }
 
 function memoryChart(canvas, view, lines) {
@@ -207,6 +138,7 @@ function memoryChart(canvas, view, lines) {
         pointRadius: 0,
         stepped: "before",
       }));
+  if (stacked && mades[0].source.keep_all) datasets.push(outlineSet(mades[0]));
   for (const set of datasets) {
     set.data = [];
     set.parsing = false;
@@ -218,7 +150,7 @@ function memoryChart(canvas, view, lines) {
     plugins: [memoryMarks(view, mades, lines)],
     options: chartOptions({
       events: [],
-      layout: { padding: { top: 4 } },
+      layout: { padding: { top: 20 } } /* for the names of the passes */,
       plugins: { legend: { display: false }, tooltip: { enabled: false } },
       scales: {
         x: axisOptions("step", {
@@ -232,6 +164,9 @@ function memoryChart(canvas, view, lines) {
           stacked,
           min: 0,
           max: top * 1.16 /* room for two lines of text */,
+          afterFit: (axis) => {
+            if (stacked) axis.width = leftRoom(canvas);
+          },
           afterBuildTicks: (axis) => {
             axis.ticks = byteTicks(0, axis.max, 6);
           },
@@ -243,7 +178,8 @@ function memoryChart(canvas, view, lines) {
   const costTitle = isModelled(mades[0].file) ? "time so far, modelled, of one with everything kept" : "cost so far";
   const refresh = () => {
     const columns = Math.max(200, Math.floor(canvas.clientWidth));
-    for (const set of chart.data.datasets) set.data = stepPoints(view, set.made, set.values, columns);
+    for (const set of chart.data.datasets)
+      set.data = set.outline ? outlinePoints(view, set.made, columns) : stepPoints(view, set.made, set.values, columns);
     chart.options.scales.x.min = view.min;
     chart.options.scales.x.max = view.max;
     chart.options.scales.x.title.text = view.axis === "step" ? "step of the schedule" : costTitle;
@@ -362,7 +298,7 @@ function memoryReadout(view) {
       el("li", {}, swatch(variable), el("span", { title: text }, text), el("b", {}, bytesText(bytes)));
     const rows = alive
       .slice(0, 24)
-      .map((t) => line(kindVariable(tensors.kind[t]), tensorName(made, t), tensors.bytes[t]));
+      .map((t) => line(kindVariable(made.kindOf[t]), tensorName(made, t), tensors.bytes[t]));
     if (!made.exact) for (const kind of made.kinds) rows.push(line(kind.variable, kind.name, made.sums[kind.key][i]));
     if (alive.length > 24) rows.push(el("li", {}, el("span", {}, `and ${countText(alive.length - 24)} more`)));
     list.replaceChildren(...rows);

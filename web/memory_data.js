@@ -10,32 +10,79 @@ const OP_NAMES = {
   D: "drop the state of",
 };
 
+/* Tensors of the kind s by what the plan does with them: kept, or dropped and recomputed. */
+const FATES = [
+  ["s", "kept"],
+  ["d", "dropped, made again later"],
+  ["r", "recomputed"],
+];
+
 /* The colour of what holds memory; letters that have none of their own take turns. */
 function kindVariable(key) {
+  if (key === "d") return "forward";
+  if (key === "r") return "again";
   return `kind-${KIND_NAMES[key] ? key : key.charCodeAt(0) % 2}`;
+}
+
+function isForward(op) {
+  return op === "f" || op === "s";
+}
+
+/* By layer: the step in which it runs forward for the first time. */
+function firstForwards(memory) {
+  const first = {};
+  for (let i = 0; memory.op && i < memory.steps; i++)
+    if (isForward(memory.op[i]) && first[memory.layer[i]] === undefined) first[memory.layer[i]] = i;
+  return first;
+}
+
+/* The kind of each tensor, with d and r for what is made more than once. Of a chain, only a later forward may save. */
+function fatesOf(made) {
+  const tensors = made.source.tensors,
+    kinds = [...tensors.kind],
+    before = new Map();
+  const order = [...kinds.keys()].filter((i) => kinds[i] === "s").sort((a, b) => tensors.born[a] - tensors.born[b]);
+  for (const i of order) {
+    const id = (tensors.tensor || tensors.layer)[i],
+      late = !tensors.tensor && made.firstForward[id] !== tensors.born[i];
+    if (before.has(id)) kinds[before.get(id)] = kinds[before.get(id)] === "s" ? "d" : "r";
+    if (before.has(id) || late) kinds[i] = "r";
+    before.set(id, i);
+  }
+  return kinds;
+}
+
+/* The kinds with their names, from the bottom of the stack up. */
+function namedKinds(names, kinds) {
+  const fates = kinds.includes("r"),
+    rows = [];
+  for (const [key, name] of Object.entries(names))
+    if (key === "s" && fates) for (const [fate, what] of FATES) rows.push([fate, `${name}, ${what}`]);
+    else rows.push([key, name]);
+  return rows;
 }
 
 function memoryOf(file) {
   const memory = file.memory;
   if (!memory || !memory.steps) return null;
-  const names = Object.assign({}, memory.kinds || KIND_NAMES);
+  const names = memory.kinds || KIND_NAMES;
   const made = { file, steps: memory.steps, exact: !!memory.tensors, kinds: [], sums: {}, source: memory };
   const count = made.exact ? memory.steps : memory.columns.step.length;
   made.count = count;
   made.stepOf = made.exact ? (i) => i : (i) => memory.columns.step[i];
+  made.firstForward = firstForwards(memory);
+  made.kindOf = made.exact ? fatesOf(made) : [];
   if (made.exact) sumTensors(made, memory.tensors);
-  else
-    for (const key of Object.keys(names))
-      if (memory.columns[key]) made.sums[key] = Float64Array.from(memory.columns[key]);
+  else for (const key of Object.keys(names)) made.sums[key] = memory.columns[key];
   made.total = new Float64Array(count);
-  for (const key of Object.keys(made.sums)) {
+  for (const [key, name] of namedKinds(names, made.kindOf)) {
     const sum = made.sums[key];
     let any = false;
-    for (let i = 0; i < count; i++) {
+    for (let i = 0; sum && i < count; i++) {
       made.total[i] += sum[i];
       any = any || sum[i] > 0;
     }
-    if (any) made.kinds.push({ key, name: names[key] || key, variable: kindVariable(key) });
+    if (any) made.kinds.push({ key, name, variable: kindVariable(key) });
   }
   made.peak = 0;
   for (let i = 1; i < count; i++) if (made.total[i] > made.total[made.peak]) made.peak = i;
@@ -45,11 +92,9 @@ function memoryOf(file) {
 
 /* Adds up what is live in each step: every tensor changes two places of a running sum. */
 function sumTensors(made, tensors) {
-  const keys = new Set(tensors.kind);
-  for (const key of [...Object.keys(made.source.kinds || KIND_NAMES), ...keys])
-    if (keys.has(key)) made.sums[key] = made.sums[key] || new Float64Array(made.steps + 1);
+  for (const key of new Set(made.kindOf)) made.sums[key] = new Float64Array(made.steps + 1);
   for (let i = 0; i < tensors.kind.length; i++) {
-    const sum = made.sums[tensors.kind[i]];
+    const sum = made.sums[made.kindOf[i]];
     sum[tensors.born[i]] += tensors.bytes[i];
     sum[Math.min(tensors.ends[i], made.steps)] -= tensors.bytes[i];
   }

@@ -16,26 +16,34 @@ function countText(count) {
   return count.toLocaleString("en-US");
 }
 
+const TIMES = { ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9 }; /* in ns */
+
+/* A cost with its unit: times are shown in the unit that fits, other costs in powers of a thousand. */
 function costText(cost, unit) {
-  if (unit === "ns") {
-    for (const [size, name] of [
+  if (TIMES[unit]) {
+    const time = cost * TIMES[unit];
+    const [size, name] = [
       [1e9, "s"],
       [1e6, "ms"],
       [1e3, "µs"],
-    ])
-      if (cost >= size) return `${(cost / size).toPrecision(3)} ${name}`;
+      [1, "ns"],
+    ].find(([size]) => time >= size || size === 1);
+    return `${size === 1 ? countText(time) : (time / size).toPrecision(3)} ${name}`;
   }
+  const count = shortCount(cost);
+  return unit ? count + unit : `${count.trim()} units`;
+}
+
+/* "26.32 M", with a space behind a number without a letter. */
+function shortCount(count) {
   const scale = [
     [1e18, "E"],
     [1e15, "P"],
     [1e12, "T"],
     [1e9, "G"],
     [1e6, "M"],
-  ].find(([size]) => cost >= size);
-  const text = scale
-    ? `${+(cost / scale[0]).toPrecision(4)} ${scale[1]}${unit || ""}`
-    : `${countText(cost)} ${unit || ""}`;
-  return text.trim();
+  ].find(([size]) => count >= size);
+  return scale ? `${+(count / scale[0]).toPrecision(4)} ${scale[1]}` : `${countText(count)} `;
 }
 
 /* Costs from a model of the machine alone compare plans; as times they would look measured. */
@@ -43,9 +51,14 @@ function isModelled(file) {
   return file.cost_measured === false;
 }
 
-/* A cost of a file: in its unit or, where costs are modelled, as a share of a step with everything kept. */
+/* Whether costs can only be compared: they are modelled, or the unit is in a profile that is not here. */
+function isRelative(file) {
+  return isModelled(file) || file.cost_unit === undefined;
+}
+
+/* A cost of a file: in its unit or, where costs are relative, as a share of a step with everything kept. */
 function priceText(file, cost) {
-  if (!isModelled(file)) return costText(cost, file.cost_unit);
+  if (!isRelative(file)) return costText(cost, file.cost_unit);
   const base = (file.figures || {}).base_cost;
   return base ? percentText(cost / base) : "–";
 }
@@ -56,9 +69,17 @@ function moreText(file, cost) {
   return base ? `${cost < base ? "−" : "+"}${percentText(Math.abs(cost - base) / base)}` : "–";
 }
 
+/* Small shares keep one digit: "0.003 %". */
 function percentText(share) {
   const percent = share * 100;
-  return percent > 0 && percent < 0.05 ? "under 0.1 %" : `${percent.toFixed(1)} %`;
+  if (percent === 0 || Math.abs(percent) >= 0.05) return `${percent.toFixed(1)} %`;
+  return `${(+percent.toPrecision(1)).toLocaleString("en-US", { maximumFractionDigits: 20 })} %`;
+}
+
+/* What a cost is above a lower bound, at most: with the digits that `remat plan` prints. */
+function boundText(share) {
+  const text = (share * 100).toFixed(2);
+  return text === "0.00" ? percentText(share) : `${text} %`;
 }
 
 /* Round figures for a byte axis: multiples of a power of two. */
@@ -122,38 +143,45 @@ function legend(entries) {
   return el("ul", { class: "legend" }, ...entries.map(([variable, name]) => el("li", {}, swatch(variable), name)));
 }
 
-/* A table behind a <details>, for those who would rather read than look. */
-function tableDetails(title, heads, rows) {
-  const cells = (row, tag) =>
-    row.map((cell, i) =>
-      el(tag, { class: heads[i].number ? "number" : null, scope: tag === "th" ? "col" : null }, String(cell)),
+/* A table in a box that scrolls both ways. Heads are {name, number}; a cell is text or an element; the cells of a column
+ * with `row` name their rows. */
+function scrollTable(label, heads, rows) {
+  const cell = (tag, head, content, scope) =>
+    el(tag, { class: head.class || (head.number ? "number" : null), scope }, content);
+  const line = (row) =>
+    el(
+      "tr",
+      {},
+      ...row.map((each, i) => cell(heads[i].row ? "th" : "td", heads[i], each, heads[i].row ? "row" : null)),
     );
+  return el(
+    "div",
+    { class: "scroll", tabindex: "0", role: "group", "aria-label": label },
+    el(
+      "table",
+      {},
+      el("thead", {}, el("tr", {}, ...heads.map((head) => cell("th", head, head.name, "col")))),
+      el("tbody", {}, ...rows.map((row) => line(row.map((each) => (each instanceof Node ? each : String(each)))))),
+    ),
+  );
+}
+
+const ROWS_SHOWN = 2000;
+
+/* The rows to show of `count`: all, or what `thin` leaves of them, and then a word about the rest. */
+function shownRows(count, thin) {
+  const every = Math.ceil(count / ROWS_SHOWN);
+  const note = `Of ${countText(every)} steps each, the fullest is shown.`;
+  return count <= ROWS_SHOWN ? { rows: [...Array(count).keys()], note: "" } : { rows: thin(ROWS_SHOWN), note };
+}
+
+/* A table behind a <details>, for those who would rather read than look. */
+function tableDetails(title, heads, rows, note) {
   const details = el("details", {}, el("summary", {}, title));
   details.addEventListener("toggle", () => {
     if (!details.open || details.querySelector("table")) return;
-    details.append(
-      el(
-        "div",
-        { class: "scroll", tabindex: "0", role: "group", "aria-label": title },
-        el(
-          "table",
-          {},
-          el(
-            "thead",
-            {},
-            el(
-              "tr",
-              {},
-              ...cells(
-                heads.map((head) => head.name),
-                "th",
-              ),
-            ),
-          ),
-          el("tbody", {}, ...rows().map((row) => el("tr", {}, ...cells(row, "td")))),
-        ),
-      ),
-    );
+    if (note) details.append(el("p", { class: "quiet" }, note));
+    details.append(scrollTable(title, heads, rows()));
   });
   return details;
 }

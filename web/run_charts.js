@@ -1,14 +1,27 @@
-/* Of runs: loss and accuracy over time, and what was predicted beside what was measured. */
+/* Of runs: loss, accuracy and what else a log has over the steps, and what was predicted beside what was measured. */
 
 /* The share of a run that a moving average spans, and what must be there before one is drawn. */
 const SMOOTH_SHARE = 1 / 25,
   SMOOTH_LEAST_POINTS = 40,
   SMOOTH_LEAST_NOISE = 0.01;
 
-/* What to draw over the steps, one curve a row. */
+function shortFigure(value) {
+  return String(+(+value).toPrecision(4));
+}
+
+/* What to draw over the steps, one curve a row; small ones stand beside each other. */
 const RUN_CURVES = [
-  { key: "loss", title: "Loss", axis: "loss", text: (value) => (+value).toPrecision(4) },
-  { key: "accuracy", title: "Accuracy", axis: "share of right answers", text: (value) => percentText(value), top: 1 },
+  { key: "loss", title: "Loss", axis: "loss", text: shortFigure },
+  { key: "accuracy", title: "Accuracy", axis: "share of right answers", text: percentText, top: 1 },
+  {
+    key: "throughput",
+    title: "Throughput",
+    axis: "samples/s",
+    text: (value) => `${shortFigure(value)} samples/s`,
+    small: true,
+  },
+  { key: "rate", title: "Learning rate", axis: "rate", text: shortFigure, small: true },
+  { key: "norm", title: "Norm of the gradient", axis: "norm", text: shortFigure, small: true },
 ];
 
 function knownPoints(line) {
@@ -59,12 +72,13 @@ function runSeries(files, key) {
     ((file[key] && file[key].series) || []).map((line) => {
       const points = knownPoints(line);
       return {
-        label: (files.length > 1 ? `${file.label}: ` : "") + line.name,
+        label: files.length > 1 ? `${file.label}: ${line.name}` : line.name,
         line,
         points,
         smooth: smoothed(points),
         variable: `${line.name === "validation" ? "held" : "file"}-${n % 4}`,
-        dashed: files.length > 1 && line.name === "validation",
+        dashed: files.length > 1 && line.name === "validation" && points.length > 1,
+        file: n,
       };
     }),
   );
@@ -80,7 +94,8 @@ function runDatasets(series) {
       pointVariable: each.variable,
       borderWidth: 1.8,
       borderDash: each.dashed ? [5, 4] : [],
-      pointRadius: points.length > 1 ? 0 : 4,
+      pointRadius: points.length > 30 ? 0 : points.length > 1 ? 2.5 : 5 + 2 * each.file /* one around the other */,
+      clip: 6 /* points at the edge are whole */,
       pointHitRadius: 8,
       ...more,
     });
@@ -92,13 +107,56 @@ function runDatasets(series) {
   });
 }
 
+/* The first and last step get room at the sides, so that a point alone is no edge. */
+function stepAxis(series, title) {
+  const steps = series.flatMap((each) => each.points.map((point) => point.x)),
+    first = Math.min(...steps),
+    last = Math.max(...steps);
+  const range = first === last ? { min: first - 1, max: last + 1 } : { min: first, max: last };
+  return axisOptions(title, { ...range, ticks: { precision: 0, maxRotation: 0 } });
+}
+
+function runChart(canvas, files, curve, series) {
+  const said = files.find((file) => file[curve.key] && file[curve.key].axis);
+  const share = { min: 0, max: curve.top, ticks: { callback: (value) => `${roundText(100 * value)} %` } };
+  const chart = new Chart(canvas, {
+    type: "line",
+    data: { datasets: runDatasets(series) },
+    options: chartOptions({
+      scales: {
+        x: stepAxis(series, said ? said[curve.key].axis : "step of training"),
+        y: axisOptions(curve.axis, curve.top ? share : {}),
+      },
+    }),
+  });
+  themeListeners.push(() => restyle(chart));
+  restyle(chart);
+  return chart;
+}
+
+function runTable(curve, series) {
+  const longest = Math.max(...series.map((each) => each.points.length)),
+    every = Math.max(1, Math.ceil(longest / ROWS_SHOWN));
+  return tableDetails(
+    `${curve.title} as a table`,
+    [{ name: "series" }, { name: "step", number: true }, { name: curve.axis, number: true }],
+    () =>
+      series.flatMap(({ label, points }) =>
+        points
+          .filter((point, i) => i % every === 0 || i + 1 === points.length)
+          .map(({ x, y }) => [label, countText(x), y]),
+      ),
+    every > 1 ? `Every ${every}th value and the last.` : "",
+  );
+}
+
 function runSection(files, curve) {
   const series = runSeries(files, curve.key).filter((each) => each.points.length > 0);
   if (series.length === 0) return null;
   const last = series
     .map((each) => `${each.label} ends at ${curve.text(each.points[each.points.length - 1].y)}`)
     .join("; ");
-  const { box, canvas } = plotBox(280, `${curve.title} over the steps of training. ${last}`);
+  const { box, canvas } = plotBox(curve.small ? 190 : 280, `${curve.title} over the steps of training. ${last}`);
   const notes = (each) =>
     (each.smooth ? `, mean of ${each.smooth.span} steps over the faint line of all` : "") +
     (each.dashed ? " (dashed)" : "");
@@ -106,96 +164,49 @@ function runSection(files, curve) {
     "div",
     {},
     el("h3", {}, curve.title),
-    el("p", {}, `${last}.`),
+    el("p", {}, `${files.length > 1 ? last : last[0].toUpperCase() + last.slice(1)}.`),
     box,
-    legend(series.map((each) => [each.variable, each.label + notes(each)])),
+    curve.small && files.length === 1 ? null : legend(series.map((each) => [each.variable, each.label + notes(each)])),
+    runTable(curve, series),
   );
-  const start = () => {
-    const said = files.find((file) => file[curve.key] && file[curve.key].axis);
-    const chart = new Chart(canvas, {
-      type: "line",
-      data: { datasets: runDatasets(series) },
-      options: chartOptions({
-        scales: {
-          x: axisOptions(said ? said[curve.key].axis : "step of training", {}),
-          y: axisOptions(
-            curve.axis,
-            curve.top ? { min: 0, max: curve.top, ticks: { callback: (value) => `${roundText(100 * value)} %` } } : {},
-          ),
-        },
-      }),
-    });
-    themeListeners.push(() => restyle(chart));
-    restyle(chart);
-    return chart;
-  };
-  section.append(
-    tableDetails(
-      `${curve.title} as a table`,
-      [{ name: "series" }, { name: "step", number: true }, { name: curve.key, number: true }],
-      () =>
-        series.flatMap((each) => {
-          const every = Math.max(1, Math.ceil(each.line.value.length / 100));
-          return each.line.value
-            .map((value, i) => [each.label, each.line.step[i], value])
-            .filter((row, i) => i % every === 0 || i + 1 === each.line.value.length);
-        }),
-    ),
-  );
-  return { section, start };
+  return { section, start: () => runChart(canvas, files, curve, series) };
+}
+
+/* All curves of the runs among the files. */
+function addRunCurves(to, files) {
+  for (const curve of RUN_CURVES.filter((each) => !each.small)) addPart(to, runSection(files, curve));
+  const row = el("div", { class: "small-charts" });
+  to.append(row);
+  for (const curve of RUN_CURVES.filter((each) => each.small)) addPart(row, runSection(files, curve));
+  if (!row.firstChild) row.remove();
 }
 
 function measuredSection(file) {
   const rows = file.measured && file.measured.rows;
   if (!rows || rows.length === 0) return null;
-  const text = (value, unit) =>
-    value === null || value === undefined
-      ? "–"
-      : unit === "bytes"
-        ? `${bytesText(value)} (${countText(value)})`
-        : costText(value, unit);
-  const difference = (row) => {
-    if (row.predicted === null || row.measured === null || row.predicted === undefined || row.measured === undefined)
-      return "–";
-    if (row.predicted === row.measured) return "equal";
-    return row.predicted
-      ? (row.measured > row.predicted ? "+" : "") + percentText((row.measured - row.predicted) / row.predicted)
-      : "–";
+  const known = (value) => value !== null && value !== undefined;
+  const text = (value, unit) => {
+    if (!known(value)) return "–";
+    return unit === "bytes" ? `${bytesText(value)} (${countText(value)})` : costText(value, unit);
   };
-  const table = el(
-    "table",
-    {},
-    el(
-      "thead",
-      {},
-      el(
-        "tr",
-        {},
-        el("th", { scope: "col" }, "figure"),
-        el("th", { class: "number", scope: "col" }, "predicted"),
-        el("th", { class: "number", scope: "col" }, "measured"),
-        el("th", { class: "number", scope: "col" }, "difference"),
-      ),
-    ),
-    el(
-      "tbody",
-      {},
-      ...rows.map((row) =>
-        el(
-          "tr",
-          {},
-          el("th", { scope: "row" }, row.what),
-          el("td", { class: "number" }, text(row.predicted, row.unit)),
-          el("td", { class: "number" }, text(row.measured, row.unit)),
-          el("td", { class: "number" }, difference(row)),
-        ),
-      ),
-    ),
+  const difference = ({ predicted, measured }) => {
+    if (!known(predicted) || !known(measured)) return "–";
+    if (predicted === measured) return "equal";
+    return predicted ? (measured > predicted ? "+" : "") + percentText((measured - predicted) / predicted) : "–";
+  };
+  const heads = [
+    { name: "figure", row: true },
+    { name: "predicted", number: true },
+    { name: "measured", number: true },
+    { name: "difference", number: true },
+  ];
+  const title = "Predicted and measured";
+  const table = scrollTable(
+    title,
+    heads,
+    rows.map((row) => [row.what, text(row.predicted, row.unit), text(row.measured, row.unit), difference(row)]),
   );
-  return {
-    section: el("div", {}, el("h3", {}, "Predicted and measured"), el("div", { class: "scroll" }, table)),
-    start: () => null,
-  };
+  return { section: el("div", {}, el("h3", {}, title), table), start: () => null };
 }
 
 /* What memory is made of for as long as the run lives. */
@@ -208,48 +219,17 @@ function holdsSection(file) {
     made.style.width = `${Math.max(share * 100, 0.5)}%`;
     return made;
   };
-  return {
-    section: el(
-      "div",
-      {},
-      el("h3", {}, "What memory is made of"),
-      el(
-        "div",
-        { class: "scroll" },
-        el(
-          "table",
-          {},
-          el(
-            "thead",
-            {},
-            el(
-              "tr",
-              {},
-              ...[
-                ["what", false],
-                ["bytes", true],
-                ["share", true],
-                ["of all", false],
-              ].map(([name, number]) => el("th", { scope: "col", class: number ? "number" : null }, name)),
-            ),
-          ),
-          el(
-            "tbody",
-            {},
-            ...rows.map((row) =>
-              el(
-                "tr",
-                {},
-                el("th", { scope: "row" }, row.what),
-                el("td", { class: "number" }, bytesText(row.bytes)),
-                el("td", { class: "number" }, percentText(row.bytes / all)),
-                el("td", { class: "bars" }, bar(row.bytes / all)),
-              ),
-            ),
-          ),
-        ),
-      ),
-    ),
-    start: () => null,
-  };
+  const heads = [
+    { name: "what", row: true },
+    { name: "bytes", number: true },
+    { name: "share", number: true },
+    { name: "of all", class: "bars" },
+  ];
+  const title = "What memory is made of";
+  const table = scrollTable(
+    title,
+    heads,
+    rows.map((row) => [row.what, bytesText(row.bytes), percentText(row.bytes / all), bar(row.bytes / all)]),
+  );
+  return { section: el("div", {}, el("h3", {}, title), table), start: () => null };
 }

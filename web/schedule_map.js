@@ -14,24 +14,29 @@ const GRAPH_KINDS = [
   ["backward", "run once"],
 ];
 
+/* The colour of a step's mark; null: it has none. */
+function markKind(made, op, i) {
+  if (op === "b" || op === "g") return "backward";
+  if (!isForward(op)) return null;
+  if (made.firstForward[made.source.layer[i]] !== i) return "again";
+  return op === "s" ? "save" : "forward";
+}
+
 function drawSchedule(context, place, view, made) {
   const memory = made.source,
-    layers = Math.max(1, made.layerCount),
-    seen = made.firstForward;
-  const height = (place.bottom - place.top) / layers,
-    inks = SCHEDULE_KINDS.map(([variable]) => colour(variable));
+    height = (place.bottom - place.top) / Math.max(1, made.layerCount),
+    inks = Object.fromEntries(SCHEDULE_KINDS.map(([variable]) => [variable, colour(variable)]));
   context.fillStyle = colour("waste");
   context.fillRect(place.left, place.top, place.width, place.bottom - place.top);
   const from = view.indexAt(made, view.min),
     to = Math.min(view.indexAt(made, view.max) + 1, made.count);
   for (let i = from; i < to; i++) {
-    const op = memory.op[i],
-      layer = memory.layer[i];
-    if (op !== "f" && op !== "s" && op !== "b" && op !== "g") continue;
-    context.fillStyle = inks[op === "b" || op === "g" ? 3 : seen[layer] !== i ? 2 : op === "s" ? 1 : 0];
+    const kind = markKind(made, memory.op[i], i);
+    if (!kind) continue;
+    context.fillStyle = inks[kind];
     const x = place.x(view.position(made, i)),
       end = place.x(view.position(made, i + 1));
-    context.fillRect(x, place.top + layer * height, Math.max(end - x, 1.5), Math.max(height, 1.5));
+    context.fillRect(x, place.top + memory.layer[i] * height, Math.max(end - x, 1.5), Math.max(height, 1.5));
   }
 }
 
@@ -39,52 +44,50 @@ function scheduleSection(file, made, view, chart) {
   if (!made || !made.source.op || !file.layers) return null;
   const memory = made.source;
   made.layerCount = file.layers.name.length;
-  made.firstForward = {};
-  let again = 0;
-  for (let i = 0; i < made.count; i++)
-    if (memory.op[i] === "f" || memory.op[i] === "s") {
-      if (made.firstForward[memory.layer[i]] === undefined) made.firstForward[memory.layer[i]] = i;
-      else again++;
-    }
+  const kinds = [...memory.op].map((op, i) => markKind(made, op, i)),
+    seen = new Set(kinds),
+    again = kinds.filter((kind) => kind === "again").length;
   const { box, canvas } = plotBox(
-    Math.min(220, Math.max(90, made.layerCount * 14)) + MAP_AXIS_HEIGHT,
+    Math.min(340, Math.max(90, made.layerCount * 14)) + MAP_AXIS_HEIGHT,
     `What runs when: ${thingsOf(file)} over steps`,
   );
+  const rows = rowsOf(file),
+    row = rows.slice(0, -1);
+  const said = () => {
+    if (!again) return `Every ${row} runs${file.kind === "graph" ? "" : " forward"} once.`;
+    if (file.kind === "graph") return `${countText(again)} ${again === 1 ? "run makes" : "runs make"} something again.`;
+    return `${countText(again)} ${again === 1 ? "forward runs" : "forwards run"} a second time or more.`;
+  };
+  const inside = rows === "pieces" ? " What a piece recomputes in its own backward pass is part of that pass." : "";
   const section = el(
     "div",
     {},
     el("h3", {}, "What runs when"),
-    el(
-      "p",
-      {},
-      `Each mark is a step: the first ${thingsOf(file).slice(0, -1)} at the top, time to the right. ${
-        again
-          ? file.kind === "graph"
-            ? `${countText(again)} ${again === 1 ? "run makes" : "runs make"} something again.`
-            : `${countText(again) + (again === 1 ? " forward runs" : " forwards run")} a second time or more.`
-          : `Every ${thingsOf(file).slice(0, -1)} runs${file.kind === "graph" ? "" : " forward"} once.`
-      }`,
-    ),
+    el("p", {}, `Each mark is a step: the first ${row} at the top, time to the right. ${said()}${inside}`),
     box,
-    legend(
-      (file.kind === "graph" ? GRAPH_KINDS : SCHEDULE_KINDS).filter(([variable]) => variable !== "again" || again),
-    ),
+    legend((file.kind === "graph" ? GRAPH_KINDS : SCHEDULE_KINDS).filter(([variable]) => seen.has(variable))),
   );
+  const steps = shownRows(made.count, (count) => thinned(made, 0, made.count, count));
   section.append(
     tableDetails(
       "The steps as a table",
       [{ name: "step", number: true }, { name: "what runs" }, { name: "live bytes", number: true }],
-      () => thinned(made, 0, made.count, 400).map((i) => [i, stepName(made, i), countText(made.total[i])]),
+      () => steps.rows.map((i) => [countText(i), stepName(made, i), countText(made.total[i])]),
+      steps.note,
     ),
   );
   const axis = {
-    title: thingsOf(file).slice(0, -1),
+    title: "",
     ticks: (place) => {
-      const step = Math.max(1, roundStep(made.layerCount / 5)),
-        height = (place.bottom - place.top) / made.layerCount,
+      const height = (place.bottom - place.top) / made.layerCount,
+        step = height >= 12 ? 1 : Math.max(1, roundStep(12 / height)),
         ticks = [];
       for (let layer = 0; layer < made.layerCount; layer += step)
-        ticks.push({ y: place.top + (layer + 0.5) * height, text: countText(layer) });
+        ticks.push({
+          y: place.top + (layer + 0.5) * height,
+          text: countText(layer),
+          name: layerName(file, layer),
+        });
       return ticks;
     },
   };

@@ -60,7 +60,12 @@ function restyle(chart) {
   for (const set of chart.data.datasets) {
     if (set.fillVariable) set.backgroundColor = colour(set.fillVariable);
     if (set.lineVariable) set.borderColor = colour(set.lineVariable) + (set.faint ? "55" : "");
-    if (set.pointVariable) set.pointBackgroundColor = colour(set.pointVariable);
+    if (!set.pointVariable || !set.pointRadius) continue;
+    /* Functions: the library would keep the colours that points had first. */
+    const ink = colour(set.pointVariable),
+      edge = set.borderColor;
+    set.pointBackgroundColor = () => ink;
+    set.pointBorderColor = () => edge;
   }
   chart.update("none");
 }

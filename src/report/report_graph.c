@@ -16,8 +16,8 @@ enum { MOST_NODES = 600 };
 /* What holds memory: the letters that the page knows. */
 enum { HOLDS_GIVEN, HOLDS_FORWARD, HOLDS_ONCE, HOLDS_SCRATCH, HOLD_COUNT };
 static const char *const letters[HOLD_COUNT] = {"x", "s", "y", "w"};
-static const char *const hold_names[HOLD_COUNT] = {"given tensors", "tensors that may be made again",
-                                                   "tensors that are made once", "workspace"};
+static const char *const hold_names[HOLD_COUNT] = {"given tensors", "recomputable tensors", "tensors made once",
+                                                   "workspace"};
 
 typedef struct graph_view {
     report_document *to;

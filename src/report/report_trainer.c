@@ -205,6 +205,7 @@ static void write_figures(const model_view *view, const remat_trainer_figures *f
                         figures->budget_bytes - (figures->total_bytes - figures->arena_bytes));
     }
     document_number(to, "min_budget_bytes", figures->min_budget_bytes);
+    document_number(to, "min_budget_bound_bytes", figures->min_budget_bound_bytes);
     document_number(to, "total_bytes", figures->total_bytes);
     document_number(to, "keep_all_bytes", figures->total_bytes - figures->arena_bytes + figures->keep_all_arena_bytes);
     document_number(to, "arena_bytes", figures->arena_bytes);

@@ -145,7 +145,7 @@ same "true " "$errors"
 js 'return document.querySelector(".cards").innerText + document.querySelector(".lead").innerText' >"$work/words"
 grep -q "modelled" "$work/words" || complain "modelled times are not called so"
 same false 'return /[0-9] (ns|µs|ms|s)\b/.test(document.querySelector("main").innerText)'
-same true 'const n = rematReport.memories[0].file.figures.layers; return document.querySelector("main").innerText.includes(`–25 of ${n}`) && document.querySelector(".cards").innerText.includes(`of ${n}`)'
+same true 'const n = rematReport.memories[0].file.figures.layers; return document.querySelector("main").innerText.includes(`1–${n} of ${n}`) && document.querySelector(".cards").innerText.includes(`of ${n}`)'
 overlaps='const boxes = rematReport.charts[0].labelBoxes; return boxes.length + " " + boxes.some((a, i) => boxes.some((b, j) => i < j && a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom))'
 same "3 false" "$overlaps"
 for width in 760 420; do
