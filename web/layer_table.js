@@ -101,7 +101,7 @@ function layerColumns(files, mades) {
     addCost(layers.backward_cost ? "forward" : "run", layers.forward_cost);
     if (layers.backward_cost) addCost("backward", layers.backward_cost);
   }
-  files.forEach((each, n) => {
+  files.forEach((each) => {
     if (!each.layers.decision) return;
     const name = files.length > 1 ? each.label : "decision";
     add(
@@ -111,7 +111,7 @@ function layerColumns(files, mades) {
       (i) => decisionTag(each.layers.decision[i]),
     );
     const runs = file.kind === "graph" ? "runs" : "forwards";
-    add(files.length > 1 ? `${runs} ${n + 1}` : runs, true, (i) => each.layers.forwards[i]);
+    add(files.length > 1 ? `${runs}, ${each.label}` : runs, true, (i) => each.layers.forwards[i]);
   });
   if (files.length === 1 && layers.decision && (layers.reason || layers.activation_bytes)) {
     const facts = stateFacts(mades[0]);

@@ -44,8 +44,8 @@ function movingMean(points, half) {
   });
 }
 
-/* A smooth line for points that jump; null where there are few, or where they are smooth already. */
-function smoothed(points) {
+/* A smooth line for points that jump; null where there are few or, unless `always`, where they are smooth already. */
+function smoothed(points, always) {
   if (points.length < SMOOTH_LEAST_POINTS) return null;
   const half = Math.max(2, Math.round((points.length * SMOOTH_SHARE) / 2)),
     mean = movingMean(points, half);
@@ -58,7 +58,7 @@ function smoothed(points) {
     away += Math.abs(y - mean[i].y);
   });
   const noise = away / points.length / (high - low || 1);
-  return noise > SMOOTH_LEAST_NOISE ? { points: mean, span: 2 * half + 1 } : null;
+  return always || noise > SMOOTH_LEAST_NOISE ? { points: mean, span: 2 * half + 1 } : null;
 }
 
 function thinPoints(points) {
@@ -118,6 +118,7 @@ function stepAxis(series, title) {
 
 function runChart(canvas, files, curve, series) {
   const said = files.find((file) => file[curve.key] && file[curve.key].axis);
+  const most = Math.max(...series.flatMap((each) => each.points.map((point) => point.y)));
   const share = { min: 0, max: curve.top, ticks: { callback: (value) => `${roundText(100 * value)} %` } };
   const chart = new Chart(canvas, {
     type: "line",
@@ -125,7 +126,10 @@ function runChart(canvas, files, curve, series) {
     options: chartOptions({
       scales: {
         x: stepAxis(series, said ? said[curve.key].axis : "step of training"),
-        y: axisOptions(curve.axis, curve.top ? share : {}),
+        y: axisOptions(
+          curve.axis,
+          curve.top ? share : curve.small ? { beginAtZero: true, suggestedMax: most * 1.05 } : {},
+        ),
       },
     }),
   });
@@ -153,6 +157,7 @@ function runTable(curve, series) {
 function runSection(files, curve) {
   const series = runSeries(files, curve.key).filter((each) => each.points.length > 0);
   if (series.length === 0) return null;
+  if (series.some((each) => each.smooth)) for (const each of series) each.smooth = smoothed(each.points, true);
   const last = series
     .map((each) => `${each.label} ends at ${curve.text(each.points[each.points.length - 1].y)}`)
     .join("; ");

@@ -98,8 +98,10 @@ function runLead(file) {
   const figure = (value) => (+value).toPrecision(3);
   if (known.length > 0)
     words.push(
-      `${countText(training.step.length)} steps, in which the loss went from ${figure(known[0])} ` +
-        `to ${figure(known[known.length - 1])}.`,
+      known.length === 1
+        ? `One step, with a loss of ${figure(known[0])}.`
+        : `${countText(training.step.length)} steps, in which the loss went from ${figure(known[0])} ` +
+            `to ${figure(known[known.length - 1])}.`,
     );
   const more = moreWords(file),
     price = more ? `, for ${more}` : "",
@@ -215,7 +217,12 @@ const COMPARED = [
   ["arena_bytes", "arena", "bytes"],
   ["total_cost", "cost", "cost", (file) => (file.figures || {}).total_cost ?? (file.figures || {}).step_ns],
   ["kept_bytes", "kept", "bytes"],
-  ["recomputed_layers", "layers recomputed", "count", (file) => (recomputedOf(file) || {}).count],
+  [
+    "recomputed_layers",
+    "layers recomputed",
+    "count",
+    (file) => (file.kind === "profile" ? 0 : (recomputedOf(file) || {}).count),
+  ],
   ["recompute_flops", "recomputed flops", "count"],
   ["steps", "steps of the schedule", "count"],
   ["batch", "samples in a batch", "count"],

@@ -32,6 +32,8 @@ expect 0 report examples/models/transformer.ini --budget 300MiB -o "$work/steep.
 expect 0 report examples/unet_graph.json --budget 8MiB -o "$work/unet.html"
 expect 0 report "$work/a.log" -o "$work/run.html"
 expect 0 report "$work/a.log" "$work/b.log" -o "$work/runs.html"
+head -2 "$work/a.log" >"$work/one.log"
+expect 0 report "$work/one.log" -o "$work/one.html"
 
 card='const card = (name) => { const found = [...document.querySelectorAll(".card")].find((each) => each.querySelector("dt").innerText === name); return found ? [...found.querySelectorAll("dd")].map((each) => each.innerText).join(" | ") : "none"; };'
 # What is written on the canvases when the colours change.
@@ -95,6 +97,9 @@ ready run
 same "Loss,Accuracy,Throughput,Learning rate,Norm of the gradient" 'return [...document.querySelectorAll("h3")].map((each) => each.innerText).filter((each) => rematReport && !/Predicted|memory/.test(each)).join()'
 same 120 'return rematReport.charts[2].data.datasets[0].data[0].y'
 same true 'const chart = rematReport.charts[1], point = chart.getDatasetMeta(0).data[0]; return point.options.backgroundColor === getComputedStyle(document.documentElement).getPropertyValue("--held-0").trim() && point.options.radius >= 5 && chart.data.datasets[0].clip > 0'
+ready one
+js 'return document.querySelector(".lead").innerText' | grep -q "^One step, with a loss of 4.00" || complain "a run of one step is not called so"
+same true 'return rematReport.charts.every((chart) => { const point = chart.getDatasetMeta(0).data[0], area = chart.chartArea; return point.x > area.left + 9 && point.x < area.right - 9 && point.options.radius >= 5; })'
 ready runs
 same "H2 P lead" 'const [head, lead] = document.querySelector("section").children; return head.tagName + " " + lead.tagName + " " + lead.className'
 js 'return document.querySelector(".lead").innerText' | grep -q "The training loss ends at 1.05 in a.log and 2.05 in b.log." || complain "the lead does not compare the losses"
