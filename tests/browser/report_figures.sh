@@ -17,18 +17,23 @@ run_log 1 >"$work/a.log"
 run_log 2 >"$work/b.log"
 expect 0 plan $gpt --budget 16MiB -o "$work/plan.json" --profile-out "$work/chain.json"
 counted=$(sed -n 's/.*layers kept \([0-9]*\), recomputed \([0-9]*\);.*/\1 \2/p' "$work/out" | awk '{ print $2 " of " $1 + $2 }')
-[ "$counted" = "17 of 44" ] || complain "the terminal counts '$counted'"
-expect 0 fit $gpt --json
-smallest=$(sed -n 's/.*"min_budget_bytes": *\([0-9]*\).*/\1/p' "$work/out" | head -1)
+[ -n "$counted" ] || complain "the terminal counts no layers"
+more=$(sed -n 's/.*, for \([0-9.]* %\) more time a step.*/\1/p' "$work/out")
+total=$(sed -n 's/.*"total_bytes": \([0-9]*\).*/\1/p' "$work/plan.json")
+recomputed=$(grep -c '"decision": "recompute"\|"decision": "input only' "$work/plan.json")
+expect 0 fit $gpt
+smallest=$(sed -n '/^from /{ n; s/^ *\([0-9.]* [KMG]iB\) .*/\1/p; }' "$work/out")
 expect 0 plan examples/unet_graph.json --budget 8MiB
 bound=$(sed -n 's/.*at most \([0-9.]* %\) above the cheapest.*/\1/p' "$work/out")
+proven=$(sed -n 's/^smallest .*(\(.*\)), proven.*/\1/p' "$work/out")
+awk 'BEGIN { print "index,type,activation_bytes,output_bytes,recompute_flops"; for (i = 0; i < 40; i++) print i ",ffn,4096,1024,1000" }' >"$work/steep.csv"
 expect 0 report "$work/plan.json" -o "$work/alone.html"
 expect 0 report "$work/plan.json" --profile "$work/chain.json" -o "$work/chain.html"
 expect 0 report $gpt -o "$work/blocks.html"
 expect 0 report $gpt --budget 16MiB -o "$work/model.html"
 expect 0 report $gpt --strategy none --no-curve -o "$work/none.html"
 expect 0 report examples/models/mlp.ini -o "$work/mlp.html"
-expect 0 report examples/models/transformer.ini --budget 300MiB -o "$work/steep.html"
+expect 0 report "$work/steep.csv" -o "$work/steep.html"
 expect 0 report examples/unet_graph.json --budget 8MiB -o "$work/unet.html"
 expect 0 report "$work/a.log" -o "$work/run.html"
 expect 0 report "$work/a.log" "$work/b.log" -o "$work/runs.html"
@@ -52,25 +57,25 @@ for page in alone chain; do
   same "$counted" "$card return card(\"recomputed\").split(\" | \")[0]"
   same true "return document.querySelector('.lead').innerText.includes('$counted layers are recomputed')"
   same "piece 11" 'return document.querySelector("table:has(th button) th").innerText + " " + document.querySelectorAll("table:has(th button) tbody tr").length'
-  same 2 'const filter = [...document.querySelectorAll("select")].pop(); filter.value = "recompute"; filter.dispatchEvent(new Event("change")); return document.querySelectorAll("table:has(th button) tbody tr").length'
+  same "$recomputed" 'const filter = [...document.querySelectorAll("select")].pop(); filter.value = "recompute"; filter.dispatchEvent(new Event("change")); return document.querySelectorAll("table:has(th button) tbody tr").length'
 done
 ready alone
-same "15.8 MiB | 16,564,800 bytes" "$card return card('memory for tensors')"
-same "+9.6 % | over keeping everything" "$card return card('time of a step')"
+same "$total bytes" "$card return card('memory for tensors').split(' | ')[1].replace(/,/g, '')"
+same "+$more | over keeping everything" "$card return card('time of a step')"
 ready chain # the profile names no unit, and the page says so
 same true "$card return / units [|]/.test(card('cost'))"
 
 # ---- the smallest budget is the curve's, also where blocks decide ----
 ready blocks
-same true "$card const least = rematReport.memories[0].file.curve.points[0][0]; return least === $smallest && card('smallest budget').startsWith('8.91 MiB')"
+same "$smallest true" "$card const file = rematReport.memories[0].file; return card('smallest budget').split(' | ')[0] + ' ' + (file.curve.points[0][0] === file.figures.min_budget_bytes)"
 
 # ---- passes, colours and the outline of keeping everything ----
 ready model
-same "x,s,d,r,y,g,w" 'return rematReport.memories[0].kinds.map((kind) => kind.key).join()'
+same true 'return [..."sdry"].every((key) => rematReport.memories[0].kinds.some((kind) => kind.key === key))'
 same true 'const made = rematReport.memories[0], sum = made.kinds.reduce((all, kind) => all + made.sums[kind.key][made.peak], 0); return sum === made.file.figures.peak_bytes'
 same true 'const sets = rematReport.charts[0].data.datasets, outline = sets.find((set) => set.outline); return Math.max(...outline.data.map((point) => point.y)) === rematReport.memories[0].file.figures.base_peak_bytes'
-same true "$written return ['forward', 'loss', 'backward', '4 h0.attn.qkv', '44 head', 'h1.up'].every((each) => said.includes(each)) && said.some((each) => each.startsWith('knee: ')) && said.some((each) => each.startsWith('this plan: '))"
-same 142 'const details = document.querySelector("details"); details.open = true; details.dispatchEvent(new Event("toggle")); return details.querySelectorAll("tbody tr").length'
+same true "$written return ['forward', 'loss', 'backward', '4 h0.attn.qkv', '44 head'].every((each) => said.includes(each)) && rematReport.memories[0].source.tensors.name.some((each) => said.includes(each)) && said.some((each) => each.startsWith('knee: ')) && said.some((each) => each.startsWith('this plan: '))"
+same true 'const details = document.querySelector("details"); details.open = true; details.dispatchEvent(new Event("toggle")); return details.querySelectorAll("tbody tr").length === rematReport.memories[0].steps'
 ready none
 same false 'return rematReport.memories[0].kinds.some((kind) => "dr".includes(kind.key)) || rematReport.charts[0].data.datasets.some((set) => set.outline)'
 
@@ -80,15 +85,15 @@ same true 'const chart = rematReport.charts[1], point = chart.getDatasetMeta(0).
 
 # ---- the steep end does not flatten the rest, and can be shown ----
 ready steep
-same true 'const chart = rematReport.charts[1], most = Math.max(...chart.data.datasets[0].data.map((point) => point.y)); return chart.cut && most > 500 && chart.scales.y.max < 200'
+same true 'const chart = rematReport.charts[1], most = Math.max(...chart.data.datasets[0].data.map((point) => point.y)); return chart.cut && most > 2 * chart.scales.y.max'
 same true "$written return said.some((each) => each.startsWith('above: '))"
-same true 'const button = [...document.querySelectorAll("button")].find((each) => each.innerText === "Show the steep end"); button.click(); return rematReport.charts[1].scales.y.max > 700 && button.innerText !== "Show the steep end"'
+same true 'const button = [...document.querySelectorAll("button")].find((each) => each.innerText === "Show the steep end"); button.click(); const chart = rematReport.charts[1]; return chart.scales.y.max > Math.max(...chart.data.datasets[0].data.map((point) => point.y)) && button.innerText !== "Show the steep end"'
 
 # ---- a graph: units, the bound, the passes ----
 ready unet
-same "130 ms" "$card return card('cost').split(' | ')[0]"
+same true "$card return /^[0-9.]+ ms [|]/.test(card('cost'))"
 same "$bound" "$card return card('above the cheapest').split(' | ')[0]"
-same "5.38 MiB | proven: no plan takes less" "$card return card('smallest budget')"
+same "$proven | proven: no plan takes less" "$card return card('smallest budget')"
 same true "$written return ['forward', 'backward', '0 down0.conv1'].every((each) => said.includes(each))"
 same true 'return rematReport.memories[0].kinds.some((kind) => kind.key === "r") && rematReport.charts[0].data.datasets.some((set) => set.outline)'
 

