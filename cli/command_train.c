@@ -1,7 +1,10 @@
 #include <malloc.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "go_on.h"
 #include "interrupt.h"
 #include "memory_limit.h"
 #include "model_file.h"
@@ -22,6 +25,7 @@ enum {
     OPTION_SEED,
     OPTION_SAVE,
     OPTION_SAVE_EVERY,
+    OPTION_SAVE_BEST,
     OPTION_RESUME,
     OPTION_WEIGHTS,
     OPTION_WEIGHTS_ONLY,
@@ -32,7 +36,10 @@ enum {
 
 typedef struct train_command {
     model_options given;
-    const char *save, *resume, *log, *trace;
+    const char *save, *save_best, *resume, *log, *trace;
+    char best[4096]; /* where the best weights go: save_best, or a name made from `save`; "": nowhere */
+    int argc;        /* as the command was given, for the one that goes on */
+    char *const *argv;
     uint64_t save_every; /* steps; 0: only at the end */
     bool quiet, weights_only;
     bool hard;           /* the system keeps the process within the budget */
@@ -65,6 +72,12 @@ static const struct argp_option options[] = {
     {"save", OPTION_SAVE, "FILE", 0,
      "write weights and state to FILE at the end, also after Ctrl-C, SIGTERM and SIGHUP", 2},
     {"save-every", OPTION_SAVE_EVERY, "N", 0, "with --save, also write that file after every N steps", 2},
+    {"save-best", OPTION_SAVE_BEST, "FILE", 0,
+     "write weights and state to FILE after each validation that is the best so far. Without it, a model with "
+     "early_stopping and --save NAME.EXT writes them to NAME.best.EXT while it trains; if it stops early, --save has "
+     "the "
+     "best weights and that file goes",
+     2},
     {"weights-only", OPTION_WEIGHTS_ONLY, NULL, 0, "save without the state of the optimizer and the training", 2},
     {"resume", OPTION_RESUME, "FILE", 0, "continue where the saved training stopped, with the same bits", 2},
     {"weights", OPTION_WEIGHTS, "FILE", 0, "start with these weights", 2},
@@ -95,6 +108,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         if (command->save_every == 0)
             argp_error(state, "--save-every takes a number of steps from 1 on");
         break;
+    case OPTION_SAVE_BEST: command->save_best = argument; break;
     case OPTION_RESUME: command->resume = argument; break;
     case OPTION_WEIGHTS: command->given.weights = argument; break;
     case OPTION_WEIGHTS_ONLY: command->weights_only = true; break;
@@ -110,7 +124,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
             argp_error(state, "--plan says what to keep: leave out --strategy");
         if (command->given.train.graph_plan_path && (command->given.train.plan_path || command->given.train.strategy))
             argp_error(state, "--graph-plan says what to keep: leave out --plan and --strategy");
-        if (command->weights_only && !command->save)
+        if (command->weights_only && !command->save && !command->save_best)
             argp_error(state, "--weights-only is for --save FILE, which is missing");
         if (command->save_every && !command->save)
             argp_error(state, "--save-every is for --save FILE, which is missing");
@@ -184,6 +198,8 @@ static void print_json(const train_command *command, const remat_trainer_figures
     printf(", \"threads\": %u,\n  \"steps\": %llu", figures->threads, (unsigned long long)result->steps);
     run_text_json_number(stdout, ", ", "last_loss", result->last_loss);
     run_text_json_number(stdout, ", ", "best_validation_loss", result->best_validation_loss);
+    printf(", \"best_step\": %llu, \"restored_best\": %s", (unsigned long long)result->best_step,
+           result->restored_best ? "true" : "false");
     run_text_json_number(stdout, ",\n  ", "step_seconds", result->median_step_seconds);
     run_text_json_number(stdout, ", ", "data_seconds", result->median_data_seconds);
     run_text_json_number(stdout, ", ", "predicted_step_seconds", timed ? 1e-9 * (double)figures->cost : NAN);
@@ -219,6 +235,34 @@ static void print_end(const remat_trainer_figures *figures, const remat_run_resu
     run_text_truth(stderr, figures, result, timed);
 }
 
+/* Which step was the best, and where its weights are. */
+static void print_best(const train_command *command, const remat_run_result *result)
+{
+    if (result->best_step == 0)
+        return;
+    fprintf(stderr, "best validation: step %llu, loss %.6f", (unsigned long long)result->best_step,
+            result->best_validation_loss);
+    if (result->restored_best && command->save)
+        fprintf(stderr, "; %s has these weights", shown(command->save));
+    else if (command->best[0] && access(command->best, F_OK) == 0)
+        fprintf(stderr, "; these weights are in %s", shown(command->best));
+    fputc('\n', stderr);
+}
+
+/* What was saved, and how to go on with it. */
+static void print_saved(const train_command *command, const remat_trainer_figures *figures,
+                        const remat_run_result *result, uint64_t taken)
+{
+    fprintf(stderr, "saved %s", shown(command->save));
+    if (!command->weights_only && !result->stopped_early) {
+        const bool done = !result->stopped;
+        fprintf(stderr, done ? "; train longer with\n  " : " after step %llu of %llu; go on with\n  ",
+                (unsigned long long)taken, (unsigned long long)figures->total_steps);
+        go_on_print(stderr, command->argc, command->argv, command->save, done ? 2 * figures->total_steps : 0);
+    }
+    fputc('\n', stderr);
+}
+
 /* Steps until the end, watched. Says on stderr what is wrong. */
 static remat_status run(train_command *command, remat_trainer *trainer, uint64_t first, remat_run_result *result)
 {
@@ -231,6 +275,7 @@ static remat_status run(train_command *command, remat_trainer *trainer, uint64_t
     hooks.save_path = command->save;
     hooks.save_every = command->save_every;
     hooks.save_weights_only = command->weights_only;
+    hooks.best_path = command->best[0] ? command->best : NULL;
     trace *watched = NULL;
     remat_status status =
         command->trace ? trace_start(command->given.context, trainer, command->trace, &watched) : REMAT_OK;
@@ -272,6 +317,22 @@ static void print_batch(const train_command *command, const remat_trainer_figure
             (unsigned long long)(validation ? figures->validation_samples : figures->training_samples));
 }
 
+/* NAME.best.EXT for NAME.EXT. Devices and pipes have no other name. */
+static void choose_best_path(train_command *command, const remat_trainer_figures *figures)
+{
+    struct stat info;
+    const char *path = command->save_best ? command->save_best : command->save;
+    if (!path || (!command->save_best && figures->early_stopping == 0))
+        return;
+    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+    if (!dot || dot == path)
+        dot = path + strlen(path);
+    if (command->save_best)
+        snprintf(command->best, sizeof command->best, "%s", path);
+    else if (stat(path, &info) != 0 || S_ISREG(info.st_mode))
+        snprintf(command->best, sizeof command->best, "%.*s.best%s", (int)(dot - path), path, dot);
+}
+
 /* A run that failed keeps the steps that it took. */
 static void save_after_failure(const train_command *command, const remat_trainer *trainer, remat_status failure)
 {
@@ -295,6 +356,7 @@ static remat_status train(train_command *command, remat_trainer *trainer, bool *
     remat_run_result result;
     bool timed = command->given.train.profile_path != NULL;
     remat_trainer_get_figures(trainer, &figures);
+    choose_best_path(command, &figures);
     if (!command->quiet && command->given.largest)
         print_batch(command, &figures);
     if (!command->quiet)
@@ -309,9 +371,16 @@ static remat_status train(train_command *command, remat_trainer *trainer, bool *
     char message[TRAINING_SAVE_MESSAGE] = "";
     if (command->save)
         status = training_save(command->given.context, trainer, command->save, !command->weights_only, message);
+    if (status == REMAT_OK && result.restored_best && command->save && !command->save_best)
+        unlink(command->best); /* the same weights are saved now */
     /* What the run came to is worth knowing even where it could not be saved. */
-    if (!command->quiet)
-        print_end(&figures, &result, remat_trainer_steps_taken(trainer), timed);
+    if (!command->quiet) {
+        const uint64_t taken = remat_trainer_steps_taken(trainer);
+        print_end(&figures, &result, taken, timed);
+        print_best(command, &result);
+        if (command->save && status == REMAT_OK && result.steps > 0)
+            print_saved(command, &figures, &result, taken);
+    }
     if (command->given.json)
         print_json(command, &figures, &result, timed);
     fputs(message, stderr); /* last, where it is seen */
@@ -346,7 +415,7 @@ static remat_status start_limited(train_command *command, remat_model *model, re
 /* Files that would be missed only after hours, and files that would be overwritten. */
 static remat_status check_outputs(const train_command *command)
 {
-    const char *const outputs[] = {command->save, command->log, command->trace};
+    const char *const outputs[] = {command->save, command->save_best, command->log, command->trace};
     /* The last two may be replaced by --save: a training goes on in its own file. */
     const char *const inputs[] = {command->given.file,
                                   command->given.train.profile_path,
@@ -355,8 +424,8 @@ static remat_status check_outputs(const train_command *command)
                                   command->resume,
                                   command->given.weights};
     remat_status status = REMAT_OK;
-    for (int o = 0; o < 3 && status == REMAT_OK; o++) {
-        status = output_path_check(outputs[o], o == 0);
+    for (int o = 0; o < 4 && status == REMAT_OK; o++) {
+        status = output_path_check(outputs[o], o < 2);
         for (int i = 0; i < (o == 0 ? 4 : 6) && status == REMAT_OK; i++)
             status = output_path_check_other(outputs[o], inputs[i], "it is also read");
         for (int other = 0; other < o && status == REMAT_OK; other++)
@@ -404,6 +473,8 @@ static remat_status start(train_command *command, remat_model *model, remat_trai
 int command_train(remat_context *context, int argc, char **argv)
 {
     train_command command = {0};
+    command.argc = argc;
+    command.argv = argv;
     model_options_init(context, &command.given);
     command_parse(&argp, argc, argv, &command);
     remat_model *model;

@@ -130,6 +130,10 @@ typedef struct remat_run_hooks {
     uint64_t save_every;    /* save after every save_every steps; 0: do not save during the run. A save that fails is a
                              * warning */
     bool save_weights_only; /* save without the state of the training */
+    /* Saves here after each validation that is the best so far, those before a resume included. If early_stopping ends
+     * the run, the trainer goes back to what was saved here. A save that fails is a warning. NULL: the best weights are
+     * not kept. */
+    const char *best_path;
 } remat_run_hooks;
 void remat_run_hooks_init_sized(remat_run_hooks *hooks, size_t size);
 static inline void remat_run_hooks_init(remat_run_hooks *hooks)
@@ -147,7 +151,9 @@ typedef struct remat_run_result {
     double best_validation_loss;  /* NaN if there was no validation */
     uint64_t peak_resident_bytes; /* of the whole process, as the system counts them */
     uint64_t allocated_bytes;     /* for tensors, counted when they were allocated; equals total_bytes of the figures */
-    uint64_t forwards; /* how many layers ran forward in the last micro-batch; equals `forwards` of the figures */
+    uint64_t forwards;  /* how many layers ran forward in the last micro-batch; equals `forwards` of the figures */
+    uint64_t best_step; /* after which best_validation_loss was found; 0: none, or not known */
+    bool restored_best; /* the trainer has the weights of best_step: it stopped early, with best_path */
 } remat_run_result;
 
 /* Trains to the last step, with validation and early stopping as the model says. `hooks` NULL: none. `result` may be
@@ -305,6 +311,7 @@ typedef struct remat_trainer_figures {
      * what the dataset holds in memory (0 with plan_only). */
     uint64_t table_bytes, data_bytes;
     uint64_t min_budget_bound_bytes; /* proven: no plan of this model takes less */
+    uint64_t early_stopping;         /* validations without improvement before training stops; 0: never */
 } remat_trainer_figures;
 void remat_trainer_get_figures_sized(const remat_trainer *trainer, remat_trainer_figures *figures, size_t figures_size);
 static inline void remat_trainer_get_figures(const remat_trainer *trainer, remat_trainer_figures *figures)

@@ -6,6 +6,7 @@
 #include "base/nearest.h"
 #include "base/number_text.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -248,4 +249,23 @@ remat_status property_set(remat_context *context, const char *owner, const prope
 {
     const property *about = property_find(table, key);
     return about ? set(context, about, fields, text) : fail_unknown(context, owner, table, key);
+}
+
+const char *property_print(const property *about, const void *fields, char text[PROPERTY_VALUE_TEXT])
+{
+    const char *field = (const char *)fields + about->offset;
+    text[0] = 0;
+    switch (about->kind) {
+    case PROPERTY_COUNT: snprintf(text, PROPERTY_VALUE_TEXT, "%" PRIu64, *(const uint64_t *)(const void *)field); break;
+    case PROPERTY_NUMBER: number_print(*(const double *)(const void *)field, text); break;
+    case PROPERTY_FLAG: snprintf(text, PROPERTY_VALUE_TEXT, *(const bool *)field ? "true" : "false"); break;
+    case PROPERTY_CHOICE:
+        snprintf(text, PROPERTY_VALUE_TEXT, "%s", about->choices[*(const uint32_t *)(const void *)field]);
+        break;
+    case PROPERTY_PAIR:
+    case PROPERTY_DIMS:
+    case PROPERTY_NUMBERS:
+    case PROPERTY_TEXT: break;
+    }
+    return text;
 }

@@ -65,4 +65,9 @@ bool property_read_choice(const char *text, const char *const *choices, uint32_t
 enum { PROPERTY_ALLOWED_TEXT = 512 };
 const char *property_allowed(const property *property, char text[PROPERTY_ALLOWED_TEXT]);
 
+/* The value of a property as text that property_set reads, for those of one value: counts, numbers, flags and choices;
+ * otherwise "". Returns `text`. */
+enum { PROPERTY_VALUE_TEXT = 64 };
+const char *property_print(const property *about, const void *fields, char text[PROPERTY_VALUE_TEXT]);
+
 #endif

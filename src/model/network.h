@@ -72,6 +72,7 @@ void network_destroy(remat_network *network);
 const model_settings *model_get_settings(const remat_model *model);
 const optimizer_settings *model_get_optimizer(const remat_model *model);
 const dataset_settings *model_get_dataset(const remat_model *model);
+const property *model_optimizer_properties(void); /* the keys of [Optimizer] but its type */
 remat_context *model_context(const remat_model *model);
 /* The network that it was compiled to: for training where it has a loss. */
 const remat_network *model_get_network(const remat_model *model);

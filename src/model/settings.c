@@ -130,6 +130,11 @@ const optimizer_settings *model_get_optimizer(const remat_model *model)
     return &model->optimizer;
 }
 
+const property *model_optimizer_properties(void)
+{
+    return optimizer_properties;
+}
+
 const remat_network *model_get_network(const remat_model *model)
 {
     return model->network;

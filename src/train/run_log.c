@@ -121,6 +121,8 @@ static void put_end(run_log *log, const remat_run_result *result)
     put_known_real(out, "last_loss", result->last_loss);
     put_known_real(out, "median_step_seconds", result->median_step_seconds);
     put_known_real(out, "best_validation_loss", result->best_validation_loss);
+    if (result->best_step)
+        output_field(out, ", ", "best_step", result->best_step);
     output_field(out, ", ", "peak_resident_bytes", result->peak_resident_bytes);
     output_field(out, ", ", "allocated_bytes", result->allocated_bytes);
     end_line(log);

@@ -116,6 +116,7 @@ static remat_status read_field(json_reader *reader, const char *key, line_values
     FIELD("median_step_seconds", read_real(reader, "median_step_seconds", &line->end.median_step_seconds));
     FIELD("mean_step_seconds", read_real(reader, key, &line->end.median_step_seconds)); /* its name in 0.1 */
     FIELD("best_validation_loss", read_real(reader, "best_validation_loss", &line->end.best_validation_loss));
+    FIELD("best_step", read_count(reader, "best_step", &line->end.best_step));
     FIELD("peak_resident_bytes", read_count(reader, "peak_resident_bytes", &line->end.peak_resident_bytes));
     FIELD("allocated_bytes", read_count(reader, "allocated_bytes", &line->end.allocated_bytes));
 #undef FIELD

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "train/run_log.h"
+#include "train/trainer_best.h"
 #include "train/trainer_object.h"
 
 void remat_run_hooks_init_sized(remat_run_hooks *hooks, size_t size)
@@ -27,6 +28,7 @@ typedef struct training_run {
     double times[TIMES], data_times[TIMES];
     size_t time_count;
     bool stop;
+    bool best_written; /* this run has saved to best_path */
 } training_run;
 
 static int compare_doubles(const void *a, const void *b)
@@ -73,7 +75,10 @@ static remat_status validate(training_run *run, bool counts)
     optimizer_note_validation(&trainer->optimizer, result.loss, &trainer->plateau);
     if (result.loss < trainer->best_validation) { /* which NaN never is */
         trainer->best_validation = result.loss;
+        trainer->best_step = trainer->step;
         trainer->stale_validations = 0;
+        if (run->hooks.best_path)
+            trainer_save_best(trainer, run->hooks.best_path, !run->hooks.save_weights_only, &run->best_written);
     } else {
         trainer->stale_validations++;
     }
@@ -162,9 +167,13 @@ remat_status remat_trainer_run_sized(remat_trainer *trainer, const remat_run_hoo
         status = run_log_open(trainer, run->hooks.log_path, trainer->resumed, &run->log);
     if (status == REMAT_OK)
         status = take_steps(run);
+    run->result.best_step = trainer->best_step;
+    run->result.best_validation_loss = isinf(trainer->best_validation) ? NAN : trainer->best_validation;
+    if (status == REMAT_OK && run->result.stopped_early && run->hooks.best_path)
+        status = trainer_restore_best(trainer, run->hooks.best_path, !run->hooks.save_weights_only, run->best_written,
+                                      &run->result.restored_best);
     run->result.median_step_seconds = median_time(run, run->times);
     run->result.median_data_seconds = median_time(run, run->data_times);
-    run->result.best_validation_loss = isinf(trainer->best_validation) ? NAN : trainer->best_validation;
     run->result.peak_resident_bytes = peak_resident();
     run->result.allocated_bytes = trainer_allocated_bytes(trainer);
     run->result.forwards = executor_forwards(trainer->executor);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <remat/units.h>
 
@@ -26,6 +27,7 @@
 #include "train/optimizer.h"
 #include "train/trainer_files.h"
 #include "train/trainer_object.h"
+#include "train/training_settings.h"
 
 #define FORMAT                 "remat-weights"
 #define DATASET_KEY            "dataset"
@@ -104,6 +106,9 @@ static remat_status save(const remat_trainer *trainer, const char *path, bool wi
     snprintf(batch, sizeof batch, "%" PRIu64, trainer->network->batch);
     text_print(best, sizeof best, "%a", trainer->best_validation);
     snprintf(stale, sizeof stale, "%" PRIu64, trainer->stale_validations);
+    char best_step[24], settings[TRAINING_SETTINGS_TEXT];
+    snprintf(best_step, sizeof best_step, "%" PRIu64, trainer->best_step);
+    training_settings_write(trainer, settings);
     char plateau_best[40], plateau_stale[24], plateau_cuts[24];
     text_print(plateau_best, sizeof plateau_best, "%a", trainer->plateau.best);
     snprintf(plateau_stale, sizeof plateau_stale, "%" PRIu64, trainer->plateau.stale);
@@ -118,6 +123,8 @@ static remat_status save(const remat_trainer *trainer, const char *path, bool wi
                                          {"batch", batch},
                                          {"best_validation", best},
                                          {"stale_validations", stale},
+                                         {"best_step", best_step},
+                                         {"settings", settings},
                                          {"plateau_best", plateau_best},
                                          {"plateau_stale", plateau_stale},
                                          {"plateau_cuts", plateau_cuts}};
@@ -419,7 +426,7 @@ static remat_status load_tensors(remat_trainer *trainer, const char *path, const
 
 static remat_status read_state(remat_trainer *trainer, const char *path, const safetensors *file)
 {
-    uint64_t step, micro_step, seed, stale, batch, micro_steps;
+    uint64_t step, micro_step, seed, stale, batch, micro_steps, best_step = 0;
     double best;
     REMAT_TRY(read_count(trainer, path, file, "step", INT64_MAX, &step));
     REMAT_TRY(read_count(trainer, path, file, "micro_step", INT64_MAX, &micro_step));
@@ -427,6 +434,8 @@ static remat_status read_state(remat_trainer *trainer, const char *path, const s
     REMAT_TRY(read_count(trainer, path, file, "stale_validations", INT64_MAX, &stale));
     REMAT_TRY(read_count(trainer, path, file, "batch", INT64_MAX, &batch));
     REMAT_TRY(read_best(trainer, path, file, "best_validation", &best));
+    if (safetensors_metadata(file, "best_step")) /* release 0.1 did not write it */
+        REMAT_TRY(read_count(trainer, path, file, "best_step", INT64_MAX, &best_step));
     rate_plateau plateau;
     REMAT_TRY(read_plateau(trainer, path, file, &plateau));
     remat_place place = {path, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, "optimizer"};
@@ -463,9 +472,24 @@ static remat_status read_state(remat_trainer *trainer, const char *path, const s
     trainer->seed = seed;
     trainer->stale_validations = stale;
     trainer->best_validation = best;
+    trainer->best_step = best_step;
     trainer->plateau = plateau;
     trainer->resumed = true;
+    const char *settings = safetensors_metadata(file, "settings");
+    if (settings)
+        training_settings_compare(trainer, path, settings);
     return REMAT_OK;
+}
+
+bool trainer_saved_step(remat_context *context, const char *path, uint64_t *step)
+{
+    safetensors *file;
+    if (access(path, R_OK) != 0 || weights_open(context, path, &file) != REMAT_OK)
+        return false;
+    const char *text = safetensors_metadata(file, "step");
+    *step = text ? strtoull(text, NULL, 10) : 0;
+    safetensors_close(file);
+    return text != NULL;
 }
 
 remat_status remat_trainer_resume(remat_trainer *trainer, const char *path)

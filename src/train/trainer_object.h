@@ -63,6 +63,7 @@ struct remat_trainer {
 
     double best_validation;
     uint64_t stale_validations;
+    uint64_t best_step;   /* after which best_validation was found; 0: none, or not known */
     rate_plateau plateau; /* of the schedule plateau */
     bool resumed;
 
@@ -113,6 +114,10 @@ remat_status trainer_measure_apply(const remat_trainer *trainer, uint64_t *bytes
 remat_status trainer_clear_gradients(remat_trainer *trainer);
 remat_status trainer_apply_gradients(remat_trainer *trainer);
 remat_status trainer_restore_statistics(remat_trainer *trainer);
+
+/* trainer_files.c: after how many steps the training in a file was saved; false where the file does not say or cannot be
+ * read. */
+bool trainer_saved_step(remat_context *context, const char *path, uint64_t *step);
 
 /* trainer_trace.c: pass an action to on_action; for executor_hooks. */
 void trainer_observe(void *trainer, size_t position, bool is_recompute, uint64_t began, uint64_t ended);

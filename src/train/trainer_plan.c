@@ -199,6 +199,7 @@ void remat_trainer_get_figures_sized(const remat_trainer *trainer, remat_trainer
         .batch_size = trainer->network->batch,
         .accumulate = trainer->settings.accumulate,
         .clip_norm = trainer->settings.clip_norm,
+        .early_stopping = trainer->settings.early_stopping,
         .steps_per_epoch = trainer->steps_per_epoch,
         .total_steps = trainer->total_steps,
         .training_samples = trainer->data ? data_source_samples(trainer->data, DATA_TRAINING) : 0,

@@ -30,7 +30,7 @@ static const remat_step_result steps[] = {
     {4, 1, NAN, 0.1 + 0.2, 12345678901234, 1e-9, 0, false},
 };
 static const remat_validation_result validation = {0.7, 0.9, 64};
-static const remat_run_result end = {4, true, false, 0.125, 0.2, 0, NAN, 1 << 20, 1 << 19, 12};
+static const remat_run_result end = {4, true, false, 0.125, 0.2, 0, NAN, 1 << 20, 1 << 19, 12, 0, false};
 
 static void write_run(fixture *f, const char *path, bool append, const run_log_header *header, size_t first,
                       size_t last, bool finish)

@@ -99,6 +99,31 @@ static void test_early_stopping(void **state)
     remat_model_destroy(model);
 }
 
+/* At rate 0 the first validation is the best. The trainer goes back to it, and to its state. */
+static void test_best_weights(void **state)
+{
+    fixture *f = *state;
+    toy data = {UINT64_MAX, 0, 1};
+    const char *path = scratch_path("best.safetensors");
+    remat_model *model = toy_model(f, "adam", REMAT_PROPERTIES("learning_rate=0"),
+                                   REMAT_PROPERTIES("batch_size=16", "epochs=50", "early_stopping=2"));
+    for (int only_weights = 0; only_weights < 2; only_weights++) {
+        remat_trainer *trainer = toy_trainer(f, model, &data, REMAT_DEFAULT);
+        remat_run_hooks hooks;
+        remat_run_hooks_init(&hooks);
+        hooks.best_path = path;
+        hooks.save_weights_only = only_weights;
+        remat_run_result result;
+        expect_ok(f, remat_trainer_run(trainer, &hooks, &result));
+        assert_true(result.stopped_early && result.restored_best);
+        assert_int_equal(result.steps, 18);
+        assert_int_equal(result.best_step, 6);
+        assert_int_equal(remat_trainer_steps_taken(trainer), only_weights ? 18 : 6);
+        remat_trainer_destroy(trainer);
+    }
+    remat_model_destroy(model);
+}
+
 /* Evaluation changes nothing: the next step is the same with and without it. */
 static void test_validation_leaves_no_trace(void **state)
 {
@@ -328,15 +353,11 @@ static void test_saved_on_the_way(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(test_validation),
-        FIXTURE_TEST(test_early_stopping),
-        FIXTURE_TEST(test_validation_leaves_no_trace),
-        FIXTURE_TEST(test_generator_fails),
-        FIXTURE_TEST(test_wrong_options),
-        FIXTURE_TEST(test_no_loss),
-        FIXTURE_TEST(test_infinite_loss),
-        FIXTURE_TEST(test_saved_on_the_way),
-        FIXTURE_TEST(test_smallest_budget),
+        FIXTURE_TEST(test_validation),       FIXTURE_TEST(test_early_stopping),
+        FIXTURE_TEST(test_best_weights),     FIXTURE_TEST(test_validation_leaves_no_trace),
+        FIXTURE_TEST(test_generator_fails),  FIXTURE_TEST(test_wrong_options),
+        FIXTURE_TEST(test_no_loss),          FIXTURE_TEST(test_infinite_loss),
+        FIXTURE_TEST(test_saved_on_the_way), FIXTURE_TEST(test_smallest_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
