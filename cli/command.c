@@ -142,14 +142,16 @@ uint64_t command_number(struct argp_state *state, remat_context *context, const 
     return number;
 }
 
-uint64_t command_batch(struct argp_state *state, remat_context *context, const char *text, bool *largest)
+uint64_t command_batch(struct argp_state *state, remat_context *context, const char *text, batch_choice *choice)
 {
-    bool automatic = largest && strcmp(text, "auto") == 0;
-    uint64_t batch = automatic ? 0 : command_count(state, context, text);
-    if (batch == 0 && !automatic)
-        argp_error(state, "--batch takes a number from 1 on%s", largest ? ", or auto" : "");
-    if (largest)
-        *largest = automatic;
+    batch_choice chosen = BATCH_GIVEN;
+    if (choice)
+        chosen = strcmp(text, "auto") == 0 ? BATCH_FASTEST : strcmp(text, "largest") == 0 ? BATCH_LARGEST : BATCH_GIVEN;
+    uint64_t batch = chosen != BATCH_GIVEN ? 0 : command_count(state, context, text);
+    if (batch == 0 && chosen == BATCH_GIVEN)
+        argp_error(state, "--batch takes a number from 1 on%s", choice ? ", or auto, or largest" : "");
+    if (choice)
+        *choice = chosen;
     return batch;
 }
 

@@ -51,8 +51,9 @@ uint64_t command_count(struct argp_state *state, remat_context *context, const c
 /* The same for the number of an option, from 1 to `most`; UINT64_MAX: any. */
 uint64_t command_number(struct argp_state *state, remat_context *context, const char *option, uint64_t most,
                         const char *text);
-/* And for the samples of a batch, at least 1. Where `largest` is not NULL, "auto" sets it and gives 0. */
-uint64_t command_batch(struct argp_state *state, remat_context *context, const char *text, bool *largest);
+/* And for the samples of a batch, at least 1. Where `choice` is not NULL, "auto" and "largest" set it and give 0. */
+typedef enum batch_choice { BATCH_GIVEN, BATCH_FASTEST, BATCH_LARGEST } batch_choice;
+uint64_t command_batch(struct argp_state *state, remat_context *context, const char *text, batch_choice *choice);
 /* And for a number of threads. */
 unsigned command_threads(struct argp_state *state, remat_context *context, const char *text);
 

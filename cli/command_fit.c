@@ -13,6 +13,7 @@ enum { OPTION_DIM = MODEL_KEYS_END };
 typedef struct fit_command {
     model_options given;
     import_settings import;
+    remat_batch_choice choice; /* with --batch auto or largest */
     bool fits;
 } fit_command;
 
@@ -226,6 +227,17 @@ static void print_addition(const char *what, ends more, bool used)
            used ? "  in use" : "");
 }
 
+static void print_choice(const remat_batch_choice *choice)
+{
+    printf("%llu is the fastest batch by the plan's prediction", (unsigned long long)choice->fastest);
+    if (choice->fastest < choice->largest)
+        printf("; %llu, the largest that fits, takes %.1f %% longer for a sample\n",
+               (unsigned long long)choice->largest,
+               100 * (choice->largest_sample_cost / choice->fastest_sample_cost - 1));
+    else
+        puts(", and the largest that fits");
+}
+
 static void print_text(const fit_command *command, const answers *found)
 {
     char budget[REMAT_SIZE_TEXT];
@@ -237,8 +249,10 @@ static void print_text(const fit_command *command, const answers *found)
                remat_size_print(found->budget, budget));
     else
         printf(": without a budget\n");
-    if (command->given.largest)
+    if (command->given.batch_choice == BATCH_LARGEST)
         printf("%llu is the largest batch that fits\n", (unsigned long long)figures->batch_size);
+    else if (command->given.batch_choice == BATCH_FASTEST)
+        print_choice(&command->choice);
     putchar('\n');
     run_text_memory(stdout, figures);
     putchar('\n');
@@ -264,8 +278,10 @@ static void print_json(const fit_command *command, const answers *found)
     run_text_json_text(stdout, ", ", "strategy", found->figures.strategy);
     if (found->budget != REMAT_NO_BUDGET)
         printf(", \"budget_bytes\": %llu", (unsigned long long)found->budget);
-    if (command->given.largest)
-        printf(", \"largest_batch\": %llu", (unsigned long long)found->figures.batch_size);
+    if (command->given.batch_choice != BATCH_GIVEN)
+        printf(", \"largest_batch\": %llu", (unsigned long long)command->choice.largest);
+    if (command->given.batch_choice == BATCH_FASTEST)
+        printf(", \"fastest_batch\": %llu", (unsigned long long)command->choice.fastest);
     printf(",\n  \"min_budget_bytes\": %llu, \"min_budget_bound_bytes\": %llu, \"keep_all_bytes\": %llu, "
            "\"min_budget_cost\": %llu",
            (unsigned long long)found->ends.least, (unsigned long long)found->figures.min_budget_bound_bytes,
@@ -279,17 +295,26 @@ static void print_json(const fit_command *command, const answers *found)
     printf("}}\n");
 }
 
+static remat_status find_batch(fit_command *command, remat_model *model)
+{
+    remat_train_options wanted = command->given.train;
+    remat_batch_choice *choice = &command->choice;
+    const bool fastest = command->given.batch_choice == BATCH_FASTEST;
+    wanted.plan_only = true;
+    waiting_for(fastest ? "looking for the fastest batch" : "looking for the largest batch");
+    remat_status status = fastest ? remat_train_choose_batch(model, &wanted, choice)
+                                  : remat_train_largest_batch(model, &wanted, &choice->largest);
+    waiting_end();
+    command->given.train.batch_size = fastest ? choice->fastest : choice->largest;
+    return status;
+}
+
 static remat_status fit(fit_command *command, remat_model *model)
 {
     answers found = {0};
     remat_status status = REMAT_OK;
-    if (command->given.largest) {
-        remat_train_options wanted = command->given.train;
-        wanted.plan_only = true;
-        waiting_for("looking for the largest batch");
-        status = remat_train_largest_batch(model, &wanted, &command->given.train.batch_size);
-        waiting_end();
-    }
+    if (command->given.batch_choice != BATCH_GIVEN)
+        status = find_batch(command, model);
     if (status == REMAT_OK)
         status = answer(command, model, &found);
     if (status == REMAT_OK)
@@ -311,7 +336,7 @@ static int fit_graph(const fit_command *command, const remat_graph *graph, bool 
 {
     const remat_train_options *given = &command->given.train;
     remat_graph_plan_options wanted;
-    if (given->profile_path || (given->batch_size && !imported) || command->given.largest) {
+    if (given->profile_path || (given->batch_size && !imported) || command->given.batch_choice != BATCH_GIVEN) {
         fprintf(stderr, "remat: FILE is a graph; --profile and --batch %sare only for models\n",
                 imported ? "auto " : "");
         return REMAT_INVALID;

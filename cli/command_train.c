@@ -42,9 +42,10 @@ typedef struct train_command {
     char *const *argv;
     uint64_t save_every; /* steps; 0: only at the end */
     bool quiet, weights_only;
-    bool hard;           /* the system keeps the process within the budget */
-    uint64_t limit;      /* with `hard`: the bytes that the process may have; 0 before it is set */
-    uint64_t most_batch; /* with --batch auto: what the budget allows, whatever the data has; 0: not known */
+    bool hard;                 /* the system keeps the process within the budget */
+    uint64_t limit;            /* with `hard`: the bytes that the process may have; 0 before it is set */
+    uint64_t most_batch;       /* with --batch auto: what the budget allows, whatever the data has; 0: not known */
+    remat_batch_choice choice; /* with --batch auto */
     progress_display progress;
 } train_command;
 
@@ -298,10 +299,20 @@ static remat_status load(const train_command *command, remat_trainer *trainer)
     return command->given.weights ? remat_trainer_load(trainer, command->given.weights) : REMAT_OK;
 }
 
-/* Why the largest batch is not larger: the budget, or that there are no more samples. */
+/* Which batch was chosen, and why it is not larger: it would be slower, the budget, or there are no more samples. */
 static void print_batch(const train_command *command, const remat_trainer_figures *figures)
 {
+    const remat_batch_choice *choice = &command->choice;
     uint64_t batch = figures->batch_size, allowed = command->most_batch;
+    if (batch < choice->largest) {
+        fprintf(
+            stderr,
+            "batch %llu: the fastest by the plan's prediction; the budget allows %llu, which recomputes more and takes "
+            "%.1f %% longer for a sample (--batch largest)\n",
+            (unsigned long long)batch, (unsigned long long)choice->largest,
+            100 * (choice->largest_sample_cost / choice->fastest_sample_cost - 1));
+        return;
+    }
     bool validation = figures->validation_samples == batch;
     bool capped = validation || figures->training_samples / figures->accumulate == batch;
     fprintf(stderr, "batch %llu: the budget allows ", (unsigned long long)batch);
@@ -357,7 +368,7 @@ static remat_status train(train_command *command, remat_trainer *trainer, bool *
     bool timed = command->given.train.profile_path != NULL;
     remat_trainer_get_figures(trainer, &figures);
     choose_best_path(command, &figures);
-    if (!command->quiet && command->given.largest)
+    if (!command->quiet && command->given.batch_choice != BATCH_GIVEN)
         print_batch(command, &figures);
     if (!command->quiet)
         print_plan(command, &figures, timed);
@@ -437,10 +448,16 @@ static remat_status check_outputs(const train_command *command)
 static remat_status find_batch(train_command *command, remat_model *model)
 {
     remat_train_options *wanted = &command->given.train;
-    remat_status status = remat_train_largest_batch(model, wanted, &wanted->batch_size);
+    waiting_for("looking for the best batch");
+    remat_status status = command->given.batch_choice == BATCH_FASTEST
+                              ? remat_train_choose_batch(model, wanted, &command->choice)
+                              : remat_train_largest_batch(model, wanted, &wanted->batch_size);
+    waiting_end();
     if (status != REMAT_OK)
         return command_fail(command->given.context, status), status;
-    if (command->quiet)
+    if (command->given.batch_choice == BATCH_FASTEST)
+        wanted->batch_size = command->choice.fastest;
+    if (command->quiet || wanted->batch_size < command->choice.largest)
         return REMAT_OK;
     remat_train_options any = *wanted;
     remat_trainer *more;
@@ -458,7 +475,7 @@ static remat_status find_batch(train_command *command, remat_model *model)
 /* Says on stderr what is wrong. */
 static remat_status start(train_command *command, remat_model *model, remat_trainer **trainer)
 {
-    remat_status status = command->given.largest ? find_batch(command, model) : REMAT_OK;
+    remat_status status = command->given.batch_choice != BATCH_GIVEN ? find_batch(command, model) : REMAT_OK;
     if (status != REMAT_OK)
         return status;
     if (command->hard)

@@ -25,7 +25,7 @@ error_t model_options_parse(int key, char *argument, struct argp_state *state)
     case 'w': given->weights = argument; break;
     case MODEL_BATCH: train->batch_size = command_batch(state, given->context, argument, NULL); break;
     case MODEL_BATCH_OR_AUTO:
-        train->batch_size = command_batch(state, given->context, argument, &given->largest);
+        train->batch_size = command_batch(state, given->context, argument, &given->batch_choice);
         break;
     case MODEL_STRATEGY: train->strategy = argument; break;
     case MODEL_PROFILE: train->profile_path = argument; break;

@@ -30,9 +30,10 @@ enum {
 #define MODEL_ROW_LABELS      "labels", MODEL_LABELS, "FILE", 0, "with --data: the labels, where they have a file"
 #define MODEL_ROW_BATCH       "batch", MODEL_BATCH, "N", 0, "samples at a time (default: the model's)"
 #define MODEL_ROW_MICRO_BATCH "batch", MODEL_BATCH, "N", 0, "samples in a micro-batch (default: the model's)"
-#define MODEL_ROW_BATCH_OR_AUTO           \
-    "batch", MODEL_BATCH_OR_AUTO, "N", 0, \
-        "samples in a micro-batch (default: the model's); auto: the most that fit the budget"
+#define MODEL_ROW_BATCH_OR_AUTO                                                                                \
+    "batch", MODEL_BATCH_OR_AUTO, "N", 0,                                                                      \
+        "samples in a micro-batch (default: the model's); auto: the fastest within the budget, by the plan's " \
+        "prediction for a sample; largest: the most that fit"
 #define MODEL_ROW_PROFILE "profile", MODEL_PROFILE, "FILE", 0, "plan with measured costs, from `remat profile`"
 #define MODEL_ROW_THREADS "threads", 'j', "N", 0, "threads to compute with (default: all cores)"
 #define MODEL_ROW_KERNELS                \
@@ -43,8 +44,8 @@ typedef struct model_options {
     remat_context *context;
     const char *file, *weights, *output;
     remat_train_options train;
-    bool needs_weights; /* set by commands that do nothing without them */
-    bool largest;       /* the largest batch that fits: --batch auto */
+    bool needs_weights;        /* set by commands that do nothing without them */
+    batch_choice batch_choice; /* --batch auto or largest */
     bool json;
 } model_options;
 

@@ -366,6 +366,22 @@ size_t remat_trainer_knee(const remat_trainer *trainer);
  * needs. REMAT_INVALID: there is no budget. */
 remat_status remat_train_largest_batch(remat_model *model, const remat_train_options *options, uint64_t *batch);
 
+/* Chooses the batch size that trains fastest within `options->budget_bytes`, by the predicted time for a sample: a larger
+ * batch may fit only because more is recomputed. The plans of some twenty batch sizes are compared. Otherwise as
+ * remat_train_largest_batch. */
+typedef struct remat_batch_choice {
+    uint64_t fastest;                                /* the batch size to take */
+    uint64_t largest;                                /* the largest that fits */
+    double fastest_sample_cost, largest_sample_cost; /* nanoseconds for a sample with each of them, as predicted */
+} remat_batch_choice;
+remat_status remat_train_choose_batch_sized(remat_model *model, const remat_train_options *options,
+                                            remat_batch_choice *choice, size_t choice_size);
+static inline remat_status remat_train_choose_batch(remat_model *model, const remat_train_options *options,
+                                                    remat_batch_choice *choice)
+{
+    return remat_train_choose_batch_sized(model, options, choice, sizeof *choice);
+}
+
 /* ---- training step by step ---- */
 
 /* Takes one training step. REMAT_BAD_INPUT or REMAT_IO from the data, or what the sample function returned. Weights

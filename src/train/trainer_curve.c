@@ -1,4 +1,4 @@
-/* Questions before training: the plan, the curve of time over memory, and the largest batch for a budget. */
+/* Questions before training: the plan, and the curve of time over memory. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/options.h"
@@ -128,72 +128,4 @@ static remat_sweep_point point_at(const void *points, size_t position)
 size_t remat_trainer_knee(const remat_trainer *trainer)
 {
     return curve_knee(point_at, trainer->points, trainer->point_count);
-}
-
-/* ---- the largest batch ---- */
-
-static remat_status try_batch(remat_model *model, const remat_train_options *options, uint64_t batch)
-{
-    remat_train_options trial = *options;
-    trial.batch_size = batch;
-    trial.plan_only = true;
-    remat_trainer *trainer;
-    remat_status status = remat_trainer_create(model, &trial, &trainer);
-    remat_trainer_destroy(trainer);
-    return status;
-}
-
-/* No batch can be larger than the data that it comes from: found by opening it for one sample. */
-static remat_status most_samples(remat_model *model, const remat_train_options *options, uint64_t *most)
-{
-    *most = (uint64_t)1 << 40;
-    if (options->plan_only)
-        return REMAT_OK;
-    remat_train_options single = *options;
-    single.batch_size = 1;
-    remat_trainer *trainer;
-    REMAT_TRY(remat_trainer_create(model, &single, &trainer));
-    uint64_t validation = data_source_samples(trainer->data, DATA_VALIDATION);
-    *most = trainer->steps_per_epoch;
-    if (validation && validation < *most)
-        *most = validation;
-    remat_trainer_destroy(trainer);
-    return REMAT_OK;
-}
-
-remat_status remat_train_largest_batch(remat_model *model, const remat_train_options *options, uint64_t *batch)
-{
-    remat_train_options wanted;
-    remat_train_options_init(&wanted);
-    REMAT_TRY(remat_options_copy(model_context(model), &wanted, sizeof wanted, options, "remat_train_options_init"));
-    *batch = 0;
-    if (wanted.budget_bytes == REMAT_NO_BUDGET && !model_get_settings(model)->budget)
-        return remat_fail(model_context(model), REMAT_INVALID, NULL,
-                          "the largest batch for which budget? There is none in the options or the model");
-    uint64_t most;
-    REMAT_TRY(most_samples(model, &wanted, &most));
-    REMAT_TRY(try_batch(model, &wanted, 1));
-    /* Memory grows with the batch: double until it no longer fits, then halve the gap. */
-    uint64_t fits = 1, fails = most + 1;
-    for (uint64_t next = 2; next < fails; next *= 2) {
-        remat_status status = try_batch(model, &wanted, next);
-        if (status == REMAT_INFEASIBLE)
-            fails = next;
-        else if (status == REMAT_OK)
-            fits = next;
-        else
-            return status;
-    }
-    while (fails - fits > 1) {
-        uint64_t middle = fits + (fails - fits) / 2;
-        remat_status status = try_batch(model, &wanted, middle);
-        if (status == REMAT_INFEASIBLE)
-            fails = middle;
-        else if (status == REMAT_OK)
-            fits = middle;
-        else
-            return status;
-    }
-    *batch = fits;
-    return REMAT_OK;
 }

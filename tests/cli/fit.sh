@@ -64,11 +64,44 @@ expect 4 fit examples/models/gpt.ini -j 1 --budget 1MiB --json
 expect 0 fit examples/models/gpt.ini -j 1 --budget "$(number min_budget_bytes)"
 
 # The largest batch fits, and one more does not.
-expect 0 fit $model --budget 12MiB --batch auto --json
+expect 0 fit $model --budget 12MiB --batch largest --json
 batch=$(number largest_batch)
 [ "$batch" -gt 32 ] || complain "only $batch samples fit into 12 MiB"
 expect 0 fit $model --budget 12MiB --batch "$batch"
 expect 4 fit $model --budget 12MiB --batch $((batch + 1))
+# The fastest is smaller: with the largest batch, much is recomputed. It is faster than others.
+cat >"$work/deep.ini" <<'INI'
+[Dataset : random]
+[in : input]
+input_shape = 64
+[Repeat hidden]
+count = 6
+[fc{i} : fully_connected]
+unit = 64
+[act{i} : activation]
+activation = gelu_erf
+[End]
+[out : fully_connected]
+unit = 1
+[loss : mse]
+INI
+sample_cost() { # BATCH: nanoseconds of a sample, as predicted
+  expect 0 fit "$work/deep.ini" -j 1 --budget 1600KB --batch "$1" --json
+  echo "$(($(number cost) / $1))"
+}
+expect 0 fit "$work/deep.ini" -j 1 --budget 1600KB --batch largest --json
+batch=$(number largest_batch)
+expect 0 fit "$work/deep.ini" -j 1 --budget 1600KB --batch auto --json
+fastest=$(number fastest_batch)
+[ "$(number largest_batch)" = "$batch" ] || complain "--batch auto finds another largest batch"
+[ "$fastest" -lt "$batch" ] || complain "the largest batch, $batch, is the fastest: this test shows nothing"
+cost=$(sample_cost "$fastest")
+for other in 1 $((fastest / 2)) $((fastest - 1)) $((fastest + 1)) $(((fastest + batch) / 2)) "$batch"; do
+  [ "$cost" -le "$(sample_cost "$other")" ] || complain "batch $other is faster than $fastest"
+done
+expect 0 fit "$work/deep.ini" -j 1 --budget 1600KB --batch auto
+out "$fastest is the fastest batch by the plan's prediction; $batch, the largest that fits, takes"
+expect 2 fit $model --batch largest
 expect 2 fit $model --batch auto
 err "the largest batch for which budget?"
 expect 4 fit $model --budget 1MiB --batch auto

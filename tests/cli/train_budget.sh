@@ -52,7 +52,7 @@ lines=$(grep -c '^step [0-9]*/90' "$work/err")
 if [ "$lines" -lt 15 ] || [ "$lines" -gt 22 ]; then complain "$lines lines of progress"; fi
 
 # The largest batch for a budget; no larger than the data.
-expect 0 train $model --budget 9MiB --batch auto --steps 1 --json --quiet
+expect 0 train $model --budget 9MiB --batch largest --steps 1 --json --quiet
 batch=$(number batch)
 [ "$(number allocated_bytes)" -le 9437184 ] || complain "the largest batch is too large"
 expect 4 train $model --budget 9MiB --batch $((batch + 1)) --steps 1 --quiet
@@ -60,8 +60,12 @@ expect 0 train examples/models/mlp.ini --budget 1GiB --batch auto --steps 1 --js
 [ "$(number batch)" = 1024 ] || complain "a batch of $(number batch) from 1024 samples"
 expect 0 train examples/models/mlp.ini --budget 1GiB --batch auto --steps 1
 grep -q "^batch 1024: the budget allows [0-9]*, the [a-z]* data has 1024$" "$work/err" || complain "no reason for 1024: $(head -3 "$work/err")"
-expect 0 train $model --budget 9MiB --batch auto --steps 1
+expect 0 train $model --budget 9MiB --batch largest --steps 1
 err "batch $batch: the budget allows no more"
+# The fastest batch is smaller.
+expect 0 train $model --budget 9MiB --batch auto --steps 1 --json
+[ "$(number batch)" -lt "$batch" ] || complain "the fastest batch is the largest, $batch"
+err "batch $(number batch): the fastest by the plan's prediction; the budget allows $batch, which recomputes more"
 expect 2 train $model --batch auto
 expect 2 train $model --batch some
 

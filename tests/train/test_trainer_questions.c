@@ -230,6 +230,54 @@ static void test_largest_batch(void **state)
     remat_model_destroy(model);
 }
 
+static double sample_cost(fixture *f, remat_model *model, remat_train_options options, uint64_t batch)
+{
+    options.batch_size = batch;
+    remat_trainer *trainer;
+    remat_trainer_figures figures;
+    expect_ok(f, remat_trainer_create(model, &options, &trainer));
+    remat_trainer_get_figures(trainer, &figures);
+    remat_trainer_destroy(trainer);
+    return (double)figures.cost / (double)batch;
+}
+
+/* No batch that fits is faster for a sample, as predicted, than the one that is chosen. */
+static void test_fastest_batch(void **state)
+{
+    fixture *f = *state;
+    static char text[] = "[Dataset : random]\n[in : input]\ninput_shape = 64\n[Repeat hidden]\ncount = 4\n"
+                         "[fc{i} : fully_connected]\nunit = 64\n[act{i} : activation]\nactivation = gelu_erf\n[End]\n"
+                         "[out : fully_connected]\nunit = 1\n[loss : mse]\n";
+    FILE *stream = fmemopen(text, sizeof text - 1, "r");
+    remat_model *model;
+    expect_ok(f, remat_model_read(f->context, stream, "deep.ini", &model));
+    fclose(stream);
+    remat_train_options options;
+    remat_train_options_init(&options);
+    options.threads = 1;
+    options.plan_only = true;
+    remat_trainer *trainer;
+    remat_trainer_figures figures;
+    expect_ok(f, remat_trainer_create(model, &options, &trainer));
+    remat_trainer_get_figures(trainer, &figures);
+    remat_trainer_destroy(trainer);
+    options.budget_bytes = figures.min_budget_bytes + 64000;
+    remat_batch_choice choice;
+    uint64_t largest;
+    expect_ok(f, remat_train_choose_batch(model, &options, &choice));
+    expect_ok(f, remat_train_largest_batch(model, &options, &largest));
+    assert_int_equal(choice.largest, largest);
+    assert_true(choice.fastest < largest); /* which recomputes too much */
+    assert_true(choice.fastest_sample_cost == sample_cost(f, model, options, choice.fastest));
+    assert_true(choice.largest_sample_cost == sample_cost(f, model, options, largest));
+    for (uint64_t batch = 1; batch <= largest; batch += 3) /* it tries only some: near the best counts */
+        assert_true(choice.fastest_sample_cost <= 1.01 * sample_cost(f, model, options, batch));
+    options.budget_bytes = 100;
+    assert_int_equal(remat_train_choose_batch(model, &options, &choice), REMAT_INFEASIBLE);
+    assert_int_equal(choice.fastest, 0);
+    remat_model_destroy(model);
+}
+
 /* A step of several micro-batches costs as much as they do together, and the optimizer once. */
 static void test_accumulated_cost(void **state)
 {
@@ -276,6 +324,7 @@ int main(void)
         FIXTURE_TEST(test_graph_plan_files),
         FIXTURE_TEST(test_blocks_have_no_plan_file),
         FIXTURE_TEST(test_largest_batch),
+        FIXTURE_TEST(test_fastest_batch),
         FIXTURE_TEST(test_accumulated_cost),
         FIXTURE_TEST(test_early_stopping_needs_validation),
     };
