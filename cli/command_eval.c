@@ -19,8 +19,9 @@ static const struct argp argp = {
     .args_doc = "MODEL.ini",
     .doc =
         "Evaluate trained weights on the model's validation data, or on all samples of another file. Prints the loss; "
-        "for classes the accuracy, the precision and recall of each class, and the confusion matrix; for numbers the "
-        "mean absolute error and R2.\v"
+        "for classes the accuracy, the precision and recall of each class, and the confusion matrix; for a binary "
+        "cross entropy the accuracy, precision, recall and F1 of each target; for numbers the mean absolute error and "
+        "R2.\v"
         "Example:\n  remat eval gpt.ini --weights gpt.safetensors",
     .children = model_set_children,
 };

@@ -207,3 +207,11 @@ remat_status network_get(const remat_model *model, const network_options *option
     (*network)->users++;
     return REMAT_OK;
 }
+
+bool network_has_yes_or_no(const remat_network *network)
+{
+    for (size_t i = network->layer_count; i-- > 0;)
+        if (network->layers[i].node.type->labels != LAYER_NO_LABELS)
+            return strcmp(network->layers[i].node.type->name, "binary_cross_entropy") == 0;
+    return false;
+}

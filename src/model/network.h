@@ -68,6 +68,9 @@ remat_status network_get(const remat_model *model, const network_options *option
 /* Gives up a network from network_build or network_get; the last user frees it. */
 void network_destroy(remat_network *network);
 
+/* Whether its loss is a binary cross entropy: what comes out are the logits of answers yes or no. */
+bool network_has_yes_or_no(const remat_network *network);
+
 /* Settings of a compiled model. */
 const model_settings *model_get_settings(const remat_model *model);
 const optimizer_settings *model_get_optimizer(const remat_model *model);

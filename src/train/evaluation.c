@@ -71,6 +71,27 @@ static remat_status begin_values(remat_evaluation *evaluation, uint64_t count)
     return evaluation->values ? REMAT_OK : REMAT_NO_MEMORY;
 }
 
+/* ---- yes or no ---- */
+
+static void add_targets(remat_evaluation *evaluation, const float *logits, const float *labels)
+{
+    for (uint64_t i = 0; i < evaluation->target_count; i++) {
+        target_counts *counts = &evaluation->targets[i];
+        const bool predicted = logits[i] > 0, positive = labels[i] >= 0.5f;
+        counts->predicted += predicted;
+        counts->positives += positive;
+        counts->correct += predicted && positive;
+        counts->right += predicted == positive;
+    }
+}
+
+static remat_status begin_targets(remat_evaluation *evaluation, uint64_t count)
+{
+    evaluation->target_count = count;
+    evaluation->targets = remat_alloc_zeroed(evaluation->context, count, sizeof *evaluation->targets);
+    return evaluation->targets ? REMAT_OK : REMAT_NO_MEMORY;
+}
+
 /* ---- batches ---- */
 
 /* Where the samples come from: all of a file, or those for validation. */
@@ -113,7 +134,9 @@ static void add_batch(remat_evaluation *evaluation, const remat_prediction *pred
         return;
     }
     const float *numbers = (const float *)(const void *)labels;
-    for (uint64_t i = 0; i < prediction->batch; i++)
+    for (uint64_t i = 0; i < prediction->batch && evaluation->targets; i++)
+        add_targets(evaluation, prediction->values + i * values, numbers + i * values);
+    for (uint64_t i = 0; i < prediction->batch && evaluation->values; i++)
         add_values(evaluation, evaluation->samples + i + 1, prediction->values + i * values, numbers + i * values);
 }
 
@@ -127,11 +150,10 @@ static remat_status begin(remat_evaluation *evaluation, const remat_predictor *p
     REMAT_TRY(data_encoding_copy(data_source_encoding(predictor->data), &evaluation->encoding));
     if (predictor->network->labels_dtype == REMAT_INT32 && needs.labels.bound == output.w)
         return begin_classes(evaluation, output.w);
-    /* Logits of a binary cross entropy are no estimates of its labels. */
-    const char *loss = predictor->network->layers[predictor->network->layer_count - 1].node.type->name;
-    if (needs.labels.values == layer_values(output) && !strstr(loss, "cross_entropy"))
-        return begin_values(evaluation, needs.labels.values);
-    return REMAT_OK; /* only the loss */
+    if (needs.labels.values != layer_values(output))
+        return REMAT_OK; /* only the loss */
+    return network_has_yes_or_no(predictor->network) ? begin_targets(evaluation, needs.labels.values)
+                                                     : begin_values(evaluation, needs.labels.values);
 }
 
 /* Runs whole batches of the samples from `first` on. */
@@ -148,7 +170,7 @@ static remat_status run_batches(remat_evaluation *evaluation, remat_predictor *p
         if (status != REMAT_OK)
             break;
         evaluation->loss += predictor->host_block.loss * (double)batch;
-        if (evaluation->classes || evaluation->values)
+        if (evaluation->classes || evaluation->values || evaluation->targets)
             add_batch(evaluation, &prediction, labels);
         evaluation->samples += batch;
     }
@@ -229,6 +251,7 @@ void remat_evaluation_destroy(remat_evaluation *evaluation)
     remat_release(context, evaluation->counts, classes, sizeof *evaluation->counts);
     remat_release(context, evaluation->confusion, classes * classes, sizeof *evaluation->confusion);
     remat_release(context, evaluation->values, evaluation->value_count, sizeof *evaluation->values);
+    remat_release(context, evaluation->targets, evaluation->target_count, sizeof *evaluation->targets);
     data_encoding_end(&evaluation->encoding);
     remat_release(context, evaluation, 1, sizeof *evaluation);
 }
@@ -247,6 +270,15 @@ static double mean_r2(const remat_evaluation *evaluation)
     return varying ? sum / (double)varying : NAN;
 }
 
+/* Of all targets together. */
+static double right_share(const remat_evaluation *evaluation)
+{
+    uint64_t right = 0;
+    for (uint64_t i = 0; i < evaluation->target_count; i++)
+        right += evaluation->targets[i].right;
+    return (double)right / ((double)evaluation->samples * (double)evaluation->target_count);
+}
+
 void remat_evaluation_get_figures_sized(const remat_evaluation *evaluation, remat_evaluation_figures *figures,
                                         size_t figures_size)
 {
@@ -257,11 +289,14 @@ void remat_evaluation_get_figures_sized(const remat_evaluation *evaluation, rema
         .rows = e->classes ? e->rows : e->samples,
         .classes = e->classes,
         .loss = e->loss / samples,
-        .accuracy = e->classes ? (double)e->correct / rows : NAN,
+        .accuracy = e->classes   ? (double)e->correct / rows
+                    : e->targets ? right_share(e)
+                                 : NAN,
         .top5 = e->classes > 5 ? (double)e->among_five / rows : NAN,
         .perplexity = e->classes ? exp(e->surprise / rows) : NAN,
         .mean_absolute_error = e->values ? e->absolute / (samples * (double)e->value_count) : NAN,
         .r2 = mean_r2(e),
+        .targets = e->target_count,
     };
     remat_struct_give(figures, figures_size, &found, sizeof found);
 }
@@ -291,4 +326,29 @@ uint64_t remat_evaluation_confusion(const remat_evaluation *evaluation, uint64_t
     uint64_t classes = evaluation->classes;
     bool there = evaluation->confusion && label < classes && predicted < classes;
     return there ? evaluation->confusion[label * classes + predicted] : 0;
+}
+
+remat_status remat_evaluation_get_target_sized(const remat_evaluation *evaluation, uint64_t position,
+                                               remat_target_figures *figures, size_t figures_size)
+{
+    if (position >= evaluation->target_count)
+        return remat_fail(evaluation->context, REMAT_INVALID, NULL, "target %llu of %llu", (unsigned long long)position,
+                          (unsigned long long)evaluation->target_count);
+    const target_counts *counts = &evaluation->targets[position];
+    const name_list *names = &evaluation->encoding.targets;
+    const double correct = (double)counts->correct;
+    const uint64_t both = counts->predicted + counts->positives;
+    const remat_target_figures found = {
+        .name = position < names->count ? names->names[position] : NULL,
+        .rows = evaluation->samples,
+        .positives = counts->positives,
+        .predicted = counts->predicted,
+        .correct = counts->correct,
+        .accuracy = (double)counts->right / (double)evaluation->samples,
+        .precision = counts->predicted ? correct / (double)counts->predicted : NAN,
+        .recall = counts->positives ? correct / (double)counts->positives : NAN,
+        .f1 = both ? 2 * correct / (double)both : NAN,
+    };
+    remat_struct_give(figures, figures_size, &found, sizeof found);
+    return REMAT_OK;
 }

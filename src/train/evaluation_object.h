@@ -17,6 +17,11 @@ typedef struct value_sums {
     double errors;        /* squared */
 } value_sums;
 
+/* Of one target of a binary cross entropy. */
+typedef struct target_counts {
+    uint64_t positives, predicted, correct, right;
+} target_counts;
+
 struct remat_evaluation {
     remat_context *context;
     uint64_t samples, rows, classes;
@@ -30,6 +35,9 @@ struct remat_evaluation {
     double absolute; /* the sum of absolute errors */
     value_sums *values;
     uint64_t value_count; /* of a sample */
+    /* Of the targets of a binary cross entropy. */
+    target_counts *targets;
+    uint64_t target_count; /* of a sample */
     data_encoding encoding;
 };
 

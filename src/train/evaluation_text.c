@@ -103,6 +103,32 @@ static void write_classes(output *out, const remat_evaluation *evaluation)
     }
 }
 
+/* The name of a target, or its number. */
+static const char *target_name(const remat_target_figures *figures, uint64_t position, char number[24])
+{
+    snprintf(number, 24, "%llu", (unsigned long long)position);
+    return figures->name ? figures->name : number;
+}
+
+static void write_targets(output *out, const remat_evaluation *evaluation)
+{
+    output_text(out, "\n");
+    put_name(out, "target", NAME_WIDTH);
+    output_text(out, "       yes   accuracy  precision     recall         F1\n");
+    for (uint64_t t = 0; t < evaluation->target_count; t++) {
+        remat_target_figures figures;
+        char number[24];
+        remat_evaluation_get_target(evaluation, t, &figures);
+        put_name(out, target_name(&figures, t, number), NAME_WIDTH);
+        put_count(out, figures.positives, 10);
+        put_share(out, figures.accuracy, 11);
+        put_share(out, figures.precision, 11);
+        put_share(out, figures.recall, 11);
+        put_share(out, figures.f1, 11);
+        output_text(out, "\n");
+    }
+}
+
 static void write_confusion(output *out, const remat_evaluation *evaluation)
 {
     size_t width = name_width(evaluation), cell = 8;
@@ -138,6 +164,8 @@ static void write_text(output *out, const remat_evaluation *evaluation)
     output_text(out, " samples\n");
     if (lists_classes(evaluation, MOST_LISTED))
         write_classes(out, evaluation);
+    if (evaluation->target_count && evaluation->target_count <= MOST_LISTED)
+        write_targets(out, evaluation);
     if (lists_classes(evaluation, MOST_CROSSED))
         write_confusion(out, evaluation);
 }
@@ -183,6 +211,26 @@ static void write_json_classes(output *out, const remat_evaluation *evaluation)
     output_text(out, "]");
 }
 
+static void write_json_targets(output *out, const remat_evaluation *evaluation)
+{
+    output_text(out, ", \"targets\": [");
+    for (uint64_t t = 0; t < evaluation->target_count; t++) {
+        remat_target_figures figures;
+        char number[24];
+        remat_evaluation_get_target(evaluation, t, &figures);
+        output_text_field(out, t ? ", {" : "{", "name", target_name(&figures, t, number));
+        output_field(out, ", ", "positives", figures.positives);
+        output_field(out, ", ", "predicted", figures.predicted);
+        output_field(out, ", ", "correct", figures.correct);
+        put_field(out, ", \"accuracy\": ", figures.accuracy);
+        put_field(out, ", \"precision\": ", figures.precision);
+        put_field(out, ", \"recall\": ", figures.recall);
+        put_field(out, ", \"f1\": ", figures.f1);
+        output_text(out, "}");
+    }
+    output_text(out, "]");
+}
+
 static void write_json(output *out, const remat_evaluation *evaluation)
 {
     remat_evaluation_figures figures;
@@ -194,6 +242,8 @@ static void write_json(output *out, const remat_evaluation *evaluation)
             put_field(out, ", \"top5\": ", figures.top5);
         put_field(out, ", \"perplexity\": ", figures.perplexity);
         output_field(out, ", ", "rows", figures.rows);
+    } else if (figures.targets) {
+        put_field(out, ", \"accuracy\": ", figures.accuracy);
     } else if (!isnan(figures.mean_absolute_error)) {
         put_field(out, ", \"mean_absolute_error\": ", figures.mean_absolute_error);
         put_field(out, ", \"r2\": ", figures.r2);
@@ -201,6 +251,8 @@ static void write_json(output *out, const remat_evaluation *evaluation)
     output_field(out, ", ", "samples", figures.samples);
     if (lists_classes(evaluation, EVALUATION_MOST_CONFUSED))
         write_json_classes(out, evaluation);
+    if (figures.targets && figures.targets <= EVALUATION_MOST_CONFUSED)
+        write_json_targets(out, evaluation);
     output_text(out, "}\n");
 }
 

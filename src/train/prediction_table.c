@@ -5,6 +5,7 @@
 #include "base/output_file.h"
 #include "train/predictor_object.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct prediction_table {
@@ -13,6 +14,7 @@ typedef struct prediction_table {
     output *out;
     double *probabilities; /* of a row; NULL without classes */
     uint64_t width;        /* values of a row */
+    bool yes_or_no;        /* they are logits of a binary cross entropy */
 } prediction_table;
 
 /* A cell, in quotes where it needs them. */
@@ -46,12 +48,18 @@ static void put_number(output *out, double value)
     output_text(out, text);
 }
 
+/* Of several targets, each has its own answer: there are only the probabilities. */
+static bool has_prediction(const prediction_table *table)
+{
+    return table->probabilities || (table->yes_or_no && table->width == 1);
+}
+
 static void write_header(const prediction_table *table, uint64_t rows)
 {
     output *out = table->out;
     output_text(out, remat_predictor_file(table->predictor, 0) ? "file" : "row");
     output_text(out, rows > 1 ? ",position" : "");
-    output_text(out, table->probabilities ? ",prediction" : "");
+    output_text(out, has_prediction(table) ? ",prediction" : "");
     for (uint64_t i = 0; i < table->width; i++) {
         const char *target = table->probabilities ? NULL : remat_predictor_target_name(table->predictor, i);
         output_text(out, ",");
@@ -78,8 +86,14 @@ static void write_row(const prediction_table *table, const float *values)
         put_class(table, best);
         remat_probabilities(values, table->width, table->probabilities);
     }
-    for (uint64_t i = 0; i < table->width; i++)
-        put_number(table->out, table->probabilities ? table->probabilities[i] : (double)values[i]);
+    if (table->yes_or_no && has_prediction(table))
+        output_text(table->out, values[0] > 0 ? ",1" : ",0");
+    for (uint64_t i = 0; i < table->width; i++) {
+        const double value = (double)values[i];
+        put_number(table->out, table->probabilities ? table->probabilities[i]
+                               : table->yes_or_no   ? 1 / (1 + exp(-value))
+                                                    : value);
+    }
     output_text(table->out, "\n");
 }
 
@@ -121,6 +135,7 @@ static remat_status write_to(const void *user, FILE *stream)
     uint32_t layer = 0;
     executor_result(table.predictor->executor, 0, &layer);
     table.width = table.predictor->network->layers[layer].node.output.w;
+    table.yes_or_no = network_has_yes_or_no(model_get_network(table.predictor->model));
     bool has_classes = remat_predictor_class_count(table.predictor) == table.width;
     table.out = remat_alloc(context, 1, sizeof *table.out);
     if (has_classes)

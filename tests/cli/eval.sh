@@ -52,4 +52,41 @@ expect 6 eval "$model" -w "$work/none.st"
 sed '/validation_split/d' "$model" >"$work/no_validation.ini"
 expect 2 eval "$work/no_validation.ini" -w "$work/w.st"
 err "validation"
+
+# A binary cross entropy: accuracy, precision, recall and F1 of each target, and probabilities in the table of predictions.
+file answers.csv <<'END'
+x,ill
+-3,0
+-2,0
+-1,0
+-0.5,1
+0.5,0
+1,1
+2,1
+3,1
+END
+file answers.ini <<'END'
+[Model]
+batch_size = 8
+epochs = 200
+[Optimizer : adam]
+learning_rate = 0.1
+[Dataset : csv]
+inputs = answers.csv
+[x : input]
+input_shape = 1
+[out : fully_connected]
+unit = 1
+[loss : binary_cross_entropy]
+END
+expect 0 train "$work/answers.ini" -q --save "$work/answers.st"
+expect 0 eval "$work/answers.ini" -w "$work/answers.st" --data "$work/answers.csv"
+out "accuracy 75.00 %"
+out "target                         yes   accuracy  precision     recall         F1"
+out "ill                              4    75.00 %    75.00 %    75.00 %    75.00 %"
+expect 0 eval "$work/answers.ini" -w "$work/answers.st" --data "$work/answers.csv" --json
+out '"targets": [{"name": "ill", "positives": 4, "predicted": 4, "correct": 3, "accuracy": 0.75,'
+expect 0 predict "$work/answers.ini" -w "$work/answers.st" --data "$work/answers.csv" --output "$work/answers_out.csv"
+[ "$(sed -n '1p;2s/0\.[0-9]*/P/p;9s/0\.[0-9]*/P/p' "$work/answers_out.csv" | tr '\n' ' ')" = "row,prediction,ill 1,0,P 8,1,P " ] ||
+  complain "answers are predicted as $(head -n 3 "$work/answers_out.csv")"
 finish

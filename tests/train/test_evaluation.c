@@ -157,6 +157,68 @@ static void numbers_are_compared(void **state)
     remat_model_destroy(model);
 }
 
+static const char answer_model[] = "[Model]\nbatch_size = 8\nepochs = 9\n[Optimizer : adam]\nlearning_rate = 0.05\n"
+                                   "[Dataset : csv]\ninputs = answers.csv\ntarget = big, odd\n"
+                                   "[in : input]\ninput_shape = 2\n"
+                                   "[out : fully_connected]\nunit = 2\n[loss : binary_cross_entropy]\n";
+
+/* Two questions about a row: each has its own figures, counted here from the logits. */
+static void answers_are_counted(void **state)
+{
+    fixture *f = *state;
+    const char *weights = scratch_path("answers.safetensors");
+    char text[4000];
+    int length = snprintf(text, sizeof text, "x,y,big,odd\n");
+    for (int i = 0; i < ROWS; i++) {
+        int x = i * 7 % 10, y = i * 3 % 11;
+        length += snprintf(text + length, sizeof text - (size_t)length, "%d,%d,%d,%d\n", x, y, x + y > 9, x % 2);
+    }
+    const char *table = scratch_write_text("answers.csv", text);
+    remat_model *model = train(f, answer_model, weights, NULL);
+    remat_evaluation *evaluation = evaluate(f, model, weights, table, 7);
+    remat_evaluation_figures figures;
+    remat_evaluation_get_figures(evaluation, &figures);
+    assert_true(figures.targets == 2 && figures.classes == 0 && isnan(figures.r2));
+    remat_predictor *predictor;
+    expect_ok(f, remat_predictor_create(model, weights, NULL, &predictor));
+    uint64_t right = 0;
+    for (uint64_t t = 0; t < 2; t++) {
+        uint64_t positives = 0, predicted = 0, correct = 0;
+        for (uint64_t i = 0; i < ROWS; i++) {
+            remat_prediction prediction;
+            expect_ok(f, remat_predictor_run_samples(predictor, i, &prediction));
+            bool label = t ? i * 7 % 10 % 2 : i * 7 % 10 + i * 3 % 11 > 9, answer = prediction.values[t] > 0;
+            positives += label;
+            predicted += answer;
+            correct += label && answer;
+            right += label == answer;
+        }
+        remat_target_figures one;
+        expect_ok(f, remat_evaluation_get_target(evaluation, t, &one));
+        assert_string_equal(one.name, t ? "odd" : "big");
+        assert_true(one.rows == ROWS && one.positives == positives && one.predicted == predicted);
+        assert_int_equal(one.correct, correct);
+        if (predicted)
+            expect_near(one.precision, (double)correct / (double)predicted);
+        expect_near(one.recall, (double)correct / (double)positives);
+        expect_near(one.f1, 2 * (double)correct / (double)(predicted + positives));
+    }
+    expect_near(figures.accuracy, (double)right / (2 * ROWS));
+    remat_target_figures none;
+    expect_status(f, remat_evaluation_get_target(evaluation, 2, &none), REMAT_INVALID);
+    capture written;
+    capture_begin(&written);
+    expect_ok(f, remat_predictor_write_table(predictor, 1, written.stream));
+    capture_end(&written);
+    double big, odd;
+    assert_int_equal(sscanf(written.text, "row,big,odd\n1,%lf,%lf", &big, &odd), 2);
+    assert_true(big >= 0 && big <= 1 && odd >= 0 && odd <= 1);
+    free(written.text);
+    remat_predictor_destroy(predictor);
+    remat_evaluation_destroy(evaluation);
+    remat_model_destroy(model);
+}
+
 static void tables_have_names_and_probabilities(void **state)
 {
     fixture *f = *state;
@@ -225,6 +287,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(classes_are_counted),
         FIXTURE_TEST(numbers_are_compared),
+        FIXTURE_TEST(answers_are_counted),
         FIXTURE_TEST(tables_have_names_and_probabilities),
         FIXTURE_TEST(failures_of_memory_are_survived),
     };
