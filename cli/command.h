@@ -11,6 +11,7 @@
 /* Runs the command on its own arguments; argv[0] is "remat COMMAND". Returns the exit code. */
 typedef int (*command_fn)(remat_context *context, int argc, char **argv);
 
+int command_convert(remat_context *context, int argc, char **argv);
 int command_summary(remat_context *context, int argc, char **argv);
 int command_plan(remat_context *context, int argc, char **argv);
 int command_sweep(remat_context *context, int argc, char **argv);

@@ -3,6 +3,7 @@
 
 static const struct argp_option options[] = {
     {MODEL_ROW_WEIGHTS, 0},
+    {MODEL_ROW_MAP, 0},
     {MODEL_ROW_DATA, 0},
     {MODEL_ROW_LABELS, 0},
     {"output", MODEL_OUTPUT, "FILE", 0, "write to FILE instead of standard output", 0},

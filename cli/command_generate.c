@@ -14,6 +14,7 @@ typedef struct generate_command {
 
 static const struct argp_option options[] = {
     {MODEL_ROW_WEIGHTS, 0},
+    {MODEL_ROW_MAP, 0},
     {"prompt", 'p', "TEXT", 0, "the text to continue (default: a new line)", 0},
     {"count", 'n', "N", 0, "bytes to write (default: 200)", 0},
     {"temperature", 't', "X", 0,

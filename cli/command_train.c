@@ -29,6 +29,7 @@ enum {
     OPTION_RESUME,
     OPTION_WEIGHTS,
     OPTION_WEIGHTS_ONLY,
+    OPTION_PARTIAL,
     OPTION_LOG,
     OPTION_MEMORY_LIMIT,
     OPTION_TRACE,
@@ -81,7 +82,14 @@ static const struct argp_option options[] = {
      2},
     {"weights-only", OPTION_WEIGHTS_ONLY, NULL, 0, "save without the state of the optimizer and the training", 2},
     {"resume", OPTION_RESUME, "FILE", 0, "continue where the saved training stopped, with the same bits", 2},
-    {"weights", OPTION_WEIGHTS, "FILE", 0, "start with these weights", 2},
+    {"weights", OPTION_WEIGHTS, "FILE", 0,
+     "start with these weights: safetensors, or a state dict that torch.save wrote", 2},
+    {MODEL_ROW_MAP, 2},
+    {"partial", OPTION_PARTIAL, NULL, 0,
+     "with --weights: what is missing or has another shape, such as a new head, keeps its initial values and is "
+     "listed; "
+     "of position embeddings of another length the common part is taken",
+     2},
     {"log", OPTION_LOG, "FILE", 0, "write a line of JSON for every step", 3},
     {"trace", OPTION_TRACE, "FILE", 0, "write every action of the run to FILE, JSON for Perfetto or chrome://tracing",
      3},
@@ -113,6 +121,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case OPTION_RESUME: command->resume = argument; break;
     case OPTION_WEIGHTS: command->given.weights = argument; break;
     case OPTION_WEIGHTS_ONLY: command->weights_only = true; break;
+    case OPTION_PARTIAL: command->given.train.partial_weights = true; break;
     case OPTION_TRACE: command->trace = argument; break;
     case OPTION_LOG: command->log = argument; break;
     case ARGP_KEY_END:
@@ -121,6 +130,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
             argp_error(state, "--resume brings its own weights: leave out --weights");
         if (command->resume && command->given.train.seed != REMAT_DEFAULT)
             argp_error(state, "--resume continues with the seed of the saved training: leave out --seed");
+        if ((command->given.train.names_path || command->given.train.partial_weights) && !command->given.weights)
+            argp_error(state, "--map and --partial are for --weights FILE, which is missing");
         if (command->given.train.plan_path && command->given.train.strategy)
             argp_error(state, "--plan says what to keep: leave out --strategy");
         if (command->given.train.graph_plan_path && (command->given.train.plan_path || command->given.train.strategy))

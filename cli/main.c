@@ -15,6 +15,7 @@ static const struct command {
     {"train", "train a model within a budget", command_train},
     {"eval", "compute the loss of trained weights on the validation data", command_eval},
     {"predict", "run a trained model on its dataset", command_predict},
+    {"convert", "convert weights between Remat and PyTorch", command_convert},
     {"generate", "continue a text with a trained model of bytes", command_generate},
     {"fit", "say whether a model fits a budget, and which budget it needs", command_fit},
     {"profile", "time every layer of a model", command_profile},

@@ -17,17 +17,22 @@ enum {
     MODEL_DATA,
     MODEL_LABELS,
     MODEL_OUTPUT,
+    MODEL_MAP,
     MODEL_KEYS_END
 };
 
 /* Rows of that table that are the same in all commands, without the group. */
 #define MODEL_ROW_WEIGHTS \
-    "weights", 'w', "FILE", 0, "the trained weights, as `remat train --save` writes them (required)"
+    "weights", 'w', "FILE", 0, "the trained weights, as `remat train --save` writes them, or PyTorch's (required)"
 #define MODEL_ROW_DATA                                                                     \
     "data", MODEL_DATA, "FILE", 0,                                                         \
         "read all samples from FILE, which is of the type that the model's [Dataset] has " \
         "(default: the model's files)"
-#define MODEL_ROW_LABELS      "labels", MODEL_LABELS, "FILE", 0, "with --data: the labels, where they have a file"
+#define MODEL_ROW_LABELS "labels", MODEL_LABELS, "FILE", 0, "with --data: the labels, where they have a file"
+#define MODEL_ROW_MAP                                                                                                  \
+    "map", MODEL_MAP, "FILE", 0,                                                                                       \
+        "names in the weights file, where it is another program's: lines OUR_NAME = THEIR_NAME. PyTorch's names need " \
+        "none, if its modules are called like the layers"
 #define MODEL_ROW_BATCH       "batch", MODEL_BATCH, "N", 0, "samples at a time (default: the model's)"
 #define MODEL_ROW_MICRO_BATCH "batch", MODEL_BATCH, "N", 0, "samples in a micro-batch (default: the model's)"
 #define MODEL_ROW_BATCH_OR_AUTO                                                                                \

@@ -79,6 +79,12 @@ typedef struct remat_train_options {
      * model says, but relative to the current folder. NULL: the model's files. */
     const char *data_path;
     const char *labels_path; /* with data_path: the file of the labels, where [Dataset] has one. NULL: none */
+    /* Names in weights files of other programs, for remat_trainer_load and predictors (docs/pytorch.md). PyTorch's names
+     * need no such file. NULL: none. */
+    const char *names_path;
+    /* remat_trainer_load takes what the file has: parameters that are missing or have another shape keep their initial
+     * values, and of position embeddings of another length, the positions that both have are taken. Warnings tell. */
+    bool partial_weights;
 } remat_train_options;
 void remat_train_options_init_sized(remat_train_options *options, size_t size);
 static inline void remat_train_options_init(remat_train_options *options)
@@ -179,13 +185,31 @@ remat_status remat_trainer_save(const remat_trainer *trainer, const char *path, 
  * not. Call it before a long training. */
 remat_status remat_trainer_check_save(const remat_trainer *trainer, const char *path, bool with_state);
 
-/* Reads weights. The file must have every parameter, in its shape, and must not be damaged. If it is refused with
- * REMAT_BAD_INPUT, the trainer is as it was before. REMAT_IO. */
+/* Reads weights, by our names or PyTorch's: safetensors, or a state dict that torch.save wrote. The file must have every
+ * parameter, in its shape, and must not be damaged; see names_path and partial_weights of the options. If it is refused
+ * with REMAT_BAD_INPUT, the trainer is as it was before. REMAT_IO. */
 remat_status remat_trainer_load(remat_trainer *trainer, const char *path);
 
 /* Reads weights and state, and continues where the saved training was. REMAT_BAD_INPUT: the file has no state, or the
  * state of another optimizer, or is damaged; then the trainer is as it was before. REMAT_IO. */
 remat_status remat_trainer_resume(remat_trainer *trainer, const char *path);
+
+/* Writes the weights of a file to another one, under PyTorch's names or ours. Both may be safetensors, or a state dict as
+ * torch.save writes it if the name of the output ends in .pt, .pth or .bin. The file that is read may have either names.
+ * `options` NULL: the defaults. It must have every parameter of the model, in its shape. REMAT_BAD_INPUT, REMAT_IO,
+ * REMAT_NO_MEMORY; REMAT_INVALID: more than 4 GiB for torch.load. */
+typedef struct remat_convert_options {
+    size_t struct_size;
+    bool to_torch;          /* writes PyTorch's names (docs/pytorch.md); otherwise ours */
+    const char *names_path; /* names of the file that has PyTorch's. NULL: its modules are called like the layers */
+} remat_convert_options;
+void remat_convert_options_init_sized(remat_convert_options *options, size_t size);
+static inline void remat_convert_options_init(remat_convert_options *options)
+{
+    remat_convert_options_init_sized(options, sizeof *options);
+}
+remat_status remat_weights_convert(const remat_model *model, const char *from, const char *to,
+                                   const remat_convert_options *options);
 
 /* ---- running a trained model ---- */
 

@@ -196,20 +196,42 @@ static remat_status find_entry(const data_file *file, const char *const *names, 
 
 /* ---- a member ---- */
 
+/* Where the bytes of a member begin: behind its own header. */
+static remat_status find_bytes(const data_file *file, const zip_entry *entry, uint64_t *at)
+{
+    unsigned char local[LOCAL_BYTES];
+    if (entry->flags & 1)
+        return bad(file, "its members are encrypted");
+    if (entry->local > file->bytes || file->bytes - entry->local < LOCAL_BYTES)
+        return bad(file, "a member lies outside");
+    REMAT_TRY(data_file_read(file, entry->local, local, LOCAL_BYTES));
+    *at = entry->local + LOCAL_BYTES + get16(local + 26) + get16(local + 28);
+    if (get32(local) != LOCAL_MARK || *at > file->bytes || entry->packed > file->bytes - *at)
+        return bad(file, "a member lies outside");
+    return REMAT_OK;
+}
+
+remat_status npz_each(const data_file *file, npz_visit visit, void *user)
+{
+    zip_directory directory = {0};
+    REMAT_TRY(find_directory(file, &directory));
+    for (uint64_t at = directory.offset, end = at + directory.bytes; at < end;) {
+        zip_entry entry;
+        uint64_t bytes_at = 0;
+        REMAT_TRY(read_entry(file, &at, end, &entry));
+        REMAT_TRY(find_bytes(file, &entry, &bytes_at));
+        REMAT_TRY(visit(user, entry.name, bytes_at, entry.bytes, entry.method == 0 && entry.packed == entry.bytes));
+    }
+    return REMAT_OK;
+}
+
 remat_status npz_enter(data_file *file, const char *const *names, char member[NPZ_LONGEST_NAME + 1])
 {
     zip_entry entry = {0};
-    unsigned char local[LOCAL_BYTES];
+    uint64_t at = 0;
     REMAT_TRY(find_entry(file, names, &entry));
     memcpy(member, entry.name, sizeof entry.name);
-    if (entry.flags & 1)
-        return bad(file, "its members are encrypted");
-    if (entry.local > file->bytes || file->bytes - entry.local < LOCAL_BYTES)
-        return bad(file, "a member lies outside");
-    REMAT_TRY(data_file_read(file, entry.local, local, LOCAL_BYTES));
-    uint64_t at = entry.local + LOCAL_BYTES + get16(local + 26) + get16(local + 28);
-    if (get32(local) != LOCAL_MARK || at > file->bytes || entry.packed > file->bytes - at)
-        return bad(file, "a member lies outside");
+    REMAT_TRY(find_bytes(file, &entry, &at));
     if (entry.method == 0 && entry.packed == entry.bytes)
         return data_file_narrow(file, at, entry.bytes);
     if (entry.method != 8)

@@ -16,4 +16,9 @@ remat_status npz_is_archive(const data_file *file, bool *is_archive);
  * ".npy". The list ends with NULL. REMAT_BAD_INPUT, REMAT_INVALID without zlib, REMAT_IO, REMAT_NO_MEMORY. */
 remat_status npz_enter(data_file *file, const char *const *names, char member[NPZ_LONGEST_NAME + 1]);
 
+/* Calls `visit` for every member of an open archive: its name, where its bytes lie in the file, and how many there are.
+ * `stored` is false if they are packed. Ends at the first failure of `visit`. REMAT_BAD_INPUT, REMAT_IO. */
+typedef remat_status (*npz_visit)(void *user, const char *name, uint64_t at, uint64_t bytes, bool stored);
+remat_status npz_each(const data_file *file, npz_visit visit, void *user);
+
 #endif

@@ -5,6 +5,8 @@
 #include "base/sort.h"
 #include "base/half.h"
 #include "base/search.h"
+#include "data/npz.h"
+#include "data/torch_file.h"
 
 #include <string.h>
 
@@ -15,6 +17,16 @@ const safetensors_tensor *safetensors_find(const safetensors *file, const char *
     size_t at = REMAT_FIRST(i, 0, file->count, strcmp(file->tensors[file->by_name[i]].name, name) >= 0);
     const safetensors_tensor *tensor = at < file->count ? &file->tensors[file->by_name[at]] : NULL;
     return tensor && strcmp(tensor->name, name) == 0 ? tensor : NULL;
+}
+
+size_t safetensors_count(const safetensors *file)
+{
+    return file->count;
+}
+
+const safetensors_tensor *safetensors_at(const safetensors *file, size_t position)
+{
+    return &file->tensors[position];
 }
 
 const char *safetensors_metadata(const safetensors *file, const char *key)
@@ -75,7 +87,15 @@ static remat_status check_names(safetensors *file)
 
 static remat_status open_file(safetensors *file, const char *path)
 {
+    bool archive = false;
     REMAT_TRY(data_file_open(file->source.context, path, 0, &file->source));
+    REMAT_TRY(npz_is_archive(&file->source, &archive));
+    if (archive) {
+        REMAT_TRY(torch_file_read(file));
+        REMAT_TRY(remat_order(file->source.context, file->count, offset_before, file, &file->by_name));
+        return check_names(file);
+    }
+    REMAT_TRY(torch_file_check_age(file));
     REMAT_TRY(safetensors_read_header(file));
     REMAT_TRY(check_offsets(file));
     REMAT_TRY(check_names(file));

@@ -70,6 +70,10 @@ void safetensors_close(safetensors *file); /* NULL is fine */
 /* A tensor by its name; NULL where there is none. Good until the file is closed. */
 const safetensors_tensor *safetensors_find(const safetensors *file, const char *name);
 
+/* All tensors, in the order of the file. */
+size_t safetensors_count(const safetensors *file);
+const safetensors_tensor *safetensors_at(const safetensors *file, size_t position);
+
 /* A text of the metadata; NULL where there is none. */
 const char *safetensors_metadata(const safetensors *file, const char *key);
 

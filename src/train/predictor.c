@@ -24,8 +24,16 @@ static remat_status allocate(remat_predictor *predictor)
 static remat_status load_weights(remat_predictor *predictor, const char *path)
 {
     safetensors *file;
-    REMAT_TRY(weights_open(predictor->context, path, &file));
-    remat_status status = weights_load(predictor->queue, path, file, predictor->network, predictor->weights.at);
+    weight_names *names = NULL;
+    if (predictor->options.names_path)
+        REMAT_TRY(weight_names_load(predictor->context, predictor->options.names_path, &names));
+    remat_status status = weights_open(predictor->context, path, &file);
+    if (status != REMAT_OK) {
+        weight_names_destroy(names);
+        return status;
+    }
+    status = weights_load(predictor->queue, path, file, predictor->network, names, predictor->weights.at);
+    weight_names_destroy(names);
     if (status == REMAT_OK)
         status = weights_read_encoding(path, file, &predictor->encoding, &predictor->has_encoding);
     safetensors_close(file);

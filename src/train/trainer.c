@@ -45,6 +45,8 @@ static remat_status take_settings(remat_trainer *trainer, const remat_train_opti
         trainer->settings.batch_size = trainer->options.batch_size;
     trainer->seed = trainer->options.seed == REMAT_DEFAULT ? trainer->settings.seed : trainer->options.seed;
     trainer->best_validation = trainer->plateau.best = INFINITY;
+    if (trainer->options.names_path)
+        REMAT_TRY(weight_names_load(context, trainer->options.names_path, &trainer->names));
     const backend_options device = {
         .device = trainer->options.device, .kernels = trainer->options.kernels, .threads = trainer->options.threads};
     return backend_open(context, &device, &trainer->device);
@@ -178,6 +180,7 @@ void remat_trainer_destroy(remat_trainer *trainer)
     program_destroy(trainer->evaluation);
     network_destroy(trainer->network);
     remat_text_release(trainer->context, trainer->strategy);
+    weight_names_destroy(trainer->names);
     backend_close(trainer->device);
     remat_release(trainer->context, trainer, 1, sizeof *trainer);
 }

@@ -28,6 +28,7 @@
 #include "train/trainer_files.h"
 #include "train/trainer_object.h"
 #include "train/training_settings.h"
+#include "train/weights_match.h"
 
 #define FORMAT                 "remat-weights"
 #define DATASET_KEY            "dataset"
@@ -242,20 +243,33 @@ static remat_status load_parameter(backend_queue *queue, const char *path, const
     return REMAT_INTERNAL;
 }
 
-static remat_status load_weights(backend_queue *queue, const char *path, const safetensors *file,
-                                 const remat_network *network, load_pass pass, char *parameters)
+/* Reads all parameters. What has no source keeps its values, so these must be there if the match is partial. */
+static remat_status read_weights(backend_queue *queue, const weights_match *match, char *parameters)
 {
-    for (size_t p = 0; p < network->parameter_count; p++)
-        REMAT_TRY(load_parameter(queue, path, file, network->parameters[p].name, &network->parameters[p], pass,
-                                 parameters + network->parameters[p].offset));
+    for (size_t p = 0; p < match->network->parameter_count; p++) {
+        const network_parameter *parameter = &match->network->parameters[p];
+        host_view view;
+        if (!match->sources[p].parts[0])
+            continue;
+        REMAT_TRY(host_view_open(queue, parameters + parameter->offset, parameter->bytes, match->partial, &view));
+        remat_status status = weights_match_read(match, p, view.host);
+        remat_status closed = host_view_close(&view, status == REMAT_OK);
+        if (status != REMAT_OK || closed != REMAT_OK)
+            return status != REMAT_OK ? status : closed;
+    }
     return REMAT_OK;
 }
 
 remat_status weights_load(backend_queue *queue, const char *path, const safetensors *file, const remat_network *network,
-                          char *parameters)
+                          const weight_names *names, char *parameters)
 {
-    REMAT_TRY(load_weights(queue, path, file, network, PASS_SHAPES, parameters));
-    return load_weights(queue, path, file, network, PASS_VALUES, parameters);
+    weights_match match = {
+        .context = queue->owner->context, .path = path, .file = file, .network = network, .names = names};
+    remat_status status = weights_match_find(&match);
+    if (status == REMAT_OK)
+        status = read_weights(queue, &match, parameters);
+    weights_match_release(&match);
+    return status;
 }
 
 /* Files of other programs have any version, or none. */
@@ -322,17 +336,31 @@ static void take_data(remat_trainer *trainer, data_source *data)
     trainer->data = data;
 }
 
-static remat_status load_file(remat_trainer *trainer, const char *path, const safetensors *file)
+/* Weights change only after everything was found to be good. */
+static remat_status load_match(remat_trainer *trainer, weights_match *match)
 {
     data_source *data = NULL;
-    for (load_pass pass = PASS_SHAPES; pass < PASS_VALUES; pass++)
-        REMAT_TRY(load_weights(trainer->queue, path, file, trainer->network, pass, trainer->weights.at));
-    REMAT_TRY(open_encoded_data(trainer, path, file, trainer->seed, &data));
-    remat_status status = load_weights(trainer->queue, path, file, trainer->network, PASS_VALUES, trainer->weights.at);
+    REMAT_TRY(weights_match_find(match));
+    REMAT_TRY(weights_match_check(match));
+    REMAT_TRY(open_encoded_data(trainer, match->path, match->file, trainer->seed, &data));
+    remat_status status = read_weights(trainer->queue, match, trainer->weights.at);
     if (status == REMAT_OK)
         take_data(trainer, data);
     else
         data_source_close(data);
+    return status;
+}
+
+static remat_status load_file(remat_trainer *trainer, const char *path, const safetensors *file)
+{
+    weights_match match = {.context = trainer->context,
+                           .path = path,
+                           .file = file,
+                           .network = trainer->network,
+                           .names = trainer->names,
+                           .partial = trainer->options.partial_weights};
+    remat_status status = load_match(trainer, &match);
+    weights_match_release(&match);
     return status;
 }
 
@@ -420,7 +448,11 @@ static remat_status load_moments(remat_trainer *trainer, const char *path, const
 
 static remat_status load_tensors(remat_trainer *trainer, const char *path, const safetensors *file, load_pass pass)
 {
-    REMAT_TRY(load_weights(trainer->queue, path, file, trainer->network, pass, trainer->weights.at));
+    for (size_t p = 0; p < trainer->network->parameter_count; p++) {
+        const network_parameter *parameter = &trainer->network->parameters[p];
+        REMAT_TRY(load_parameter(trainer->queue, path, file, parameter->name, parameter, pass,
+                                 trainer->weights.at + parameter->offset));
+    }
     return load_moments(trainer, path, file, pass);
 }
 

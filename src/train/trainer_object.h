@@ -14,6 +14,7 @@
 #include <remat/train.h>
 
 #include "data/data.h"
+#include "data/weight_names.h"
 #include "model/program.h"
 #include "plan/graph/graph_place.h"
 #include "plan/graph/graph_plan.h"
@@ -30,7 +31,8 @@ struct remat_trainer {
     remat_train_options options;
     model_settings settings;
     optimizer_settings optimizer;
-    char *strategy; /* a copy of the option's text */
+    char *strategy;      /* a copy of the option's text */
+    weight_names *names; /* of weights files of other programs; NULL: none */
     uint64_t seed;
 
     remat_network *network;
