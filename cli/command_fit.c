@@ -1,4 +1,5 @@
 #include "graph_plan_text.h"
+#include "machine.h"
 #include "model_file.h"
 #include "model_options.h"
 #include "model_set.h"
@@ -40,8 +41,9 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "FILE",
-    .doc = "Say before training whether FILE, a model, a graph or an ONNX file, fits. For a model: what takes the "
-           "memory, the "
+    .doc = "Say before training whether FILE, a model, a graph or an ONNX file, fits. A model without a budget is "
+           "compared with the memory of the machine, or that of the control group. For a model: what takes the memory, "
+           "the "
            "smallest budget and the layer that determines it, the budget from which nothing is recomputed, and what "
            "clipping and accumulation add. For a graph: the peak with everything kept, the smallest budget that was "
            "found, and a bound below which no schedule exists. Exits with 4 if FILE does not fit.\v"
@@ -62,6 +64,8 @@ typedef struct answers {
     remat_trainer *trainer;        /* whose figures are shown: of the plan that fits, or of the smallest */
     remat_trainer_figures figures; /* of it */
     uint64_t budget;               /* REMAT_NO_BUDGET where none */
+    uint64_t machine; /* without a budget: what the machine and the limits of the process allow; 0: not known */
+    const char *machine_name;
     ends ends;
     char layer[256];             /* that determines the smallest budget; "" */
     uint64_t least_cost;         /* of a step at the smallest budget */
@@ -174,6 +178,16 @@ static remat_status find_least(const fit_command *command, remat_model *model, a
     return REMAT_OK;
 }
 
+/* Without a budget, the machine is what the training must fit into. */
+static void compare_with_machine(answers *found)
+{
+    machine_memory memory;
+    machine_read_memory(&memory);
+    const uint64_t usable = machine_usable(&memory, &found->machine_name);
+    found->machine = usable == MACHINE_NO_LIMIT ? 0 : usable;
+    found->fits = found->fits && (!found->machine || found->figures.total_bytes <= found->machine);
+}
+
 static remat_status answer(const fit_command *command, remat_model *model, answers *found)
 {
     remat_trainer *least = NULL;
@@ -196,6 +210,8 @@ static remat_status answer(const fit_command *command, remat_model *model, answe
     found->budget = command->given.train.budget_bytes;
     if (found->budget == REMAT_NO_BUDGET)
         found->budget = remat_model_budget(model);
+    if (found->budget == REMAT_NO_BUDGET)
+        compare_with_machine(found);
     found->clips = found->figures.clip_norm > 0;
     found->accumulates = found->figures.accumulate > 1;
     return find_additions(command, model, found);
@@ -238,6 +254,17 @@ static void print_choice(const remat_batch_choice *choice)
         puts(", and the largest that fits");
 }
 
+/* Without a budget. */
+static void print_machine(const answers *found)
+{
+    char total[REMAT_SIZE_TEXT], usable[REMAT_SIZE_TEXT], least[REMAT_SIZE_TEXT];
+    remat_size_print(found->machine, usable);
+    printf(": without a budget it takes %s and %s %s, %s\n", remat_size_print_up(found->figures.total_bytes, total),
+           found->fits ? "fits into" : "does not fit into", usable, found->machine_name);
+    if (!found->fits && found->ends.least < found->machine)
+        printf("from --budget %s on it fits\n", remat_size_print_up(found->ends.least, least));
+}
+
 static void print_text(const fit_command *command, const answers *found)
 {
     char budget[REMAT_SIZE_TEXT];
@@ -247,6 +274,8 @@ static void print_text(const fit_command *command, const answers *found)
     if (found->budget != REMAT_NO_BUDGET)
         printf(found->fits ? ": fits into %s\n" : ": does not fit into %s; this is the smallest plan\n",
                remat_size_print(found->budget, budget));
+    else if (found->machine)
+        print_machine(found);
     else
         printf(": without a budget\n");
     if (command->given.batch_choice == BATCH_LARGEST)
@@ -278,6 +307,8 @@ static void print_json(const fit_command *command, const answers *found)
     run_text_json_text(stdout, ", ", "strategy", found->figures.strategy);
     if (found->budget != REMAT_NO_BUDGET)
         printf(", \"budget_bytes\": %llu", (unsigned long long)found->budget);
+    if (found->machine)
+        printf(", \"machine_bytes\": %llu", (unsigned long long)found->machine);
     if (command->given.batch_choice != BATCH_GIVEN)
         printf(", \"largest_batch\": %llu", (unsigned long long)command->choice.largest);
     if (command->given.batch_choice == BATCH_FASTEST)

@@ -196,6 +196,27 @@ void machine_read_memory(machine_memory *memory)
         memory->group = MACHINE_NO_LIMIT;
 }
 
+uint64_t machine_usable(const machine_memory *memory, const char **what)
+{
+    const struct {
+        uint64_t bytes;
+        const char *what;
+    } limits[] = {
+        {memory->total ? memory->total : MACHINE_NO_LIMIT, "the memory of this machine"},
+        {memory->group, "the memory limit of this control group"},
+        {memory->data, "the limit of data of this process (ulimit -d)"},
+        {memory->address_space, "the limit of memory of this process (ulimit -v)"},
+    };
+    uint64_t least = MACHINE_NO_LIMIT;
+    *what = limits[0].what;
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
+        if (limits[i].bytes < least) {
+            least = limits[i].bytes;
+            *what = limits[i].what;
+        }
+    return least;
+}
+
 bool machine_huge_pages(char *text, size_t room)
 {
     char line[128], size[64];

@@ -29,4 +29,7 @@ typedef struct machine_memory {
 } machine_memory;
 void machine_read_memory(machine_memory *memory);
 
+/* The most that this process may have: the memory of the machine, or a limit that is smaller. *what names it. */
+uint64_t machine_usable(const machine_memory *memory, const char **what);
+
 #endif

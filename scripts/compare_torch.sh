@@ -3,7 +3,8 @@
 #   scripts/compare_torch.sh [PROGRAM]        (default: build/remat)
 # ROUNDS=3 turns each, THREADS=2, ONLY="GPT" for the rows whose names begin with it, QUICK=1 to see whether it works.
 # A time is the median over the rounds of the median step of a process, without the making of samples, which PyTorch's
-# script does before its clock runs; memory is the most a process had resident.
+# script does before its clock runs; memory is the most a process had resident. PyTorch's BLAS is looked at first
+# (bench/torch_blas.py): where it does not suit the processor, no ratio is printed.
 set -eu
 cd "$(dirname "$0")/.."
 remat=${1:-build/remat}
@@ -13,9 +14,25 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 [ -x "$remat" ] || { echo "compare_torch: there is no program '$remat'; build it, or name it: $0 PROGRAM" >&2; exit 2; }
 
+# check_blas: says what PyTorch multiplies with. An OpenBLAS that takes the processor for another is told which it is.
+crippled=
+check_blas() {
+  "$python" bench/torch_blas.py >"$work/blas" 2>"$work/said" || true
+  if grep -q '^OPENBLAS_CORETYPE=' "$work/blas"; then
+    echo "PyTorch's BLAS: $(head -n 1 "$work/blas"); with $(sed -n 2p "$work/blas"):"
+    OPENBLAS_CORETYPE=$(sed -n 's/^OPENBLAS_CORETYPE=//p' "$work/blas")
+    export OPENBLAS_CORETYPE
+  fi
+  "$python" bench/torch_blas.py >"$work/blas" 2>"$work/said" || crippled=1
+  [ -s "$work/blas" ] || head -n 1 "$work/said" >"$work/blas"
+  echo "PyTorch's BLAS: $(head -n 1 "$work/blas")."
+  [ -z "$crippled" ] || echo "With this BLAS PyTorch is many times slower than it can be: no ratios are shown."
+}
+
 torch=$("$python" -c 'import numpy, torch; print(torch.__version__)' 2>/dev/null) || torch=
 if [ -n "$torch" ]; then
   echo "$rounds rounds, $threads threads; PyTorch $torch with OMP_WAIT_POLICY=passive."
+  check_blas
 else
   echo "$rounds rounds, $threads threads. PyTorch is not installed (apt install python3-torch), so only remat is timed."
 fi
@@ -59,13 +76,13 @@ row() {
       --steps "$steps" $torch_options >>"$work/theirs" 2>"$work/said" || complain PyTorch "$work/said"
   done
   [ -f "$work/theirs" ] || : >"$work/theirs"
-  awk -v name="$name" -v a="$(computing "$work/ours" | median)" \
+  awk -v name="$name" -v crippled="$crippled" -v a="$(computing "$work/ours" | median)" \
     -v b="$(number step_seconds "$work/theirs" | median)" \
     -v x="$(number peak_resident_bytes "$work/ours" | sort -g | tail -1)" \
     -v y="$(number peak_resident_bytes "$work/theirs" | sort -g | tail -1)" '
     function show(value, factor, digits) { return value == "" ? "-" : sprintf("%.*f", digits, value * factor) }
     BEGIN {
-      ratio = a == "" || b == "" ? "" : a / b
+      ratio = a == "" || b == "" || crippled ? "" : a / b
       print "| " name " | " show(a, 1000, 1) " | " show(b, 1000, 1) " | " show(ratio, 1, 2) " | " show(x, 1e-6, 0) \
         " | " show(y, 1e-6, 0) " |"
     }'

@@ -29,8 +29,40 @@ done
 
 # Without a budget: as the model says.
 expect 0 fit $model
-out "without a budget"
+out "without a budget it takes"
+out "fits into"
 out "blocks:"
+
+# Without a budget it is compared with the memory that the process may have. The model needs more than this limit when all is
+# kept, and less if much is recomputed.
+cat >"$work/huge.ini" <<'INI'
+[Model]
+batch_size = 200000
+[Dataset : random]
+[in : input]
+input_shape = 64
+[Repeat hidden]
+count = 12
+[fc{i} : fully_connected]
+unit = 64
+activation = tanh
+[End]
+[loss : mse]
+INI
+if [ "$REMAT_SANITIZE" != ON ]; then
+  code=0
+  # shellcheck disable=SC3045 # dash and bash have it
+  (ulimit -d 500000 && "$REMAT" fit "$work/huge.ini" -j 1 >"$work/out" 2>"$work/err") || code=$?
+  [ $code = 4 ] || complain "a model that does not fit into the machine: exit code $code; $(head -c 300 "$work/err")"
+  out "does not fit into 488 MiB, the limit of data of this process (ulimit -d)"
+  out "from --budget"
+  code=0
+  # shellcheck disable=SC3045 # dash and bash have it
+  (ulimit -d 500000 && "$REMAT" fit "$work/huge.ini" -j 1 --json >"$work/out" 2>"$work/err") || code=$?
+  [ $code = 4 ] || complain "as JSON: exit code $code"
+  out '"fits": false'
+  out '"machine_bytes": 512000000'
+fi
 
 # Both ends are true: the least fits and less does not; at the other nothing is recomputed, just below something is.
 expect 0 fit $model --json

@@ -125,6 +125,26 @@ static void groups_of_version_2(void **state)
     assert_true(memory_now().group == MACHINE_NO_LIMIT);
 }
 
+/* What a process may have is the least of what limits it. */
+static void usable_memory(void **state)
+{
+    (void)state;
+    const char *what;
+    machine_memory memory = {.group = MACHINE_NO_LIMIT, .data = MACHINE_NO_LIMIT, .address_space = MACHINE_NO_LIMIT};
+    assert_true(machine_usable(&memory, &what) == MACHINE_NO_LIMIT);
+    memory.total = 1000;
+    assert_int_equal(machine_usable(&memory, &what), 1000);
+    assert_non_null(strstr(what, "machine"));
+    memory.group = 900;
+    assert_int_equal(machine_usable(&memory, &what), 900);
+    assert_non_null(strstr(what, "control group"));
+    memory.data = 800;
+    assert_int_equal(machine_usable(&memory, &what), 800);
+    memory.address_space = 700;
+    assert_int_equal(machine_usable(&memory, &what), 700);
+    assert_non_null(strstr(what, "ulimit -v"));
+}
+
 static void groups_of_version_1(void **state)
 {
     (void)state;
@@ -210,6 +230,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TREE_TEST(nothing_is_there),    TREE_TEST(names_of_processors),   TREE_TEST(sizes_of_memory),
+        TREE_TEST(groups_of_version_2), TREE_TEST(usable_memory),         TREE_TEST(shares_of_cores),
         TREE_TEST(groups_of_version_2), TREE_TEST(groups_of_version_1),   TREE_TEST(shares_of_cores),
         TREE_TEST(huge_pages),          TREE_TEST(limits_of_the_process), TREE_TEST(lists_of_names),
     };
