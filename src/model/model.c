@@ -67,6 +67,16 @@ remat_status model_blame(const remat_model *model, const char *layer, uint64_t l
     return remat_fail(model->context, status, &place, "%s", message);
 }
 
+remat_place model_layer_place(const remat_model *model, uint32_t described)
+{
+    remat_place place = REMAT_PLACE_NOWHERE;
+    if (!model->file || model->layers[described].line == REMAT_NOWHERE)
+        return place;
+    place.file = model->file;
+    place.line = model->layers[described].line;
+    return place;
+}
+
 /* ---- layers ---- */
 
 /* What the model itself knows of a layer, taken out of its properties. */

@@ -154,6 +154,7 @@ remat_status remat_trainer_create(remat_model *model, const remat_train_options 
         status = made->options.plan_only ? trainer_count_tables(made) : trainer_start(made);
     }
     if (status != REMAT_OK) {
+        trainer_blame(made, status);
         remat_trainer_destroy(made);
         return status;
     }

@@ -97,6 +97,9 @@ uint8_t trainer_range_kind(const uint8_t *kinds, const live_range *range);
 /* Fills `peak`. */
 remat_status trainer_find_peak(remat_trainer *trainer);
 
+/* trainer_blame.c: where a failure comes of a tensor of an absurd size, says which layer has it. Returns `status`. */
+remat_status trainer_blame(const remat_trainer *trainer, remat_status status);
+
 /* trainer_memory.c: the areas. */
 remat_status trainer_allocate(remat_trainer *trainer);
 void trainer_release(remat_trainer *trainer);

@@ -110,4 +110,18 @@ INI
     limited --budget 12MiB || complain "12 MiB under 25 MB: exit code $?"
   fi
 fi
+
+# A tensor of an absurd size: the layer and its line are named. (No address space has room for the first one. A sanitized
+# program ends there.)
+absurd() { # SHAPE UNIT: a model
+  printf '[Dataset : random]\nsamples = 2\n\n[in : input]\ninput_shape = %s\n\n[fc : fully_connected]\nunit = %s\n[loss : mse]\n' "$1" "$2"
+}
+if [ "$REMAT_SANITIZE" != ON ]; then
+  absurd 1000000 100000000 >"$work/absurd.ini"
+  expect 5 train "$work/absurd.ini" --steps 1
+  err "absurd.ini:7: layer 'fc': its weight alone takes 364 TiB; check its sizes (out of memory"
+fi
+absurd 1000000:1000000:1000000 9 >"$work/absurd.ini"
+expect 2 train "$work/absurd.ini" --steps 1
+err "absurd.ini:4: layer 'in': its output alone takes"
 finish
