@@ -235,7 +235,10 @@ static remat_status put_label(const csv_set *csv, const csv_table *table, uint64
     if (csv->class_count)
         return csv_class_of(csv, table, column, &to->id);
     if (!csv_is_number(cell, &number))
-        return csv_table_fail(table, column, "is not a number");
+        return csv_table_fail(table, column,
+                              data_field_is_integer(field) ? "is not a number"
+                                                           : "is not a number; words are labels for a cross_entropy, "
+                                                             "with one unit for each of them");
     if (data_field_is_integer(field))
         return put_id(csv, table, field, column, number, to);
     return put_number(table, column, number, NULL, to);

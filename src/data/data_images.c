@@ -198,9 +198,14 @@ static remat_status open_images(images_set *images, const data_request *request)
         return remat_fail(
             request->context, REMAT_INVALID, NULL,
             "images feed a model with one input of 1 (grey) or 3 channels, such as input_shape = 3:32:32");
-    if (needs->labels.values && (!data_field_is_integer(&needs->labels) || needs->labels.values != 1))
+    if (needs->labels.values && !data_field_is_integer(&needs->labels))
         return remat_fail(request->context, REMAT_INVALID, NULL,
-                          "a folder of images gives one class a sample; the loss must be a cross_entropy with one row");
+                          "a folder of images has one class for a sample; the loss must be a cross_entropy");
+    if (needs->labels.values > 1)
+        return remat_fail(request->context, REMAT_INVALID, NULL,
+                          "a folder of images has one class for a sample, and the loss takes %llu rows of logits; a "
+                          "flatten layer before the last fully_connected makes them one",
+                          (unsigned long long)needs->labels.values);
     if (!request->inputs || data_path_count(request->inputs) != 1)
         return remat_fail(request->context, REMAT_INVALID, &place, "name one folder");
     char *root = data_path_at(request->context, request->folder, request->inputs, 0);

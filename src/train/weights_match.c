@@ -156,8 +156,11 @@ static void explain_shape(const weights_match *match, size_t p, const safetensor
 static remat_status refuse(const weights_match *match, const char *name, const reason *why, bool missing)
 {
     const remat_place place = {match->path, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, name};
-    return remat_fail(match->context, REMAT_BAD_INPUT, &place, "%s%s", why->text,
-                      missing ? "; --map FILE says which name is which, --partial starts it anew" : "");
+    return remat_fail(match->context, REMAT_BAD_INPUT, &place, "%s%s%s", why->text,
+                      !missing                                  ? ""
+                      : why->text[strlen(why->text) - 1] == '?' ? " "
+                                                                : "; ",
+                      missing ? "--map FILE says which name is which, `remat train --partial` starts it anew" : "");
 }
 
 static void warn(const weights_match *match, const char *name, const char *text)

@@ -68,4 +68,8 @@ head -n 1 "$work/out" | grep -qx 'file,prediction,lying,standing' || complain "$
 printf 'not an image' >"$work/stripes/lying/20.png"
 expect 3 train "$model" -q
 err "20.png: neither PNG nor JPEG"
+# Logits in several rows: what is missing is a flatten layer.
+sed '/flatten/d' "$model" >"$work/rows.ini"
+expect 2 train "$work/rows.ini" --steps 1
+err "a flatten layer before the last fully_connected"
 finish

@@ -58,4 +58,8 @@ err "did you mean normalize?"
 sed 's/unit = 3/unit = 2/' "$model" >"$work/two.ini"
 expect 3 train "$work/two.ini" --steps 1 -q
 err "more than 2 different labels"
+# Words as labels of a loss that is not over classes.
+sed 's/^\[loss.*/[loss : binary_cross_entropy]/; s/^unit = 3/unit = 1/' "$model" >"$work/words.ini"
+expect 3 train "$work/words.ini" --steps 1
+err "words are labels for a cross_entropy, with one unit for each of them"
 finish
