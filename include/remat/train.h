@@ -437,7 +437,7 @@ typedef struct remat_parameter {
     uint64_t count;        /* how many values it has */
     remat_dtype dtype;     /* the element type in which they are stored */
     bool trained;          /* false: running statistics */
-    uint32_t moment_count; /* how many moments the optimizer keeps for it: 0, 1 or 2 */
+    uint32_t moment_count; /* how many values the optimizer keeps for each of its values: 0, 1 or 2 */
 } remat_parameter;
 
 /* How many parameters there are, and the parameter at a position from 0. REMAT_INVALID past the end. */
@@ -451,7 +451,7 @@ static inline remat_status remat_trainer_get_parameter(const remat_trainer *trai
 }
 
 /* Copies the values of a parameter, or of one of its moments, to or from `values`, converting between float and the
- * stored type. Call them between steps. REMAT_INVALID: there is no such parameter or moment, `count` is not the count
+ * stored type. A moment in 8 or 16 bits is rounded to nearest when it is written. Call them between steps. REMAT_INVALID: there is no such parameter or moment, `count` is not the count
  * of the parameter, or the trainer only plans. */
 remat_status remat_trainer_read_parameter(const remat_trainer *trainer, size_t position, float *values, uint64_t count);
 remat_status remat_trainer_write_parameter(remat_trainer *trainer, size_t position, const float *values,

@@ -34,7 +34,7 @@ typedef struct step_block {
     uint32_t step;
     uint32_t unused;
     double rate;                     /* the learning rate */
-    double correction1, correction2; /* of adam: 1 - beta^steps */
+    double correction1, correction2; /* of adam: 1 - beta^steps; see op_adafactor */
     /* Set by kernels. Before a step the host sets `scale` to 1 and the others to 0. */
     double scale;     /* multiplies every gradient that an optimizer reads */
     double squares;   /* of all gradients, summed: the square of the global norm */
@@ -456,12 +456,17 @@ typedef struct op_clip {
     double clip_norm;
 } op_clip;
 
-/* Optimizers change nothing where the step is not finite. They leave values alone whose gradient is not finite, for sgd
- * also times the learning rate, and note that: broken = 1 + number, where nothing was broken before. */
+/* Optimizers change nothing where the step is not finite. They leave blocks of values alone in which a gradient is not
+ * finite, for sgd also times the learning rate, and note that: broken = 1 + number, where nothing was broken before.
+ *
+ * Moments have the type of the weights, or bf16, or 8 bits (base/moment_codes.h): int8 for means, uint8 for means of squares,
+ * with a scale for every MOMENT_BLOCK values. The scales are none for other types. What is rounded is rounded with numbers of
+ * the stream (seed, MOMENT_STREAM + number, step): value i takes the i-th number, the lower half for the first moment and the
+ * upper half for the second. */
 
 /* One step of stochastic gradient descent. `velocity` is none without momentum. */
 typedef struct op_sgd {
-    tensor_ref gradient, weight, velocity, step;
+    tensor_ref gradient, weight, velocity, velocity_scales, step;
     size_t count;
     double momentum, decay;
     bool nesterov;
@@ -470,12 +475,35 @@ typedef struct op_sgd {
 
 /* One step of adam. `decoupled` is adamw: weights shrink by rate * decay; else decay * weight joins the gradient. */
 typedef struct op_adam {
-    tensor_ref gradient, weight, first, second, step;
+    tensor_ref gradient, weight, first, second, first_scales, second_scales, step;
     size_t count;
     double beta1, beta2, epsilon, decay;
     bool decoupled;
     uint64_t number;
 } op_adam;
+
+/* One step of lion: weights shrink by rate * decay, and move by the rate against the sign of beta1 * mean + (1 - beta1) *
+ * gradient. Then mean = beta2 * mean + (1 - beta2) * gradient. */
+typedef struct op_lion {
+    tensor_ref gradient, weight, mean, mean_scales, step;
+    size_t count;
+    double beta1, beta2, decay;
+    uint64_t number;
+} op_lion;
+
+/* One step of adafactor, as PyTorch has it, for a matrix. `row_squares` and `column_squares` are means of the gradient's squares
+ * over rows and columns. With column_squares none it is a vector: rows is 1, and row_squares has a square for each value.
+ * The step block has the share of the new squares in correction1, and the rate relative to the weights in correction2. A
+ * gradient that is not finite leaves the whole parameter alone. */
+typedef struct op_adafactor {
+    tensor_ref gradient, weight, row_squares, column_squares, step;
+    size_t rows, columns;
+    double least_scale; /* of the weights: their root mean square counts as at least this */
+    double threshold;   /* the largest root mean square of an update before it is scaled */
+    double decay;
+    uint64_t number;
+} op_adafactor;
+#define OPERATION_ADAFACTOR_EPSILON 0x1p-23
 
 /* ---- functions of the user ---- */
 
@@ -539,8 +567,10 @@ typedef struct op_custom {
     X(add_squares, 2)              \
     X(check_finite, 2)             \
     X(clip, 1)                     \
-    X(sgd, 4)                      \
-    X(adam, 5)                     \
+    X(sgd, 5)                      \
+    X(adam, 7)                     \
+    X(lion, 5)                     \
+    X(adafactor, 5)                \
     X(custom, 1)
 
 typedef enum operation {

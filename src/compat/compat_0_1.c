@@ -235,10 +235,10 @@ typedef struct parameter_0_1 {
     bool trained;
 } parameter_0_1;
 
-/* NULL where the host cannot use the device's addresses. */
-static float *pointer_into(const remat_trainer *trainer, const backend_memory *area, size_t position)
+/* NULL where the host cannot use the device's addresses, and where the values are not floats. */
+static float *pointer_to(const remat_trainer *trainer, tensor_ref values)
 {
-    return trainer->device->host_visible ? trainer_parameter(trainer, area, (uint32_t)position).at : NULL;
+    return trainer->device->host_visible && values.type == REMAT_FP32 ? values.at : NULL;
 }
 
 FUNCTION_0_1(remat_status, remat_trainer_get_parameter,
@@ -251,9 +251,10 @@ FUNCTION_0_1(remat_status, remat_trainer_get_parameter,
     *parameter =
         (parameter_0_1){.name = found.name, .rank = found.rank, .count = found.count, .trained = found.trained};
     memcpy(parameter->dims, found.dims, sizeof parameter->dims);
-    parameter->values = pointer_into(trainer, &trainer->weights, position);
-    for (int m = 0; m < 2; m++)
-        parameter->moments[m] = pointer_into(trainer, &trainer->moments[m], position);
+    parameter->values = pointer_to(trainer, trainer_parameter(trainer, &trainer->weights, (uint32_t)position));
+    for (unsigned m = 0; m < 2; m++)
+        if (m < found.moment_count)
+            parameter->moments[m] = pointer_to(trainer, trainer_state(trainer, (uint32_t)position, m));
     return REMAT_OK;
 }
 

@@ -165,28 +165,47 @@ static remat_status read_converted(const safetensors *file, const safetensors_te
     return tensor_reader_end(&reader);
 }
 
-static remat_status read_floats(const safetensors *file, const safetensors_tensor *tensor, float *to)
+static remat_status read_bytes(const safetensors *file, const safetensors_tensor *tensor, char *to)
 {
-    enum { PART = 1 << 16 }; /* small enough to be in the cache still when its checksum is made */
+    enum { PART = 1 << 18 }; /* small enough to be in the cache still when its checksum is made */
     tensor_reader reader;
     tensor_reader_begin(&reader, file, tensor);
-    for (uint64_t left = tensor->values; left > 0;) {
+    for (uint64_t left = tensor->end - tensor->begin; left > 0;) {
         size_t count = left < PART ? (size_t)left : PART;
-        REMAT_TRY(tensor_reader_next(&reader, to, count * sizeof *to));
+        REMAT_TRY(tensor_reader_next(&reader, to, count));
         to += count;
         left -= count;
     }
     return tensor_reader_end(&reader);
 }
 
+static remat_status check_count(const safetensors *file, const safetensors_tensor *tensor, size_t count)
+{
+    remat_place place = data_file_place(&file->source);
+    if (count == tensor->values)
+        return REMAT_OK;
+    return remat_fail(file->context, REMAT_INVALID, &place, "'%.100s' has %llu values; %zu were asked for",
+                      tensor->name, (unsigned long long)tensor->values, count);
+}
+
+remat_status safetensors_read_stored(const safetensors *file, const safetensors_tensor *tensor, remat_dtype dtype,
+                                     void *to, size_t count)
+{
+    const char *wanted = dtype_traits_of(dtype)->safetensors;
+    remat_place place = data_file_place(&file->source);
+    REMAT_TRY(check_count(file, tensor, count));
+    if (strcmp(tensor->dtype, wanted) == 0)
+        return read_bytes(file, tensor, to);
+    return remat_fail(file->context, REMAT_BAD_INPUT, &place, "'%.100s' has values of type %s; they must be %s",
+                      tensor->name, tensor->dtype, wanted);
+}
+
 remat_status safetensors_read(const safetensors *file, const safetensors_tensor *tensor, float *to, size_t count)
 {
     remat_place place = data_file_place(&file->source);
-    if (count != tensor->values)
-        return remat_fail(file->context, REMAT_INVALID, &place, "'%.100s' has %llu values; %zu were asked for",
-                          tensor->name, (unsigned long long)tensor->values, count);
+    REMAT_TRY(check_count(file, tensor, count));
     if (strcmp(tensor->dtype, "F32") == 0)
-        return read_floats(file, tensor, to);
+        return read_bytes(file, tensor, (char *)to);
     if (strcmp(tensor->dtype, "F64") == 0 || strcmp(tensor->dtype, "F16") == 0 || strcmp(tensor->dtype, "BF16") == 0)
         return read_converted(file, tensor, to);
     return remat_fail(file->context, REMAT_BAD_INPUT, &place,

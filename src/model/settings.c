@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-static const char *const optimizer_types[] = {"sgd", "adam", "adamw", NULL};
+static const char *const optimizer_types[] = {"sgd", "adam", "adamw", "lion", "adafactor", NULL};
+static const char *const state_types[] = {"fp32", "bf16", "int8", NULL};
 static const char *const rate_schedules[] = {"constant", "step", "cosine", "linear", "one_cycle", "plateau", NULL};
 static const char *const dataset_types[] = {"none", "npy", "csv", "text", "random", "images", NULL};
 static const char *const splits[] = {"auto", "last", "shuffled", "stratified", NULL};
@@ -43,9 +44,16 @@ static const property optimizer_properties[] = {
      "the rate, or the highest of a schedule"},
     {"momentum", PROPERTY_NUMBER, AT(momentum), "0", 0, 1, NULL, "of sgd"},
     {"nesterov", PROPERTY_FLAG, AT(nesterov), "false", 0, 0, NULL, "of sgd: Nesterov's momentum"},
-    {"beta1", PROPERTY_NUMBER, AT(beta1), "0.9", 0, 0.9999999, NULL, "of adam and adamw"},
-    {"beta2", PROPERTY_NUMBER, AT(beta2), "0.999", 0, 0.9999999, NULL, "of adam and adamw"},
+    {"beta1", PROPERTY_NUMBER, AT(beta1), "0.9", 0, 0.9999999, NULL, "of adam, adamw and lion"},
+    {"beta2", PROPERTY_NUMBER, AT(beta2), "0.999", 0, 0.9999999, NULL, "of adam, adamw and lion; 0.99 for lion"},
     {"epsilon", PROPERTY_NUMBER, AT(epsilon), "1e-8", 0, 1, NULL, "of adam and adamw"},
+    {"state", PROPERTY_CHOICE, AT(state), "fp32", 0, 0, state_types, "how the moments are stored"},
+    {"beta2_decay", PROPERTY_NUMBER, AT(beta2_decay), "0.8", 0, 1, NULL,
+     "of adafactor: update n takes n^-beta2_decay of the new squares"},
+    {"least_scale", PROPERTY_NUMBER, AT(least_scale), "0.001", 0, 0, NULL,
+     "of adafactor: the rate is relative to the size of the weights, or to this where they are smaller"},
+    {"update_threshold", PROPERTY_NUMBER, AT(update_threshold), "1", 1e-6, 0, NULL,
+     "of adafactor: updates whose root mean square is larger are scaled to it"},
     {"weight_decay", PROPERTY_NUMBER, AT(weight_decay), "0", 0, 0, NULL, "of matrices; biases and gains do not decay"},
     {"schedule", PROPERTY_CHOICE, AT(schedule), "constant", 0, 0, rate_schedules, "how the rate changes"},
     {"warmup_steps", PROPERTY_COUNT, AT(warmup_steps), "0", 0, 0, NULL, "steps over which the rate rises from 0"},
@@ -220,11 +228,20 @@ remat_status model_set(remat_model *model, const ini_entry *entries, size_t coun
 
 /* ---- [Optimizer] ---- */
 
-#define ADAMS (1u << OPTIMIZER_ADAM | 1u << OPTIMIZER_ADAMW)
+#define ADAMS     (1u << OPTIMIZER_ADAM | 1u << OPTIMIZER_ADAMW)
+#define BETAS     (ADAMS | 1u << OPTIMIZER_LION)
+#define ADAFACTOR (1u << OPTIMIZER_ADAFACTOR)
 static const key_rule optimizer_rules[] = {
-    {"momentum", 1u << OPTIMIZER_SGD, "sgd"}, {"nesterov", 1u << OPTIMIZER_SGD, "sgd"},
-    {"beta1", ADAMS, "adam and adamw"},       {"beta2", ADAMS, "adam and adamw"},
-    {"epsilon", ADAMS, "adam and adamw"},     {0},
+    {"momentum", 1u << OPTIMIZER_SGD, "sgd"},
+    {"nesterov", 1u << OPTIMIZER_SGD, "sgd"},
+    {"beta1", BETAS, "adam, adamw and lion"},
+    {"beta2", BETAS, "adam, adamw and lion"},
+    {"epsilon", ADAMS, "adam and adamw"},
+    {"state", ~ADAFACTOR, "all optimizers but adafactor, whose state is small"},
+    {"beta2_decay", ADAFACTOR, "adafactor"},
+    {"least_scale", ADAFACTOR, "adafactor"},
+    {"update_threshold", ADAFACTOR, "adafactor"},
+    {0},
 };
 static const key_rule schedule_rules[] = {
     {"decay_steps", 1u << RATE_COSINE | 1u << RATE_LINEAR | 1u << RATE_ONE_CYCLE,
@@ -249,12 +266,18 @@ remat_status model_set_optimizer(remat_model *model, const char *type, const ini
     optimizer_settings settings = {0};
     REMAT_TRY(model_blame(model, NULL, line, find_choice(model, "[Optimizer]", type, optimizer_types, &settings.type)));
     REMAT_TRY(properties_init(context, optimizer_properties, &settings));
+    if (settings.type == OPTIMIZER_LION)
+        settings.beta2 = 0.99;
     REMAT_TRY(fill(model, &optimizer_section, &settings, entries, count, optimizer_rules, settings.type));
     optimizer_settings scheduled = settings; /* now the schedule is known, which may stand behind its own keys */
     REMAT_TRY(fill(model, &optimizer_section, &scheduled, entries, count, schedule_rules, settings.schedule));
     if (settings.nesterov && settings.momentum == 0)
         return model_blame(model, NULL, line_of(entries, count, "nesterov"),
                            remat_fail(context, REMAT_INVALID, NULL, "nesterov: it needs a momentum above 0"));
+    if (settings.state != STATE_FP32 && settings.type == OPTIMIZER_SGD && settings.momentum == 0)
+        return model_blame(model, NULL, line_of(entries, count, "state"),
+                           remat_fail(context, REMAT_INVALID, NULL,
+                                      "state: sgd without momentum has no state; it needs a momentum above 0"));
     if (settings.schedule == RATE_STEP && settings.step_size == 0)
         return model_blame(
             model, NULL, line_of(entries, count, "schedule"),

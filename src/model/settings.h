@@ -16,7 +16,8 @@ typedef struct model_settings {
     uint64_t early_stopping; /* validations without improvement before training stops; 0: never */
 } model_settings;
 
-enum { OPTIMIZER_SGD, OPTIMIZER_ADAM, OPTIMIZER_ADAMW };
+enum { OPTIMIZER_SGD, OPTIMIZER_ADAM, OPTIMIZER_ADAMW, OPTIMIZER_LION, OPTIMIZER_ADAFACTOR };
+enum { STATE_FP32, STATE_BF16, STATE_INT8 };
 enum { RATE_CONSTANT, RATE_STEP, RATE_COSINE, RATE_LINEAR, RATE_ONE_CYCLE, RATE_PLATEAU };
 
 typedef struct optimizer_settings {
@@ -25,9 +26,13 @@ typedef struct optimizer_settings {
     double momentum;
     bool nesterov;
     double beta1, beta2, epsilon, weight_decay;
-    uint32_t schedule;     /* RATE_CONSTANT */
-    uint64_t warmup_steps; /* over these steps the rate rises linearly from 0, with every schedule */
-    uint64_t decay_steps;  /* cosine and linear reach min_rate here; 0: at the end of the training */
+    uint32_t state;          /* STATE_FP32: the element type of the moments */
+    double beta2_decay;      /* of adafactor: update n takes a share of n^-beta2_decay of the new squares */
+    double least_scale;      /* of adafactor: the least root mean square of weights that the rate is relative to */
+    double update_threshold; /* of adafactor: the largest root mean square of an update */
+    uint32_t schedule;       /* RATE_CONSTANT */
+    uint64_t warmup_steps;   /* over these steps the rate rises linearly from 0, with every schedule */
+    uint64_t decay_steps;    /* cosine and linear reach min_rate here; 0: at the end of the training */
     double min_rate;
     uint64_t step_size; /* of RATE_STEP: every step_size steps after the warm-up the rate is multiplied by gamma */
     double gamma;       /* also of RATE_PLATEAU */

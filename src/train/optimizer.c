@@ -1,6 +1,9 @@
 #include "train/optimizer.h"
 
 #include <math.h>
+#include <string.h>
+
+#include "base/moment_codes.h"
 
 /* Half a cosine from one rate to another; p goes from 0 to 1. */
 static double swing(double from, double to, double p)
@@ -57,10 +60,57 @@ double optimizer_rate(const optimizer_settings *settings, uint64_t step, uint64_
 
 uint32_t optimizer_moments(const optimizer_settings *settings)
 {
-    if (settings->type == OPTIMIZER_SGD)
-        return settings->momentum != 0 ? 1 : 0;
-    return 2;
+    switch (settings->type) {
+    case OPTIMIZER_SGD: return settings->momentum != 0 ? 1 : 0;
+    case OPTIMIZER_LION: return 1;
+    case OPTIMIZER_ADAFACTOR: return 0;
+    default: return 2;
+    }
 }
+
+/* ---- what is kept ---- */
+
+/* The rows of a parameter, as adafactor sees it; a vector has one. */
+static uint64_t rows_of(const layer_parameter *about)
+{
+    return about->rank > 1 ? about->dims[0] : 1;
+}
+
+static optimizer_state line_of_values(remat_dtype dtype, uint64_t values)
+{
+    return (optimizer_state){dtype, 1, {values}, values, dtype_bytes(dtype, values)};
+}
+
+static optimizer_state shaped_as(const layer_parameter *about, remat_dtype dtype, uint64_t values)
+{
+    optimizer_state state = line_of_values(dtype, values);
+    state.rank = about->rank;
+    memcpy(state.dims, about->dims, sizeof state.dims);
+    return state;
+}
+
+void optimizer_find_states(const optimizer_settings *settings, const layer_parameter *about, uint64_t values,
+                           optimizer_state states[OPTIMIZER_STATES])
+{
+    static const remat_dtype types[][2] = {[STATE_FP32] = {REMAT_FP32, REMAT_FP32},
+                                           [STATE_BF16] = {REMAT_BF16, REMAT_BF16},
+                                           [STATE_INT8] = {REMAT_INT8, REMAT_UINT8}};
+    memset(states, 0, OPTIMIZER_STATES * sizeof *states);
+    if (settings->type == OPTIMIZER_ADAFACTOR) {
+        const uint64_t rows = rows_of(about);
+        states[STATE_FIRST] = line_of_values(REMAT_FP32, about->rank > 1 ? rows : values);
+        if (about->rank > 1)
+            states[STATE_SECOND] = line_of_values(REMAT_FP32, rows ? values / rows : 0);
+        return;
+    }
+    for (uint32_t m = 0; m < optimizer_moments(settings); m++) {
+        states[STATE_FIRST + m] = shaped_as(about, types[settings->state][m], values);
+        if (settings->state == STATE_INT8)
+            states[STATE_FIRST_SCALES + m] = line_of_values(REMAT_FP32, (values + MOMENT_BLOCK - 1) / MOMENT_BLOCK);
+    }
+}
+
+/* ---- a step ---- */
 
 /* 1 - beta^update for beta as the kernel has it: from the second moment's first value of (1 - beta) g^2 it must give
  * back g^2, and 1 - 0.999 in single precision is off by 5e-5. */
@@ -72,37 +122,71 @@ static double correction(double beta, uint64_t update)
 void optimizer_set_step(const optimizer_settings *settings, uint64_t update, double rate, step_block *block)
 {
     block->rate = rate;
-    if (settings->type == OPTIMIZER_SGD)
-        return;
-    block->correction1 = correction(settings->beta1, update);
-    block->correction2 = correction(settings->beta2, update);
+    if (settings->type == OPTIMIZER_ADAFACTOR) {
+        block->correction1 = pow((double)update, -settings->beta2_decay);
+        block->correction2 = fmin(rate, 1 / sqrt((double)update));
+    } else if (settings->type == OPTIMIZER_ADAM || settings->type == OPTIMIZER_ADAMW) {
+        block->correction1 = correction(settings->beta1, update);
+        block->correction2 = correction(settings->beta2, update);
+    }
 }
 
-remat_status optimizer_record(const optimizer_settings *settings, recording *calls, tensor_ref step, uint64_t number,
-                              bool decay_applies, size_t count, tensor_ref gradient, tensor_ref weight,
-                              const tensor_ref moments[OPTIMIZER_MAX_MOMENTS])
+static remat_status record_factored(const optimizer_settings *settings, recording *calls, const optimizer_update *u,
+                                    double decay)
 {
-    const double decay = decay_applies ? settings->weight_decay : 0;
+    const size_t rows = rows_of(u->about);
+    return record_adafactor(calls, &(op_adafactor){.gradient = u->gradient,
+                                                   .weight = u->weight,
+                                                   .row_squares = u->states[STATE_FIRST],
+                                                   .column_squares = u->states[STATE_SECOND],
+                                                   .step = u->step,
+                                                   .rows = rows,
+                                                   .columns = rows ? u->values / rows : 0,
+                                                   .least_scale = settings->least_scale,
+                                                   .threshold = settings->update_threshold,
+                                                   .decay = decay,
+                                                   .number = u->number});
+}
+
+remat_status optimizer_record(const optimizer_settings *settings, recording *calls, const optimizer_update *u)
+{
+    const double decay = u->about->decay ? settings->weight_decay : 0;
+    if (settings->type == OPTIMIZER_ADAFACTOR)
+        return record_factored(settings, calls, u, decay);
     if (settings->type == OPTIMIZER_SGD)
-        return record_sgd(calls, &(op_sgd){.gradient = gradient,
-                                           .weight = weight,
-                                           .velocity = moments[0],
-                                           .step = step,
-                                           .count = count,
+        return record_sgd(calls, &(op_sgd){.gradient = u->gradient,
+                                           .weight = u->weight,
+                                           .velocity = u->states[STATE_FIRST],
+                                           .velocity_scales = u->states[STATE_FIRST_SCALES],
+                                           .step = u->step,
+                                           .count = u->values,
                                            .momentum = settings->momentum,
                                            .decay = decay,
                                            .nesterov = settings->nesterov,
-                                           .number = number});
-    return record_adam(calls, &(op_adam){.gradient = gradient,
-                                         .weight = weight,
-                                         .first = moments[0],
-                                         .second = moments[1],
-                                         .step = step,
-                                         .count = count,
+                                           .number = u->number});
+    if (settings->type == OPTIMIZER_LION)
+        return record_lion(calls, &(op_lion){.gradient = u->gradient,
+                                             .weight = u->weight,
+                                             .mean = u->states[STATE_FIRST],
+                                             .mean_scales = u->states[STATE_FIRST_SCALES],
+                                             .step = u->step,
+                                             .count = u->values,
+                                             .beta1 = settings->beta1,
+                                             .beta2 = settings->beta2,
+                                             .decay = decay,
+                                             .number = u->number});
+    return record_adam(calls, &(op_adam){.gradient = u->gradient,
+                                         .weight = u->weight,
+                                         .first = u->states[STATE_FIRST],
+                                         .second = u->states[STATE_SECOND],
+                                         .first_scales = u->states[STATE_FIRST_SCALES],
+                                         .second_scales = u->states[STATE_SECOND_SCALES],
+                                         .step = u->step,
+                                         .count = u->values,
                                          .beta1 = settings->beta1,
                                          .beta2 = settings->beta2,
                                          .epsilon = settings->epsilon,
                                          .decay = decay,
                                          .decoupled = settings->type == OPTIMIZER_ADAMW,
-                                         .number = number});
+                                         .number = u->number});
 }

@@ -31,18 +31,43 @@ typedef struct rate_plateau {
 /* Counts a validation: after more than `patience` without improvement the rate is cut. */
 void optimizer_note_validation(const optimizer_settings *settings, double loss, rate_plateau *plateau);
 
-enum { OPTIMIZER_MAX_MOMENTS = 2 };
+/* What an optimizer keeps of a parameter: up to four tensors. They start at zero bytes. */
+enum {
+    STATE_FIRST,         /* the mean of gradients; of adafactor: mean squares of rows, or the squares of a vector */
+    STATE_SECOND,        /* the mean of their squares; of adafactor: mean squares of columns */
+    STATE_FIRST_SCALES,  /* with state = int8 */
+    STATE_SECOND_SCALES, /* likewise */
+    OPTIMIZER_STATES
+};
 
-/* Values kept for each trained value: 0 for plain sgd, 1 with momentum, 2 for adam and adamw. They start at zero. */
+typedef struct optimizer_state {
+    remat_dtype dtype;
+    uint32_t rank;
+    uint64_t dims[4];
+    uint64_t values, bytes; /* 0: there is no such tensor */
+} optimizer_state;
+
+/* The tensors for a parameter of that shape and so many values. */
+void optimizer_find_states(const optimizer_settings *settings, const layer_parameter *about, uint64_t values,
+                           optimizer_state states[OPTIMIZER_STATES]);
+
+/* Means kept for each trained value: 0 for plain sgd and adafactor, 1 for sgd with momentum and lion, 2 for adam and
+ * adamw. */
 uint32_t optimizer_moments(const optimizer_settings *settings);
 
-/* Sets the numbers that change with each update: the rate and adam's corrections. `update` counts from 1. */
+/* Sets the numbers that change with each update: the rate, adam's corrections and adafactor's shares. `update` counts from
+ * 1. */
 void optimizer_set_step(const optimizer_settings *settings, uint64_t update, double rate, step_block *block);
 
-/* Records the update of `count` weights in place. Weight decay applies only if `decay_applies`. There are as many
- * moments as optimizer_moments() says. `number` is that of the parameter, for messages. */
-remat_status optimizer_record(const optimizer_settings *settings, recording *calls, tensor_ref step, uint64_t number,
-                              bool decay_applies, size_t count, tensor_ref gradient, tensor_ref weight,
-                              const tensor_ref moments[OPTIMIZER_MAX_MOMENTS]);
+/* The update of one parameter. */
+typedef struct optimizer_update {
+    const layer_parameter *about;
+    uint64_t values;
+    uint64_t number; /* of the parameter, for messages and random numbers */
+    tensor_ref step, gradient, weight, states[OPTIMIZER_STATES];
+} optimizer_update;
+
+/* Records the update of a parameter in place. Weight decay applies only where the parameter says so. */
+remat_status optimizer_record(const optimizer_settings *settings, recording *calls, const optimizer_update *update);
 
 #endif

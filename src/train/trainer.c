@@ -132,6 +132,7 @@ static remat_status create(remat_trainer *trainer, const remat_train_options *op
 {
     REMAT_TRY(take_settings(trainer, options));
     REMAT_TRY(build_programs(trainer));
+    REMAT_TRY(trainer_place_state(trainer));
     if (trainer->options.plan_only)
         return trainer_plan(trainer);
     REMAT_TRY(trainer_load_data(trainer)); /* first: it fails sooner than a plan is made */
@@ -179,6 +180,9 @@ void remat_trainer_destroy(remat_trainer *trainer)
     placed_graph_release(&trainer->evaluation_plan);
     program_destroy(trainer->program);
     program_destroy(trainer->evaluation);
+    if (trainer->state_offsets)
+        remat_release(trainer->context, trainer->state_offsets, trainer->network->parameter_count,
+                      sizeof *trainer->state_offsets);
     network_destroy(trainer->network);
     remat_text_release(trainer->context, trainer->strategy);
     weight_names_destroy(trainer->names);

@@ -50,10 +50,15 @@ static remat_status record_update(void *user, recording *calls, uint32_t paramet
 {
     const remat_trainer *trainer = user;
     const network_parameter *about = &trainer->network->parameters[parameter];
-    const tensor_ref moments[OPTIMIZER_MAX_MOMENTS] = {trainer_parameter(trainer, &trainer->moments[0], parameter),
-                                                       trainer_parameter(trainer, &trainer->moments[1], parameter)};
-    return optimizer_record(&trainer->optimizer, calls, step_of(trainer), parameter, about->about.decay, about->values,
-                            gradient, trainer_parameter(trainer, &trainer->weights, parameter), moments);
+    optimizer_update update = {.about = &about->about,
+                               .values = about->values,
+                               .number = parameter,
+                               .step = step_of(trainer),
+                               .gradient = gradient,
+                               .weight = trainer_parameter(trainer, &trainer->weights, parameter)};
+    for (unsigned i = 0; i < OPTIMIZER_STATES; i++)
+        update.states[i] = trainer_state(trainer, parameter, i);
+    return optimizer_record(&trainer->optimizer, calls, &update);
 }
 
 executor_optimizer trainer_optimizer(remat_trainer *trainer)

@@ -2,7 +2,9 @@
  * have, so that other programs can tell them apart:
  *
  *     fc1.weight, fc1.bias, ...                weights and running statistics
- *     optimizer/0/fc1.weight, ...              moments
+ *     optimizer/0/fc1.weight, ...              the state of the optimizer: first moments
+ *     optimizer/1/fc1.weight, ...              second moments
+ *     optimizer/0.scales/fc1.weight, ...       and the scales of moments in 8 bits
  *     metadata: format, step, micro_step, ...  where the training stood
  *     metadata: dataset                        how the data became numbers (data/data_encoding.h)
  *
@@ -32,17 +34,20 @@
 
 #define FORMAT                 "remat-weights"
 #define DATASET_KEY            "dataset"
+#define STATE_KEY              "state"
 #define VERSION_OF_0_1         "1"
 #define VERSION_WITH_CHECKSUMS "2"
 
-static const char *const optimizer_names[] = {"sgd", "adam", "adamw"};
+static const char *const optimizer_names[] = {"sgd", "adam", "adamw", "lion", "adafactor"};
+static const char *const state_types[] = {"fp32", "bf16", "int8"};
+static const char *const state_names[OPTIMIZER_STATES] = {"0", "1", "0.scales", "1.scales"};
 
 /* ---- saving ---- */
 
-/* What is written: a parameter, or a moment of one. */
+/* What is written: a parameter, or a part of the optimizer's state of one. */
 typedef struct saved_tensor {
-    const backend_memory *area;
-    uint32_t parameter;
+    void *at;
+    uint64_t bytes;
 } saved_tensor;
 
 typedef struct entry_list {
@@ -55,31 +60,43 @@ typedef struct entry_list {
     host_view view; /* of the entry that is being written */
 } entry_list;
 
-static void add_entry(entry_list *list, const char *name, const backend_memory *area, uint32_t number)
+static void add_entry(entry_list *list, const char *name, tensor_ref values, uint64_t bytes, uint32_t rank,
+                      const uint64_t *dims)
 {
-    const network_parameter *parameter = &list->trainer->network->parameters[number];
     safetensors_entry *entry = &list->entries[list->count];
-    *entry = (safetensors_entry){.name = name, .dtype = parameter->about.dtype, .rank = parameter->about.rank};
-    for (uint32_t d = 0; d < parameter->about.rank; d++)
-        entry->dims[d] = parameter->about.dims[d];
-    list->tensors[list->count++] = (saved_tensor){area, number};
+    *entry = (safetensors_entry){.name = name, .dtype = values.type, .rank = rank};
+    for (uint32_t d = 0; d < rank; d++)
+        entry->dims[d] = dims[d];
+    list->tensors[list->count++] = (saved_tensor){values.at, bytes};
 }
 
-static const char *moment_name(entry_list *list, unsigned moment, const char *name)
+static void add_parameter(entry_list *list, uint32_t number)
 {
-    char *made = list->names + list->names_used;
-    int length = snprintf(made, list->names_bytes - list->names_used, "optimizer/%u/%s", moment, name);
+    const network_parameter *parameter = &list->trainer->network->parameters[number];
+    add_entry(list, parameter->name, trainer_parameter(list->trainer, &list->trainer->weights, number),
+              parameter->bytes, parameter->about.rank, parameter->about.dims);
+}
+
+/* A part of the state; nothing where the optimizer has no such part of it. */
+static void add_state(entry_list *list, unsigned number, uint32_t parameter)
+{
+    optimizer_state states[OPTIMIZER_STATES];
+    const optimizer_state *state = &states[number];
+    trainer_find_states(list->trainer, parameter, states);
+    if (state->bytes == 0)
+        return;
+    char *name = list->names + list->names_used;
+    int length = snprintf(name, list->names_bytes - list->names_used, "optimizer/%s/%s", state_names[number],
+                          list->trainer->network->parameters[parameter].name);
     list->names_used += (size_t)length + 1;
-    return made;
+    add_entry(list, name, trainer_state(list->trainer, parameter, number), state->bytes, state->rank, state->dims);
 }
 
 static remat_status open_entry(void *user, size_t number, const void **data)
 {
     entry_list *list = user;
     const saved_tensor *tensor = &list->tensors[number];
-    const tensor_ref values = trainer_parameter(list->trainer, tensor->area, tensor->parameter);
-    REMAT_TRY(host_view_open(list->trainer->queue, values.at,
-                             list->trainer->network->parameters[tensor->parameter].bytes, true, &list->view));
+    REMAT_TRY(host_view_open(list->trainer->queue, tensor->at, tensor->bytes, true, &list->view));
     *data = list->view.host;
     return REMAT_OK;
 }
@@ -95,11 +112,10 @@ static remat_status save(const remat_trainer *trainer, const char *path, bool wi
 {
     const remat_network *network = trainer->network;
     for (uint32_t p = 0; p < network->parameter_count; p++)
-        add_entry(list, network->parameters[p].name, &trainer->weights, p);
-    for (unsigned m = 0; with_state && m < 2; m++)
+        add_parameter(list, p);
+    for (unsigned i = 0; with_state && i < OPTIMIZER_STATES; i++)
         for (uint32_t p = 0; p < network->parameter_count; p++)
-            if (trainer->moments[m].at && layer_parameter_is_trained(&network->parameters[p].about))
-                add_entry(list, moment_name(list, m, network->parameters[p].name), &trainer->moments[m], p);
+            add_state(list, i, p);
     char step[24], micro_step[24], seed[24], batch[24], best[40], stale[24];
     snprintf(step, sizeof step, "%" PRIu64, trainer->step);
     snprintf(micro_step, sizeof micro_step, "%" PRIu64, trainer->micro_step);
@@ -118,6 +134,9 @@ static remat_status save(const remat_trainer *trainer, const char *path, bool wi
                                          {"version", VERSION_WITH_CHECKSUMS},
                                          {DATASET_KEY, dataset},
                                          {"optimizer", optimizer_names[trainer->optimizer.type]},
+                                         {STATE_KEY, trainer->optimizer.state == STATE_FP32
+                                                         ? NULL /* as before there were others */
+                                                         : state_types[trainer->optimizer.state]},
                                          {"step", step},
                                          {"micro_step", micro_step},
                                          {"seed", seed},
@@ -133,7 +152,7 @@ static remat_status save(const remat_trainer *trainer, const char *path, bool wi
     const size_t some = trainer->optimizer.schedule == RATE_PLATEAU ? all : all - 3;
     safetensors_text texts[sizeof metadata / sizeof metadata[0]];
     size_t count = 0;
-    for (size_t i = 0; i < (with_state ? some : 3); i++)
+    for (size_t i = 0; i < (with_state ? some : 3); i++) /* the first three are of weights alone */
         if (metadata[i].value)
             texts[count++] = metadata[i];
     const safetensors_source source = {open_entry, close_entry, list};
@@ -152,9 +171,9 @@ remat_status remat_trainer_save(const remat_trainer *trainer, const char *path, 
 {
     REMAT_TRY(trainer_check_started(trainer));
     const remat_network *network = trainer->network;
-    entry_list list = {.trainer = trainer, .capacity = network->parameter_count * 3};
+    entry_list list = {.trainer = trainer, .capacity = network->parameter_count * (1 + OPTIMIZER_STATES)};
     for (size_t p = 0; p < network->parameter_count; p++)
-        list.names_bytes += 2 * (strlen(network->parameters[p].name) + sizeof "optimizer/0/");
+        list.names_bytes += OPTIMIZER_STATES * (strlen(network->parameters[p].name) + sizeof "optimizer/0.scales/");
     list.entries = remat_alloc(trainer->context, list.capacity, sizeof *list.entries);
     list.tensors = remat_alloc(trainer->context, list.capacity, sizeof *list.tensors);
     list.names = remat_alloc(trainer->context, list.names_bytes, 1);
@@ -173,7 +192,8 @@ remat_status remat_trainer_save(const remat_trainer *trainer, const char *path, 
 remat_status remat_trainer_check_save(const remat_trainer *trainer, const char *path, bool with_state)
 {
     const remat_network *network = trainer->network;
-    uint64_t copies = 1 + (with_state ? optimizer_moments(&trainer->optimizer) : 0);
+    uint64_t copies = 1 + (with_state ? OPTIMIZER_STATES : 0);
+    uint64_t values = network->parameter_bytes + (with_state ? trainer->state_bytes : 0);
     uint64_t header = 1024; /* and, for each tensor, its name, its shape and where it is */
     for (size_t p = 0; p < network->parameter_count; p++)
         header += 160 + strlen(network->parameters[p].name);
@@ -181,7 +201,7 @@ remat_status remat_trainer_check_save(const remat_trainer *trainer, const char *
     REMAT_TRY(write_encoding(trainer, &dataset));
     header += dataset ? 2 * strlen(dataset) : 0; /* quotes are escaped */
     remat_text_release(trainer->context, dataset);
-    return output_save_check(trainer->context, path, copies * (network->parameter_bytes + header));
+    return output_save_check(trainer->context, path, values + copies * header);
 }
 
 /* ---- loading ---- */
@@ -431,18 +451,65 @@ static remat_status read_plateau(const remat_trainer *trainer, const char *path,
     return read_count(trainer, path, file, "plateau_cuts", INT64_MAX, &plateau->cuts);
 }
 
-static remat_status load_moments(remat_trainer *trainer, const char *path, const safetensors *file, load_pass pass)
+static bool fits_state(const safetensors_tensor *tensor, const optimizer_state *state)
 {
-    for (unsigned m = 0; m < 2; m++)
-        for (size_t p = 0; p < trainer->network->parameter_count; p++) {
-            const network_parameter *parameter = &trainer->network->parameters[p];
-            char name[MODEL_NAME_LONGEST + 80]; /* with the parameter's own name behind the layer's */
-            if (!trainer->moments[m].at || !layer_parameter_is_trained(&parameter->about))
-                continue;
-            snprintf(name, sizeof name, "optimizer/%u/%s", m, parameter->name);
-            REMAT_TRY(load_parameter(trainer->queue, path, file, name, parameter, pass,
-                                     trainer->moments[m].at + parameter->offset));
-        }
+    bool fits = tensor->rank == state->rank;
+    for (uint32_t d = 0; d < state->rank && fits; d++)
+        fits = tensor->dims[d] == state->dims[d];
+    return fits;
+}
+
+/* A part of the state. Floats may come from any type of floats, other values must be as they are kept. */
+static remat_status read_state_values(const remat_trainer *trainer, const safetensors *file,
+                                      const safetensors_tensor *tensor, const optimizer_state *state, tensor_ref to)
+{
+    host_view view;
+    REMAT_TRY(host_view_open(trainer->queue, to.at, state->bytes, false, &view));
+    remat_status status = state->dtype == REMAT_FP32
+                              ? safetensors_read(file, tensor, view.host, state->values)
+                              : safetensors_read_stored(file, tensor, state->dtype, view.host, state->values);
+    remat_status closed = host_view_close(&view, status == REMAT_OK);
+    return status == REMAT_OK ? closed : status;
+}
+
+static remat_status load_state_tensor(const remat_trainer *trainer, const char *path, const safetensors *file,
+                                      uint32_t parameter, unsigned number, load_pass pass)
+{
+    optimizer_state states[OPTIMIZER_STATES];
+    const optimizer_state *state = &states[number];
+    char name[MODEL_NAME_LONGEST + 80]; /* with the parameter's own name behind the layer's */
+    trainer_find_states(trainer, parameter, states);
+    if (state->bytes == 0)
+        return REMAT_OK;
+    snprintf(name, sizeof name, "optimizer/%s/%s", state_names[number], trainer->network->parameters[parameter].name);
+    const remat_place place = {path, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, name};
+    const safetensors_tensor *tensor = safetensors_find(file, name);
+    if (!tensor)
+        return remat_fail(trainer->context, REMAT_BAD_INPUT, &place, "the model has this tensor and the file does not");
+    if (!fits_state(tensor, state)) {
+        char wanted[100], found[200];
+        print_shape(wanted, sizeof wanted, state->rank, state->dims);
+        print_shape(found, sizeof found, tensor->rank, tensor->dims);
+        return remat_fail(trainer->context, REMAT_BAD_INPUT, &place, "it is %s in the file and %s in the model", found,
+                          wanted);
+    }
+    const char *stored = dtype_traits_of(state->dtype)->safetensors;
+    if (state->dtype != REMAT_FP32 && strcmp(tensor->dtype, stored) != 0)
+        return remat_fail(trainer->context, REMAT_BAD_INPUT, &place, "it has values of type %s; they must be %s",
+                          tensor->dtype, stored);
+    switch (pass) {
+    case PASS_SHAPES: return REMAT_OK;
+    case PASS_CHECKSUMS: return safetensors_check(file, tensor);
+    case PASS_VALUES: return read_state_values(trainer, file, tensor, state, trainer_state(trainer, parameter, number));
+    }
+    return REMAT_INTERNAL;
+}
+
+static remat_status load_state(const remat_trainer *trainer, const char *path, const safetensors *file, load_pass pass)
+{
+    for (unsigned i = 0; i < OPTIMIZER_STATES; i++)
+        for (uint32_t p = 0; p < trainer->network->parameter_count; p++)
+            REMAT_TRY(load_state_tensor(trainer, path, file, p, i, pass));
     return REMAT_OK;
 }
 
@@ -453,7 +520,7 @@ static remat_status load_tensors(remat_trainer *trainer, const char *path, const
         REMAT_TRY(load_parameter(trainer->queue, path, file, parameter->name, parameter, pass,
                                  trainer->weights.at + parameter->offset));
     }
-    return load_moments(trainer, path, file, pass);
+    return load_state(trainer, path, file, pass);
 }
 
 static remat_status read_state(remat_trainer *trainer, const char *path, const safetensors *file)
@@ -477,6 +544,12 @@ static remat_status read_state(remat_trainer *trainer, const char *path, const s
         return remat_fail(trainer->context, REMAT_BAD_INPUT, &place,
                           "the training was done with %.40s, the model says %s", optimizer,
                           optimizer_names[trainer->optimizer.type]);
+    place.field = STATE_KEY;
+    const char *state = safetensors_metadata(file, STATE_KEY), *wanted = state_types[trainer->optimizer.state];
+    if (strcmp(state ? state : state_types[STATE_FP32], wanted) != 0)
+        return remat_fail(trainer->context, REMAT_BAD_INPUT, &place,
+                          "the training was done with state = %.40s, the model says %s",
+                          state ? state : state_types[STATE_FP32], wanted);
     place.field = "batch";
     if (batch != trainer->network->batch)
         return remat_fail(trainer->context, REMAT_BAD_INPUT, &place,

@@ -1,4 +1,3 @@
-#include "train/optimizer.h"
 #include "train/trainer_object.h"
 
 #include "base/alloc.h"
@@ -17,7 +16,7 @@ uint64_t trainer_scratch_bytes(const remat_trainer *trainer)
 uint64_t trainer_fixed_bytes(const remat_trainer *trainer)
 {
     uint64_t trained = trainer->network->trained_bytes;
-    uint64_t bytes = trainer->network->parameter_bytes + trained * optimizer_moments(&trainer->optimizer);
+    uint64_t bytes = trainer->network->parameter_bytes + trainer->state_bytes;
     if (trainer->settings.accumulate > 1)
         bytes += trained;
     return bytes + trainer_scratch_bytes(trainer);
@@ -29,8 +28,7 @@ remat_status trainer_allocate(remat_trainer *trainer)
     uint64_t weights = trainer->network->parameter_bytes, trained = trainer->network->trained_bytes;
     REMAT_TRY(backend_queue_create(device, &trainer->queue));
     REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, weights, false, &trainer->weights));
-    for (unsigned m = 0; m < optimizer_moments(&trainer->optimizer); m++)
-        REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, trained, true, &trainer->moments[m]));
+    REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, trainer->state_bytes, true, &trainer->state));
     if (trainer->settings.accumulate > 1)
         REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, trained, true, &trainer->gradients));
     REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, block_bytes(), true, &trainer->block));
@@ -40,9 +38,8 @@ remat_status trainer_allocate(remat_trainer *trainer)
 
 uint64_t trainer_allocated_bytes(const remat_trainer *trainer)
 {
-    return trainer->weights.bytes + trainer->moments[0].bytes + trainer->moments[1].bytes + trainer->gradients.bytes +
-           trainer->block.bytes + trainer->staged.memory.bytes + trainer->arena.bytes +
-           (trainer->queue ? trainer->device->scratch_bytes : 0);
+    return trainer->weights.bytes + trainer->state.bytes + trainer->gradients.bytes + trainer->block.bytes +
+           trainer->staged.memory.bytes + trainer->arena.bytes + (trainer->queue ? trainer->device->scratch_bytes : 0);
 }
 
 void trainer_release(remat_trainer *trainer)
@@ -51,8 +48,8 @@ void trainer_release(remat_trainer *trainer)
     if (!device)
         return;
     backend_queue_destroy(trainer->queue); /* nothing runs any more when memory goes */
-    backend_memory *const areas[] = {&trainer->weights,   &trainer->moments[0], &trainer->moments[1],
-                                     &trainer->gradients, &trainer->block,      &trainer->arena};
+    backend_memory *const areas[] = {&trainer->weights, &trainer->state, &trainer->gradients, &trainer->block,
+                                     &trainer->arena};
     for (size_t i = 0; i < sizeof areas / sizeof areas[0]; i++)
         backend_release(device, areas[i]);
     staging_release(&trainer->staged, device);
@@ -70,7 +67,7 @@ enum { KEPT = sizeof((kept_memory *)0)->copies / sizeof((kept_memory *)0)->copie
 
 static const backend_memory *kept_area(const remat_trainer *trainer, int i)
 {
-    return i == 0 ? &trainer->weights : &trainer->moments[i - 1];
+    return i == 0 ? &trainer->weights : &trainer->state;
 }
 
 static void release_copies(remat_trainer *trainer, kept_memory *kept)

@@ -1,7 +1,7 @@
 /* What a trainer consists of. Its memory is allocated once, on the device except for staging:
  *
  *     weights    every parameter and running statistic, each aligned to 64 bytes
- *     moments    the optimizer's, the same layout once or twice
+ *     state      the optimizer's, only of trained parameters
  *     gradients  only with accumulation over micro-batches, the same layout; copies in place of running statistics
  *     arena      all tensors that are live only within a step
  *     step       the step block
@@ -46,7 +46,9 @@ struct remat_trainer {
 
     backend *device;
     backend_queue *queue;
-    backend_memory weights, moments[2], gradients, arena, block;
+    backend_memory weights, state, gradients, arena, block;
+    uint64_t *state_offsets; /* where the state of each parameter begins */
+    uint64_t state_bytes;
     step_block host_block; /* what the block holds, or will be copied into it */
     staging staged;
 
@@ -109,6 +111,17 @@ uint64_t trainer_allocated_bytes(const remat_trainer *trainer); /* all areas tha
 /* A parameter in an area with the network's layout; none if there is no such area. */
 tensor_ref trainer_parameter(const remat_trainer *trainer, const backend_memory *area, uint32_t parameter);
 
+/* trainer_state.c: the optimizer's state. Placing it comes before the plan. */
+remat_status trainer_place_state(remat_trainer *trainer);
+void trainer_find_states(const remat_trainer *trainer, uint32_t parameter, optimizer_state states[OPTIMIZER_STATES]);
+tensor_ref trainer_state(const remat_trainer *trainer, uint32_t parameter,
+                         unsigned number); /* STATE_...; may be none */
+uint64_t trainer_state_moved(const remat_trainer *trainer,
+                             uint32_t parameter); /* bytes that an update reads and writes */
+/* Copy a moment that there is to and from floats. REMAT_NO_MEMORY. */
+remat_status trainer_read_moment(const remat_trainer *trainer, uint32_t parameter, unsigned moment, float *values);
+remat_status trainer_write_moment(remat_trainer *trainer, uint32_t parameter, unsigned moment, const float *values);
+
 /* trainer_apply.c: recording the optimizer. */
 executor_optimizer trainer_optimizer(remat_trainer *trainer);
 remat_status trainer_record_apply(remat_trainer *trainer); /* with accumulation: what runs outside the schedule */
@@ -139,9 +152,9 @@ void trainer_note_norm(const remat_trainer *trainer, uint64_t live_bytes, uint64
  * `is_first`: of the steps of this run. */
 remat_status trainer_fail_diverged(remat_trainer *trainer, uint64_t step, bool is_first);
 
-/* Copies of weights and moments on the host, while something changes them that leaves no trace. */
+/* Copies of weights and of the optimizer's state on the host, while something changes them that leaves no trace. */
 typedef struct kept_memory {
-    void *copies[3];
+    void *copies[2];
 } kept_memory;
 remat_status trainer_keep(remat_trainer *trainer, kept_memory *kept);
 remat_status trainer_put_back(remat_trainer *trainer, kept_memory *kept); /* releases the copies, also where it fails */

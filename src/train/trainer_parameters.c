@@ -58,8 +58,7 @@ static remat_status find_values(const remat_trainer *trainer, size_t position, u
     return REMAT_OK;
 }
 
-static remat_status find_moment(const remat_trainer *trainer, size_t position, size_t moment, uint64_t count,
-                                tensor_ref *values)
+static remat_status check_moment(const remat_trainer *trainer, size_t position, size_t moment, uint64_t count)
 {
     REMAT_TRY(check_position(trainer, position));
     const network_parameter *parameter = &trainer->network->parameters[position];
@@ -67,9 +66,7 @@ static remat_status find_moment(const remat_trainer *trainer, size_t position, s
         return remat_fail(trainer->context, REMAT_INVALID, NULL,
                           "parameter '%s' has %u moments; there is no moment %zu", parameter->name,
                           moment_count(trainer, parameter), moment);
-    REMAT_TRY(check_copy(trainer, parameter, count));
-    *values = trainer_parameter(trainer, &trainer->moments[moment], (uint32_t)position);
-    return REMAT_OK;
+    return check_copy(trainer, parameter, count);
 }
 
 static remat_status read_values(const remat_trainer *trainer, tensor_ref from, float *to, uint64_t count)
@@ -101,15 +98,13 @@ remat_status remat_trainer_write_parameter(remat_trainer *trainer, size_t positi
 remat_status remat_trainer_read_moment(const remat_trainer *trainer, size_t position, size_t moment, float *values,
                                        uint64_t count)
 {
-    tensor_ref from;
-    REMAT_TRY(find_moment(trainer, position, moment, count, &from));
-    return read_values(trainer, from, values, count);
+    REMAT_TRY(check_moment(trainer, position, moment, count));
+    return trainer_read_moment(trainer, (uint32_t)position, (unsigned)moment, values);
 }
 
 remat_status remat_trainer_write_moment(remat_trainer *trainer, size_t position, size_t moment, const float *values,
                                         uint64_t count)
 {
-    tensor_ref to;
-    REMAT_TRY(find_moment(trainer, position, moment, count, &to));
-    return write_values(trainer, to, values, count);
+    REMAT_TRY(check_moment(trainer, position, moment, count));
+    return trainer_write_moment(trainer, (uint32_t)position, (unsigned)moment, values);
 }

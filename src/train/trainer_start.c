@@ -71,8 +71,7 @@ remat_status trainer_count_tables(remat_trainer *trainer)
     remat_trainer counted = *trainer;
     uint64_t training_bytes, evaluation_bytes, apply_bytes;
     counted.weights.at = counted.arena.at = counted.block.at = nothing;
-    for (unsigned m = 0; m < optimizer_moments(&trainer->optimizer); m++)
-        counted.moments[m].at = nothing;
+    counted.state.at = nothing;
     if (trainer->settings.accumulate > 1)
         counted.gradients.at = nothing;
     const executor_options training = training_options(&counted), evaluation = evaluation_options(&counted);

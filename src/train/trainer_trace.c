@@ -16,17 +16,20 @@ remat_status remat_trainer_on_action(remat_trainer *trainer, remat_action_fn vis
 /* Operations on one value, as the kernels write them; a division and a root count one each. */
 static uint64_t optimizer_flops(const optimizer_settings *optimizer)
 {
-    if (optimizer->type != OPTIMIZER_SGD)
-        return 17;
-    return optimizer->momentum == 0 ? 5 : optimizer->nesterov ? 9 : 7;
+    switch (optimizer->type) {
+    case OPTIMIZER_SGD: return optimizer->momentum == 0 ? 5 : optimizer->nesterov ? 9 : 7;
+    case OPTIMIZER_LION: return 9;
+    case OPTIMIZER_ADAFACTOR: return 20; /* the update is computed twice */
+    default: return 17;
+    }
 }
 
-/* The gradient is read; the weight and its moments are read and written. */
+/* The gradient is read; the weight and the state are read and written. */
 static layer_work update_work(const remat_trainer *trainer, uint32_t parameter)
 {
     const network_parameter *about = &trainer->network->parameters[parameter];
-    uint64_t passes = 3 + 2 * (uint64_t)optimizer_moments(&trainer->optimizer);
-    return (layer_work){.flops = about->values * optimizer_flops(&trainer->optimizer), .bytes = passes * about->bytes};
+    return (layer_work){.flops = about->values * optimizer_flops(&trainer->optimizer),
+                        .bytes = 3 * about->bytes + trainer_state_moved(trainer, parameter)};
 }
 
 static layer_work apply_work(const remat_trainer *trainer, uint32_t action)

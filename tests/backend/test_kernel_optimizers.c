@@ -61,6 +61,66 @@ static void fast_agrees_with_the_reference(void **state)
     }
 }
 
+static void lion_agrees_with_the_reference(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    for (const size_t *size = KERNEL_SIZES; *size; size++) {
+        float *gradient = values_random(&random, *size, -1, 1), *weight = values_random(&random, *size, -1, 1);
+        float *mean = values_random(&random, *size, -1, 1);
+        step_block block = {.rate = 1e-3, .scale = 0.5};
+        gradient[0] = mean[0] = 0; /* a direction without a sign */
+        const op_lion args = {fp32(gradient), fp32(weight), fp32(mean), TENSOR_NONE, raw(&block),
+                              *size,          0.9,          0.99,       0.1,         0};
+        expect_agreement(&((kernel_trial){
+            .op = OP_lion, .args = &args, .outputs = {{weight, *size}, {mean, *size}}, .absolute = 5e-7}));
+        free(gradient);
+        free(weight);
+        free(mean);
+    }
+}
+
+static void adafactor_agrees_with_the_reference(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    static const size_t shapes[][2] = {{1, 1}, {1, 37}, {37, 1}, {5, 63}, {64, 65}, {300, 129}, {3, 9001}};
+    for (size_t i = 0; i < 2 * sizeof shapes / sizeof shapes[0]; i++) {
+        const bool is_vector = i % 2;
+        const size_t rows = is_vector ? 1 : shapes[i / 2][0], columns = shapes[i / 2][1], count = rows * columns;
+        float *gradient = values_random(&random, count, -1, 1), *weight = values_random(&random, count, -1, 1);
+        float *of_rows = values_random(&random, is_vector ? columns : rows, 0.1, 1);
+        float *of_columns = values_random(&random, columns, 0.1, 1);
+        step_block block = {.rate = 1e-2, .scale = 0.5, .correction1 = 0.3, .correction2 = 1e-2};
+        const op_adafactor args = {.gradient = fp32(gradient),
+                                   .weight = fp32(weight),
+                                   .row_squares = fp32(of_rows),
+                                   .column_squares = is_vector ? TENSOR_NONE : fp32(of_columns),
+                                   .step = raw(&block),
+                                   .rows = rows,
+                                   .columns = columns,
+                                   .least_scale = 1e-3,
+                                   .threshold = 0.5,
+                                   .decay = 0.1};
+        expect_agreement(
+            &((kernel_trial){.op = OP_adafactor,
+                             .args = &args,
+                             .outputs = {{weight, count}, {of_rows, is_vector ? columns : rows}, {of_columns, columns}},
+                             .absolute = 1e-6}));
+        gradient[count / 2] = INFINITY; /* nothing changes, and it is noted */
+        float *before = values_copy(weight, count);
+        kernel_run run = {2, NULL};
+        perform(kernels_fast(), &run, OP_adafactor, &args);
+        assert_int_equal(block.broken, 1);
+        expect_same_bits(before, weight, count);
+        free(before);
+        free(gradient);
+        free(weight);
+        free(of_rows);
+        free(of_columns);
+    }
+}
+
 /* One weight in double, as the papers and PyTorch have it. */
 typedef struct slow_state {
     double weight, first, second;
@@ -169,10 +229,9 @@ static void clipping_brings_the_norm_to_the_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fast_agrees_with_the_reference),
-        cmocka_unit_test(steps_follow_the_formulas),
-        cmocka_unit_test(the_first_step_of_adam_is_the_rate),
-        cmocka_unit_test(clipping_brings_the_norm_to_the_limit),
+        cmocka_unit_test(fast_agrees_with_the_reference),      cmocka_unit_test(lion_agrees_with_the_reference),
+        cmocka_unit_test(adafactor_agrees_with_the_reference), cmocka_unit_test(steps_follow_the_formulas),
+        cmocka_unit_test(the_first_step_of_adam_is_the_rate),  cmocka_unit_test(clipping_brings_the_norm_to_the_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include "fuzz/fuzz.h"
 
 remat_model *fuzz_tiny_model(remat_context *context);
+remat_model *fuzz_small_state_model(remat_context *context); /* the same with moments in 8 bits */
 
 /* Options with data of its own. */
 remat_train_options fuzz_tiny_options(void);

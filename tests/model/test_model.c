@@ -189,7 +189,7 @@ static void settings_are_checked(void **state)
     refused(f, "[Optimizer]\nType = adagrad\n" REST, 2, "'adagrad' is not one of sgd, adam, adamw");
     refused(f, "[Optimizer]\nType = adam\nmomentum = 0.9\n" REST, 3,
             "momentum: it would do nothing here; it belongs to sgd");
-    refused(f, "[Optimizer]\nType = sgd\nbeta1 = 0.9\n" REST, 3, "belongs to adam and adamw");
+    refused(f, "[Optimizer]\nType = sgd\nbeta1 = 0.9\n" REST, 3, "belongs to adam, adamw and lion");
     refused(f, "[Optimizer]\nType = sgd\nnesterov = true\n" REST, 3, "needs a momentum");
     refused(f, "[Optimizer]\nType = sgd\nschedule = step\n" REST, 3, "needs a step_size");
     refused(f, "[Optimizer]\nType = sgd\ngamma = 0.5\n" REST, 3, "belongs to the schedules step and plateau");

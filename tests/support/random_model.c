@@ -331,15 +331,18 @@ static void set_all(maker *m)
                                     REMAT_PROPERTIES(batch, accumulate, seed, clip ? "clip_norm=0.5" : "clip_norm=0"));
     if (m->status == REMAT_OK)
         m->status = remat_model_set_dataset(m->model, "random", REMAT_PROPERTIES("samples=48", "validation_split=0.3"));
-    static const char *const names[] = {"sgd", "adam", "adamw"};
-    const char *name = options->optimizer ? options->optimizer : pick(m, names, 3);
+    static const char *const names[] = {"sgd", "adam", "adamw", "lion", "adafactor"};
+    static const char *const states[] = {"state=fp32", "state=bf16", "state=int8"};
+    const char *name = options->optimizer ? options->optimizer : pick(m, names, 5);
     bool momentum = strcmp(name, "sgd") == 0 && chance(m, 60), decay = chance(m, 40);
+    bool any_state = !options->optimizer && (momentum || (strcmp(name, "sgd") != 0 && strcmp(name, "adafactor") != 0));
+    const char *kept = any_state ? pick(m, states, 3) : "schedule=constant"; /* which says nothing new */
     if (m->status == REMAT_OK)
         m->status = remat_model_set_optimizer(
             m->model, name,
-            momentum ? REMAT_PROPERTIES("learning_rate=0.02", "momentum=0.9",
+            momentum ? REMAT_PROPERTIES("learning_rate=0.02", "momentum=0.9", kept,
                                         chance(m, 50) ? "nesterov=true" : "nesterov=false")
-                     : REMAT_PROPERTIES("learning_rate=0.01", decay ? "weight_decay=0.05" : "weight_decay=0"));
+                     : REMAT_PROPERTIES("learning_rate=0.01", kept, decay ? "weight_decay=0.05" : "weight_decay=0"));
 }
 
 remat_status random_model_make(remat_context *context, const random_model_options *options, remat_model **model,

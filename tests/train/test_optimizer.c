@@ -129,25 +129,28 @@ static void cosine_rates(void **state)
 
 /* ---- updates against plain loops in double ---- */
 
-/* One update by the reference kernels. */
-static void update(const optimizer_settings *s, int t, double rate, double scale, bool decays, size_t count,
-                   float *gradient, float *weight, float *const moments[2])
+/* One update of a parameter by the reference kernels. */
+static void update_shaped(const optimizer_settings *s, int t, double rate, double scale, const layer_parameter *about,
+                          size_t count, float *gradient, float *weight, float *const moments[2])
 {
     remat_context *context;
     backend *device;
     backend_queue *queue;
     recording calls;
     step_block block = {.scale = scale};
-    const tensor_ref kept[2] = {{moments[0], REMAT_FP32}, {moments[1], REMAT_FP32}};
     assert_int_equal(remat_context_create(NULL, &context), REMAT_OK);
     assert_int_equal(backend_open(context, &(backend_options){.kernels = "reference", .threads = 2}, &device),
                      REMAT_OK);
     assert_int_equal(backend_queue_create(device, &queue), REMAT_OK);
     recording_begin(&calls, device);
     optimizer_set_step(s, (uint64_t)t, rate, &block);
-    assert_int_equal(optimizer_record(s, &calls, (tensor_ref){&block, REMAT_UINT8}, 0, decays, count,
-                                      (tensor_ref){gradient, REMAT_FP32}, (tensor_ref){weight, REMAT_FP32}, kept),
-                     REMAT_OK);
+    const optimizer_update of = {.about = about,
+                                 .values = count,
+                                 .step = {&block, REMAT_UINT8},
+                                 .gradient = {gradient, REMAT_FP32},
+                                 .weight = {weight, REMAT_FP32},
+                                 .states = {{moments[0], REMAT_FP32}, {moments[1], REMAT_FP32}}};
+    assert_int_equal(optimizer_record(s, &calls, &of), REMAT_OK);
     assert_int_equal(backend_run(queue, &calls, 0, calls.used), REMAT_OK);
     recording_end(&calls);
     backend_queue_destroy(queue);
@@ -155,11 +158,18 @@ static void update(const optimizer_settings *s, int t, double rate, double scale
     remat_context_destroy(context);
 }
 
+static void update(const optimizer_settings *s, int t, double rate, double scale, bool decays, size_t count,
+                   float *gradient, float *weight, float *const moments[2])
+{
+    const layer_parameter about = {.rank = 1, .dims = {count}, .decay = decays};
+    update_shaped(s, t, rate, scale, &about, count, gradient, weight, moments);
+}
+
 typedef struct plain_state {
     double weight, first, second;
 } plain_state;
 
-/* torch.optim.SGD, Adam and AdamW, after their documentation. `t` is from 1. */
+/* torch.optim.SGD, Adam and AdamW, after their documentation, and Lion after its paper. `t` is from 1. */
 static void plain_update(const optimizer_settings *s, int t, double rate, double scale, bool decays, double gradient,
                          plain_state *at)
 {
@@ -171,6 +181,12 @@ static void plain_update(const optimizer_settings *s, int t, double rate, double
             g = s->nesterov ? g + s->momentum * at->first : at->first;
         }
         at->weight -= rate * g;
+        return;
+    }
+    if (s->type == OPTIMIZER_LION) {
+        const double c = s->beta1 * at->first + (1 - s->beta1) * g;
+        at->weight -= rate * ((c > 0) - (c < 0) + decay * at->weight);
+        at->first = s->beta2 * at->first + (1 - s->beta2) * g;
         return;
     }
     if (s->type == OPTIMIZER_ADAMW)
@@ -222,6 +238,8 @@ static void updates_are_those_of_plain_loops(void **state)
         compare(&adam, decays, 2);
         adam.beta2 = 0.95;
         compare(&adam, decays, 2);
+        optimizer_settings lion = {.type = OPTIMIZER_LION, .beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.1};
+        compare(&lion, decays, 1);
     }
 }
 
@@ -235,6 +253,112 @@ static void the_first_step_of_adam_is_the_rate(void **state)
     expect_near((double)weight, -0.125, 3e-8, __LINE__);
 }
 
+/* ---- adafactor ---- */
+
+enum { ROWS = 5, COLUMNS = 7, COUNT = ROWS * COLUMNS };
+
+static double root_mean_square(const double *x)
+{
+    double sum = 0;
+    for (int i = 0; i < COUNT; i++)
+        sum += x[i] * x[i];
+    return sqrt(sum / COUNT);
+}
+
+/* torch.optim.Adafactor, after its documentation. `squares` are those of rows and columns, or of all values. */
+static void plain_adafactor(int t, double rate, double decay, bool is_matrix, const double *g, double *w, double *rows,
+                            double *columns)
+{
+    const double share = pow(t, -0.8), relative = fmin(rate, 1 / sqrt(t)), epsilon = 0x1p-23;
+    const double alpha = fmax(1e-3, root_mean_square(w)) * relative;
+    double u[COUNT], mean = 0;
+    for (int r = 0; r < ROWS && is_matrix; r++) {
+        double sum = 0;
+        for (int c = 0; c < COLUMNS; c++)
+            sum += g[r * COLUMNS + c] * g[r * COLUMNS + c];
+        rows[r] = (1 - share) * rows[r] + share * sum / COLUMNS;
+        mean += rows[r] / ROWS;
+    }
+    for (int c = 0; c < COLUMNS && is_matrix; c++) {
+        double sum = 0;
+        for (int r = 0; r < ROWS; r++)
+            sum += g[r * COLUMNS + c] * g[r * COLUMNS + c];
+        columns[c] = (1 - share) * columns[c] + share * sum / ROWS;
+    }
+    for (int i = 0; i < COUNT; i++) {
+        if (!is_matrix)
+            rows[i] = (1 - share) * rows[i] + share * g[i] * g[i];
+        const double square = is_matrix ? rows[i / COLUMNS] * columns[i % COLUMNS] / fmax(mean, epsilon) : rows[i];
+        u[i] = g[i] / sqrt(fmax(square, epsilon * epsilon));
+    }
+    const double divisor = fmax(1, root_mean_square(u));
+    for (int i = 0; i < COUNT; i++)
+        w[i] = w[i] * (1 - rate * decay) - alpha / divisor * u[i];
+}
+
+static void adafactor_follows_its_formulas(void **state)
+{
+    (void)state;
+    test_random random = {test_seed()};
+    for (int variant = 0; variant < 4; variant++) {
+        const bool is_matrix = variant & 1, decays = variant & 2;
+        const optimizer_settings s = {.type = OPTIMIZER_ADAFACTOR,
+                                      .weight_decay = 0.1,
+                                      .beta2_decay = 0.8,
+                                      .least_scale = 1e-3,
+                                      .update_threshold = 1};
+        const layer_parameter about = {
+            .rank = is_matrix ? 2 : 1, .dims = {is_matrix ? ROWS : COUNT, is_matrix ? COLUMNS : 0}, .decay = decays};
+        float gradient[COUNT], weight[COUNT], rows[COUNT] = {0}, columns[COLUMNS] = {0};
+        double g[COUNT], w[COUNT], slow_rows[COUNT] = {0}, slow_columns[COLUMNS] = {0};
+        for (int i = 0; i < COUNT; i++) /* small weights at first: the rate is relative to at least 0.001 */
+            w[i] = (double)(weight[i] = (float)((double)test_random_below(&random, 2001) / 1e6 - 1e-3));
+        for (int t = 1; t <= 50; t++) {
+            for (int i = 0; i < COUNT; i++)
+                g[i] = (double)(gradient[i] = (float)((double)test_random_below(&random, 2001) / 1000 - 1));
+            const double rate = t % 2 ? 0.5 : 0.01;
+            plain_adafactor(t, rate, decays ? 0.1 : 0, is_matrix, g, w, slow_rows, slow_columns);
+            update_shaped(&s, t, rate, 1, &about, COUNT, gradient, weight,
+                          (float *const[2]){rows, is_matrix ? columns : NULL});
+            for (int i = 0; i < COUNT; i++)
+                expect_near((double)weight[i], w[i], 2e-6 * fmax(1, fabs(w[i])), __LINE__);
+        }
+    }
+}
+
+/* ---- what is kept ---- */
+
+static void expect_bytes(const optimizer_settings *s, uint32_t rank, uint64_t first, uint64_t second,
+                         uint64_t first_scales, uint64_t second_scales)
+{
+    const layer_parameter about = {.rank = rank, .dims = {rank == 1 ? 3000 : 30, 100}};
+    const uint64_t wanted[] = {first, second, first_scales, second_scales};
+    optimizer_state states[OPTIMIZER_STATES];
+    optimizer_find_states(s, &about, 3000, states);
+    for (int i = 0; i < OPTIMIZER_STATES; i++)
+        assert_int_equal(states[i].bytes, wanted[i]);
+}
+
+static void states_take_their_bytes(void **state)
+{
+    (void)state;
+    optimizer_settings s = {.type = OPTIMIZER_SGD};
+    expect_bytes(&s, 2, 0, 0, 0, 0);
+    s.momentum = 0.9;
+    expect_bytes(&s, 2, 12000, 0, 0, 0);
+    s.state = STATE_INT8; /* a scale for every 256 values */
+    expect_bytes(&s, 1, 3000, 0, 48, 0);
+    s.type = OPTIMIZER_ADAM;
+    expect_bytes(&s, 2, 3000, 3000, 48, 48);
+    s.state = STATE_BF16;
+    expect_bytes(&s, 2, 6000, 6000, 0, 0);
+    s.type = OPTIMIZER_LION;
+    expect_bytes(&s, 2, 6000, 0, 0, 0);
+    s = (optimizer_settings){.type = OPTIMIZER_ADAFACTOR};
+    expect_bytes(&s, 1, 12000, 0, 0, 0);
+    expect_bytes(&s, 2, 120, 400, 0, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -246,6 +370,8 @@ int main(void)
         cmocka_unit_test(cosine_rates),
         cmocka_unit_test(updates_are_those_of_plain_loops),
         cmocka_unit_test(the_first_step_of_adam_is_the_rate),
+        cmocka_unit_test(adafactor_follows_its_formulas),
+        cmocka_unit_test(states_take_their_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

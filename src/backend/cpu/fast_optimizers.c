@@ -1,4 +1,18 @@
-#include "backend/cpu/fast_math.h"
+#include "backend/cpu/fast_moments.h"
+
+_Static_assert(FAST_BLOCK % MOMENT_BLOCK == 0, "threads take whole blocks of moments");
+
+/* A pass of the loop is FAST_BLOCK values. */
+static void run_blocks(const kernel_run *run, parallel_part *part, const void *args, size_t count, step_block *step,
+                       uint64_t number)
+{
+    atomic_bool finite = true;
+    if (!step_is_finite(step))
+        return;
+    parallel_static(fast_threads(run, count), fast_blocks(count), part, &(finite_loop){args, &finite});
+    if (!finite)
+        step->broken = 1 + number;
+}
 
 typedef struct sgd_factors {
     float rate, momentum, decay, scale;
@@ -34,6 +48,31 @@ FAST_INLINE void sgd_momentum(const sgd_factors *o, bool nesterov, size_t count,
 #undef STEP
 }
 
+FAST_INLINE void sgd_block(const sgd_factors *o, bool nesterov, size_t count, const float *gradient, float *weight,
+                           float *velocity)
+{
+    if (!velocity)
+        sgd_plain(o, count, gradient, weight);
+    else if (nesterov)
+        sgd_momentum(o, true, count, gradient, weight, velocity);
+    else
+        sgd_momentum(o, false, count, gradient, weight, velocity);
+}
+
+/* Moments in fewer bits: a block of them at a time. */
+static void sgd_packed(const op_sgd *p, const sgd_factors *o, size_t begin, size_t length)
+{
+    float velocity[MOMENT_BLOCK];
+    uint32_t numbers[MOMENT_BLOCK];
+    for (size_t from = begin; from < begin + length; from += MOMENT_BLOCK) {
+        const size_t count = smaller(begin + length - from, MOMENT_BLOCK);
+        moment_unpack(p->velocity, p->velocity_scales, from, count, velocity);
+        sgd_block(o, p->nesterov, count, (const float *)p->gradient.at + from, (float *)p->weight.at + from, velocity);
+        moment_draw(p->step.at, p->number, from, numbers);
+        moment_pack(p->velocity, p->velocity_scales, from, count, velocity, numbers, 0);
+    }
+}
+
 static void sgd_blocks(const void *args, parallel_range range)
 {
     const finite_loop *loop = args;
@@ -46,25 +85,17 @@ static void sgd_blocks(const void *args, parallel_range range)
         size_t from = block * FAST_BLOCK, length = fast_block_length(p->count, from);
         if (!fast_all_finite(length, gradient + from, o.rate))
             *loop->finite = false;
-        else if (!velocity)
-            sgd_plain(&o, length, gradient + from, weight + from);
-        else if (p->nesterov)
-            sgd_momentum(&o, true, length, gradient + from, weight + from, velocity + from);
+        else if (velocity && p->velocity.type != REMAT_FP32)
+            sgd_packed(p, &o, from, length);
         else
-            sgd_momentum(&o, false, length, gradient + from, weight + from, velocity + from);
+            sgd_block(&o, p->nesterov, length, gradient + from, weight + from, velocity ? velocity + from : NULL);
     }
 }
 
 void FAST(sgd)(const kernel_run *run, const void *args)
 {
     const op_sgd *p = args;
-    step_block *block = p->step.at;
-    atomic_bool finite = true;
-    if (!step_is_finite(block))
-        return;
-    parallel_static(fast_threads(run, p->count), fast_blocks(p->count), sgd_blocks, &(finite_loop){p, &finite});
-    if (!finite)
-        block->broken = 1 + p->number;
+    run_blocks(run, sgd_blocks, p, p->count, p->step.at, p->number);
 }
 
 /* The factors that are the same for all values. */
@@ -111,6 +142,21 @@ static void adam_block(adam_factors f, size_t count, const float *gradient, floa
 #undef STEP
 }
 
+static void adam_packed(const op_adam *p, adam_factors factors, size_t begin, size_t length)
+{
+    float first[MOMENT_BLOCK], second[MOMENT_BLOCK];
+    uint32_t numbers[MOMENT_BLOCK];
+    for (size_t from = begin; from < begin + length; from += MOMENT_BLOCK) {
+        const size_t count = smaller(begin + length - from, MOMENT_BLOCK);
+        moment_unpack(p->first, p->first_scales, from, count, first);
+        moment_unpack(p->second, p->second_scales, from, count, second);
+        adam_block(factors, count, (const float *)p->gradient.at + from, (float *)p->weight.at + from, first, second);
+        moment_draw(p->step.at, p->number, from, numbers);
+        moment_pack(p->first, p->first_scales, from, count, first, numbers, 0);
+        moment_pack(p->second, p->second_scales, from, count, second, numbers, 1);
+    }
+}
+
 static void adam_blocks(const void *args, parallel_range range)
 {
     const finite_loop *loop = args;
@@ -120,21 +166,81 @@ static void adam_blocks(const void *args, parallel_range range)
     float *weight = p->weight.at, *first = p->first.at, *second = p->second.at;
     for (size_t block = range.begin; block < range.end; block++) {
         size_t from = block * FAST_BLOCK, length = fast_block_length(p->count, from);
-        if (fast_all_finite(length, gradient + from, 1))
+        if (!fast_all_finite(length, gradient + from, 1))
+            *loop->finite = false;
+        else if (p->first.type == REMAT_FP32)
             adam_block(factors, length, gradient + from, weight + from, first + from, second + from);
         else
-            *loop->finite = false;
+            adam_packed(p, factors, from, length);
     }
 }
 
 void FAST(adam)(const kernel_run *run, const void *args)
 {
     const op_adam *p = args;
-    step_block *block = p->step.at;
-    atomic_bool finite = true;
-    if (!step_is_finite(block))
-        return;
-    parallel_static(fast_threads(run, p->count), fast_blocks(p->count), adam_blocks, &(finite_loop){p, &finite});
-    if (!finite)
-        block->broken = 1 + p->number;
+    run_blocks(run, adam_blocks, p, p->count, p->step.at, p->number);
+}
+
+/* ---- lion ---- */
+
+typedef struct lion_factors {
+    float scale, shrink, rate, beta1, rest1, beta2, rest2;
+} lion_factors;
+
+static void lion_block(lion_factors f, size_t count, const float *gradient, float *weight, float *mean)
+{
+    const fast_vector rate = fast_repeat(f.rate), beta1 = fast_repeat(f.beta1), beta2 = fast_repeat(f.beta2),
+                      shrink = fast_repeat(f.shrink);
+#define STEP(LOAD, STORE, i, FIRST)                                                                  \
+    do {                                                                                             \
+        fast_vector g = f.scale * LOAD(gradient + i), m = LOAD(mean + i);                            \
+        fast_vector direction = fast_fma(beta1, m, f.rest1 * g);                                     \
+        fast_integers moves = (fast_integers)(direction > 0.0f) | (fast_integers)(direction < 0.0f); \
+        fast_vector move = (fast_vector)(moves & (fast_integers)fast_with_sign(rate, direction));    \
+        STORE(mean + i, fast_fma(beta2, m, f.rest2 * g));                                            \
+        STORE(weight + i, fast_fms(LOAD(weight + i), shrink, move));                                 \
+    } while (0)
+    FAST_EACH(count, STEP);
+#undef STEP
+}
+
+static void lion_packed(const op_lion *p, lion_factors factors, size_t begin, size_t length)
+{
+    float mean[MOMENT_BLOCK];
+    uint32_t numbers[MOMENT_BLOCK];
+    for (size_t from = begin; from < begin + length; from += MOMENT_BLOCK) {
+        const size_t count = smaller(begin + length - from, MOMENT_BLOCK);
+        moment_unpack(p->mean, p->mean_scales, from, count, mean);
+        lion_block(factors, count, (const float *)p->gradient.at + from, (float *)p->weight.at + from, mean);
+        moment_draw(p->step.at, p->number, from, numbers);
+        moment_pack(p->mean, p->mean_scales, from, count, mean, numbers, 0);
+    }
+}
+
+static void lion_blocks(const void *args, parallel_range range)
+{
+    const finite_loop *loop = args;
+    const op_lion *p = loop->args;
+    const step_block *step = p->step.at;
+    const float rate = (float)step->rate, beta1 = (float)p->beta1, beta2 = (float)p->beta2;
+    const lion_factors factors = {
+        (float)step->scale, fast_fma_float(-rate, (float)p->decay, 1.0f), rate, beta1, 1.0f - beta1, beta2,
+        1.0f - beta2};
+    const float *gradient = p->gradient.at;
+    float *weight = p->weight.at, *mean = p->mean.at;
+    for (size_t block = range.begin; block < range.end; block++) {
+        size_t from = block * FAST_BLOCK, length = fast_block_length(p->count, from);
+        if (!fast_all_finite(length, gradient + from, 1))
+            *loop->finite = false;
+        else if (p->mean.type == REMAT_FP32)
+            lion_block(factors, length, gradient + from, weight + from, mean + from);
+        else
+            lion_packed(p, factors, from, length);
+    }
+}
+
+void FAST(lion)(const kernel_run *run, const void *args)
+{
+    const op_lion *p = args;
+    run_blocks(run, lion_blocks, p, p->count, p->step.at, p->number);
 }

@@ -7,7 +7,7 @@
 static const kernel_row rows[] = {
 #define ROW(name, types)  {OP_##name, types, FAST(name)},
 #define STEP(name, types) {OP_##name, types, kernel_##name},
-    KERNEL_ROWS(ROW, "f") KERNEL_STEP_ROWS(STEP)
+    KERNEL_ROWS(ROW, "f") KERNEL_MOMENT_ROWS(ROW) KERNEL_STEP_ROWS(STEP)
 #undef ROW
 #undef STEP
 };

@@ -52,8 +52,19 @@
     ROW(count_correct, T "iu")                         \
     ROW(add_squares, T "u")                            \
     ROW(check_finite, T "u")                           \
-    ROW(sgd, T T T "u")                                \
-    ROW(adam, T T T T "u")
+    ROW(sgd, T T T T "u")                              \
+    ROW(adam, T T T T T T "u")                         \
+    ROW(lion, T T T T "u")                             \
+    ROW(adafactor, T T T T "u")
+
+/* Optimizers with moments in fewer bits than the weights. */
+#define KERNEL_MOMENT_ROWS(ROW) \
+    ROW(sgd, "ffbfu")           \
+    ROW(sgd, "ffcfu")           \
+    ROW(adam, "ffbbffu")        \
+    ROW(adam, "ffcuffu")        \
+    ROW(lion, "ffbfu")          \
+    ROW(lion, "ffcfu")
 
 /* The kernels that work on the step block alone, and calls of the user's functions, are the same in all tables. */
 void kernel_finish_loss(const kernel_run *run, const void *args);

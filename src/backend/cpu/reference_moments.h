@@ -1,0 +1,70 @@
+/* Moments of any type for the reference optimizers: a block is unpacked, changed, and packed again. */
+#ifndef REMAT_BACKEND_CPU_REFERENCE_MOMENTS_H
+#define REMAT_BACKEND_CPU_REFERENCE_MOMENTS_H
+
+#include "backend/cpu/reference.h"
+#include "base/moment_codes.h"
+
+/* Blocks of MOMENT_BLOCK values: the passes of an optimizer's loop. */
+static inline size_t moment_blocks(size_t count)
+{
+    return (count + MOMENT_BLOCK - 1) / MOMENT_BLOCK;
+}
+static inline size_t moment_block_length(size_t count, size_t from)
+{
+    return count - from < MOMENT_BLOCK ? count - from : MOMENT_BLOCK;
+}
+
+static inline void moment_unpack(tensor_ref moment, tensor_ref scales, size_t from, size_t count, real *values)
+{
+    for (size_t i = 0; moment.at && i < count; i++) {
+        const float scale = scales.at ? ((const float *)scales.at)[from / MOMENT_BLOCK] / MOMENT_TOP : 0;
+        if (moment.type == REMAT_BF16) {
+            values[i] = (real)moment_from_bf16(((const uint16_t *)moment.at)[from + i]);
+        } else if (moment.type == REMAT_UINT8) {
+            values[i] = (real)(moment_value(((const uint8_t *)moment.at)[from + i], MOMENT_SQUARES) * scale);
+        } else if (moment.type == REMAT_INT8) {
+            const int code = ((const int8_t *)moment.at)[from + i];
+            const float magnitude = moment_value((uint32_t)(code < 0 ? -code : code), MOMENT_SIGNED) * scale;
+            values[i] = (real)(code < 0 ? -magnitude : magnitude);
+        } else {
+            values[i] = ((const real *)moment.at)[from + i];
+        }
+    }
+}
+
+/* `random` says which random numbers to round with; `half` is 0 for the first moment, 1 for the second. */
+static inline void moment_pack(tensor_ref moment, tensor_ref scales, size_t from, size_t count, const real *values,
+                               const remat_random *random, int half)
+{
+    float largest = 0;
+    if (!moment.at)
+        return;
+    for (size_t i = 0; i < count; i++)
+        largest = fmaxf(largest, fminf(fabsf((float)values[i]), FLT_MAX));
+    if (scales.at)
+        ((float *)scales.at)[from / MOMENT_BLOCK] = largest;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t numbers[4];
+        const float value = (float)values[i];
+        remat_random_block(random, (from + i) / 4, numbers);
+        const uint32_t number = numbers[(from + i) % 4] >> 16 * half & 0xffff;
+        if (moment.type == REMAT_BF16) {
+            ((uint16_t *)moment.at)[from + i] = moment_bf16(value, number);
+        } else if (moment.type == REMAT_UINT8) {
+            ((uint8_t *)moment.at)[from + i] = (uint8_t)moment_code(value, largest, MOMENT_SQUARES, number);
+        } else if (moment.type == REMAT_INT8) {
+            const int code = (int)moment_code(fabsf(value), largest, MOMENT_SIGNED, number);
+            ((int8_t *)moment.at)[from + i] = (int8_t)(value < 0 ? -code : code);
+        } else {
+            ((real *)moment.at)[from + i] = values[i];
+        }
+    }
+}
+
+static inline remat_random moment_stream(const step_block *block, uint64_t number)
+{
+    return remat_random_stream(block->seed, MOMENT_STREAM + (uint32_t)number, block->step);
+}
+
+#endif

@@ -1,0 +1,308 @@
+/* Optimizers whose moments have 8 or 16 bits, against a slow version that knows the codes from their definition only: a list
+ * of what each code stands for, and two neighbours with a chance for each. */
+#include <float.h>
+#include <math.h>
+
+#include "base/moment_codes.h"
+#include "support/kernel_compare.h"
+
+enum { BLOCK = 256, MOST = 2000 };
+
+/* What code `code` stands for, as a share of the scale. */
+static double listed(int code, bool squares)
+{
+    const int exponent = code / 8, lowest = squares ? -30 : -14;
+    const double value = exponent == 0 ? ldexp(code % 8, lowest - 3) : ldexp(1 + code % 8 / 8.0, lowest + exponent - 1);
+    return value / 1.875;
+}
+
+/* The code for a share from 0 to 1: the upper of its two neighbours with the chance that its place between them says. */
+static int slow_code(double share, bool squares, uint32_t random)
+{
+    int code = 0;
+    const int top = squares ? 255 : 127;
+    while (code < top && listed(code + 1, squares) <= share)
+        code++;
+    if (code < top) {
+        double place = (share - listed(code, squares)) / (listed(code + 1, squares) - listed(code, squares));
+        code += place + random / 65536.0 >= 1;
+    }
+    return squares && code == 0 && share > 0 ? 1 : code;
+}
+
+static void codes_are_those_of_the_list(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    for (int squares = 0; squares < 2; squares++) {
+        const uint32_t kind = squares ? MOMENT_SQUARES : MOMENT_SIGNED;
+        for (int code = 0; code <= (squares ? 255 : 127); code++) { /* what a code stands for has that code */
+            const float value = moment_value((uint32_t)code, kind);
+            expect_near(value / MOMENT_TOP, listed(code, squares), 1e-7 * listed(code, squares));
+            assert_int_equal(moment_code(value, MOMENT_TOP, kind, 0), code);
+            assert_int_equal(moment_code(value, MOMENT_TOP, kind, 65535), code);
+        }
+        for (int i = 0; i < 20000; i++) {
+            const float share = (float)pow(10, random_value(&random, -12, 0));
+            const uint32_t number = (uint32_t)test_random_below(&random, 65536);
+            const int got = (int)moment_code(share * 3.0f, 3.0f, kind, number);
+            const int wanted = slow_code((double)share, squares, number);
+            if (got != wanted) /* a place between two codes on the edge of the random number */
+                assert_int_equal(moment_code(share * 3.0f, 3.0f, kind, number ^ 1), wanted);
+        }
+    }
+    assert_int_equal(moment_code(INFINITY, FLT_MAX, MOMENT_SIGNED, 0), 127);
+    assert_int_equal(moment_code(0, 0, MOMENT_SQUARES, 65535), 0);
+    assert_int_equal(moment_code(FLT_TRUE_MIN, FLT_MAX, MOMENT_SQUARES, 0), 1);
+}
+
+/* ---- kernels ---- */
+
+typedef struct moment {
+    remat_dtype type;
+    uint8_t bytes[MOST * 2];
+    float scales[MOST / BLOCK + 1];
+} moment;
+
+static tensor_ref codes_of(moment *m)
+{
+    return (tensor_ref){m->bytes, m->type};
+}
+
+static tensor_ref scales_of(moment *m)
+{
+    return m->type == REMAT_BF16 ? TENSOR_NONE : fp32(m->scales);
+}
+
+static int code_at(const moment *m, size_t i)
+{
+    if (m->type == REMAT_BF16)
+        return ((const uint16_t *)(const void *)m->bytes)[i];
+    return m->type == REMAT_INT8 ? (int8_t)m->bytes[i] : m->bytes[i];
+}
+
+static double value_at(const moment *m, size_t i)
+{
+    int code = code_at(m, i);
+    if (m->type == REMAT_BF16) { /* a float's upper half */
+        const int exponent = code >> 7 & 255, mantissa = code & 127;
+        const double value = exponent ? ldexp(1 + mantissa / 128.0, exponent - 127) : ldexp(mantissa / 128.0, -126);
+        return code >> 15 ? -value : value;
+    }
+    const double value = listed(abs(code), m->type == REMAT_UINT8) * (double)m->scales[i / BLOCK];
+    return code < 0 ? -value : value;
+}
+
+static moment random_moment(test_random *random, remat_dtype type)
+{
+    moment m = {.type = type};
+    for (size_t i = 0; i < MOST; i++) {
+        const float value = random_value(random, type == REMAT_UINT8 ? 0 : -1, 1);
+        if (type == REMAT_BF16)
+            ((uint16_t *)(void *)m.bytes)[i] = (uint16_t)(moment_bf16(value, 0) & 0x7fff);
+        else
+            m.bytes[i] = type == REMAT_INT8 ? (uint8_t)(int8_t)(value * 127) : (uint8_t)(255 * value);
+        m.scales[i / BLOCK] = random_value(random, 0.1, 2);
+    }
+    return m;
+}
+
+/* The bits that the reference rounds value i with, by the definition in operation.h. */
+static uint32_t number_at(const step_block *block, uint64_t parameter, size_t i, int half)
+{
+    uint32_t numbers[4];
+    const remat_random stream = remat_random_stream(block->seed, 0x60000000u + (uint32_t)parameter, block->step);
+    remat_random_block(&stream, i / 4, numbers);
+    return half ? numbers[i % 4] >> 16 : numbers[i % 4] & 0xffff;
+}
+
+/* How many codes of the moment differ from the slow ones; none by more than 1. `wanted` are the exact new values. */
+static size_t count_other(const moment *got, const double *wanted, size_t count, const step_block *block,
+                          uint64_t parameter, int half)
+{
+    size_t other = 0;
+    for (size_t from = 0; from < count && got->type != REMAT_BF16; from += BLOCK) {
+        double largest = 0;
+        for (size_t i = from; i < count && i < from + BLOCK; i++)
+            largest = fmax(largest, fabs(wanted[i]));
+        expect_near(got->scales[from / BLOCK], largest, 2e-6 * largest);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t number = number_at(block, parameter, i, half);
+        int code;
+        if (got->type == REMAT_BF16) {
+            int exponent;
+            const double fraction = frexp(fabs(wanted[i]), &exponent); /* 0.5 .. 1; eight bits of it are kept */
+            const double units = floor(fraction * 256 + number / 65536.0);
+            code = (int)units + ((exponent + 125) << 7); /* the bit before the point adds 1 << 7 */
+            code |= wanted[i] < 0 ? 1 << 15 : 0;
+        } else {
+            code = slow_code(fabs(wanted[i]) / (double)got->scales[i / BLOCK], got->type == REMAT_UINT8, number);
+            code = wanted[i] < 0 ? -code : code;
+        }
+        other += code != code_at(got, i);
+        if (abs(code - code_at(got, i)) > 1)
+            fail_msg("value %zu: code %d, not %d", i, code_at(got, i), code);
+    }
+    return other;
+}
+
+typedef struct problem {
+    operation op;
+    size_t count;
+    float gradient[MOST], weight[MOST];
+    moment first, second;
+    step_block block;
+} problem;
+
+static void run_problem(const kernel_table *table, const kernel_run *run, problem *p)
+{
+    const tensor_ref gradient = fp32(p->gradient), weight = fp32(p->weight), step = raw(&p->block);
+    if (p->op == OP_sgd)
+        perform(
+            table, run, p->op,
+            &(op_sgd){gradient, weight, codes_of(&p->first), scales_of(&p->first), step, p->count, 0.9, 0.01, true, 7});
+    else if (p->op == OP_lion)
+        perform(table, run, p->op,
+                &(op_lion){gradient, weight, codes_of(&p->first), scales_of(&p->first), step, p->count, 0.9, 0.99, 0.01,
+                           7});
+    else
+        perform(table, run, p->op,
+                &(op_adam){gradient, weight, codes_of(&p->first), codes_of(&p->second), scales_of(&p->first),
+                           scales_of(&p->second), step, p->count, 0.9, 0.999, 1e-8, 0.1, true, 7});
+}
+
+/* One step in double from what the codes stand for. */
+static void slow_step(const problem *p, double *weight, double *first, double *second)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        const double m = value_at(&p->first, i), w = (double)p->weight[i], rate = p->block.rate;
+        double g = (double)p->gradient[i] * p->block.scale;
+        if (p->op == OP_sgd) {
+            g += 0.01 * w;
+            first[i] = 0.9 * m + g;
+            weight[i] = w - rate * (g + 0.9 * first[i]);
+        } else if (p->op == OP_lion) {
+            const double direction = 0.9 * m + 0.1 * g;
+            first[i] = 0.99 * m + 0.01 * g;
+            weight[i] = w * (1 - rate * 0.01) - rate * (direction > 0 ? 1 : direction < 0 ? -1 : 0);
+        } else {
+            const double beta1 = (double)0.9f, beta2 = (double)0.999f; /* as the kernels have them */
+            first[i] = beta1 * m + (1 - beta1) * g;
+            second[i] = beta2 * value_at(&p->second, i) + (1 - beta2) * g * g;
+            weight[i] = w * (1 - rate * 0.1) -
+                        rate * (first[i] / p->block.correction1) / (sqrt(second[i] / p->block.correction2) + 1e-8);
+        }
+    }
+}
+
+static void expect_slow_step(const kernel_table *table, const problem *start)
+{
+    static double weight[MOST], first[MOST], second[MOST];
+    slow_step(start, weight, first, second);
+    problem done[3];
+    const int threads[3] = {1, 2, 8};
+    for (int t = 0; t < 3; t++) {
+        kernel_run run = kernel_run_open(table, threads[t]);
+        done[t] = *start;
+        run_problem(table, &run, &done[t]);
+        kernel_run_close(&run);
+        assert_memory_equal(&done[0], &done[t], sizeof done[0]);
+    }
+    assert_int_equal(done[0].block.broken, 0);
+    for (size_t i = 0; i < start->count; i++)
+        expect_near(done[0].weight[i], weight[i], 2e-6 * fmax(1, fabs(weight[i])));
+    size_t other = count_other(&done[0].first, first, start->count, &start->block, 7, 0);
+    if (start->op == OP_adam)
+        other += count_other(&done[0].second, second, start->count, &start->block, 7, 1);
+    assert_true(other <= start->count / 200 + 1);  /* on an edge a rounding of the float decides */
+    for (size_t i = start->count; i < MOST; i++) { /* nothing beyond the end */
+        assert_int_equal(code_at(&done[0].first, i), code_at(&start->first, i));
+        expect_same_bits(&done[0].weight[i], &start->weight[i], 1);
+    }
+}
+
+static void steps_are_those_of_the_slow_version(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    static const operation ops[] = {OP_sgd, OP_adam, OP_lion};
+    static const size_t sizes[] = {1, 7, 255, 256, 257, 700, 1999};
+    for (size_t kind = 0; kind < 6; kind++)
+        for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+            problem p = {.op = ops[kind / 2], .count = sizes[s]};
+            p.first = random_moment(&random, kind % 2 ? REMAT_INT8 : REMAT_BF16);
+            p.second = random_moment(&random, kind % 2 ? REMAT_UINT8 : REMAT_BF16);
+            p.block = (step_block){.seed = test_random_next(&random),
+                                   .step = 5,
+                                   .rate = 1e-3,
+                                   .scale = 0.5,
+                                   .correction1 = 0.5,
+                                   .correction2 = 0.25};
+            for (size_t i = 0; i < MOST; i++) {
+                p.gradient[i] = random_value(&random, -1, 1);
+                p.weight[i] = random_value(&random, -1, 1);
+            }
+            expect_slow_step(kernels_reference(), &p);
+            for (const kernel_table *const *table = kernel_tables(); *table; table++)
+                expect_slow_step(*table, &p);
+        }
+}
+
+/* A mean that shrinks by less than the distance of two codes goes down all the same: rounding has no bias. */
+static void slow_means_do_not_stand_still(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    for (int type = 0; type < 2; type++)
+        for (int fast = 0; fast < 2; fast++) {
+            static problem p;
+            const kernel_table *table = fast ? kernels_fast() : kernels_reference();
+            p = (problem){.op = OP_lion, .count = MOST};
+            p.first = random_moment(&random, type ? REMAT_INT8 : REMAT_BF16);
+            double before = 0, after = 0;
+            for (size_t i = 0; i < MOST; i++)
+                before += fabs(value_at(&p.first, i));
+            kernel_run run = kernel_run_open(table, 1);
+            for (uint32_t step = 0; step < 100; step++) { /* the gradient is 0 */
+                p.block = (step_block){.seed = 3, .step = step, .scale = 1};
+                run_problem(table, &run, &p);
+            }
+            kernel_run_close(&run);
+            for (size_t i = 0; i < MOST; i++)
+                after += fabs(value_at(&p.first, i));
+            expect_near(after / before, pow(0.99, 100), 0.02);
+        }
+}
+
+/* A gradient that is not finite leaves its block as it was, and is noted. */
+static void a_broken_gradient_changes_no_moment(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    const kernel_table *tables[] = {kernels_reference(), kernels_fast()};
+    for (int fast = 0; fast < 2; fast++) {
+        problem p = {.op = OP_adam, .count = 300, .block = {.rate = 1, .scale = 1, .correction1 = 1, .correction2 = 1}};
+        p.first = random_moment(&random, REMAT_INT8);
+        p.second = random_moment(&random, REMAT_UINT8);
+        p.gradient[290] = NAN;
+        const problem before = p;
+        kernel_run run = kernel_run_open(tables[fast], 2);
+        run_problem(tables[fast], &run, &p);
+        kernel_run_close(&run);
+        assert_int_equal(p.block.broken, 8);
+        assert_memory_equal(p.first.bytes + 256, before.first.bytes + 256, 44);
+        assert_memory_equal(p.weight + 256, before.weight + 256, 44 * sizeof *p.weight);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(codes_are_those_of_the_list),
+        cmocka_unit_test(steps_are_those_of_the_slow_version),
+        cmocka_unit_test(slow_means_do_not_stand_still),
+        cmocka_unit_test(a_broken_gradient_changes_no_moment),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
