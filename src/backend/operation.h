@@ -134,6 +134,12 @@ typedef struct op_copy {
     size_t count;
 } op_copy;
 
+/* y = x in another type, rounded to nearest even. Only between fp32 and bf16. */
+typedef struct op_convert {
+    tensor_ref x, y;
+    size_t count;
+} op_convert;
+
 /* Every value of y becomes `value`. */
 typedef struct op_fill {
     tensor_ref y;
@@ -527,6 +533,7 @@ typedef struct op_custom {
     X(scale, 1)                    \
     X(accumulate, 2)               \
     X(copy, 2)                     \
+    X(convert, 2)                  \
     X(fill, 1)                     \
     X(dropout, 3)                  \
     X(softmax, 2)                  \

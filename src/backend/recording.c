@@ -1,5 +1,6 @@
 #include "backend/recording.h"
 
+#include "backend/extents.h"
 #include "base/alloc.h"
 #include "base/error.h"
 
@@ -41,15 +42,11 @@ static remat_status fail_types(const recording *calls, operation op, const tenso
                       calls->owner->kernels, operation_table[op].name, list);
 }
 
-remat_status recording_add(recording *calls, operation op, const void *args)
+static remat_status add_call(recording *calls, operation op, const void *args, backend_kernel kernel)
 {
     const operation_traits *traits = &operation_table[op];
     remat_context *context = calls->owner->context;
-    char types[OPERATION_MAX_TENSORS + 1];
-    operation_types(op, args, types);
-    recorded_call call = {.kernel = backend_find_kernel(calls->owner, op, types), .op = op};
-    if (!call.kernel)
-        return fail_types(calls, op, args);
+    recorded_call call = {.kernel = kernel, .op = op};
     call.bytes = (uint32_t)(sizeof call + ((traits->bytes + 7u) & ~7u));
     if (!calls->counts) {
         REMAT_TRY(remat_grow(context, (void **)&calls->bytes, &calls->capacity, calls->used + call.bytes, 1));
@@ -58,4 +55,262 @@ remat_status recording_add(recording *calls, operation op, const void *args)
     }
     calls->used += call.bytes;
     return REMAT_OK;
+}
+
+static backend_kernel find_kernel(const recording *calls, operation op, const void *args)
+{
+    char types[OPERATION_MAX_TENSORS + 1];
+    operation_types(op, args, types);
+    return backend_find_kernel(calls->owner, op, types);
+}
+
+/* ---- tensors in bf16 ---- */
+
+/* Values in bf16 that one or more tensors of a call use: tensors that overlap are converted together. */
+typedef struct region {
+    uint16_t *from, *end;
+    float *at; /* as fp32, in the room */
+    bool reads, writes;
+} region;
+
+typedef struct region_list {
+    region all[OPERATION_MAX_TENSORS];
+    size_t count;
+} region_list;
+
+static void add_region(region_list *list, region added)
+{
+    for (size_t i = 0; i < list->count;) {
+        const region *other = &list->all[i];
+        if (other->from >= added.end || added.from >= other->end) {
+            i++;
+            continue;
+        }
+        /* Where one tensor writes only a part of the whole, the rest of it must be read. */
+        bool covers = added.from <= other->from && added.end >= other->end;
+        bool covered = other->from <= added.from && other->end >= added.end;
+        added.reads |= other->reads || !(covers || covered);
+        added.writes |= other->writes;
+        added.from = added.from < other->from ? added.from : other->from;
+        added.end = added.end > other->end ? added.end : other->end;
+        list->all[i] = list->all[--list->count];
+        i = 0;
+    }
+    list->all[list->count++] = added;
+}
+
+static bool find_regions(operation op, const tensor_ref *tensors, region_list *list)
+{
+    operation_extent extents[OPERATION_MAX_TENSORS];
+    list->count = 0;
+    if (!operation_extents(op, tensors, extents))
+        return false;
+    for (uint32_t i = 0; i < operation_table[op].tensors; i++)
+        if (tensors[i].at && tensors[i].type == REMAT_BF16) {
+            uint16_t *from = tensors[i].at;
+            if (extents[i].values == 0)
+                return false;
+            add_region(list, (region){from, from + extents[i].values, NULL, extents[i].reads, extents[i].writes});
+        }
+    return list->count > 0;
+}
+
+static void place_regions(recording *calls, region_list *list)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        region *r = &list->all[i];
+        r->at = (float *)(void *)(calls->room + bytes);
+        bytes += ((uint64_t)(r->end - r->from) * sizeof(float) + 63) & ~(uint64_t)63;
+    }
+    if (bytes > calls->room_bytes)
+        calls->room_bytes = bytes;
+}
+
+static remat_status convert_region(recording *calls, const region *r, bool back)
+{
+    const tensor_ref half = {r->from, REMAT_BF16}, full = {r->at, REMAT_FP32};
+    const op_convert convert = {back ? full : half, back ? half : full, (size_t)(r->end - r->from)};
+    backend_kernel kernel = find_kernel(calls, OP_convert, &convert);
+    return kernel ? add_call(calls, OP_convert, &convert, kernel) : fail_types(calls, OP_convert, &convert.x);
+}
+
+static void use_region(const region_list *list, tensor_ref *tensor)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const region *r = &list->all[i];
+        uint16_t *at = tensor->at;
+        if (at >= r->from && at < r->end) {
+            *tensor = (tensor_ref){r->at + (at - r->from), REMAT_FP32};
+            return;
+        }
+    }
+}
+
+static remat_status add_converted(recording *calls, operation op, const void *args)
+{
+    union {
+        tensor_ref tensors[OPERATION_MAX_TENSORS];
+#define X(name, count) op_##name name;
+        OPERATION_LIST(X)
+#undef X
+    } widened;
+    region_list list;
+    if (!find_regions(op, args, &list))
+        return fail_types(calls, op, args);
+    if (!calls->room)
+        return remat_fail(calls->owner->context, REMAT_INTERNAL, NULL, "there is no room to convert the tensors of %s",
+                          operation_table[op].name);
+    memcpy(&widened, args, operation_table[op].bytes);
+    place_regions(calls, &list);
+    for (uint32_t i = 0; i < operation_table[op].tensors; i++)
+        if (widened.tensors[i].at && widened.tensors[i].type == REMAT_BF16)
+            use_region(&list, &widened.tensors[i]);
+    backend_kernel kernel = find_kernel(calls, op, &widened);
+    if (!kernel)
+        return fail_types(calls, op, args);
+    for (size_t i = 0; i < list.count; i++)
+        if (list.all[i].reads)
+            REMAT_TRY(convert_region(calls, &list.all[i], false));
+    REMAT_TRY(add_call(calls, op, &widened, kernel));
+    for (size_t i = 0; i < list.count; i++)
+        if (list.all[i].writes)
+            REMAT_TRY(convert_region(calls, &list.all[i], true));
+    return REMAT_OK;
+}
+
+/* ---- large operations by parts, so that the room is small and what is converted stays in the cache ---- */
+
+enum { ROWS_AT_ONCE = 256 };
+
+/* Rows of C are independent. Along k, parts are added: at multiples of OPERATION_K_BLOCK that gives the same bits, unless C would
+ * be rounded to bf16 after each part. */
+static remat_status add_gemm(recording *calls, const op_gemm *whole)
+{
+    op_gemm part = *whole;
+    if (!whole->transpose_a && whole->b.type != REMAT_BF16) {
+        for (size_t row = 0; row < whole->m; row += part.m) {
+            part.m = whole->m - row < ROWS_AT_ONCE ? whole->m - row : ROWS_AT_ONCE;
+            part.a = tensor_from(whole->a, row * whole->lda);
+            part.c = tensor_from(whole->c, row * whole->ldc);
+            part.activated = tensor_from(whole->activated, row * whole->ldc);
+            part.derivative_at = tensor_from(whole->derivative_at, row * whole->ldc);
+            REMAT_TRY(add_converted(calls, OP_gemm, &part));
+        }
+        return REMAT_OK;
+    }
+    if (!whole->transpose_a || whole->transpose_b || whole->c.type == REMAT_BF16 || whole->bias.at ||
+        whole->activated.at)
+        return add_converted(calls, OP_gemm, whole);
+    for (size_t step = 0; step < whole->k; step += part.k) {
+        part.k = whole->k - step < OPERATION_K_BLOCK ? whole->k - step : OPERATION_K_BLOCK;
+        part.a = tensor_from(whole->a, step * whole->lda);
+        part.b = tensor_from(whole->b, step * whole->ldb);
+        part.accumulate = whole->accumulate || step > 0;
+        REMAT_TRY(add_converted(calls, OP_gemm, &part));
+    }
+    return REMAT_OK;
+}
+
+/* Samples are independent. */
+static remat_status add_attention(recording *calls, const op_attention *whole)
+{
+    op_attention part = *whole;
+    part.batch = 1;
+    for (size_t sample = 0; sample < whole->batch; sample++) {
+        const uint64_t keys = (uint64_t)sample * whole->keys * whole->key_row, row = (uint64_t)sample * whole->steps;
+        part.q = tensor_from(whole->q, row * whole->row);
+        part.k = tensor_from(whole->k, keys);
+        part.v = tensor_from(whole->v, keys);
+        part.out = tensor_from(whole->out, row * whole->out_row);
+        part.sums = tensor_from(whole->sums, row * whole->heads);
+        REMAT_TRY(add_converted(calls, OP_attention, &part));
+    }
+    return REMAT_OK;
+}
+
+static remat_status add_attention_backward(recording *calls, const op_attention_backward *whole)
+{
+    op_attention_backward part = *whole;
+    part.batch = 1;
+    for (size_t sample = 0; sample < whole->batch; sample++) {
+        const uint64_t keys = (uint64_t)sample * whole->keys * whole->key_row, row = (uint64_t)sample * whole->steps;
+        part.q = tensor_from(whole->q, row * whole->row);
+        part.dq = tensor_from(whole->dq, row * whole->row);
+        part.k = tensor_from(whole->k, keys);
+        part.dk = tensor_from(whole->dk, keys);
+        part.v = tensor_from(whole->v, keys);
+        part.dv = tensor_from(whole->dv, keys);
+        part.out = tensor_from(whole->out, row * whole->out_row);
+        part.dout = tensor_from(whole->dout, row * whole->out_row);
+        part.sums = tensor_from(whole->sums, row * whole->heads);
+        REMAT_TRY(add_converted(calls, OP_attention_backward, &part));
+    }
+    return REMAT_OK;
+}
+
+static size_t rows_from(size_t rows, size_t row)
+{
+    return rows - row < ROWS_AT_ONCE ? rows - row : ROWS_AT_ONCE;
+}
+
+static remat_status add_normalize(recording *calls, const op_normalize *whole)
+{
+    op_normalize part = *whole;
+    for (size_t row = 0; row < whole->rows; row += part.rows) {
+        part.rows = rows_from(whole->rows, row);
+        part.x = tensor_from(whole->x, row * whole->columns);
+        part.y = tensor_from(whole->y, row * whole->columns);
+        part.means = tensor_from(whole->means, row);
+        part.scales = tensor_from(whole->scales, row);
+        REMAT_TRY(add_converted(calls, OP_normalize, &part));
+    }
+    return REMAT_OK;
+}
+
+/* The gradients of gain and shift are added up part by part. */
+static remat_status add_normalize_backward(recording *calls, const op_normalize_backward *whole)
+{
+    op_normalize_backward part = *whole;
+    for (size_t row = 0; row < whole->rows; row += part.rows) {
+        part.rows = rows_from(whole->rows, row);
+        part.x = tensor_from(whole->x, row * whole->columns);
+        part.dy = tensor_from(whole->dy, row * whole->columns);
+        part.dx = tensor_from(whole->dx, row * whole->columns);
+        part.means = tensor_from(whole->means, row);
+        part.scales = tensor_from(whole->scales, row);
+        part.accumulate_parameters = whole->accumulate_parameters || row > 0;
+        REMAT_TRY(add_converted(calls, OP_normalize_backward, &part));
+    }
+    return REMAT_OK;
+}
+
+static remat_status add_column_sums(recording *calls, const op_column_sums *whole)
+{
+    op_column_sums part = *whole;
+    if (whole->sums.type == REMAT_BF16)
+        return add_converted(calls, OP_column_sums, whole);
+    for (size_t row = 0; row < whole->rows; row += part.rows) {
+        part.rows = rows_from(whole->rows, row);
+        part.x = tensor_from(whole->x, row * whole->columns);
+        part.accumulate = whole->accumulate || row > 0;
+        REMAT_TRY(add_converted(calls, OP_column_sums, &part));
+    }
+    return REMAT_OK;
+}
+
+remat_status recording_add(recording *calls, operation op, const void *args)
+{
+    backend_kernel kernel = find_kernel(calls, op, args);
+    if (kernel)
+        return add_call(calls, op, args, kernel);
+    switch (op) {
+    case OP_gemm: return add_gemm(calls, args);
+    case OP_attention: return add_attention(calls, args);
+    case OP_attention_backward: return add_attention_backward(calls, args);
+    case OP_normalize: return add_normalize(calls, args);
+    case OP_normalize_backward: return add_normalize_backward(calls, args);
+    case OP_column_sums: return add_column_sums(calls, args);
+    default: return add_converted(calls, op, args);
+    }
 }

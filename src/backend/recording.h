@@ -16,6 +16,9 @@ struct recording {
     char *bytes;
     size_t used, capacity;
     bool counts; /* calls are only counted: `used` is what they would take */
+    /* Memory for tensors that are converted before and after a call. */
+    char *room;
+    uint64_t room_bytes; /* that the calls so far need */
 };
 
 typedef struct recorded_call {
@@ -31,7 +34,9 @@ void recording_begin(recording *calls, const backend *owner);
 remat_status recording_reserve(recording *calls);
 void recording_end(recording *calls);
 
-/* Appends a call. REMAT_INVALID: the backend has no kernel for the types of its tensors. REMAT_NO_MEMORY. */
+/* Appends a call. Where the backend has no kernel that takes tensors in bf16, these are converted to fp32 in the room before the
+ * call, and those that it writes are rounded to bf16 after it. REMAT_INVALID: the backend has no kernel for the types of its
+ * tensors. REMAT_NO_MEMORY. */
 remat_status recording_add(recording *calls, operation op, const void *args);
 
 /* The same for each operation by its name, with the right type of arguments: record_gemm(calls, &args). */

@@ -248,6 +248,8 @@ static remat_status make_type(remat_context *context, const remat_custom_layer *
                               .properties = made->properties,
                               .min_inputs = about->min_inputs,
                               .max_inputs = about->max_inputs,
+                              .fp32_output = true,
+                              .fp32_inputs = true,
                               .resolve = resolve,
                               .forward = forward,
                               .input_gradient = input_gradient};

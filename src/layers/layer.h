@@ -67,8 +67,7 @@ typedef struct layer_node {
 
     /* Set by the model before resolve(). */
     const backend *device; /* it will compute, and knows the workspaces of operations */
-    remat_dtype
-        dtype; /* in which the layer computes; its output and parameters have it unless resolve() sets another */
+    remat_dtype dtype;     /* of its output, unless resolve() sets another; parameters have the type of statistics */
     uint64_t batch;
     bool frozen; /* no parameter changes, statistics included */
     uint32_t input_count;
@@ -85,6 +84,7 @@ typedef struct layer_node {
     uint32_t needs[LAYER_PASSES];     /* by the gradient passes: LAYER_NEEDS_... */
     uint64_t workspace[LAYER_PASSES]; /* bytes */
     uint64_t accumulate_workspace;    /* extra bytes if the gradient of input 0 is added to another */
+    uint64_t room[LAYER_PASSES];      /* bytes behind the workspace where tensors are converted. The model sets it */
     uint64_t flops[LAYER_PASSES];
     bool view;             /* the output is input 0 in another shape: no work, no memory */
     bool passes_gradient;  /* the gradient of every input is the gradient of the output, unchanged: a sum */
@@ -170,7 +170,9 @@ struct layer_type {
     /* Forward gets no tensor for an output that nobody reads. Often a layer is recomputed only for its saved
      * tensors. */
     bool may_skip_output;
-    bool multiplies; /* its flops are those of GEMMs */
+    bool multiplies;  /* its flops are those of GEMMs */
+    bool fp32_output; /* its output is never bf16 */
+    bool fp32_inputs; /* nor may its inputs be */
     /* Composite types have only expand(), which adds the parts. If it returns REMAT_OK and adds no part, the layer is
      * not composite, as fully_connected without an activation. */
     remat_status (*expand)(remat_context *context, const layer_node *layer, layer_parts *parts);
@@ -184,6 +186,13 @@ struct layer_type {
      * every parameter once. This function corrects that. NULL: no correction. */
     void (*correct_work)(const layer_node *layer, layer_pass pass, const layer_call *call, layer_work *work);
 };
+
+/* The bytes of workspace of a pass, the room included; `accumulates`: the gradient of input 0 is added to another. */
+static inline uint64_t layer_workspace(const layer_node *node, layer_pass pass, bool accumulates)
+{
+    const uint64_t own = node->workspace[pass] + (accumulates ? node->accumulate_workspace : 0);
+    return node->room[pass] ? ((own + 63) & ~(uint64_t)63) + node->room[pass] : own;
+}
 
 /* All types, for building models and for help; NULL past the end. */
 const layer_type *layer_type_find(const char *name);

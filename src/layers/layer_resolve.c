@@ -74,14 +74,15 @@ remat_status layer_add_parameter(remat_context *context, layer_node *layer, cons
                                  layer_fill fill, double fill_scale)
 {
     layer_parameter *parameter = &layer->parameters[layer->parameter_count];
-    *parameter = (layer_parameter){.name = name, .dtype = layer->dtype, .fill = fill, .fill_scale = fill_scale};
+    *parameter =
+        (layer_parameter){.name = name, .dtype = layer_statistics_dtype(layer), .fill = fill, .fill_scale = fill_scale};
     uint64_t values = 1, bytes;
     bool fits = true;
     for (; parameter->rank < 4 && dims[parameter->rank] > 0; parameter->rank++) {
         parameter->dims[parameter->rank] = dims[parameter->rank];
         fits = fits && remat_multiply(values, dims[parameter->rank], &values);
     }
-    if (!fits || !dtype_bytes_checked(layer->dtype, values, &bytes))
+    if (!fits || !dtype_bytes_checked(parameter->dtype, values, &bytes))
         return remat_fail(context, REMAT_INVALID, NULL, "%s: parameter %s is too large; it must stay below 2^63 bytes",
                           layer->type->name, name);
     parameter->decay = parameter->rank > 1;

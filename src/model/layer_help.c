@@ -147,7 +147,7 @@ static void write_type(output *out, const layer_type *type)
     write_inputs(out, type);
     for (const property *about = type->properties; about && about->key; about++)
         write_property(out, about);
-    output_text(out, "\nEvery layer has name, input_layers, block and trainable as well.\n");
+    output_text(out, "\nEvery layer has name, input_layers, block, trainable and precision as well.\n");
 }
 
 /* ---- as JSON ---- */

@@ -81,7 +81,7 @@ remat_place model_layer_place(const remat_model *model, uint32_t described)
 
 /* What the model itself knows of a layer, taken out of its properties. */
 typedef struct layer_words {
-    const ini_entry *name, *inputs, *block, *trainable;
+    const ini_entry *name, *inputs, *block, *trainable, *precision;
 } layer_words;
 
 static remat_status check_twice(const remat_model *model, const ini_entry *entries, size_t count)
@@ -105,12 +105,15 @@ static void find_words(const ini_entry *entries, size_t count, layer_words *word
             words->block = entry;
         else if (strcmp(entry->key, "trainable") == 0)
             words->trainable = entry;
+        else if (strcmp(entry->key, "precision") == 0)
+            words->precision = entry;
     }
 }
 
 static bool is_word(const layer_words *words, const ini_entry *entry)
 {
-    return entry == words->name || entry == words->inputs || entry == words->block || entry == words->trainable;
+    return entry == words->name || entry == words->inputs || entry == words->block || entry == words->trainable ||
+           entry == words->precision;
 }
 
 static remat_status set_property(remat_model *model, const layer_type *type, void *options, const ini_entry *entry)
@@ -122,7 +125,7 @@ static remat_status set_property(remat_model *model, const layer_type *type, voi
     remat_status status = property_set(model->context, type->name, type->properties, options, entry->key, text);
     if (about || status != REMAT_INVALID)
         return status;
-    return remat_fail(model->context, status, NULL, "%s; every layer has input_layers, block and trainable",
+    return remat_fail(model->context, status, NULL, "%s; every layer has input_layers, block, trainable and precision",
                       remat_context_message(model->context));
 }
 
@@ -199,6 +202,16 @@ static remat_status read_trainable(const remat_model *model, const ini_entry *en
         remat_fail(model->context, REMAT_INVALID, NULL, "trainable: '%.60s' is neither true nor false", entry->value));
 }
 
+static remat_status read_precision(const remat_model *model, const ini_entry *entry, described_layer *layer)
+{
+    layer->fp32 = entry && names_equal(entry->value, "fp32");
+    if (!entry || layer->fp32)
+        return REMAT_OK;
+    return model_blame(model, NULL, entry->line,
+                       remat_fail(model->context, REMAT_INVALID, NULL,
+                                  "precision: '%.60s' is not fp32; bf16 is said once, in [Model]", entry->value));
+}
+
 /* Whatever can fail comes first, so that a layer is in its block and in the list, or in neither. */
 static remat_status append_layer(remat_model *model, described_layer *layer, const ini_entry *block)
 {
@@ -242,6 +255,7 @@ remat_status model_add_layer(remat_model *model, const char *type, const char *n
         REMAT_TRY(model_split_list(&model->pool, words.inputs->value, &layer.inputs, &layer.input_count));
     }
     REMAT_TRY(read_trainable(model, words.trainable, &layer));
+    REMAT_TRY(read_precision(model, words.precision, &layer));
     REMAT_TRY(make_options(model, &layer, entries, count, &words));
     return append_layer(model, &layer, words.block);
 }

@@ -70,7 +70,9 @@ static remat_status keep_values(remat_model *model, ini_entry *entries, size_t c
 
 static remat_status build_network(const remat_model *model, network_purpose purpose, remat_network **network)
 {
-    const network_options options = {.batch = model->settings.batch_size, .purpose = purpose, .dtype = REMAT_FP32};
+    const network_options options = {.batch = model->settings.batch_size,
+                                     .purpose = purpose,
+                                     .dtype = purpose == NETWORK_TRAINING ? model_training_dtype(model) : REMAT_FP32};
     return network_build(model, &options, network);
 }
 

@@ -19,6 +19,7 @@ typedef struct described_layer {
     uint64_t inputs_line;
     uint32_t block; /* NETWORK_NONE or a position in blocks */
     bool frozen;
+    bool fp32;     /* also in a model of bf16 */
     uint64_t line; /* REMAT_NOWHERE where it came from no file */
 } described_layer;
 

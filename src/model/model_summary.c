@@ -59,8 +59,9 @@ static void describe(const remat_network *network, size_t position, remat_model_
         .name = node->name,
         .type = node->type->name,
         .output_shape = {node->output.c, node->output.h, node->output.w},
-        .workspace_bytes = largest(node->workspace[LAYER_FORWARD], node->workspace[LAYER_WEIGHT_GRADIENT],
-                                   node->workspace[LAYER_INPUT_GRADIENT] + node->accumulate_workspace),
+        .workspace_bytes =
+            largest(layer_workspace(node, LAYER_FORWARD, false), layer_workspace(node, LAYER_WEIGHT_GRADIENT, false),
+                    layer_workspace(node, LAYER_INPUT_GRADIENT, true)),
         .block = from->block == NETWORK_NONE ? "" : network->block_names[from->block],
         .forward = REMAT_NOWHERE,
         .recompute = REMAT_NOWHERE,

@@ -76,6 +76,32 @@ static remat_status type_input(const network_builder *builder, const network_lay
     return REMAT_OK;
 }
 
+/* Functions of the user compute in fp32. */
+static remat_status check_full_inputs(const network_builder *builder, const network_layer *layer)
+{
+    for (uint32_t i = 0; i < layer->node.input_count && layer->node.type->fp32_inputs; i++)
+        if (layer->node.input_dtypes[i] == REMAT_BF16)
+            return layer_fail(builder, layer, "it computes in fp32, and '%s' is in bf16; give that one precision=fp32",
+                              builder->network->layers[layer->inputs[i]].node.name);
+    return REMAT_OK;
+}
+
+/* A view has the type of its input. So has a sum: its gradient is that of its inputs, which are therefore of one type. */
+static remat_status type_passing(const network_builder *builder, network_layer *layer)
+{
+    layer_node *node = &layer->node;
+    if (!node->passes_gradient || node->input_dtypes[0] == REMAT_INT32)
+        return REMAT_OK;
+    node->dtype = node->input_dtypes[0];
+    for (uint32_t i = 1; i < node->input_count; i++)
+        if (node->input_dtypes[i] != node->dtype)
+            return layer_fail(builder, layer, "it reads '%s' in %s and '%s' in %s; give both the same precision",
+                              builder->network->layers[layer->inputs[0]].node.name, remat_dtype_name(node->dtype),
+                              builder->network->layers[layer->inputs[i]].node.name,
+                              remat_dtype_name(node->input_dtypes[i]));
+    return REMAT_OK;
+}
+
 static remat_status type_inputs(const network_builder *builder)
 {
     remat_network *network = builder->network;
@@ -90,6 +116,10 @@ static remat_status type_inputs(const network_builder *builder)
             layer->node.input_dtypes[j] =
                 from == NETWORK_LABELS ? network->labels_dtype : network->layers[from].node.dtype;
         }
+        if (status == REMAT_OK)
+            status = type_passing(builder, layer);
+        if (status == REMAT_OK)
+            status = check_full_inputs(builder, layer);
     }
     remat_release(builder->context, uses, network->layer_count, 1);
     return status;
@@ -158,6 +188,7 @@ static remat_status build(network_builder *builder)
     if (network->options.purpose == NETWORK_TRAINING)
         REMAT_TRY(network_fuse(builder));
     REMAT_TRY(type_inputs(builder));
+    REMAT_TRY(network_find_room(builder));
     REMAT_TRY(number_blocks(builder));
     REMAT_TRY(network_number_parameters(builder));
     return remat_fit(builder->context, (void **)&network->layers, &builder->layer_capacity, network->layer_count,

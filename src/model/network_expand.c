@@ -49,6 +49,16 @@ static remat_status keep_lists(network_builder *builder, network_layer *layer)
                                                                                                  : REMAT_NO_MEMORY;
 }
 
+/* In a network of bf16: what comes in, losses, and layers that say so are in fp32. */
+static remat_dtype dtype_of(const network_builder *builder, const network_layer *layer)
+{
+    const remat_dtype dtype = builder->network->options.dtype;
+    const layer_type *type = layer->node.type;
+    const bool is_full = type->max_inputs == 0 || type->labels != LAYER_NO_LABELS || type->fp32_output ||
+                         builder->model->layers[layer->described].fp32;
+    return is_full ? dtype_traits_of(dtype)->accumulator : dtype;
+}
+
 remat_status network_resolve(network_builder *builder, network_layer *layer)
 {
     layer_node *node = &layer->node;
@@ -56,7 +66,7 @@ remat_status network_resolve(network_builder *builder, network_layer *layer)
                         .name = node->name,
                         .options = node->options,
                         .device = builder->network->options.device,
-                        .dtype = builder->network->options.dtype,
+                        .dtype = dtype_of(builder, layer),
                         .batch = node->batch,
                         .frozen = node->frozen,
                         .input_count = node->input_count};
@@ -91,7 +101,8 @@ static remat_status add_labels(network_builder *builder, network_layer *layer, l
     layer->node.inputs[1] = labels;
     layer->node.input_count = 2;
     network->has_labels = true;
-    network->labels_dtype = kind == LAYER_LABELS_CLASSES ? REMAT_INT32 : network->options.dtype;
+    network->labels_dtype =
+        kind == LAYER_LABELS_CLASSES ? REMAT_INT32 : dtype_traits_of(network->options.dtype)->accumulator;
     network->labels = labels;
     return REMAT_OK;
 }

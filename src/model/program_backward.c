@@ -130,7 +130,7 @@ static remat_status add_weight_gradient(builder *b, size_t n, uint32_t d_output)
     action_draft draft = action_draft_start(ACTION_WEIGHT_GRADIENT, n);
     add_needs(b, n, layer->node.needs[LAYER_WEIGHT_GRADIENT], d_output, &draft);
     REMAT_TRY(place_parameter_gradients(b, layer, &draft));
-    draft.action.workspace_bytes = layer->node.workspace[LAYER_WEIGHT_GRADIENT];
+    draft.action.workspace_bytes = layer_workspace(&layer->node, LAYER_WEIGHT_GRADIENT, false);
     draft.flops = layer->node.flops[LAYER_WEIGHT_GRADIENT];
     return builder_add_action(b, &draft);
 }
@@ -156,9 +156,8 @@ static remat_status add_input_gradient(builder *b, size_t n, uint32_t d_output)
         draft.action.in_place_from = node->loss ? draft.binding.inputs[0] : d_output;
         draft.action.in_place_to = draft.binding.d_inputs[0];
     }
-    draft.action.workspace_bytes = node->workspace[LAYER_INPUT_GRADIENT];
-    if (draft.binding.accumulate_inputs & 1u)
-        draft.action.workspace_bytes += node->accumulate_workspace;
+    draft.action.workspace_bytes =
+        layer_workspace(node, LAYER_INPUT_GRADIENT, (draft.binding.accumulate_inputs & 1u) != 0);
     draft.flops = node->flops[LAYER_INPUT_GRADIENT];
     return builder_add_action(b, &draft);
 }
@@ -181,6 +180,7 @@ static remat_status pass_gradient(builder *b, size_t n, uint32_t d_output)
     }
     if (!draft.binding.accumulate_inputs)
         return REMAT_OK; /* nothing to do but to share */
+    draft.action.workspace_bytes = layer_workspace(&layer->node, LAYER_INPUT_GRADIENT, false);
     draft.binding.d_output = d_output;
     link_list_add(&draft.reads, d_output);
     return builder_add_action(b, &draft);

@@ -160,7 +160,7 @@ static remat_status add_layer(builder *b, size_t n)
     REMAT_TRY(add_outputs(b, n, &draft));
     /* A loss without forward flops computes its loss in the backward pass; its forward is for evaluation. */
     bool idle = node->loss && node->flops[LAYER_FORWARD] == 0 && program->apply != PROGRAM_FORWARD_ONLY;
-    draft.action.workspace_bytes = idle ? 0 : node->workspace[LAYER_FORWARD];
+    draft.action.workspace_bytes = idle ? 0 : layer_workspace(node, LAYER_FORWARD, false);
     draft.flops = node->flops[LAYER_FORWARD];
     if (node->forward_in_place && !node->loss) {
         draft.action.in_place_from = draft.binding.inputs[0];

@@ -10,6 +10,7 @@
 
 static const char *const optimizer_types[] = {"sgd", "adam", "adamw", "lion", "adafactor", NULL};
 static const char *const state_types[] = {"fp32", "bf16", "int8", NULL};
+static const char *const precisions[] = {"fp32", "bf16", NULL};
 static const char *const rate_schedules[] = {"constant", "step", "cosine", "linear", "one_cycle", "plateau", NULL};
 static const char *const dataset_types[] = {"none", "npy", "csv", "text", "random", "images", NULL};
 static const char *const splits[] = {"auto", "last", "shuffled", "stratified", NULL};
@@ -32,6 +33,8 @@ static const property model_properties[] = {
     {"clip_norm", PROPERTY_NUMBER, AT(clip_norm), "0", 0, 0, NULL, "longest gradient of all weights together; 0: any"},
     {"budget", PROPERTY_TEXT, AT(budget), "", 0, 0, NULL, "bytes that training may take, such as 300MiB"},
     {"strategy", PROPERTY_TEXT, AT(strategy), "", 0, 0, NULL, "what to keep and what to recompute"},
+    {"precision", PROPERTY_CHOICE, AT(precision), "fp32", 0, 0, precisions,
+     "the type in which activations and their gradients are stored in training"},
     {"early_stopping", PROPERTY_COUNT, AT(early_stopping), "0", 0, 1e9, NULL,
      "validations without improvement before training stops; 0: never"},
     {0},
@@ -141,6 +144,11 @@ const optimizer_settings *model_get_optimizer(const remat_model *model)
 const property *model_optimizer_properties(void)
 {
     return optimizer_properties;
+}
+
+remat_dtype model_training_dtype(const remat_model *model)
+{
+    return model->settings.precision == PRECISION_BF16 ? REMAT_BF16 : REMAT_FP32;
 }
 
 const remat_network *model_get_network(const remat_model *model)

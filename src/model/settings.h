@@ -4,6 +4,8 @@
 
 #include "layers/layer.h"
 
+enum { PRECISION_FP32, PRECISION_BF16 };
+
 typedef struct model_settings {
     const char *name;        /* NULL: none */
     uint64_t batch_size;     /* samples a micro-batch; 1 */
@@ -13,6 +15,7 @@ typedef struct model_settings {
     double clip_norm;        /* 0: no clipping by global norm */
     const char *budget;      /* a size as text, NULL: none */
     const char *strategy;    /* NULL: none */
+    uint32_t precision;      /* PRECISION_FP32: of activations and their gradients */
     uint64_t early_stopping; /* validations without improvement before training stops; 0: never */
 } model_settings;
 

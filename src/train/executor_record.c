@@ -101,6 +101,17 @@ static void bind(recorder *r, size_t position, const program_binding *binding, l
     bind_parameters(r, layer, binding, call);
 }
 
+/* Where tensors are converted, and how many bytes that may take: behind the layer's own workspace. */
+static char *room_of(const layer_node *node, const program_binding *binding, tensor_ref workspace, uint64_t *bytes)
+{
+    const layer_pass pass = binding->kind == ACTION_FORWARD           ? LAYER_FORWARD
+                            : binding->kind == ACTION_WEIGHT_GRADIENT ? LAYER_WEIGHT_GRADIENT
+                                                                      : LAYER_INPUT_GRADIENT;
+    const bool accumulates = pass == LAYER_INPUT_GRADIENT && (binding->accumulate_inputs & 1u);
+    *bytes = workspace.at ? node->room[pass] : 0;
+    return *bytes ? (char *)workspace.at + layer_workspace(node, pass, accumulates) - *bytes : NULL;
+}
+
 /* ---- operations ---- */
 
 /* A gradient that begins as a copy of another is copied first. A sum passes its gradient on by adding it. */
@@ -191,7 +202,8 @@ static void note_gradients(const recorder *r, const network_layer *layer, const 
 
 /* ---- the whole run ---- */
 
-static remat_status record_position(recorder *r, size_t position)
+/* Records the calls of a position; `room`: what is planned for tensors that are converted. */
+static remat_status record_calls(recorder *r, size_t position, uint64_t *room)
 {
     const executor_options *options = &r->executor->options;
     uint32_t number = options->sequence->actions[position];
@@ -202,6 +214,8 @@ static remat_status record_position(recorder *r, size_t position)
     tensor_ref copied[LAYER_MAX_INPUTS];
     r->run->starts[position] = r->run->calls.used;
     bind(r, position, binding, &call, copied);
+    call.calls->room = room_of(node, binding, call.workspace, room);
+    call.calls->room_bytes = 0;
     call.is_recompute = r->ran[number];
     r->ran[number] = true;
     if (r->work)
@@ -219,6 +233,15 @@ static remat_status record_position(recorder *r, size_t position)
         return record_input_gradient(node, &call, copied);
     case ACTION_APPLY: return record_apply(r, position, layer, binding, &call);
     }
+    return REMAT_OK;
+}
+
+static remat_status record_position(recorder *r, size_t position)
+{
+    uint64_t room;
+    REMAT_TRY(record_calls(r, position, &room));
+    if (r->run->calls.room_bytes > room)
+        return remat_fail(r->executor->context, REMAT_INTERNAL, NULL, "more tensors are converted than was planned");
     return REMAT_OK;
 }
 

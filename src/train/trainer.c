@@ -65,7 +65,7 @@ static remat_status build_programs(remat_trainer *trainer)
 {
     const network_options wanted = {.batch = trainer->settings.batch_size,
                                     .purpose = NETWORK_TRAINING,
-                                    .dtype = REMAT_FP32,
+                                    .dtype = model_training_dtype(trainer->model),
                                     .device = trainer->device};
     REMAT_TRY(network_get(trainer->model, &wanted, &trainer->network));
     if (!trainer->network->has_labels)

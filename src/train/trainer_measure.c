@@ -53,10 +53,10 @@ static remat_status add_layer(const remat_trainer *trainer, size_t n, uint64_t f
     options.recompute_flops = node->flops[LAYER_FORWARD];
     options.forward_cost = forward;
     options.backward_cost = backward;
-    options.forward_workspace_bytes = node->workspace[LAYER_FORWARD];
-    options.backward_workspace_bytes = node->workspace[LAYER_WEIGHT_GRADIENT] > node->workspace[LAYER_INPUT_GRADIENT]
-                                           ? node->workspace[LAYER_WEIGHT_GRADIENT]
-                                           : node->workspace[LAYER_INPUT_GRADIENT];
+    options.forward_workspace_bytes = layer_workspace(node, LAYER_FORWARD, false);
+    const uint64_t of_weights = layer_workspace(node, LAYER_WEIGHT_GRADIENT, false);
+    const uint64_t of_inputs = layer_workspace(node, LAYER_INPUT_GRADIENT, false);
+    options.backward_workspace_bytes = of_weights > of_inputs ? of_weights : of_inputs;
     return remat_profile_add_layer(profile, &options);
 }
 

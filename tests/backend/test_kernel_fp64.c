@@ -1,6 +1,9 @@
-/* The reference kernels in fp64 against those in fp32: the same operation on the same values, one operation of each kind. */
+/* The reference kernels in fp64 against those in fp32, and tensors in bf16 against fp64: the same operation on the same values,
+ * one operation of each kind. */
 #include <math.h>
 
+#include "backend/extents.h"
+#include "backend/recording.h"
 #include "support/kernel_compare.h"
 
 enum { MOST = 16, CHOSEN = 64 };
@@ -93,6 +96,7 @@ static any_args arguments(operation op, memory *m)
     case OP_scale: a.scale = (op_scale){values(m, N), N, 1.7}; break;
     case OP_accumulate: a.accumulate = (op_accumulate){values(m, N), values(m, N), N}; break;
     case OP_copy: a.copy = (op_copy){values(m, N), values(m, N), N}; break;
+    case OP_convert: a.convert = (op_convert){values(m, N), values(m, N), N}; break;
     case OP_fill: a.fill = (op_fill){values(m, N), N, 0.3}; break;
     case OP_dropout: a.dropout = (op_dropout){values(m, N), values(m, N), step, N, 4, 0.7, false}; break;
     case OP_softmax: a.softmax = (op_softmax){values(m, N), values(m, N), ROWS, COLUMNS}; break;
@@ -357,6 +361,157 @@ static void fp64_agrees_with_fp32(void **state)
         }
 }
 
+/* ---- bf16 ---- */
+
+/* To nearest, the even one of two, by arithmetic on the value. */
+static uint16_t rounded(double value)
+{
+    if (value == 0)
+        return signbit(value) ? 0x8000 : 0;
+    int exponent;
+    const double units = nearbyint(frexp(fabs(value), &exponent) * 256); /* 128 .. 256 */
+    const int bits = (int)units - 128 + ((exponent + 126) << 7);
+    return (uint16_t)(bits | (value < 0 ? 0x8000 : 0));
+}
+
+static double half_value(uint16_t half)
+{
+    const double value = ldexp(1 + (half & 127) / 128.0, (half >> 7 & 255) - 127);
+    return (half & 0x7fff) == 0 ? 0 : half >> 15 ? -value : value;
+}
+
+static void conversions_round_to_nearest_even(void **state)
+{
+    (void)state;
+    enum { COUNT = 5000 };
+    test_random random = random_open();
+    float *from = values_random(&random, COUNT, -3, 3), back[COUNT];
+    for (int i = 0; i < 400; i += 2) { /* ties */
+        from[i] = (float)half_value((uint16_t)(0x3f80 + i / 2)) + 0x1p-8f;
+        from[i + 1] = -from[i];
+    }
+    const kernel_table *const *table = kernel_tables();
+    for (const kernel_table *t = kernels_reference(); t; t = *table++) {
+        uint16_t halves[COUNT];
+        const kernel_run run = {2, NULL};
+        const tensor_ref half = {halves, REMAT_BF16};
+        perform(t, &run, OP_convert, &(op_convert){fp32(from), half, COUNT});
+        perform(t, &run, OP_convert, &(op_convert){half, fp32(back), COUNT});
+        for (int i = 0; i < COUNT; i++) {
+            assert_int_equal(halves[i], rounded((double)from[i]));
+            assert_true((double)back[i] == half_value(halves[i]));
+        }
+    }
+    free(from);
+}
+
+/* Every tensor of numbers in bf16 that has a known extent. halves[i] are those of m->narrow[i]. */
+static any_args to_halves(operation op, any_args args, const memory *m, uint16_t *const *halves)
+{
+    operation_extent extents[OPERATION_MAX_TENSORS];
+    operation_extents(op, &args, extents);
+    for (uint32_t t = 0; t < operation_table[op].tensors; t++)
+        for (size_t i = 0; args.tensors[t].at && args.tensors[t].type == REMAT_FP32 && i < m->count; i++) {
+            ptrdiff_t offset = (float *)args.tensors[t].at - m->narrow[i];
+            if (extents[t].values && (float *)args.tensors[t].at >= m->narrow[i] && offset < (ptrdiff_t)m->counts[i]) {
+                args.tensors[t] = (tensor_ref){halves[i] + offset, REMAT_BF16};
+                break;
+            }
+        }
+    return args;
+}
+
+/* Records it, with exactly the room that it says it needs, and runs it. */
+static void run_recorded(remat_context *context, const char *kernels, operation op, any_args args)
+{
+    backend *device;
+    backend_queue *queue;
+    recording calls;
+    size_t bytes = kernel_workspace(op, &args);
+    void *workspace = malloc(bytes ? bytes : 1);
+    if (bytes)
+        args.tensors[operation_table[op].tensors - 1] = raw(workspace);
+    assert_int_equal(backend_open(context, &(backend_options){.kernels = kernels, .threads = 2}, &device), REMAT_OK);
+    assert_int_equal(backend_queue_create(device, &queue), REMAT_OK);
+    recording_begin(&calls, device);
+    calls.counts = true;
+    calls.room = (char *)(uintptr_t)64;
+    assert_int_equal(recording_add(&calls, op, &args), REMAT_OK);
+    const uint64_t room = calls.room_bytes;
+    calls.room = aligned_alloc(64, room + 64);
+    assert_int_equal(recording_reserve(&calls), REMAT_OK);
+    calls.room_bytes = 0;
+    assert_int_equal(recording_add(&calls, op, &args), REMAT_OK);
+    assert_int_equal(calls.room_bytes, room);
+    assert_int_equal(backend_run(queue, &calls, 0, calls.used), REMAT_OK);
+    assert_int_equal(backend_wait(queue), REMAT_OK);
+    free(calls.room);
+    recording_end(&calls);
+    backend_queue_destroy(queue);
+    backend_close(device);
+    free(workspace);
+}
+
+static void judge_halves(remat_context *context, const char *kernels, operation op, memory *m)
+{
+    const step_block start = {9, 5, 0, 0.01, 0.19, 0.002, 0.7, 4, 0.5, 2, 1, 0};
+    uint16_t *halves[MOST];
+    any_args args = arguments(op, m), wide = widen(op, args, m), half;
+    for (size_t i = 0; i < m->count; i++) {
+        halves[i] = malloc(m->counts[i] * sizeof *halves[i]);
+        for (size_t k = 0; k < m->counts[i]; k++) {
+            halves[i][k] = rounded((double)m->narrow[i][k]);
+            m->wide[i][k] = half_value(halves[i][k]);
+            m->narrow[i][k] = (float)m->wide[i][k];
+        }
+    }
+    m->step = start;
+    run(op, wide);
+    const step_block step = m->step;
+    m->step = start;
+    half = to_halves(op, args, m, halves);
+    run_recorded(context, kernels, op, half);
+    expect_near(step.loss_sum, m->step.loss_sum, 1e-5);
+    for (size_t i = 0; i < m->count; i++) {
+        bool is_half = false;
+        for (uint32_t t = 0; t < operation_table[op].tensors; t++)
+            is_half |= half.tensors[t].type == REMAT_BF16 && (uint16_t *)half.tensors[t].at >= halves[i] &&
+                       (uint16_t *)half.tensors[t].at < halves[i] + m->counts[i];
+        for (size_t k = 0; k < m->counts[i]; k++) {
+            const double got = is_half ? half_value(halves[i][k]) : (double)m->narrow[i][k];
+            if (!(fabs(got - m->wide[i][k]) <= 0x1.01p-8 * fabs(m->wide[i][k]) + 2e-5))
+                fail_msg("%s, %s: value %zu of tensor %zu is %.9g in fp64 and %.9g in bf16", operation_table[op].name,
+                         kernels, k, i, m->wide[i][k], got);
+        }
+        free(halves[i]);
+    }
+}
+
+/* Operations on tensors in bf16 give what fp64 gives, rounded once. */
+static void bf16_is_rounded_once(void **state)
+{
+    (void)state;
+    remat_context *context;
+    test_random random = random_open();
+    assert_int_equal(remat_context_create(NULL, &context), REMAT_OK);
+    unsigned judged = 0;
+    for (int op = 0; op < OPERATION_COUNT; op++)
+        for (int i = 0; i < 6; i++) {
+            memory m = {.random = {test_random_next(&random)}};
+            operation_extent extents[OPERATION_MAX_TENSORS];
+            const any_args probe = arguments((operation)op, &m);
+            const bool known = operation_extents((operation)op, &probe, extents) && op != OP_convert;
+            memory_close(&m);
+            m = (memory){.random = {test_random_next(&random)}};
+            if (known)
+                judge_halves(context, i % 2 ? "fast" : "reference", (operation)op, &m);
+            memory_close(&m);
+            judged += known;
+        }
+    assert_true(judged >= 6 * 35);
+    remat_context_destroy(context);
+}
+
 /* A sum that fp32 cannot hold: fp64 kernels compute in fp64 all the way. */
 static void fp64_has_its_digits(void **state)
 {
@@ -377,6 +532,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fp64_agrees_with_fp32),
         cmocka_unit_test(fp64_has_its_digits),
+        cmocka_unit_test(conversions_round_to_nearest_even),
+        cmocka_unit_test(bf16_is_rounded_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

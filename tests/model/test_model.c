@@ -104,7 +104,7 @@ static void calls_refuse_what_is_wrong_at_once(void **state)
     expect_message(f, "layer 'in': input needs 'input_shape'");
     expect_status(f, remat_model_add_layer(model, "input", REMAT_PROPERTIES("name=in", "shape=3")), REMAT_INVALID);
     expect_message(f, "layer 'in': shape: input has no such property; it has input_shape");
-    expect_message(f, "every layer has input_layers, block and trainable");
+    expect_message(f, "every layer has input_layers, block, trainable and precision");
     expect_status(f, remat_model_add_layer(model, "input", REMAT_PROPERTIES("name=in", "input_shape=x")),
                   REMAT_INVALID);
     expect_message(f, "layer 'in': input_shape: 'x' is not a shape");

@@ -88,7 +88,8 @@ static const char *replaced(const struct example *example, const char *line, boo
     return line;
 }
 
-static char *shrink(const struct example *example, char *text)
+/* `more` stands behind [Model]. */
+static char *shrink(const struct example *example, char *text, const char *more)
 {
     capture small;
     bool used[10] = {false};
@@ -98,6 +99,8 @@ static char *shrink(const struct example *example, char *text)
         if (end)
             *end = 0;
         fprintf(small.stream, "%s\n", replaced(example, line, used));
+        if (strcmp(line, "[Model]") == 0)
+            fprintf(small.stream, "%s\n", more);
     }
     capture_end(&small);
     for (size_t i = 0; i < 10 && example->lines[i].from; i++)
@@ -108,13 +111,18 @@ static char *shrink(const struct example *example, char *text)
 
 remat_status small_model_load(remat_context *context, const char *name, remat_model **model)
 {
+    return small_model_load_with(context, name, "", model);
+}
+
+remat_status small_model_load_with(remat_context *context, const char *name, const char *more, remat_model **model)
+{
     const struct example *example = examples;
     while (strcmp(example->name, name) != 0)
         example++;
     char path[128];
     snprintf(path, sizeof path, "examples/models/%s", name);
     size_t length;
-    char *text = scratch_read(path, &length), *small = shrink(example, text);
+    char *text = scratch_read(path, &length), *small = shrink(example, text, more);
     FILE *stream = stream_of(small, strlen(small));
     remat_status status = remat_model_read(context, stream, path, model);
     fclose(stream);

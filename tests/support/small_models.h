@@ -9,5 +9,7 @@ const char *small_model_name(size_t position);
 
 /* Reads examples/models/NAME with its sizes replaced. The caller destroys the model. */
 remat_status small_model_load(remat_context *context, const char *name, remat_model **model);
+/* The same with more lines in [Model]. */
+remat_status small_model_load_with(remat_context *context, const char *name, const char *more, remat_model **model);
 
 #endif

@@ -1,4 +1,5 @@
 #include "backend/cpu/fast_math.h"
+#include "base/half_plain.h"
 
 static void add_block(size_t count, const float *a, const float *b, float *y)
 {
@@ -168,4 +169,24 @@ void FAST(copy_rows)(const kernel_run *run, const void *args)
 {
     const op_copy_rows *p = args;
     parallel_static(fast_threads(run, p->rows * p->columns), p->rows, copy_some_rows, p);
+}
+
+static void convert_blocks(const void *args, parallel_range range)
+{
+    const op_convert *p = args;
+    for (size_t block = range.begin; block < range.end; block++) {
+        const size_t from = block * FAST_BLOCK, count = fast_block_length(p->count, from);
+        if (p->x.type == p->y.type)
+            memcpy((float *)p->y.at + from, (const float *)p->x.at + from, count * sizeof(float));
+        else if (p->x.type == REMAT_BF16)
+            bf16_unpack_runs((const uint16_t *)p->x.at + from, (float *)p->y.at + from, count);
+        else
+            bf16_pack_runs((const float *)p->x.at + from, (uint16_t *)p->y.at + from, count);
+    }
+}
+
+void FAST(convert)(const kernel_run *run, const void *args)
+{
+    const op_convert *p = args;
+    parallel_static(fast_threads(run, p->count), fast_blocks(p->count), convert_blocks, p);
 }

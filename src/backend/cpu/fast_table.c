@@ -1,15 +1,23 @@
 #include "backend/cpu/fast.h"
+#include "backend/cpu/kernel_halves.h"
 #include "backend/cpu/kernel_rows.h"
 
 #define TEXT_(name) #name
 #define TEXT(name)  TEXT_(name)
 
+#define X(name) void FAST(halves_##name)(const kernel_run *run, const void *args);
+KERNEL_HALVES(X)
+#undef X
+
 static const kernel_row rows[] = {
-#define ROW(name, types)  {OP_##name, types, FAST(name)},
-#define STEP(name, types) {OP_##name, types, kernel_##name},
-    KERNEL_ROWS(ROW, "f") KERNEL_MOMENT_ROWS(ROW) KERNEL_STEP_ROWS(STEP)
+#define HALVES(name, types) {OP_##name, types, FAST(halves_##name)},
+#define ROW(name, types)    {OP_##name, types, FAST(name)},
+#define STEP(name, types)   {OP_##name, types, kernel_##name},
+    KERNEL_ROWS(ROW, "f") KERNEL_CONVERT_ROWS(ROW) KERNEL_HALVES_ROWS(HALVES) KERNEL_MOMENT_ROWS(ROW)
+        KERNEL_STEP_ROWS(STEP) KERNEL_PLAIN_ROWS
 #undef ROW
 #undef STEP
+#undef HALVES
 };
 
 extern const kernel_table FAST(fast_table);

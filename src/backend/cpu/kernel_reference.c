@@ -1,4 +1,5 @@
 /* The table of the reference kernels, and what it has beside them. */
+#include "backend/cpu/kernel_halves.h"
 #include "backend/cpu/kernel_rows.h"
 #include "backend/cpu/reference.h"
 
@@ -48,14 +49,25 @@ static double multiply_adds(const kernel_run *run, size_t rounds)
     return 4.0 * (double)rounds * threads;
 }
 
+#define X(name)                                                           \
+    static void halves_##name(const kernel_run *run, const void *args)    \
+    {                                                                     \
+        kernel_run_halves(run, OP_##name, args, reference_##name##_fp32); \
+    }
+KERNEL_HALVES(X)
+#undef X
+
 static const kernel_row rows[] = {
-#define FP32(name, types) {OP_##name, types, reference_##name##_fp32},
-#define FP64(name, types) {OP_##name, types, reference_##name##_fp64},
-#define STEP(name, types) {OP_##name, types, kernel_##name},
-    KERNEL_ROWS(FP32, "f") KERNEL_ROWS(FP64, "d") KERNEL_MOMENT_ROWS(FP32) KERNEL_STEP_ROWS(STEP)
+#define HALVES(name, types) {OP_##name, types, halves_##name},
+#define FP32(name, types)   {OP_##name, types, reference_##name##_fp32},
+#define FP64(name, types)   {OP_##name, types, reference_##name##_fp64},
+#define STEP(name, types)   {OP_##name, types, kernel_##name},
+    KERNEL_ROWS(FP32, "f") KERNEL_ROWS(FP64, "d") KERNEL_CONVERT_ROWS(FP32) KERNEL_HALVES_ROWS(HALVES)
+        KERNEL_MOMENT_ROWS(FP32) KERNEL_STEP_ROWS(STEP) KERNEL_PLAIN_ROWS
 #undef FP32
 #undef FP64
 #undef STEP
+#undef HALVES
 };
 
 const kernel_table *kernels_reference(void)

@@ -14,6 +14,7 @@
     ROW(scale, T)                                      \
     ROW(accumulate, T T)                               \
     ROW(copy, T T)                                     \
+    ROW(convert, T T)                                  \
     ROW(fill, T)                                       \
     ROW(dropout, T T "u")                              \
     ROW(softmax, T T)                                  \
@@ -57,6 +58,9 @@
     ROW(lion, T T T T "u")                             \
     ROW(adafactor, T T T T "u")
 
+/* Between fp32 and bf16. */
+#define KERNEL_CONVERT_ROWS(ROW) ROW(convert, "bf") ROW(convert, "fb")
+
 /* Optimizers with moments in fewer bits than the weights. */
 #define KERNEL_MOMENT_ROWS(ROW) \
     ROW(sgd, "ffbfu")           \
@@ -71,5 +75,10 @@ void kernel_finish_loss(const kernel_run *run, const void *args);
 void kernel_clip(const kernel_run *run, const void *args);
 void kernel_custom(const kernel_run *run, const void *args);
 #define KERNEL_STEP_ROWS(ROW) ROW(finish_loss, "u") ROW(clip, "u") ROW(custom, "f") ROW(custom, "d")
+
+/* Neither do copies and checks of bf16. */
+void kernel_copy_halves(const kernel_run *run, const void *args);
+void kernel_check_halves(const kernel_run *run, const void *args);
+#define KERNEL_PLAIN_ROWS {OP_copy, "bb", kernel_copy_halves}, {OP_check_finite, "bu", kernel_check_halves},
 
 #endif

@@ -1,4 +1,5 @@
 #include "backend/cpu/reference.h"
+#include "base/half_plain.h"
 
 static void add_range(const void *args, parallel_range range)
 {
@@ -119,4 +120,24 @@ void REFERENCE(copy_rows)(const kernel_run *run, const void *args)
 {
     const op_copy_rows *p = args;
     parallel_static(run->threads, p->rows, copy_rows_range, p);
+}
+
+static void convert_range(const void *args, parallel_range range)
+{
+    const op_convert *p = args;
+    for (size_t i = range.begin; i < range.end; i++)
+        if (p->x.type == p->y.type) {
+            ((real *)p->y.at)[i] = ((const real *)p->x.at)[i];
+        } else if (p->x.type == REMAT_BF16) {
+            const uint32_t bits = (uint32_t)((const uint16_t *)p->x.at)[i] << 16;
+            memcpy((float *)p->y.at + i, &bits, sizeof bits);
+        } else {
+            ((uint16_t *)p->y.at)[i] = bf16_from_bits(float_bits(((const float *)p->x.at)[i]));
+        }
+}
+
+void REFERENCE(convert)(const kernel_run *run, const void *args)
+{
+    const op_convert *p = args;
+    parallel_static(run->threads, p->count, convert_range, p);
 }

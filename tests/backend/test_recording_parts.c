@@ -1,0 +1,237 @@
+/* Large operations on tensors in bf16 are recorded in parts. They give what one operation in fp32 gives from the same values,
+ * rounded: to the bit, except for sums over rows, whose order is another. */
+#include <math.h>
+
+#include "backend/recording.h"
+#include "base/half.h"
+#include "support/kernel_compare.h"
+
+enum { MOST = 8 };
+
+/* The tensors of an operation in fp32, and in bf16 with the same values. */
+typedef struct rig {
+    remat_context *context;
+    backend *device;
+    backend_queue *queue;
+    test_random random;
+    size_t count, counts[MOST];
+    float *full[MOST];
+    uint16_t *halves[MOST];
+    step_block step;
+} rig;
+
+static rig open_rig(const char *kernels)
+{
+    rig r = {.random = random_open()};
+    assert_int_equal(remat_context_create(NULL, &r.context), REMAT_OK);
+    assert_int_equal(backend_open(r.context, &(backend_options){.kernels = kernels, .threads = 2}, &r.device),
+                     REMAT_OK);
+    assert_int_equal(backend_queue_create(r.device, &r.queue), REMAT_OK);
+    return r;
+}
+
+static void clear_rig(rig *r)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        free(r->full[i]);
+        free(r->halves[i]);
+    }
+    r->count = 0;
+}
+
+static void close_rig(rig *r)
+{
+    clear_rig(r);
+    backend_queue_destroy(r->queue);
+    backend_close(r->device);
+    remat_context_destroy(r->context);
+}
+
+static size_t some(rig *r, size_t count)
+{
+    const size_t i = r->count++;
+    r->counts[i] = count;
+    r->full[i] = values_random(&r->random, count, -1, 1);
+    r->halves[i] = malloc(count * sizeof(uint16_t));
+    half_pack(half_kernels_list(0), REMAT_BF16, false, r->full[i], r->halves[i], count);
+    half_unpack(half_kernels_list(0), REMAT_BF16, r->halves[i], r->full[i], count);
+    return i;
+}
+
+static tensor_ref tensor(const rig *r, size_t i, bool half)
+{
+    return half ? (tensor_ref){r->halves[i], REMAT_BF16} : fp32(r->full[i]);
+}
+
+/* Returns how many calls it became. */
+static size_t run(rig *r, operation op, const void *args)
+{
+    recording calls;
+    recording_begin(&calls, r->device);
+    calls.room = (char *)(uintptr_t)64;
+    calls.counts = true;
+    assert_int_equal(recording_add(&calls, op, args), REMAT_OK);
+    char *room = aligned_alloc(64, calls.room_bytes + 64);
+    calls.room = room;
+    assert_int_equal(recording_reserve(&calls), REMAT_OK);
+    assert_int_equal(recording_add(&calls, op, args), REMAT_OK);
+    size_t count = 0;
+    for (size_t at = 0; at < calls.used; at += recording_call(&calls, at)->bytes)
+        count += recording_call(&calls, at)->op == op;
+    assert_int_equal(backend_run(r->queue, &calls, 0, calls.used), REMAT_OK);
+    assert_int_equal(backend_wait(r->queue), REMAT_OK);
+    recording_end(&calls);
+    free(room);
+    return count;
+}
+
+/* Tensor i in bf16 is tensor i in fp32, rounded. */
+static void expect_rounded(const rig *r, size_t i)
+{
+    uint16_t *wanted = malloc(r->counts[i] * sizeof *wanted);
+    half_pack(half_kernels_list(0), REMAT_BF16, false, r->full[i], wanted, r->counts[i]);
+    assert_memory_equal(wanted, r->halves[i], r->counts[i] * sizeof *wanted);
+    free(wanted);
+}
+
+static void gemm_by_rows(rig *r)
+{
+    enum { M = 700, N = 40, K = 50, WIDE = 45 }; /* C has gaps between its rows */
+    const size_t a = some(r, M * K), b = some(r, K * N), c = some(r, M * WIDE), bias = some(r, N);
+    for (int half = 0; half < 2; half++) {
+        const op_gemm gemm = {.a = tensor(r, a, half),
+                              .b = tensor(r, b, false),
+                              .c = tensor(r, c, half),
+                              .bias = tensor(r, bias, false),
+                              .m = M,
+                              .n = N,
+                              .k = K,
+                              .lda = K,
+                              .ldb = K,
+                              .ldc = WIDE,
+                              .transpose_b = true};
+        assert_int_equal(run(r, OP_gemm, &gemm), half ? 3 : 1);
+    }
+    expect_rounded(r, c);
+}
+
+static void gemm_by_steps(rig *r)
+{
+    enum { M = 30, N = 20, K = 1000 };
+    const size_t a = some(r, K * M), b = some(r, K * N), c = some(r, M * N);
+    float *start = values_copy(r->full[c], M * N), *whole = NULL;
+    for (int half = 0; half < 2; half++) {
+        memcpy(r->full[c], start, M * N * sizeof *start);
+        const op_gemm gemm = {.a = tensor(r, a, half),
+                              .b = tensor(r, b, half),
+                              .c = tensor(r, c, false),
+                              .m = M,
+                              .n = N,
+                              .k = K,
+                              .lda = M,
+                              .ldb = N,
+                              .ldc = N,
+                              .transpose_a = true,
+                              .accumulate = true};
+        assert_int_equal(run(r, OP_gemm, &gemm), half ? 3 : 1);
+        if (!half)
+            whole = values_copy(r->full[c], M * N);
+    }
+    for (int i = 0; i < M * N; i++)
+        expect_near(r->full[c][i], whole[i], 1e-5);
+    if (strcmp(r->device->kernels, "reference") != 0)
+        expect_same_bits(r->full[c], whole, M * N);
+    free(start);
+    free(whole);
+}
+
+static void rows_of_norms(rig *r)
+{
+    enum { ROWS = 600, COLUMNS = 33, N = ROWS * COLUMNS };
+    const size_t x = some(r, N), y = some(r, N), dy = some(r, N), gain = some(r, COLUMNS), sums = some(r, COLUMNS);
+    const size_t dgain = some(r, COLUMNS);
+    float means[2][ROWS], scales[2][ROWS], *kept = NULL, *sum = NULL;
+    for (int half = 0; half < 2; half++) {
+        const op_normalize forward = {.x = tensor(r, x, half),
+                                      .gain = tensor(r, gain, false),
+                                      .y = tensor(r, y, half),
+                                      .means = fp32(means[half]),
+                                      .scales = fp32(scales[half]),
+                                      .rows = ROWS,
+                                      .columns = COLUMNS,
+                                      .epsilon = 1e-5};
+        assert_int_equal(run(r, OP_normalize, &forward), half ? 3 : 1);
+        op_normalize_backward backward = {.x = tensor(r, x, half),
+                                          .gain = tensor(r, gain, false),
+                                          .means = fp32(means[half]),
+                                          .scales = fp32(scales[half]),
+                                          .dy = tensor(r, dy, half),
+                                          .dx = tensor(r, dy, half), /* in place */
+                                          .dgain = tensor(r, dgain, false),
+                                          .rows = ROWS,
+                                          .columns = COLUMNS};
+        void *workspace = malloc(backend_workspace(r->device, OP_normalize_backward, &backward));
+        const op_column_sums columns = {tensor(r, dy, half), tensor(r, sums, false), ROWS, COLUMNS, false};
+        assert_int_equal(run(r, OP_column_sums, &columns), half ? 3 : 1);
+        backward.workspace = raw(workspace);
+        assert_int_equal(run(r, OP_normalize_backward, &backward), half ? 3 : 1);
+        free(workspace);
+        if (!half) {
+            kept = values_copy(r->full[dgain], COLUMNS);
+            sum = values_copy(r->full[sums], COLUMNS);
+        }
+    }
+    expect_rounded(r, y);
+    expect_rounded(r, dy);
+    expect_same_bits(means[0], means[1], ROWS);
+    expect_same_bits(scales[0], scales[1], ROWS);
+    for (int i = 0; i < COLUMNS; i++) {
+        expect_near(r->full[dgain][i], kept[i], 1e-4);
+        expect_near(r->full[sums][i], sum[i], 1e-4);
+    }
+    free(kept);
+    free(sum);
+}
+
+static void parts_give_what_the_whole_gives(void **state)
+{
+    (void)state;
+    static const char *const kernels[] = {"reference", "fast", "portable"};
+    for (size_t k = 0; k < 3; k++) {
+        rig r = open_rig(kernels[k]);
+        void (*const cases[])(rig *) = {gemm_by_rows, gemm_by_steps, rows_of_norms};
+        for (size_t i = 0; i < 3; i++) {
+            cases[i](&r);
+            clear_rig(&r);
+        }
+        close_rig(&r);
+    }
+}
+
+/* A recording without room says so instead of writing anywhere, and so does an operation that nobody can convert. */
+static void what_cannot_be_converted_is_refused(void **state)
+{
+    (void)state;
+    rig r = open_rig("fast");
+    recording calls;
+    const size_t x = some(&r, 12);
+    recording_begin(&calls, r.device);
+    const op_softmax softmax = {tensor(&r, x, true), tensor(&r, x, true), 3, 4};
+    assert_int_equal(record_softmax(&calls, &softmax), REMAT_INTERNAL);
+    calls.room = (char *)(uintptr_t)64;
+    calls.counts = true;
+    assert_int_equal(record_softmax(&calls, &softmax), REMAT_OK);
+    const op_add_squares squares = {tensor(&r, x, true), raw(&r.step), 12};
+    assert_int_equal(record_add_squares(&calls, &squares), REMAT_INVALID);
+    recording_end(&calls);
+    close_rig(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_give_what_the_whole_gives),
+        cmocka_unit_test(what_cannot_be_converted_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
