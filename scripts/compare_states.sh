@@ -1,0 +1,40 @@
+#!/bin/sh
+# Optimizer states in 16 and 8 bits against fp32: the validation loss of a small GPT on the text of the documentation after STEPS
+# steps (1000), for SEEDS seeds (5). Fails where the mean over the seeds is more than 0.3 % above that of fp32 states. Takes minutes.
+# usage: scripts/compare_states.sh [PROGRAM]        (default: build/remat)
+set -eu
+remat=${1:-build/remat}
+[ -x "$remat" ] || { echo "compare_states: there is no program '$remat'; build it, or name it: $0 PROGRAM" >&2; exit 2; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+steps=${STEPS:-1000}
+cat docs/*.md CHANGELOG.md README.md >"$work/text.txt"
+sed "s|^inputs = .*|inputs = $work/text.txt|; /^validation_inputs/d; s/^count = 4/count = 1/; s/1:1:210/1:1:32/
+s/positions = 210/positions = 32/; s/^batch_size.*/batch_size = 8/; s/^epochs.*/epochs = 100/
+s/^learning_rate.*/learning_rate = 0.002/; s/^min_rate.*/min_rate = 0/
+s/^validation_every.*/validation_every = $steps\\nvalidation_split = 0.15/" examples/models/gpt.ini >"$work/gpt.ini"
+seed=1
+while [ "$seed" -le "${SEEDS:-5}" ]; do
+  for state in fp32 bf16 int8; do
+    loss=$("$remat" train "$work/gpt.ini" --set "optimizer.state=$state" --set "model.seed=$seed" --steps "$steps" --json -q |
+      sed -n 's/.*"best_validation_loss": \([0-9.e+-]*\).*/\1/p')
+    echo "$seed $state $loss"
+  done
+  seed=$((seed + 1))
+done | tee "$work/losses"
+awk '{ sum[$2] += $3; of[$1, $2] = $3; if ($1 > seeds) seeds = $1 }
+  END {
+    for (i = 1; i <= 2; i++) {
+      state = i == 1 ? "bf16" : "int8"
+      worst = -1
+      for (s = 1; s <= seeds; s++) {
+        apart = of[s, state] / of[s, "fp32"] - 1
+        if (apart > worst) worst = apart
+      }
+      mean = sum[state] / sum["fp32"] - 1
+      printf "%s: mean of %d seeds %.5f, fp32 %.5f: %+.3f %%; the worst seed %+.3f %%\n", state, seeds, sum[state] / seeds,
+        sum["fp32"] / seeds, 100 * mean, 100 * worst
+      if (mean > 0.003) failed = 1
+    }
+    exit failed
+  }' "$work/losses"
