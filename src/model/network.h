@@ -78,7 +78,7 @@ const optimizer_settings *model_get_optimizer(const remat_model *model);
 const dataset_settings *model_get_dataset(const remat_model *model);
 /* Where a described layer stands in the model's file; nowhere if it was made by calls. */
 remat_place model_layer_place(const remat_model *model, uint32_t described);
-const property *model_optimizer_properties(void); /* the keys of [Optimizer] but its type */
+const property *model_optimizer_properties(void);           /* the keys of [Optimizer] but its type */
 remat_dtype model_training_dtype(const remat_model *model); /* that its precision says */
 remat_context *model_context(const remat_model *model);
 /* The network that it was compiled to: for training where it has a loss. */
