@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/output_file.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -107,6 +108,7 @@ static void pickle_tensor(byte_list *list, const safetensors_entry *entry, size_
 /* ---- the archive ---- */
 
 typedef struct torch_archive {
+    const char *path; /* for messages */
     const safetensors_entry *entries;
     size_t count;
     const safetensors_source *source;
@@ -115,6 +117,14 @@ typedef struct torch_archive {
     uint64_t written; /* bytes so far */
     size_t member_count;
 } torch_archive;
+
+static remat_status write_bytes(const torch_archive *archive, FILE *stream, const void *bytes, uint64_t count)
+{
+    if (fwrite(bytes, 1, count, stream) == count)
+        return REMAT_OK;
+    const remat_place place = {archive->path, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, NULL};
+    return remat_fail(archive->pickle.context, REMAT_IO, &place, "writing failed: %s", strerror(errno));
+}
 
 /* The header of a member, and its entry in the directory. */
 static remat_status write_header(torch_archive *archive, FILE *stream, const char *name, uint64_t bytes, uint32_t sum)
@@ -139,8 +149,8 @@ static remat_status write_header(torch_archive *archive, FILE *stream, const cha
     put_text(&archive->directory, name);
     put_text(&header, name);
     remat_status status = header.status;
-    if (status == REMAT_OK && fwrite(header.bytes, 1, header.count, stream) != header.count)
-        status = REMAT_IO; /* output_save says why */
+    if (status == REMAT_OK)
+        status = write_bytes(archive, stream, header.bytes, header.count);
     archive->written += header.count + bytes;
     archive->member_count++;
     release(&header);
@@ -151,7 +161,7 @@ static remat_status write_member(torch_archive *archive, FILE *stream, const cha
                                  uint64_t count)
 {
     REMAT_TRY(write_header(archive, stream, name, count, checksum(0, bytes, count)));
-    return fwrite(bytes, 1, count, stream) == count ? REMAT_OK : REMAT_IO;
+    return write_bytes(archive, stream, bytes, count);
 }
 
 static remat_status write_values(torch_archive *archive, FILE *stream, size_t number)
@@ -188,9 +198,8 @@ static remat_status write_archive(const void *user, FILE *stream)
     put_number(&archive.directory, 0, 2); /* comment */
     if (status == REMAT_OK)
         status = archive.directory.status;
-    if (status == REMAT_OK &&
-        fwrite(archive.directory.bytes, 1, archive.directory.count, stream) != archive.directory.count)
-        status = REMAT_IO;
+    if (status == REMAT_OK)
+        status = write_bytes(&archive, stream, archive.directory.bytes, archive.directory.count);
     release(&archive.directory);
     return status;
 }
@@ -222,7 +231,8 @@ static remat_status prepare(torch_archive *archive, const char *path)
 remat_status torch_write(remat_context *context, const char *path, const safetensors_entry *entries, size_t count,
                          const safetensors_source *source)
 {
-    torch_archive archive = {.entries = entries, .count = count, .source = source, .pickle = {.context = context}};
+    torch_archive archive = {
+        .path = path, .entries = entries, .count = count, .source = source, .pickle = {.context = context}};
     archive.values = remat_alloc(context, count, sizeof *archive.values);
     remat_status status = archive.values || !count ? prepare(&archive, path) : REMAT_NO_MEMORY;
     if (status == REMAT_OK)

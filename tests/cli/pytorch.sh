@@ -142,6 +142,13 @@ expect 0 train "$work/p4.ini" --weights "$work/p6.st" --steps 0 -q --partial --s
 err "6 positions are in the file and 4 in the model: the first ones are taken"
 cmp "$work/p4.st" "$work/p44.st" || complain "positions are lost on the way to a longer context and back"
 
+# A full disk.
+if [ -w /dev/full ]; then
+  ln -s /dev/full "$work/full.pt"
+  expect 6 convert "$model" -w "$work/state.pt" --output "$work/full.pt"
+  err "full.pt: writing failed"
+fi
+
 # Files that are not what they seem.
 head -c 1500 "$work/state.pt" >"$work/cut.pt"
 expect 3 predict "$model" -w "$work/cut.pt"
