@@ -1,0 +1,22 @@
+"""Remat for PyTorch: a budget in bytes for the memory of a training step.
+
+    import remat.torch
+
+    model = remat.torch.auto_checkpoint(model, example_inputs, budget="8GB")
+    model(*inputs).backward()
+
+`fit` says what a module needs before anything runs. See docs/pytorch.md.
+"""
+try:
+    import torch as _torch
+except ImportError as error:
+    raise ImportError("remat.torch needs PyTorch 1.13 or later: install the package torch") from error
+
+from .compile_partition import compile_module
+from .plan_errors import BudgetError, CaptureError, TorchPlanError
+from .planned_module import PlannedModule, auto_checkpoint
+from .step_memory import CountedTensors, StepMemory
+from .step_plan import StepPlan
+
+__all__ = ["BudgetError", "CaptureError", "CountedTensors", "PlannedModule", "StepMemory", "StepPlan", "TorchPlanError",
+           "auto_checkpoint", "compile_module"]

@@ -1,0 +1,122 @@
+"""A plan for one step of a module: the library's plan of its graph, and code that executes it."""
+import json
+import time
+
+import remat
+
+from . import op_costs
+from .joint_capture import capture
+from .joint_graph import JointGraph
+from .plan_errors import BudgetError, CaptureError
+from .schedule_code import Program
+
+
+def parameter_bytes(module):
+    return sum(p.numel() * p.element_size() for p in module.parameters())
+
+
+def describe(module, args, kwargs=None, loss=None, costs="model"):
+    """Records a module's step and makes a graph of it."""
+    recorded = capture(module, args, kwargs, loss)
+    began = time.perf_counter()
+    try:
+        joint = JointGraph(recorded)
+    except NotImplementedError as error:
+        raise CaptureError(f"the module's computation cannot be planned: {error}") from error
+    op_costs.assign(joint, costs)
+    joint.hoist()
+    graph, boundary = joint.to_remat(type(module).__name__)
+    return joint, graph, boundary, time.perf_counter() - began
+
+
+def allocator_reserve(budget, on_cuda):
+    """The allocator of CUDA memory may give up to 1 MiB more than was asked for. This much of a budget is kept for it."""
+    return min(budget * 3 // 100, 8 << 20) if on_cuda else 0
+
+
+def with_reserve(peak, on_cuda):
+    """The smallest budget that leaves room for `peak`."""
+    budget = peak
+    while on_cuda and budget - allocator_reserve(budget, True) < peak:
+        budget += max(1, peak - (budget - allocator_reserve(budget, True)))
+    return budget
+
+
+class StepPlan:
+    """What was decided for one step, and what is predicted.
+
+    budget_bytes      the budget; None: everything is kept
+    peak_bytes        predicted: what the step allocates beside what was there before it, gradients included
+    base_peak_bytes   the same with everything kept
+    min_budget_bytes  the smallest budget for which a schedule was found
+    cost_ns, base_cost_ns       predicted time of the operations, and with everything kept
+    recomputed        operations that run again
+    saved_bytes       what is kept from the forward to the backward
+    capture_seconds, cost_seconds, plan_seconds     how long it took to make the plan
+    """
+
+    def __init__(self, module, args, kwargs=None, budget=None, loss=None, costs="model"):
+        self.joint, self.graph_json, boundary, self.cost_seconds = describe(module, args, kwargs, loss, costs)
+        self.capture = self.joint.capture
+        self.capture_seconds = self.capture.seconds
+        self.boundary = boundary
+        self.on_cuda = any(storage.base.device.type == "cuda" for storage in self.joint.storages)
+        self.parameter_bytes = parameter_bytes(module)
+        self.graph = remat.Graph.from_json(json.dumps(self.graph_json), name=type(module).__name__)
+        self.set_budget(budget)
+
+    def set_budget(self, budget):
+        """Plans the same step for another budget."""
+        began = time.perf_counter()
+        self.budget_bytes = limit = None if budget is None else remat.parse_size(budget)
+        if limit is not None:
+            limit -= allocator_reserve(limit, self.on_cuda)
+        try:
+            plan = self.graph.plan(limit)
+        except remat.BudgetError as error:
+            smallest = with_reserve(error.smallest_bytes, self.on_cuda)
+            raise BudgetError(
+                f"a budget of {remat.format_size(self.budget_bytes)} is too small. The smallest is "
+                f"{remat.format_size(smallest, round_up=True)} ({smallest} bytes): {error}", self.budget_bytes, smallest,
+                str(error)) from error
+        self.plan = plan
+        self.peak_bytes, self.base_peak_bytes = plan.peak_bytes, plan.base_peak_bytes
+        self.min_budget_bytes = with_reserve(plan.min_budget_bytes, self.on_cuda)
+        self.cost_ns, self.base_cost_ns = plan.total_cost, plan.base_cost
+        schedule = plan.schedule.tolist()
+        self._check_random_order(schedule)
+        self.program = Program(self.joint, schedule, self.boundary)
+        self.recomputed = self.program.reruns
+        self.saved_bytes = sum(self.joint.storages[key[0]].bytes for key in self.program.saved_keys)
+        self.plan_seconds = time.perf_counter() - began
+        return self
+
+    def _check_random_order(self, schedule):
+        """Random operations must draw in the order in which the module draws."""
+        random = {number + (number >= self.boundary) for number, a in enumerate(self.joint.actions) if a.is_random}
+        first = []
+        for number in schedule:
+            if number in random and number not in first:
+                first.append(number)
+        if first != sorted(first):
+            raise AssertionError("the schedule draws random numbers in another order than the module")
+
+    def changed(self):
+        """What is recomputed: (name, runs, bytes of what it makes), the most bytes first."""
+        rows = []
+        for number, action in enumerate(self.joint.actions):
+            runs = self.plan.runs(number + (number >= self.boundary))
+            if runs > 1:
+                rows.append((action.name, runs, sum(self.joint.storages[key[0]].bytes for key in action.writes)))
+        return sorted(rows, key=lambda row: -row[2])
+
+    def report(self, path):
+        """Writes a page about the plan: memory over time, the curve, the operations."""
+        self.plan.report(path, label=self.graph_json["name"])
+
+    def __str__(self):
+        size = remat.format_size
+        budget = "no budget" if self.budget_bytes is None else f"budget {size(self.budget_bytes)}"
+        slower = 100.0 * (self.cost_ns / self.base_cost_ns - 1) if self.base_cost_ns else 0.0
+        return (f"{budget}: peak {size(self.peak_bytes)} of {size(self.base_peak_bytes)} with everything kept, "
+                f"{self.recomputed} operations recomputed, +{slower:.1f} % time, smallest budget {size(self.min_budget_bytes)}")
