@@ -12,11 +12,13 @@ try:
 except ImportError as error:
     raise ImportError("remat.torch needs PyTorch 1.13 or later: install the package torch") from error
 
+from .chain_fallback import ChainPlan, PlannedChain, checkpoint_sequential
 from .compile_partition import compile_module
+from .module_fit import Fit, fit
 from .plan_errors import BudgetError, CaptureError, TorchPlanError
 from .planned_module import PlannedModule, auto_checkpoint
 from .step_memory import CountedTensors, StepMemory
 from .step_plan import StepPlan
 
-__all__ = ["BudgetError", "CaptureError", "CountedTensors", "PlannedModule", "StepMemory", "StepPlan", "TorchPlanError",
-           "auto_checkpoint", "compile_module"]
+__all__ = ["BudgetError", "CaptureError", "ChainPlan", "CountedTensors", "Fit", "PlannedChain", "PlannedModule", "StepMemory",
+           "StepPlan", "TorchPlanError", "auto_checkpoint", "checkpoint_sequential", "compile_module", "fit"]

@@ -154,7 +154,7 @@ def capture(module, args, kwargs=None, loss=None):
                                         allow_unused=True) if grad_outs and grad_ins else []
             return [out.detach() for out in outs] + list(grads)
 
-    state = _random_states()
+    state = random_states()
     try:
         with mode, _no_autocast_cache(), _kernels_kept(), _paths_noted(module, path):
             # An empty list of tangents first: which outputs there are is known only after a run.
@@ -186,14 +186,14 @@ def capture(module, args, kwargs=None, loss=None):
     return result
 
 
-def _random_states():
+def random_states():
     states = {None: torch.get_rng_state()}
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         states["cuda"] = torch.cuda.get_rng_state_all()
     return states
 
 
-def _restore_random(states):
+def restore_random_states(states):
     torch.set_rng_state(states[None])
     if "cuda" in states:
         torch.cuda.set_rng_state_all(states["cuda"])

@@ -341,13 +341,15 @@ class JointGraph:
             action.name = (path + "." if path else "") + kind + ("" if action.is_forward else " (backward)")
 
     def _mark_once(self):
-        """What cannot run twice: changes of what was given, and what reads it before such a change."""
+        """What cannot run twice: changes of what was given, what reads it before such a change, and what makes an output, which the
+        caller holds from then on."""
+        outputs = {read.key for read in self.outputs if read}
         changed = {}
         for action in self.actions:
             if action.is_effect:
                 changed.setdefault(action.changes[0][0], []).append(action.changes[0])
         for action in self.actions:
-            action.once = (not action.is_forward or action.is_effect or
+            action.once = (not action.is_forward or action.is_effect or any(key in outputs for key in action.writes) or
                            any(key[0] in changed and key in changed[key[0]] for key in action.reads))
 
     # ---- to the library ----

@@ -19,10 +19,14 @@ class CountedTensors(TorchDispatchMode):
 
     def __init__(self):
         super().__init__()
-        self.live, self.before, self.peak_bytes = {}, set(), 0
+        self.live, self.peak_bytes = {}, 0
 
     def _storage(self, tensor):
         return tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
+
+    def live_bytes(self):
+        """What lives now."""
+        return sum(size for key, size in self.live.values() if not key.expired())
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -47,7 +51,7 @@ class StepMemory:
 
     def __init__(self, planned=None, device=None):
         self.planned = planned
-        self.peak_bytes = None
+        self.peak_bytes = self.live_bytes = None  # bytes at most, and what is left behind
         self._device = device
 
     def __enter__(self):
@@ -68,9 +72,10 @@ class StepMemory:
         if self._counter is None:
             torch.cuda.synchronize()
             self.peak_bytes = torch.cuda.max_memory_allocated() - self._before
+            self.live_bytes = torch.cuda.memory_allocated() - self._before
         else:
             self._counter.__exit__(*failure)
-            self.peak_bytes = self._counter.peak_bytes
+            self.peak_bytes, self.live_bytes = self._counter.peak_bytes, self._counter.live_bytes()
         self.plan = self.planned.plan if self.planned is not None else None
         return False
 

@@ -1,0 +1,92 @@
+"""Small nets for the tests of remat.torch, and a step to compare. Importing it fails where PyTorch is not installed."""
+import torch
+from torch import nn
+
+import remat.torch  # noqa: F401
+
+
+class Block(nn.Module):
+    """A transformer's block with dropout."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.attention = nn.MultiheadAttention(width, 2, dropout=0.1, batch_first=True)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width), nn.Dropout(0.1))
+
+    def forward(self, x):
+        h = self.norm1(x)
+        x = x + self.attention(h, h, h, need_weights=False)[0]
+        return x + self.mlp(self.norm2(x))
+
+
+def transformer():
+    return nn.Sequential(*[Block(16) for _ in range(3)]), torch.randn(2, 24, 16)
+
+
+class Residual(nn.Module):
+    """Batch norm, work in place, and SiLU, whose gradient PyTorch would take apart."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.conv1, self.conv2 = (nn.Conv2d(channels, channels, 3, padding=1, bias=False) for _ in range(2))
+        self.norm1, self.norm2 = nn.BatchNorm2d(channels), nn.BatchNorm2d(channels)
+        self.relu, self.silu = nn.ReLU(inplace=True), nn.SiLU(inplace=True)
+
+    def forward(self, x):
+        y = self.norm2(self.conv2(self.relu(self.norm1(self.conv1(x)))))
+        y += x
+        return self.silu(y)
+
+
+def residual():
+    return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), Residual(8), Residual(8)), torch.randn(2, 3, 12, 12)
+
+
+class Branching(nn.Module):
+    """Decides by the values of a tensor."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.linear, self.norm, self.drop = nn.Linear(width, width), nn.BatchNorm1d(width), nn.Dropout(0.2)
+
+    def forward(self, x):
+        y = torch.relu(self.drop(self.norm(self.linear(x))))
+        if y.sum() > 0:
+            y = y * 2
+        return y
+
+
+def branching(count=4):
+    return nn.Sequential(*[Branching(16) for _ in range(count)]), torch.randn(32, 16)
+
+
+class Blocks(nn.Module):
+    """Such blocks in a list, with something around them."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks, self.head = nn.ModuleList(Branching(16) for _ in range(4)), nn.Linear(16, 1)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+
+
+def step(run, owner, state, *args):
+    """Loss, gradients and buffers after one step from `state`."""
+    owner.load_state_dict(state)
+    owner.zero_grad(set_to_none=True)
+    torch.manual_seed(5)
+    loss = run(*args).square().sum()
+    loss.backward()
+    return [loss.detach()] + [p.grad for p in owner.parameters()] + [b.clone() for b in owner.buffers()]
+
+
+def state_of(module):
+    return {key: value.clone() for key, value in module.state_dict().items()}
+
+
+def same(a, b):
+    return len(a) == len(b) and all(map(torch.equal, a, b))
