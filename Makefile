@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 jobs = $(or $(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))),$(JOBS))
 
 .NOTPARALLEL:
-.PHONY: all demo check check-long check-faults check-arm check-browser check-access coverage fuzz docs bench python install \
+.PHONY: all demo check check-long check-faults check-torch check-arm check-browser check-access coverage fuzz docs bench python install \
 	uninstall clean
 
 all:
@@ -34,6 +34,14 @@ check-faults:
 	@scripts/configure.sh build-check -DREMAT_TESTS=ON -DREMAT_STRICT=ON
 	@env -u MAKEFLAGS cmake --build build-check -j "$(jobs)" --target fault_campaign -- --no-print-directory -s
 	REMAT=build-check/remat REMAT_FAULTS=build-check/tests/preloaded_faults.so build-check/tests/fault_campaign --kills 1000
+
+# Modules of torchvision (and transformers, where it is installed) planned at five budgets each: the same bits. `make check` runs small
+# nets. Takes minutes.
+check-torch:
+	@scripts/packages.sh build
+	@scripts/build.sh "$(jobs)"
+	@cmake --build build --target remat_python -- --no-print-directory -s
+	PYTHONPATH=build/python /usr/bin/python3 bench/torch/library_modules.py --batch 2
 
 # A build for 64-bit ARM, run by qemu: the same plans and, with portable kernels, the same weights as here. `make check`
 # runs a short one where the packages are installed.

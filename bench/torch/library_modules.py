@@ -136,7 +136,7 @@ def main():
     parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--budgets", type=int, default=5)
     given = parser.parse_args()
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.use_deterministic_algorithms(True)
     torch.backends.cudnn.benchmark = False
     names = given.names
     if not names:

@@ -79,7 +79,7 @@ typedef struct remat_train_options {
      * model says, but relative to the current folder. NULL: the model's files. */
     const char *data_path;
     const char *labels_path; /* with data_path: the file of the labels, where [Dataset] has one. NULL: none */
-    /* Names in weights files of other programs, for remat_trainer_load and predictors (docs/pytorch.md). PyTorch's names
+    /* Names in weights files of other programs, for remat_trainer_load and predictors (docs/pytorch-weights.md). PyTorch's names
      * need no such file. NULL: none. */
     const char *names_path;
     /* remat_trainer_load takes what the file has: parameters that are missing or have another shape keep their initial
@@ -200,7 +200,7 @@ remat_status remat_trainer_resume(remat_trainer *trainer, const char *path);
  * REMAT_NO_MEMORY; REMAT_INVALID: more than 4 GiB for torch.load. */
 typedef struct remat_convert_options {
     size_t struct_size;
-    bool to_torch;          /* writes PyTorch's names (docs/pytorch.md); otherwise ours */
+    bool to_torch;          /* writes PyTorch's names (docs/pytorch-weights.md); otherwise ours */
     const char *names_path; /* names of the file that has PyTorch's. NULL: its modules are called like the layers */
 } remat_convert_options;
 void remat_convert_options_init_sized(remat_convert_options *options, size_t size);

@@ -1,8 +1,10 @@
 """Small nets for the tests of remat.torch, and a step to compare. Importing it fails where PyTorch is not installed."""
+import importlib
+
 import torch
 from torch import nn
 
-import remat.torch  # noqa: F401
+importlib.import_module("remat.torch")
 
 
 class Block(nn.Module):
@@ -21,7 +23,7 @@ class Block(nn.Module):
 
 
 def transformer():
-    return nn.Sequential(*[Block(16) for _ in range(3)]), torch.randn(2, 24, 16)
+    return nn.Sequential(*[Block(16) for _ in range(2)]), torch.randn(2, 24, 16)
 
 
 class Residual(nn.Module):
@@ -90,3 +92,23 @@ def state_of(module):
 
 def same(a, b):
     return len(a) == len(b) and all(map(torch.equal, a, b))
+
+
+class Branches(nn.Module):
+    """Two branches that draw random numbers, of which the first is needed late."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = (nn.Linear(16, 16) for _ in range(3))
+        self.drop = nn.Dropout(0.3)
+
+    def forward(self, x):
+        first = self.drop(torch.tanh(self.a(x)))
+        second = self.drop(torch.tanh(self.b(x)))
+        for _ in range(3):
+            second = self.drop(torch.tanh(self.c(second)))
+        return first * second
+
+
+def branches():
+    return Branches(), torch.randn(64, 16)

@@ -1,4 +1,4 @@
-/* What PyTorch calls the parameters of a model, where its modules have other names than the layers. docs/pytorch.md has
+/* What PyTorch calls the parameters of a model, where its modules have other names than the layers. docs/pytorch-weights.md has
  * the table. */
 #ifndef REMAT_TRAIN_TORCH_NAMES_H
 #define REMAT_TRAIN_TORCH_NAMES_H

@@ -7,8 +7,10 @@
 
 `fit` says what a module needs before anything runs. See docs/pytorch.md.
 """
+import importlib
+
 try:
-    import torch as _torch
+    importlib.import_module("torch")
 except ImportError as error:
     raise ImportError("remat.torch needs PyTorch 1.13 or later: install the package torch") from error
 

@@ -172,6 +172,8 @@ def capture(module, args, kwargs=None, loss=None):
             what = "a decision depends on the values of a tensor"
         raise CaptureError(f"the module's computation cannot be recorded: {what}" + (f" ({where})" if where else ""),
                            where) from error
+    finally:
+        restore_random_states(state)
     result.graph = traced.graph
     result.owner = traced
     result.slots = slots

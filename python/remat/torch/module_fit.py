@@ -22,11 +22,10 @@ class Fit:
     """
 
     def __init__(self, module, args, kwargs, loss, optimizer):
-        joint, graph, _, _ = describe(module, args, kwargs, loss, costs="model")
-        self.graph = remat.Graph.from_json(json.dumps(graph), name=graph["name"])
+        joint, self.name, _ = describe(module, args, kwargs, loss, costs="model")
+        self.graph = remat.Graph.from_json(json.dumps(joint.to_remat(self.name)[0]), name=self.name)
         self.curve = self.graph.curve()
         self.capture_seconds = joint.capture.seconds
-        self.name = graph["name"]
         cuda = any(storage.base.device.type == "cuda" for storage in joint.storages)
         self.base_peak_bytes = self.curve.base_peak_bytes
         self.base_cost = self.curve.base_cost

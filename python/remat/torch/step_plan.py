@@ -16,7 +16,7 @@ def parameter_bytes(module):
 
 
 def describe(module, args, kwargs=None, loss=None, costs="model"):
-    """Records a module's step and makes a graph of it."""
+    """Records a module's step. Gives its joint graph with costs, the module's name, and the seconds that costs took."""
     recorded = capture(module, args, kwargs, loss)
     began = time.perf_counter()
     try:
@@ -25,8 +25,7 @@ def describe(module, args, kwargs=None, loss=None, costs="model"):
         raise CaptureError(f"the module's computation cannot be planned: {error}") from error
     op_costs.assign(joint, costs)
     joint.hoist()
-    graph, boundary = joint.to_remat(type(module).__name__)
-    return joint, graph, boundary, time.perf_counter() - began
+    return joint, type(module).__name__, time.perf_counter() - began
 
 
 def allocator_reserve(budget, on_cuda):
@@ -48,7 +47,6 @@ class StepPlan:
     budget_bytes      the budget; None: everything is kept
     peak_bytes        predicted: what the step allocates beside what was there before it, gradients included
     base_peak_bytes   the same with everything kept
-    min_budget_bytes  the smallest budget for which a schedule was found
     cost_ns, base_cost_ns       predicted time of the operations, and with everything kept
     recomputed        operations that run again
     saved_bytes       what is kept from the forward to the backward
@@ -56,14 +54,18 @@ class StepPlan:
     """
 
     def __init__(self, module, args, kwargs=None, budget=None, loss=None, costs="model"):
-        self.joint, self.graph_json, boundary, self.cost_seconds = describe(module, args, kwargs, loss, costs)
+        self.joint, self.name, self.cost_seconds = describe(module, args, kwargs, loss, costs)
         self.capture = self.joint.capture
         self.capture_seconds = self.capture.seconds
-        self.boundary = boundary
         self.on_cuda = any(storage.base.device.type == "cuda" for storage in self.joint.storages)
         self.parameter_bytes = parameter_bytes(module)
-        self.graph = remat.Graph.from_json(json.dumps(self.graph_json), name=type(module).__name__)
+        self._make_graph()
         self.set_budget(budget)
+
+    def _make_graph(self):
+        self._smallest = None
+        self.graph_json, self.boundary = self.joint.to_remat(self.name)
+        self.graph = remat.Graph.from_json(json.dumps(self.graph_json), name=self.name)
 
     def set_budget(self, budget):
         """Plans the same step for another budget."""
@@ -72,34 +74,44 @@ class StepPlan:
         if limit is not None:
             limit -= allocator_reserve(limit, self.on_cuda)
         try:
-            plan = self.graph.plan(limit)
+            plan = self.graph.plan()  # takes no search
+            if limit is not None and limit < plan.peak_bytes:
+                plan = self.graph.plan(limit)
         except remat.BudgetError as error:
             smallest = with_reserve(error.smallest_bytes, self.on_cuda)
             raise BudgetError(
                 f"a budget of {remat.format_size(self.budget_bytes)} is too small. The smallest is "
                 f"{remat.format_size(smallest, round_up=True)} ({smallest} bytes): {error}", self.budget_bytes, smallest,
                 str(error)) from error
+        if not self._draws_in_order(plan.schedule.tolist()):
+            # What they make is kept instead, and the library keeps the order of what runs once.
+            for action in self.joint.actions:
+                action.once = action.once or action.is_random
+            self._make_graph()
+            return self.set_budget(budget)
         self.plan = plan
         self.peak_bytes, self.base_peak_bytes = plan.peak_bytes, plan.base_peak_bytes
-        self.min_budget_bytes = with_reserve(plan.min_budget_bytes, self.on_cuda)
+        if plan.strategy != "none":
+            self._smallest = plan.min_budget_bytes
         self.cost_ns, self.base_cost_ns = plan.total_cost, plan.base_cost
-        schedule = plan.schedule.tolist()
-        self._check_random_order(schedule)
-        self.program = Program(self.joint, schedule, self.boundary)
+        self.program = Program(self.joint, plan.schedule.tolist(), self.boundary)
         self.recomputed = self.program.reruns
         self.saved_bytes = sum(self.joint.storages[key[0]].bytes for key in self.program.saved_keys)
         self.plan_seconds = time.perf_counter() - began
         return self
 
-    def _check_random_order(self, schedule):
+    @property
+    def min_budget_bytes(self):
+        """The smallest budget for which a schedule was found."""
+        if self._smallest is None:
+            self._smallest = self.graph.curve()[0].peak_bytes
+        return with_reserve(self._smallest, self.on_cuda)
+
+    def _draws_in_order(self, schedule):
         """Random operations must draw in the order in which the module draws."""
         random = {number + (number >= self.boundary) for number, a in enumerate(self.joint.actions) if a.is_random}
-        first = []
-        for number in schedule:
-            if number in random and number not in first:
-                first.append(number)
-        if first != sorted(first):
-            raise AssertionError("the schedule draws random numbers in another order than the module")
+        first = list(dict.fromkeys(number for number in schedule if number in random))
+        return first == sorted(first)
 
     def changed(self):
         """What is recomputed: (name, runs, bytes of what it makes), the most bytes first."""
@@ -112,11 +124,11 @@ class StepPlan:
 
     def report(self, path):
         """Writes a page about the plan: memory over time, the curve, the operations."""
-        self.plan.report(path, label=self.graph_json["name"])
+        self.plan.report(path, label=self.name)
 
     def __str__(self):
         size = remat.format_size
         budget = "no budget" if self.budget_bytes is None else f"budget {size(self.budget_bytes)}"
         slower = 100.0 * (self.cost_ns / self.base_cost_ns - 1) if self.base_cost_ns else 0.0
         return (f"{budget}: peak {size(self.peak_bytes)} of {size(self.base_peak_bytes)} with everything kept, "
-                f"{self.recomputed} operations recomputed, +{slower:.1f} % time, smallest budget {size(self.min_budget_bytes)}")
+                f"{self.recomputed} operations recomputed, +{slower:.1f} % time")
