@@ -112,3 +112,18 @@ class Branches(nn.Module):
 
 def branches():
     return Branches(), torch.randn(64, 16)
+
+
+class Speaker(nn.Module):
+    """The end of a language model: a product with the vocabulary and the cross entropy behind it."""
+
+    def __init__(self, low_precision):
+        super().__init__()
+        self.body, self.head = nn.Linear(16, 16), nn.Linear(16, 301, bias=False)
+        self.low_precision = low_precision
+
+    def forward(self, x, targets):
+        logits = self.head(torch.tanh(self.body(x)))
+        if self.low_precision:  # as autocast does on CUDA
+            return nn.functional.nll_loss(torch.log_softmax(logits.bfloat16(), 1).float(), targets)
+        return nn.functional.cross_entropy(logits, targets)

@@ -78,10 +78,10 @@ class PlannedModule(torch.nn.Module):
     the module runs as it is.
     """
 
-    def __init__(self, module, budget, costs, on_failure):
+    def __init__(self, module, budget, costs, split):
         super().__init__()
         self.module = module
-        self._budget, self._costs, self._on_failure = budget, costs, on_failure
+        self._budget, self._costs, self._split = budget, costs, split
         self._plans = {}
         self._last = None
         self._memory = None
@@ -106,7 +106,7 @@ class PlannedModule(torch.nn.Module):
             if costs == "auto":
                 on_cuda = any(t.is_cuda for t in tensors) or any(p.is_cuda for p in self.module.parameters())
                 costs = "measure" if on_cuda else "model"
-            plan = StepPlan(self.module, args, kwargs, self._budget, costs=costs)
+            plan = StepPlan(self.module, args, kwargs, self._budget, costs=costs, split=self._split)
             self._plans[key] = plan
         return plan, tensors
 
@@ -182,7 +182,7 @@ def _prepare_device(module):
     torch.cuda.synchronize(device)
 
 
-def auto_checkpoint(module, example_inputs, budget, *, example_kwargs=None, costs="auto", fallback=True):
+def auto_checkpoint(module, example_inputs, budget, *, example_kwargs=None, costs="auto", split=None, fallback=True):
     """Gives the module back, computing the same numbers, with forward and backward within `budget`.
 
     module          any nn.Module
@@ -191,6 +191,8 @@ def auto_checkpoint(module, example_inputs, budget, *, example_kwargs=None, cost
                     workspaces. Parameters, inputs and the optimizer's state are there before and do not count.
     example_kwargs  keyword arguments
     costs           "measure" runs each kind of operation on the device; "model" estimates; "auto" measures on CUDA
+    split           into how many parts the product with the vocabulary and the cross entropy behind it are split. The logits of one
+                    part exist at a time. Sums are then rounded otherwise: the bits are not the same any more.
     fallback        whether a module whose computation cannot be recorded is planned as a chain of its sub-modules
 
     `.plan` has the predicted peak and time. `.report("page.html")` writes a page.
@@ -200,7 +202,7 @@ def auto_checkpoint(module, example_inputs, budget, *, example_kwargs=None, cost
     if not any(p.requires_grad for p in module.parameters()) and \
             not any(isinstance(a, torch.Tensor) and a.requires_grad for a in args):
         raise TorchPlanError("the module has no parameter that requires a gradient, so that there is no backward to plan")
-    planned = PlannedModule(module, budget, costs, fallback)
+    planned = PlannedModule(module, budget, costs, split)
     _prepare_device(module)
     try:
         with torch.enable_grad():

@@ -7,7 +7,8 @@ import remat
 from . import op_costs
 from .joint_capture import capture
 from .joint_graph import JointGraph
-from .plan_errors import BudgetError, CaptureError
+from .loss_split import NoMatch, split_losses
+from .plan_errors import BudgetError, CaptureError, TorchPlanError
 from .schedule_code import Program
 
 
@@ -15,7 +16,7 @@ def parameter_bytes(module):
     return sum(p.numel() * p.element_size() for p in module.parameters())
 
 
-def describe(module, args, kwargs=None, loss=None, costs="model"):
+def describe(module, args, kwargs=None, loss=None, costs="model", split=None):
     """Records a module's step. Gives its joint graph with costs, the module's name, and the seconds that costs took."""
     recorded = capture(module, args, kwargs, loss)
     began = time.perf_counter()
@@ -24,6 +25,11 @@ def describe(module, args, kwargs=None, loss=None, costs="model"):
     except NotImplementedError as error:
         raise CaptureError(f"the module's computation cannot be planned: {error}") from error
     op_costs.assign(joint, costs)
+    if split:
+        try:
+            split_losses(joint, split)
+        except NoMatch as error:
+            raise TorchPlanError(f"split: no cross entropy over a matrix product can be split: {error}") from error
     joint.hoist()
     return joint, type(module).__name__, time.perf_counter() - began
 
@@ -53,8 +59,8 @@ class StepPlan:
     capture_seconds, cost_seconds, plan_seconds     how long it took to make the plan
     """
 
-    def __init__(self, module, args, kwargs=None, budget=None, loss=None, costs="model"):
-        self.joint, self.name, self.cost_seconds = describe(module, args, kwargs, loss, costs)
+    def __init__(self, module, args, kwargs=None, budget=None, loss=None, costs="model", split=None):
+        self.joint, self.name, self.cost_seconds = describe(module, args, kwargs, loss, costs, split)
         self.capture = self.joint.capture
         self.capture_seconds = self.capture.seconds
         self.on_cuda = any(storage.base.device.type == "cuda" for storage in self.joint.storages)
