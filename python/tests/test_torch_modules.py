@@ -199,3 +199,25 @@ def test_a_partition_of_the_joint_graph(nets):
         result = nets.step(compiled, module, nets.state_of(module), x)
         assert all(torch.allclose(a, b, rtol=1e-4, atol=1e-5) for a, b in zip(kept, result))
     assert plans[1][0].peak_bytes <= budget and plans[1][1] < plans[0][1]
+
+
+def test_the_smallest_budget_keeps_the_order_of_random_operations(nets, monkeypatch):
+    """As if every schedule that recomputes drew in another order: then what random operations make is kept, and that is larger."""
+    import remat.torch
+    from remat.torch.step_plan import StepPlan
+
+    def in_order(plan, schedule):
+        return len(schedule) == len(set(schedule)) or all(a.once for a in plan.joint.actions if a.is_random)
+
+    module, x = nets.transformer()
+    free = remat.torch.auto_checkpoint(module, x, "1GB").plan.min_budget_bytes
+    monkeypatch.setattr(StepPlan, "_draws_in_order", in_order)
+    planned = remat.torch.auto_checkpoint(module, x, "1GB")
+    smallest = planned.plan.min_budget_bytes
+    assert smallest > free
+    planned.set_budget(smallest)
+    assert planned.plan.peak_bytes <= smallest
+    planned = remat.torch.auto_checkpoint(module, x, "1GB")
+    with pytest.raises(remat.torch.BudgetError) as caught:
+        planned.set_budget(free // 2)
+    assert caught.value.min_budget_bytes == smallest

@@ -84,21 +84,16 @@ class StepPlan:
             if limit is not None and limit < plan.peak_bytes:
                 plan = self.graph.plan(limit)
         except remat.BudgetError as error:
-            smallest = with_reserve(error.smallest_bytes, self.on_cuda)
+            smallest = self.min_budget_bytes
             raise BudgetError(
                 f"a budget of {remat.format_size(self.budget_bytes)} is too small. The smallest is "
                 f"{remat.format_size(smallest, round_up=True)} ({smallest} bytes): {error}", self.budget_bytes, smallest,
                 str(error)) from error
         if not self._draws_in_order(plan.schedule.tolist()):
-            # What they make is kept instead, and the library keeps the order of what runs once.
-            for action in self.joint.actions:
-                action.once = action.once or action.is_random
-            self._make_graph()
+            self._run_random_once()
             return self.set_budget(budget)
         self.plan = plan
         self.peak_bytes, self.base_peak_bytes = plan.peak_bytes, plan.base_peak_bytes
-        if plan.strategy != "none":
-            self._smallest = plan.min_budget_bytes
         self.cost_ns, self.base_cost_ns = plan.total_cost, plan.base_cost
         self.program = Program(self.joint, plan.schedule.tolist(), self.boundary)
         self.recomputed = self.program.reruns
@@ -109,9 +104,19 @@ class StepPlan:
     @property
     def min_budget_bytes(self):
         """The smallest budget for which a schedule was found."""
-        if self._smallest is None:
-            self._smallest = self.graph.curve()[0].peak_bytes
+        while self._smallest is None:
+            smallest = self.graph.curve()[0].peak_bytes
+            if self._draws_in_order(self.graph.plan(smallest).schedule.tolist()):
+                self._smallest = smallest
+            else:
+                self._run_random_once()
         return with_reserve(self._smallest, self.on_cuda)
+
+    def _run_random_once(self):
+        """What random operations make is kept, because the library keeps the order of what runs once."""
+        for action in self.joint.actions:
+            action.once = action.once or action.is_random
+        self._make_graph()
 
     def _draws_in_order(self, schedule):
         """Random operations must draw in the order in which the module draws."""
