@@ -44,7 +44,7 @@ from .errors import (
     RematWarning,
     Status,
 )
-from .evaluations import ClassFigures, Evaluation, EvaluationFigures
+from .evaluations import ClassFigures, Evaluation, EvaluationFigures, TargetFigures
 from .graph_plans import GraphCurve, GraphPlace, GraphPlan, GraphPlanFigures, GraphPoint, GraphStep
 from .graphs import Graph, GraphAction, GraphFigures, GraphTensor
 from .models import Model, ModelLayer, SampleField, layer_types
@@ -121,6 +121,7 @@ __all__ = [
     "Step",
     "StepResult",
     "Strategy",
+    "TargetFigures",
     "TrainCurve",
     "TrainPoint",
     "Trainer",

@@ -23,6 +23,7 @@ class EvaluationFigures(NamedTuple):
         loss: the mean over the samples.
         accuracy: the share of rows whose largest logit is that of the label.
         top5: the share of rows whose label is among the five largest.
+        targets: values of a sample, with a binary cross entropy; 0: the loss is another.
     """
 
     samples: int
@@ -34,6 +35,7 @@ class EvaluationFigures(NamedTuple):
     perplexity: float
     mean_absolute_error: float
     r2: float
+    targets: int
 
 
 class ClassFigures(NamedTuple):
@@ -54,6 +56,32 @@ class ClassFigures(NamedTuple):
     correct: int
     precision: float
     recall: float
+
+
+class TargetFigures(NamedTuple):
+    """One target of a binary cross entropy. The answer is yes if its probability is above 0.5.
+
+    Attributes:
+        name: that of the label's column, or its number if it has none.
+        rows: samples.
+        positives: samples whose label is yes.
+        predicted: samples whose answer is yes.
+        correct: samples of which both are yes.
+        accuracy: the share of right answers.
+        precision: NaN if the answer was never yes.
+        recall: NaN if the label is never yes.
+        f1: NaN if neither is ever yes.
+    """
+
+    name: str
+    rows: int
+    positives: int
+    predicted: int
+    correct: int
+    accuracy: float
+    precision: float
+    recall: float
+    f1: float
 
 
 class Evaluation:
@@ -121,6 +149,17 @@ class Evaluation:
         figures = ffi.new("remat_class_figures *")
         self._handle.call(lib.remat_evaluation_get_class_sized, position, figures, ffi.sizeof(figures[0]))
         found = record(ClassFigures, figures)
+        return found if found.name else found._replace(name=str(position))
+
+    @property
+    def targets(self) -> List[TargetFigures]:
+        """Accuracy, precision, recall and F1 of each target of a binary cross entropy. Empty with another loss."""
+        return [self._target(position) for position in range(self._figures.targets)]
+
+    def _target(self, position: int) -> TargetFigures:
+        figures = ffi.new("remat_target_figures *")
+        self._handle.call(lib.remat_evaluation_get_target_sized, position, figures, ffi.sizeof(figures[0]))
+        found = record(TargetFigures, figures)
         return found if found.name else found._replace(name=str(position))
 
     @property

@@ -278,6 +278,7 @@ class Trainer:
         save_path: Optional[PathLike] = None,
         save_every: int = 0,
         save_weights_only: bool = False,
+        best_path: Optional[PathLike] = None,
     ) -> RunResult:
         """Trains to the last step, with validation and early stopping as the model says.
 
@@ -288,6 +289,8 @@ class Trainer:
             save_path: with `save_every`: where to save.
             save_every: save after so many steps; 0: do not save during the run.
             save_weights_only: save without the state of the training.
+            best_path: save here after each validation that is the best so far. If early stopping ends the run, the
+                trainer goes back to what was saved here.
 
         An exception from a callback, or Ctrl-C, ends the run after the step; the trainer can go on from there.
         DivergedError: the loss or a gradient is not finite; `result` of the error is that of the run.
@@ -308,7 +311,7 @@ class Trainer:
             callbacks.make("void(*)(void *, uint64_t, const remat_validation_result *)", after_validation),
         ]
         hooks.on_step, hooks.on_validation = kept
-        for member, path in (("log_path", log_path), ("save_path", save_path)):
+        for member, path in (("log_path", log_path), ("save_path", save_path), ("best_path", best_path)):
             if path is not None:
                 kept.append(c_path(path))
                 setattr(hooks, member, kept[-1])

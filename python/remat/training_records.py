@@ -37,6 +37,7 @@ class TrainerFigures(NamedTuple):
         table_bytes: outside the budget: tables of the program, the plan and the recorded operations.
         data_bytes: outside the budget: what the dataset holds in memory.
         min_budget_bound_bytes: proven: no plan of this model takes less.
+        early_stopping: validations without improvement before training stops; 0: never.
     """
 
     weight_bytes: int
@@ -76,6 +77,7 @@ class TrainerFigures(NamedTuple):
     table_bytes: int
     data_bytes: int
     min_budget_bound_bytes: int
+    early_stopping: int
 
 
 class StepResult(NamedTuple):
@@ -126,6 +128,8 @@ class RunResult(NamedTuple):
         peak_resident_bytes: of the whole process, as the system counts them.
         allocated_bytes: for tensors, counted when they were allocated; equals total_bytes of the figures.
         forwards: how many layers ran forward in the last micro-batch; equals `forwards` of the figures.
+        best_step: after which `best_validation_loss` was found; 0: none, or not known.
+        restored_best: the trainer has the weights of `best_step`: it stopped early, with `best_path`.
     """
 
     steps: int
@@ -138,6 +142,8 @@ class RunResult(NamedTuple):
     peak_resident_bytes: int
     allocated_bytes: int
     forwards: int
+    best_step: int
+    restored_best: bool
 
 
 class TrainPoint(NamedTuple):

@@ -239,6 +239,7 @@ def test_figures_have_the_names_of_the_c_structs():
         "remat_measurement": remat.Measurement,
         "remat_evaluation_figures": remat.EvaluationFigures,
         "remat_class_figures": remat.ClassFigures,
+        "remat_target_figures": remat.TargetFigures,
         "remat_machine_limits": remat.MachineLimits,
     }
     for name, kind in pairs.items():

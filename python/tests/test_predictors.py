@@ -73,6 +73,22 @@ def test_evaluations_of_arrays(trained):
     assert evaluation.figures.samples == 21 and evaluation.figures.accuracy == 1
 
 
+def test_evaluations_of_yes_and_no(tmp_path):
+    model = remat.Model.from_text(
+        "[Model]\nbatch_size = 4\n[in : input]\ninput_shape = 1:1:2\n[out : fully_connected]\nunit = 3\n"
+        "[loss : binary_cross_entropy]\n"
+    )
+    inputs = points(16)
+    labels = numpy.stack([inputs[:, 0] > 0, inputs[:, 1] > 0, inputs[:, 0] > 9], axis=1).astype(numpy.float32)
+    path = tmp_path / "weights.safetensors"
+    remat.Trainer(model, data=(inputs, labels), steps=2).save(path)
+    evaluation = remat.Evaluation(model, path, data=(inputs, labels))
+    assert evaluation.figures.targets == 3 and evaluation.classes == []
+    first, second, never = evaluation.targets
+    assert (first.name, first.rows, first.positives) == ("0", 16, int(labels[:, 0].sum()))
+    assert 0 <= second.accuracy <= 1 and never.positives == 0
+
+
 def test_texts_are_continued(tmp_path):
     model = remat.Model.from_text(
         "[Model]\nbatch_size = 2\n[in : input]\ninput_shape = 1:1:8\n[table : embedding]\nin_dim = 256\nout_dim = 8\n"

@@ -300,3 +300,19 @@ def test_costs_are_measured():
     assert profile.cost_unit == "ns" and trainer.measurement.steps == 3
     del trainer
     assert len(profile.layers) > 1
+
+
+def test_the_best_weights_come_back(tmp_path):
+    """48 points are learned by heart, and the loss of the other 16 rises sooner or later."""
+    points, labels = ring()
+    parts = (points[:48], labels[:48]), (points[48:], labels[48:])
+    trainer = remat.Trainer(
+        perceptron(early_stopping=2), data=parts[0], validation_data=parts[1], threads=1, steps=400
+    )
+    assert trainer.figures.early_stopping == 2
+    losses = {}
+    best = tmp_path / "best.safetensors"
+    result = trainer.run(on_validation=lambda step, found: losses.__setitem__(step, found.loss), best_path=best)
+    assert result.stopped_early and result.restored_best and best.exists()
+    assert result.best_step == min(losses, key=lambda step: losses[step]) == trainer.steps_taken
+    assert trainer.validate().loss == losses[result.best_step] == result.best_validation_loss
