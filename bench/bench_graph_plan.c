@@ -1,7 +1,7 @@
 /* Graphs that are hard to plan: the cost of ten budgets beside plain annealing, which gets its seconds for every budget, and
  * beside a greedy planner; then random graphs at half of the peak that keeps everything, beside the greedy planner; then
  * MONeT's networks at the share of memory of its published table.
- *   bench_graph_plan [--quick] [--seconds S] [NAME...]     S: seconds of annealing a budget, 20 if not said; NAME: also `monet`
+ *   bench_graph_plan [--quick] [--seconds S] [NAME...]     S: seconds of annealing a budget, 20 if not said; NAME: also `random`, `monet`
  * Costs are in percent above everything kept. A budget that a planner cannot meet has a dash. No schedule costs less than the
  * bound. */
 #include "hard_graphs.h"
@@ -177,7 +177,9 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc)
             seconds = atof(argv[++i]);
         else {
-            behind += strcmp(argv[i], "monet") ? compare(context, argv[i], seconds) : compare_monet(context);
+            behind += strcmp(argv[i], "monet") == 0    ? compare_monet(context)
+                      : strcmp(argv[i], "random") == 0 ? compare_random(context, 60)
+                                                       : compare(context, argv[i], seconds);
             named = true;
         }
     }
