@@ -1,5 +1,6 @@
 #include "hard_graphs.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "measure.h"
@@ -234,6 +235,26 @@ static uint64_t draw(uint64_t *state, uint64_t bound)
     return *state % bound;
 }
 
+/* A loss on every layer that no other one reads. */
+static remat_graph *finish_unread(net *n)
+{
+    uint32_t *losses = calloc(n->count, sizeof *losses);
+    bool *is_read = calloc(n->count, sizeof *is_read);
+    size_t count = 0;
+    if (!losses || !is_read)
+        exit(1);
+    for (size_t i = 0; i < n->count; i++)
+        for (size_t k = 0; k < n->layers[i].input_count; k++)
+            is_read[n->layers[i].inputs[k]] = true;
+    for (size_t i = 0; i < n->count; i++)
+        if (!is_read[i])
+            losses[count++] = (uint32_t)i;
+    remat_graph *graph = net_finish(n, losses, count);
+    free(losses);
+    free(is_read);
+    return graph;
+}
+
 remat_graph *hard_graph_random(remat_context *context, size_t actions, uint64_t seed)
 {
     uint64_t state = seed * 0x9e3779b97f4a7c15 + 1;
@@ -256,5 +277,5 @@ remat_graph *hard_graph_random(remat_context *context, size_t actions, uint64_t 
         net_layer_add(&n, inputs, count, 500 + draw(&state, 10000), 50 + draw(&state, 1500), (int)draw(&state, 4),
                       draw(&state, 2) * 100);
     }
-    return net_finish_last(&n);
+    return finish_unread(&n);
 }

@@ -20,7 +20,8 @@ const char *hard_graph_name(size_t number);
  * resnet           16 blocks of two convolutions */
 remat_graph *hard_graph(remat_context *context, const char *name);
 
-/* Random layers that read one to three of the layers before, mostly near ones: about `actions` actions. */
+/* Random layers that read one to three of the layers before, mostly near ones: about `actions` actions. What no layer
+ * reads has a loss. */
 remat_graph *hard_graph_random(remat_context *context, size_t actions, uint64_t seed);
 
 #endif
