@@ -55,12 +55,19 @@ static remat_status too_small(const remat_trainer *trainer, uint64_t fixed, uint
 }
 
 /* The layer whose action makes the peak, or NULL. */
+static const char *layer_of(const remat_trainer *trainer, const remat_program *program, uint32_t action)
+{
+    return action == GRAPH_NONE ? NULL : trainer->network->layers[program->actions[action].layer].node.name;
+}
+
 static const char *peak_layer(const remat_trainer *trainer)
 {
-    uint32_t action = trainer->plan->peak_action;
-    if (action == GRAPH_NONE)
-        return NULL;
-    return trainer->network->layers[trainer->program->actions[action].layer].node.name;
+    return layer_of(trainer, trainer->program, trainer->plan->peak_action);
+}
+
+static const char *evaluation_peak_layer(const remat_trainer *trainer)
+{
+    return layer_of(trainer, trainer->evaluation, placed_graph_peak_action(&trainer->evaluation_plan));
 }
 
 /* A schedule that somebody else made. */
@@ -128,7 +135,8 @@ remat_status trainer_plan(remat_trainer *trainer)
     REMAT_TRY(check_loads(trainer));
     uint64_t fixed = trainer_fixed_bytes(trainer), arena = trainer_arena_bytes(trainer);
     if (trainer->options.budget_bytes != REMAT_NO_BUDGET && fixed + arena > trainer->options.budget_bytes)
-        return too_small(trainer, fixed, arena, NULL); /* an evaluation that needs more than a training step */
+        return too_small(trainer, fixed, arena,
+                         evaluation_peak_layer(trainer)); /* it needs more than a training step */
     return trainer_find_peak(trainer);
 }
 

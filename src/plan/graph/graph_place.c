@@ -59,3 +59,8 @@ remat_status graph_place(const remat_graph *graph, graph_sequence *sequence, pla
         placed_graph_release(placed);
     return status;
 }
+
+uint32_t placed_graph_peak_action(const placed_graph *placed)
+{
+    return placed->sequence.count ? placed->sequence.actions[placed->liveness.peak_position] : GRAPH_NONE;
+}

@@ -20,4 +20,7 @@ void placed_graph_release(placed_graph *placed);
 /* For one that stays: its lists get exactly the room that they need. */
 remat_status placed_graph_fit(placed_graph *placed);
 
+/* The action that makes the peak; GRAPH_NONE for an empty schedule. */
+uint32_t placed_graph_peak_action(const placed_graph *placed);
+
 #endif

@@ -208,11 +208,6 @@ remat_status graph_search_fit(graph_search *search, uint64_t budget, const graph
     return remat_fail(search->outline.graph->context, REMAT_INTERNAL, NULL, "no schedule fits its smallest arena");
 }
 
-uint32_t placed_graph_peak_action(const placed_graph *placed)
-{
-    return placed->sequence.count ? placed->sequence.actions[placed->liveness.peak_position] : GRAPH_NONE;
-}
-
 /* An arena takes at least the peak, and peaks rise from the last point to the first. */
 remat_status graph_search_smallest(graph_search *search, uint64_t *bytes, uint32_t *action)
 {

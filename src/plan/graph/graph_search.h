@@ -32,7 +32,4 @@ remat_status graph_search_fit(graph_search *search, uint64_t budget, const graph
 /* The smallest budget that any point fits, and the action that makes its peak. */
 remat_status graph_search_smallest(graph_search *search, uint64_t *bytes, uint32_t *action);
 
-/* The action that makes the peak; GRAPH_NONE for an empty schedule. */
-uint32_t placed_graph_peak_action(const placed_graph *placed);
-
 #endif
