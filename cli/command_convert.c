@@ -14,7 +14,7 @@ typedef struct convert_command {
 
 static const struct argp_option options[] = {
     {MODEL_ROW_WEIGHTS, 0},
-    {"output", MODEL_OUTPUT, "FILE", 0,
+    {"output", 'o', "FILE", 0,
      "the file to write (required): for torch.load if it ends in .pt, .pth or .bin, otherwise safetensors", 0},
     {"to", OPTION_TO, "NAMES", 0, "pytorch (default): PyTorch's names; remat: the names of `remat train`", 0},
     {"map", MODEL_MAP, "FILE", 0,

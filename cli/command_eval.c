@@ -6,7 +6,7 @@ static const struct argp_option options[] = {
     {MODEL_ROW_MAP, 0},
     {MODEL_ROW_DATA, 0},
     {MODEL_ROW_LABELS, 0},
-    {"output", MODEL_OUTPUT, "FILE", 0, "write to FILE instead of standard output", 0},
+    {"output", 'o', "FILE", 0, "write to FILE instead of standard output", 0},
     {MODEL_ROW_BATCH, 1},
     {MODEL_ROW_THREADS, 1},
     {MODEL_ROW_KERNELS, 1},

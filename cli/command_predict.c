@@ -17,7 +17,7 @@ static const struct argp_option options[] = {
     {MODEL_ROW_WEIGHTS, 0},
     {MODEL_ROW_MAP, 0},
     {MODEL_ROW_DATA, 0},
-    {"output", MODEL_OUTPUT, "FILE", 0,
+    {"output", 'o', "FILE", 0,
      "write a CSV table with column names to FILE (-: standard output): for classes the name of the most likely one "
      "and "
      "all probabilities, otherwise the numbers",

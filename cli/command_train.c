@@ -27,7 +27,6 @@ enum {
     OPTION_SAVE_EVERY,
     OPTION_SAVE_BEST,
     OPTION_RESUME,
-    OPTION_WEIGHTS,
     OPTION_WEIGHTS_ONLY,
     OPTION_PARTIAL,
     OPTION_LOG,
@@ -82,8 +81,7 @@ static const struct argp_option options[] = {
      2},
     {"weights-only", OPTION_WEIGHTS_ONLY, NULL, 0, "save without the state of the optimizer and the training", 2},
     {"resume", OPTION_RESUME, "FILE", 0, "continue where the saved training stopped, with the same bits", 2},
-    {"weights", OPTION_WEIGHTS, "FILE", 0,
-     "start with these weights: safetensors, or a state dict that torch.save wrote", 2},
+    {"weights", 'w', "FILE", 0, "start with these weights: safetensors, or a state dict that torch.save wrote", 2},
     {MODEL_ROW_MAP, 2},
     {"partial", OPTION_PARTIAL, NULL, 0,
      "with --weights: what is missing or has another shape, such as a new head, keeps its initial values and is "
@@ -119,7 +117,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         break;
     case OPTION_SAVE_BEST: command->save_best = argument; break;
     case OPTION_RESUME: command->resume = argument; break;
-    case OPTION_WEIGHTS: command->given.weights = argument; break;
+    case 'w': command->given.weights = argument; break;
     case OPTION_WEIGHTS_ONLY: command->weights_only = true; break;
     case OPTION_PARTIAL: command->given.train.partial_weights = true; break;
     case OPTION_TRACE: command->trace = argument; break;
@@ -402,6 +400,8 @@ static remat_status train(train_command *command, remat_trainer *trainer, bool *
         print_best(command, &result);
         if (command->save && status == REMAT_OK && result.steps > 0)
             print_saved(command, &figures, &result, taken);
+        if (!command->save && !command->best[0] && result.steps > 0)
+            fputs("note: the weights are not kept; --save FILE saves them\n", stderr);
     }
     if (command->given.json)
         print_json(command, &figures, &result, timed);

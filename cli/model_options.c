@@ -34,7 +34,7 @@ error_t model_options_parse(int key, char *argument, struct argp_state *state)
     case MODEL_DATA: train->data_path = argument; break;
     case MODEL_LABELS: train->labels_path = argument; break;
     case MODEL_MAP: train->names_path = argument; break;
-    case MODEL_OUTPUT: given->output = argument; break;
+    case 'o': given->output = argument; break;
     case ARGP_KEY_ARG: command_take(state, "MODEL.ini", argument, &given->file); break;
     case ARGP_KEY_END: need(given, state); break;
     default: return ARGP_ERR_UNKNOWN;

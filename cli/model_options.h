@@ -16,7 +16,6 @@ enum {
     MODEL_JSON,
     MODEL_DATA,
     MODEL_LABELS,
-    MODEL_OUTPUT,
     MODEL_MAP,
     MODEL_KEYS_END
 };

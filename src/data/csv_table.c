@@ -55,13 +55,20 @@ static char *find_end(const csv_table *table, char *at)
     return table->delimiter == ' ' ? at + strcspn(at, " \t") : at + strcspn(at, (char[]){table->delimiter, 0});
 }
 
-/* Takes quotes off, in place: doubled quotes become one. Returns what follows the closing quote, after blanks; NULL where
- * the cell is not one that is quoted as a whole. */
-static char *unquote(const csv_table *table, char *cell)
+/* The quote that closes a cell which begins with one; the end of the line where there is none. */
+static char *find_closing(char *cell)
 {
     char *end = cell + 1;
     for (; *end && (*end != '"' || end[1] == '"'); end++)
         end += *end == '"';
+    return end;
+}
+
+/* Takes quotes off, in place: doubled quotes become one. Returns what follows the closing quote, after blanks; NULL where
+ * the cell is not one that is quoted as a whole. */
+static char *unquote(const csv_table *table, char *cell)
+{
+    char *end = find_closing(cell);
     if (!*end)
         return NULL;
     char *behind = skip_blanks(table, end + 1);
@@ -103,7 +110,11 @@ static remat_status split(csv_table *table, size_t *count)
 {
     *count = 0;
     for (char *at = table->reader->line; at; ++*count) {
-        char *cell = take_cell(table, &at);
+        char *cell = skip_blanks(table, at);
+        if (*cell == '"' && !*find_closing(cell))
+            return remat_fail(table->context, REMAT_BAD_INPUT, &table->reader->place,
+                              "cell %zu begins with a quote that is not closed in this line: %.40s", *count + 1, cell);
+        cell = take_cell(table, &at);
         if (*count == table->cell_capacity)
             REMAT_TRY(remat_grow(table->context, (void **)&table->cells, &table->cell_capacity, *count + 1,
                                  sizeof *table->cells));

@@ -26,6 +26,9 @@ static uint64_t model_inputs(const csv_set *csv)
 
 /* ---- finding ---- */
 
+/* A column with more different words is a column of texts, unless the model has so many inputs. */
+enum { MOST_WORDS = 1000 };
+
 static remat_status add_word(csv_set *csv, const csv_table *table, size_t input)
 {
     uint64_t column = csv->inputs.columns[input];
@@ -36,7 +39,7 @@ static remat_status add_word(csv_set *csv, const csv_table *table, size_t input)
         return REMAT_OK;
     if (!remat_utf8_valid(word))
         return csv_table_fail(table, column, "is not UTF-8; save the file as UTF-8");
-    if (words->count == model_inputs(csv))
+    if (words->count >= MOST_WORDS && words->count >= model_inputs(csv)) /* up to here check_width says how many */
         return csv_table_fail(table, column,
                               "is one word too many: the column has more different words than the model has inputs; "
                               "ignore = COLUMN leaves it out");

@@ -64,10 +64,13 @@ static remat_status make_executors(remat_trainer *trainer)
 
 /* ---- their tables, before there is memory ---- */
 
-/* Counted with a copy of the trainer whose areas have addresses that nobody uses. */
+/* Counted with a copy of the trainer whose areas have addresses that nobody uses. A step that takes terabytes runs nowhere: its
+ * operations, which are recorded for every few hundred rows, would take minutes to count. */
 remat_status trainer_count_tables(remat_trainer *trainer)
 {
     static char nothing[64];
+    if (trainer_arena_bytes(trainer) >> 42)
+        return REMAT_OK;
     remat_trainer counted = *trainer;
     uint64_t training_bytes, evaluation_bytes, apply_bytes;
     counted.weights.at = counted.arena.at = counted.block.at = nothing;

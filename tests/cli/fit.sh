@@ -179,3 +179,7 @@ expect 3 fit examples/transformer.json
 expect 6 fit "$work/missing.ini"
 expect 2 fit "$work/small.ini" --strategy nonsense
 finish
+
+# An absurd size is answered at once.
+printf '[Model]\nbatch_size = 1\n[in : input]\ninput_shape = 100000:100000:100000\n[fc : fully_connected]\nunit = 4\n[loss : cross_entropy]\n' >"$work/absurd.ini"
+expect 4 fit "$work/absurd.ini" --budget 1GiB

@@ -63,3 +63,13 @@ sed 's/^\[loss.*/[loss : binary_cross_entropy]/; s/^unit = 3/unit = 1/' "$model"
 expect 3 train "$work/words.ini" --steps 1
 err "words are labels for a cross_entropy, with one unit for each of them"
 finish
+
+# Too few inputs for the words of a column: the message says how many there are. A quote that is not closed is found.
+printf 'colour,kind\nred,a\ngreen,b\nblue,a\nred,b\n' >"$work/colours.csv"
+printf '[Model]\nbatch_size = 2\n[Dataset : csv]\ninputs = colours.csv\nwords = onehot\n[in : input]\ninput_shape = 1:1:1\n' >"$work/colours.ini"
+printf '[fc : fully_connected]\nunit = 2\n[loss : cross_entropy]\n' >>"$work/colours.ini"
+expect 3 train "$work/colours.ini" -q
+err 'set input_shape = 3'
+sed -i 's/^blue/"blue/' "$work/colours.csv"
+expect 3 train "$work/colours.ini" -q
+err 'colours.csv:4: cell 1 begins with a quote that is not closed in this line'
