@@ -9,7 +9,7 @@ def nets():
     return pytest.importorskip("torch_nets", reason="PyTorch is not installed")
 
 
-@pytest.mark.parametrize("net", ["transformer", "residual", "branches"])
+@pytest.mark.parametrize("net", ["transformer", "residual", "branches", "channels_last"])
 def test_same_bits_within_the_budget(nets, net):
     import remat.torch
 

@@ -45,6 +45,27 @@ def residual():
     return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), Residual(8), Residual(8)), torch.randn(2, 3, 12, 12)
 
 
+class ChannelsLast(nn.Module):
+    """What a convolution makes, with the channels moved to the end: kernels may lay it out otherwise than fake tensors say."""
+
+    def __init__(self):
+        super().__init__()
+        self.patch, self.norm1, self.norm2 = nn.Conv2d(3, 8, 4, 4), nn.LayerNorm(8), nn.LayerNorm(8)
+        self.up, self.down = nn.Linear(8, 32), nn.Linear(32, 8)
+
+    def forward(self, x):
+        x = self.norm1(self.patch(x).permute(0, 2, 3, 1))
+        h = nn.functional.pad(self.norm2(x), (0, 0, 0, 3, 0, 3))
+        h = h.view(h.shape[0], 1, 7, 1, 7, 8).permute(0, 1, 3, 2, 4, 5).reshape(h.shape[0], 49, 8)
+        h = (h @ h.transpose(-2, -1)).softmax(-1) @ h
+        x = x + h.view(-1, 1, 1, 7, 7, 8).permute(0, 1, 3, 2, 4, 5).reshape(-1, 7, 7, 8)[:, :4, :4, :].contiguous()
+        return x + self.down(nn.functional.gelu(self.up(self.norm2(x))))
+
+
+def channels_last():
+    return ChannelsLast(), torch.randn(1, 3, 16, 16)
+
+
 class Branching(nn.Module):
     """Decides by the values of a tensor."""
 

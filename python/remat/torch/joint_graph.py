@@ -211,6 +211,9 @@ class JointGraph:
 
     def _add_view(self, node, target, args, kwargs, place, fake):
         source = args[place]
+        if target._schema.name == "aten::_reshape_alias":
+            # PyTorch 1.13 writes strides down that it saw on fake tensors. Those of a kernel's result may be others.
+            target, args = torch.ops.aten.reshape.default, args[:2]
         if target._schema.name in SAME_VALUE:
             self.values[node] = Value(source.storage, source.views, fake)
             return
