@@ -67,7 +67,7 @@ static void bad_csv_names_its_line(void **state)
         {"x,2,0\n1,2,0\n", "a.csv:1: column 1: 'x' is not a number"},
         {"nan,2,0\n1,2,0\n", "a.csv:1: column 1: 'nan' is a missing value"},
         {"1,1e300,0\n", "too large for a float"},
-        {"1,\"2,0\n", "is not a number"},
+        {"1,\"2,0\n", "a.csv:1: cell 2 begins with a quote that is not closed in this line"},
         {"1,2 3,0\n", "'2 3' is not a number"},
         {"x1,x2,2020\n1,2,0\n", "a.csv:1: column 1: 'x1' is not a number; header = true"},
         {"1,2,\n", "a.csv:1: column 3: '' is a missing label; missing = drop"},
