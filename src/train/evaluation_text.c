@@ -21,11 +21,11 @@ static void put(output *out, const char *format, double value)
     output_text(out, text);
 }
 
-/* The name of a class, or its number. */
-static const char *class_name(const remat_class_figures *figures, uint64_t position, char number[24])
+/* The name of a class or a target, or its number. */
+static const char *name_or_number(const char *name, uint64_t position, char number[24])
 {
     snprintf(number, 24, "%llu", (unsigned long long)position);
-    return figures->name ? figures->name : number;
+    return name ? name : number;
 }
 
 /* Tokens are classes too, but nobody asks for the precision of a byte. */
@@ -79,7 +79,7 @@ static size_t name_width(const remat_evaluation *evaluation)
         remat_class_figures figures;
         char number[24];
         remat_evaluation_get_class(evaluation, c, &figures);
-        size_t length = strlen(class_name(&figures, c, number));
+        size_t length = strlen(name_or_number(figures.name, c, number));
         width = length > width ? length : width;
     }
     return width < NAME_WIDTH ? width : NAME_WIDTH;
@@ -95,19 +95,12 @@ static void write_classes(output *out, const remat_evaluation *evaluation)
         remat_class_figures figures;
         char number[24];
         remat_evaluation_get_class(evaluation, c, &figures);
-        put_name(out, class_name(&figures, c, number), width);
+        put_name(out, name_or_number(figures.name, c, number), width);
         put_count(out, figures.rows, 10);
         put_share(out, figures.precision, 11);
         put_share(out, figures.recall, 11);
         output_text(out, "\n");
     }
-}
-
-/* The name of a target, or its number. */
-static const char *target_name(const remat_target_figures *figures, uint64_t position, char number[24])
-{
-    snprintf(number, 24, "%llu", (unsigned long long)position);
-    return figures->name ? figures->name : number;
 }
 
 static void write_targets(output *out, const remat_evaluation *evaluation)
@@ -119,7 +112,7 @@ static void write_targets(output *out, const remat_evaluation *evaluation)
         remat_target_figures figures;
         char number[24];
         remat_evaluation_get_target(evaluation, t, &figures);
-        put_name(out, target_name(&figures, t, number), NAME_WIDTH);
+        put_name(out, name_or_number(figures.name, t, number), NAME_WIDTH);
         put_count(out, figures.positives, 10);
         put_share(out, figures.accuracy, 11);
         put_share(out, figures.precision, 11);
@@ -137,7 +130,7 @@ static void write_confusion(output *out, const remat_evaluation *evaluation)
         remat_class_figures figures;
         char number[24];
         remat_evaluation_get_class(evaluation, label, &figures);
-        put_name(out, class_name(&figures, label, number), width);
+        put_name(out, name_or_number(figures.name, label, number), width);
         for (uint64_t c = 0; c < evaluation->classes; c++)
             put_count(out, remat_evaluation_confusion(evaluation, label, c), cell);
         output_text(out, "\n");
@@ -185,7 +178,7 @@ static void write_json_class(output *out, const remat_evaluation *evaluation, ui
     remat_class_figures figures;
     char number[24];
     remat_evaluation_get_class(evaluation, position, &figures);
-    output_text_field(out, position ? ", {" : "{", "name", class_name(&figures, position, number));
+    output_text_field(out, position ? ", {" : "{", "name", name_or_number(figures.name, position, number));
     output_field(out, ", ", "rows", figures.rows);
     output_field(out, ", ", "predicted", figures.predicted);
     output_field(out, ", ", "correct", figures.correct);
@@ -218,7 +211,7 @@ static void write_json_targets(output *out, const remat_evaluation *evaluation)
         remat_target_figures figures;
         char number[24];
         remat_evaluation_get_target(evaluation, t, &figures);
-        output_text_field(out, t ? ", {" : "{", "name", target_name(&figures, t, number));
+        output_text_field(out, t ? ", {" : "{", "name", name_or_number(figures.name, t, number));
         output_field(out, ", ", "positives", figures.positives);
         output_field(out, ", ", "predicted", figures.predicted);
         output_field(out, ", ", "correct", figures.correct);

@@ -16,8 +16,8 @@ remat_status weights_open(remat_context *context, const char *path, safetensors 
 remat_status weights_read_encoding(const char *path, const safetensors *file, data_encoding *encoding, bool *found);
 
 /* Reads into an area with the network's layout. The file must have every parameter of the network, in its shape, by our
- * name, PyTorch's or that of `names` (which may be NULL); otherwise nothing is read. If a parameter is damaged, the area is left with some of the values. `path` is for
- * messages. */
+ * name, PyTorch's or that of `names` (which may be NULL); otherwise nothing is read. If a parameter is damaged, the area is
+ * left with some of the values. `path` is for messages. */
 remat_status weights_load(backend_queue *queue, const char *path, const safetensors *file, const remat_network *network,
                           const weight_names *names, char *parameters);
 
