@@ -38,7 +38,7 @@ check-faults:
 # Modules of torchvision (and transformers, where it is installed) planned at five budgets each: the same bits. `make check` runs small
 # nets. Takes minutes.
 check-torch:
-	@scripts/packages.sh build
+	@scripts/packages.sh build torch
 	@scripts/build.sh "$(jobs)"
 	@cmake --build build --target remat_python -- --no-print-directory -s
 	PYTHONPATH=build/python /usr/bin/python3 bench/torch/library_modules.py --batch 2

@@ -26,6 +26,7 @@ for job in "$@"; do
     access) needed="$needed npm" ;;
     docs) needed="$needed cmark-gfm" ;;
     python) needed="$needed python3 python3-cffi python3-numpy python3-wheel" ;;
+    torch) needed="$needed python3-cffi python3-numpy python3-torch python3-torchvision" ;;
     *) echo "packages.sh: unknown job '$job'" >&2; exit 2 ;;
   esac
 done

@@ -48,10 +48,9 @@ typedef struct remat_figures {
     uint64_t peak_bytes;
     uint64_t peak_step; /* the first step that reaches the peak; REMAT_NOWHERE if the input alone is the peak */
     uint64_t total_cost;
-    uint64_t kept_bytes;      /* of layers whose backward used the state that their first forward saved */
-    uint64_t recompute_flops; /* of all forwards except the first of each layer */
-    uint64_t
-        recomputed_layers; /* also those that saved nothing in a mode of 0 bytes: backward makes it from the input */
+    uint64_t kept_bytes;        /* of layers whose backward used the state that their first forward saved */
+    uint64_t recompute_flops;   /* of all forwards except the first of each layer */
+    uint64_t recomputed_layers; /* also those that saved 0 bytes: backward computes them again from their input */
     uint64_t largest_recomputed_bytes; /* the largest activation among the layers whose state was not saved */
 } remat_figures;
 
