@@ -12,7 +12,8 @@
 
 #include <cmocka.h>
 
-/* REMAT_SEED from the environment, or a new one. */
+/* REMAT_SEED from the environment: a number, or `random` for a new one at every call. Without it the seed is fixed, so that a
+ * commit that passed passes again. */
 uint64_t test_seed(void);
 
 /* A small generator for tests, apart from the library's. */
