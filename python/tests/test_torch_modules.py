@@ -46,9 +46,23 @@ def test_a_budget_too_small_names_the_smallest(nets):
         remat.torch.auto_checkpoint(module, x, "1KiB")
     error = caught.value
     assert error.budget_bytes == 1024
-    assert str(error.min_budget_bytes) in str(error)
+    assert str(error.smallest_bytes) in str(error)
     assert "Conv" in str(error) or "conv" in str(error) or "norm" in str(error)
-    assert remat.torch.auto_checkpoint(module, x, error.min_budget_bytes).plan.peak_bytes <= error.min_budget_bytes
+    assert remat.torch.auto_checkpoint(module, x, error.smallest_bytes).plan.peak_bytes <= error.smallest_bytes
+
+
+def test_verify_finds_a_module_that_records_something_else(nets):
+    import remat.torch
+
+    module, x = nets.residual()
+    state = nets.state_of(module)
+    remat.torch.auto_checkpoint(module, x, "1GB", verify=True)
+    assert nets.same_state(state, nets.state_of(module))
+    with pytest.raises(remat.torch.VerifyError, match="output 0 .* values differ, by up to") as caught:
+        remat.torch.auto_checkpoint(nets.Traced(), x, "1GB", verify=True)
+    assert caught.value.where == "output 0"
+    with pytest.raises(remat.torch.VerifyError, match="two steps of the module as it is differ"):
+        remat.torch.auto_checkpoint(nets.Traced(lasting=True), x, "1GB", verify=True)
 
 
 def test_one_plan_for_each_shape(nets):
@@ -220,4 +234,4 @@ def test_the_smallest_budget_keeps_the_order_of_random_operations(nets, monkeypa
     planned = remat.torch.auto_checkpoint(module, x, "1GB")
     with pytest.raises(remat.torch.BudgetError) as caught:
         planned.set_budget(free // 2)
-    assert caught.value.min_budget_bytes == smallest
+    assert caught.value.smallest_bytes == smallest

@@ -17,10 +17,11 @@ except ImportError as error:
 from .chain_fallback import ChainPlan, PlannedChain, checkpoint_sequential
 from .compile_partition import compile_module
 from .module_fit import Fit, fit
-from .plan_errors import BudgetError, CaptureError, TorchPlanError
+from .plan_errors import BudgetError, CaptureError, TorchPlanError, VerifyError
 from .planned_module import PlannedModule, auto_checkpoint
 from .step_memory import CountedTensors, StepMemory
 from .step_plan import StepPlan
 
 __all__ = ["BudgetError", "CaptureError", "ChainPlan", "CountedTensors", "Fit", "PlannedChain", "PlannedModule", "StepMemory",
-           "StepPlan", "TorchPlanError", "auto_checkpoint", "checkpoint_sequential", "compile_module", "fit"]
+           "StepPlan", "TorchPlanError", "VerifyError", "auto_checkpoint", "checkpoint_sequential", "compile_module",
+           "fit"]

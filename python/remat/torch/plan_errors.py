@@ -1,4 +1,5 @@
 """Errors of remat.torch. Each message says what to do."""
+import remat
 
 
 class TorchPlanError(RuntimeError):
@@ -13,11 +14,19 @@ class CaptureError(TorchPlanError):
         self.where = where
 
 
-class BudgetError(TorchPlanError):
-    """No schedule fits the budget. The figures say which budget would be enough."""
+class BudgetError(TorchPlanError, remat.BudgetError):
+    """No schedule fits the budget. The figures are those of `remat.BudgetError`; `where` names the part that needs most."""
 
-    def __init__(self, message, budget_bytes, min_budget_bytes, where=None):
+    def __init__(self, message, budget_bytes, smallest_bytes, where=None):
         super().__init__(message)
         self.budget_bytes = budget_bytes
-        self.min_budget_bytes = min_budget_bytes
+        self.smallest_bytes = smallest_bytes
+        self.where = where
+
+
+class VerifyError(TorchPlanError):
+    """A planned step has other numbers than the module as it is. `where` names the first tensor that differs."""
+
+    def __init__(self, message, where=None):
+        super().__init__(message)
         self.where = where

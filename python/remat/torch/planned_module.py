@@ -9,6 +9,7 @@ import remat
 
 from .joint_capture import flatten_inputs
 from .plan_errors import CaptureError, TorchPlanError
+from .step_check import verify_step
 from .step_memory import StepMemory
 from .step_plan import StepPlan
 
@@ -182,7 +183,8 @@ def _prepare_device(module):
     torch.cuda.synchronize(device)
 
 
-def auto_checkpoint(module, example_inputs, budget, *, example_kwargs=None, costs="auto", split=None, fallback=True):
+def auto_checkpoint(module, example_inputs, budget, *, example_kwargs=None, costs="auto", split=None, fallback=True,
+                    verify=False):
     """Gives the module back, computing the same numbers, with forward and backward within `budget`.
 
     module          any nn.Module
@@ -194,6 +196,8 @@ def auto_checkpoint(module, example_inputs, budget, *, example_kwargs=None, cost
     split           into how many parts the product with the vocabulary and the cross entropy behind it are split. The logits of one
                     part exist at a time. Sums are then rounded otherwise: the bits are not the same any more.
     fallback        whether a module whose computation cannot be recorded is planned as a chain of its sub-modules
+    verify          runs one step with and without the plan on the example, and raises VerifyError unless all numbers have the same
+                    bits. It needs the memory of a step without a plan.
 
     `.plan` has the predicted peak and time. `.report("page.html")` writes a page.
     """
@@ -213,4 +217,6 @@ def auto_checkpoint(module, example_inputs, budget, *, example_kwargs=None, cost
         from .chain_fallback import plan_chain
         planned = plan_chain(module, tuple(args), example_kwargs or {}, budget, error)
         warnings.warn(f"{error}. Its chain of {planned.plan.layer_count} sub-modules is planned instead", stacklevel=2)
+    if verify:
+        verify_step(planned, module, tuple(args), example_kwargs or {})
     return planned
