@@ -97,34 +97,33 @@ static bool contains(const uint32_t *list, size_t count, uint32_t tensor)
     return false;
 }
 
-static bool all_below(const uint32_t *list, size_t count, size_t limit)
-{
-    for (size_t i = 0; i < count; i++)
-        if (list[i] >= limit)
-            return false;
-    return true;
-}
-
-static const char *wrong_with_writes(remat_graph *graph, uint32_t number)
+static const char *wrong_with_writes(remat_graph *graph, uint32_t number, char text[GRAPH_WRONG_TEXT])
 {
     const graph_action *action = &graph->actions[number];
     const uint32_t *writes = graph_writes(graph, action);
+    char name[GRAPH_NAME_TEXT];
     for (size_t i = 0; i < action->write_count; i++) {
         graph_tensor *tensor = &graph->tensors[writes[i]];
-        if (tensor->given)
-            return "it writes a given tensor";
-        if (tensor->writer == number)
-            return "it writes a tensor twice";
+        if (tensor->given || tensor->writer == number) {
+            snprintf(text, GRAPH_WRONG_TEXT,
+                     tensor->given ? "it writes tensor %.80s, which is given" : "it writes tensor %.80s twice",
+                     graph_tensor_name(graph, writes[i], name));
+            return text;
+        }
         tensor->writer = number;
     }
     return NULL;
 }
 
-const char *graph_check_action(remat_graph *graph, uint32_t number)
+const char *graph_check_action(remat_graph *graph, uint32_t number, char text[GRAPH_WRONG_TEXT])
 {
     const graph_action *action = &graph->actions[number];
-    if (!all_below(graph_reads(graph, action), graph_need_count(action) + action->write_count, graph->tensor_count))
-        return "it names a tensor that does not exist";
+    const uint32_t *links = graph_reads(graph, action);
+    for (size_t i = 0; i < graph_need_count(action) + action->write_count; i++)
+        if (links[i] >= graph->tensor_count) {
+            snprintf(text, GRAPH_WRONG_TEXT, "there is no tensor %u; there are %zu", links[i], graph->tensor_count);
+            return text;
+        }
     if (action->workspace_bytes >= REMAT_LIMIT || action->cost >= REMAT_LIMIT)
         return "its cost or the bytes of its workspace reach 2^63";
     if (action->update_count && !action->once)
@@ -133,7 +132,7 @@ const char *graph_check_action(remat_graph *graph, uint32_t number)
         if (!contains(graph_reads(graph, action), action->read_count, action->in_place_from) ||
             !contains(graph_writes(graph, action), action->write_count, action->in_place_to))
             return "in_place does not name a tensor that it reads and one that it writes";
-    return wrong_with_writes(graph, number);
+    return wrong_with_writes(graph, number, text);
 }
 
 static void append_links(remat_graph *graph, const uint32_t *from, size_t count)
@@ -178,10 +177,10 @@ static void remove_action(remat_graph *graph)
 
 remat_status graph_add_action(remat_graph *graph, const graph_action *action, const graph_links *links)
 {
-    char text[GRAPH_NAME_TEXT];
+    char text[GRAPH_NAME_TEXT], wrong_text[GRAPH_WRONG_TEXT];
     const uint32_t number = (uint32_t)graph->action_count;
     REMAT_TRY(graph_append_action(graph, action, links));
-    const char *wrong = graph_check_action(graph, number);
+    const char *wrong = graph_check_action(graph, number, wrong_text);
     if (!wrong)
         return REMAT_OK;
     remove_action(graph);

@@ -208,8 +208,8 @@ static remat_status check_graph(const graph_text *text)
     remat_graph *graph = text->graph;
     remat_place place = json_place(text->reader);
     for (uint32_t i = 0; i < graph->action_count; i++) {
-        char name[GRAPH_NAME_TEXT];
-        const char *wrong = graph_check_action(graph, i);
+        char name[GRAPH_NAME_TEXT], wrong_text[GRAPH_WRONG_TEXT];
+        const char *wrong = graph_check_action(graph, i, wrong_text);
         place.line = text->lines[i];
         if (wrong)
             return remat_fail(text->context, REMAT_BAD_INPUT, &place, "action %.80s: %s",

@@ -71,10 +71,11 @@ typedef struct graph_links {
 } graph_links;
 remat_status graph_add_action(remat_graph *graph, const graph_action *action, const graph_links *links);
 
-/* The same in two steps, for files in which actions may come before their tensors: append first, check later. What is
- * wrong with an action, for a message; NULL: nothing. */
+/* The same in two steps, for files in which actions may come before their tensors: append first, check later. The check
+ * returns what is wrong with an action, written to `text`, or NULL. */
+enum { GRAPH_WRONG_TEXT = 160 };
 remat_status graph_append_action(remat_graph *graph, const graph_action *action, const graph_links *links);
-const char *graph_check_action(remat_graph *graph, uint32_t action);
+const char *graph_check_action(remat_graph *graph, uint32_t action, char text[GRAPH_WRONG_TEXT]);
 
 static inline const uint32_t *graph_reads(const remat_graph *graph, const graph_action *action)
 {

@@ -180,10 +180,9 @@ static void test_refused_actions(void **state)
         uint32_t from, to;
         const char *message;
     } rows[] = {
-        {no, NULL, NULL, 1, 0, 0, REMAT_NO_TENSOR, REMAT_NO_TENSOR,
-         "action bad: it names a tensor that does not exist"},
-        {NULL, NULL, w, 0, 0, 1, REMAT_NO_TENSOR, REMAT_NO_TENSOR, "it writes a given tensor"},
-        {NULL, NULL, x_x, 0, 0, 2, REMAT_NO_TENSOR, REMAT_NO_TENSOR, "it writes a tensor twice"},
+        {no, NULL, NULL, 1, 0, 0, REMAT_NO_TENSOR, REMAT_NO_TENSOR, "action bad: there is no tensor 4; there are 4"},
+        {NULL, NULL, w, 0, 0, 1, REMAT_NO_TENSOR, REMAT_NO_TENSOR, "it writes tensor w, which is given"},
+        {NULL, NULL, x_x, 0, 0, 2, REMAT_NO_TENSOR, REMAT_NO_TENSOR, "it writes tensor x twice"},
         {NULL, x, NULL, 0, 1, 0, REMAT_NO_TENSOR, REMAT_NO_TENSOR, "it updates a tensor, but may run more than once"},
         {x, NULL, x, 1, 0, 1, 1, 2, "in_place does not name"},
         {x, NULL, x, 1, 0, 1, 2, 1, "in_place does not name"},
@@ -266,7 +265,7 @@ static void test_wrong_files(void **state)
         {HEAD ", \"tensors\": [], \"actions\": [\n{\"reads\": []}]}", "text:2: cost: missing; every action needs it"},
         {HEAD ", \"tensors\": [], \"actions\": [[]]}", "an action must be an object"},
         {HEAD ", \"tensors\": [], \"actions\": [\n{\"name\": \"a\", \"cost\": 1, \"reads\": [0]}]}",
-         "text:2: action a: it names a tensor that does not exist"},
+         "text:2: action a: there is no tensor 0; there are 0"},
         {HEAD ", \"tensors\": [], \"actions\": [{\"cost\": 1, \"reads\": [0.5]}]}",
          "the number of a tensor is expected"},
         {HEAD ", \"tensors\": [], \"actions\": [{\"cost\": 1, \"reads\": [4294967295]}]}", "the number of a tensor"},
@@ -274,7 +273,7 @@ static void test_wrong_files(void **state)
               "\"in_place\": [0, 0, 0]}]}",
          "text:2: in_place: two numbers are expected"},
         {HEAD ", \"tensors\": [{\"bytes\": 1, \"given\": true}], \"actions\": [{\"cost\": 1, \"writes\": [0]}]}",
-         "action 0: it writes a given tensor"},
+         "action 0: it writes tensor 0, which is given"},
         {HEAD ", \"tensors\": [], \"actions\": [],\n \"results\": [0]}", "text:2: results: there is no tensor 0"},
         {HEAD ", \"tensors\": [], \"actions\": []", "text:1: "},
         {HEAD ", \"tensors\": [], \"actions\": []} more", "text:1: "},
