@@ -382,15 +382,18 @@ typedef struct op_pool_max_backward {
     bool accumulate;
 } op_pool_max_backward;
 
-/* The mean of the values inside the image: padding does not count. */
+/* The mean of a window. The divisor is the number of places inside the image, which is `counted_h` x `counted_w` with the
+ * padding that counts. 0 x 0: no padding counts. */
 typedef struct op_pool_average {
     tensor_ref x, y;
     operation_window window;
+    size_t counted_h, counted_w;
 } op_pool_average;
 
 typedef struct op_pool_average_backward {
     tensor_ref dy, dx;
     operation_window window;
+    size_t counted_h, counted_w;
     bool accumulate;
 } op_pool_average_backward;
 

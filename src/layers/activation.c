@@ -90,3 +90,10 @@ const layer_type layer_type_activation = {
     .forward = forward,
     .input_gradient = input_gradient,
 };
+
+remat_status activation_expand(layer_parts *parts, const layer_type *type, const void *plain, uint32_t activation)
+{
+    const activation_options pointwise = {activation};
+    REMAT_TRY(parts->add(parts, type, NULL, (int[]){-1}, 1, plain));
+    return parts->add(parts, &layer_type_activation, "activation", (int[]){0}, 1, &pointwise);
+}

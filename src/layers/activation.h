@@ -14,4 +14,14 @@ typedef struct activation_options {
 extern const layer_type layer_type_activation;
 extern const char *const activation_names[]; /* in the order of activation_kind, then softmax; ends with NULL */
 
+/* The property of a type that may have an activation behind it. */
+#define ACTIVATION_PROPERTY(options, name)                                                      \
+    {                                                                                           \
+        "activation", PROPERTY_CHOICE, offsetof(options, name), "none", 0, 0, activation_names, \
+            "an activation behind it"                                                           \
+    }
+
+/* For `expand` of such a type: the layer with the options `plain`, which have no activation, and the activation. */
+remat_status activation_expand(layer_parts *parts, const layer_type *type, const void *plain, uint32_t activation);
+
 #endif

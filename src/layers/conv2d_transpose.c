@@ -2,6 +2,7 @@
  * input of that convolution, and its gradient of the input is that convolution's forward. Weights are
  * [channels, filters / groups, kernel height, kernel width]. */
 #include "base/checked.h"
+#include "layers/activation.h"
 #include "layers/initializer.h"
 #include "layers/layer_resolve.h"
 #include "layers/window_shape.h"
@@ -12,6 +13,7 @@ typedef struct transpose_options {
     uint64_t filters, extra[2];
     window_options window;
     bool bias;
+    uint32_t activation;
     initializer start;
 } transpose_options;
 
@@ -31,9 +33,20 @@ static const property properties[] = {
     {"groups", PROPERTY_COUNT, offsetof(transpose_options, window.groups), "1", 1, 0, NULL,
      "how many groups the channels are in; filters of a group read its channels only"},
     {"bias", PROPERTY_FLAG, offsetof(transpose_options, bias), "true", 0, 0, NULL, "whether a bias is added"},
+    ACTIVATION_PROPERTY(transpose_options, activation),
     INITIALIZER_PROPERTIES(transpose_options, start),
     {0},
 };
+
+/* With an activation: itself without, and the activation. */
+static remat_status expand(remat_context *context, const layer_node *layer, layer_parts *parts)
+{
+    (void)context;
+    transpose_options plain = *(const transpose_options *)layer->options;
+    const uint32_t activation = plain.activation;
+    plain.activation = ACTIVATION_NONE;
+    return activation == ACTIVATION_NONE ? REMAT_OK : activation_expand(parts, layer->type, &plain, activation);
+}
 
 static remat_status find_window(remat_context *context, const layer_node *layer, operation_window *window)
 {
@@ -152,6 +165,7 @@ const layer_type layer_type_conv2d_transpose = {
     .min_inputs = 1,
     .max_inputs = 1,
     .multiplies = true,
+    .expand = expand,
     .resolve = resolve,
     .forward = forward,
     .weight_gradient = weight_gradient,

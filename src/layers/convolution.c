@@ -1,6 +1,7 @@
 /* conv2d and conv1d: filters that slide over an image, or over a line, which is an image of height 1. Weights are
  * [filters, channels / groups, kernel height, kernel width], without the height for conv1d. */
 #include "base/checked.h"
+#include "layers/activation.h"
 #include "layers/initializer.h"
 #include "layers/layer_resolve.h"
 #include "layers/window_shape.h"
@@ -13,12 +14,23 @@ typedef struct convolution_options {
     uint64_t filters;
     window_options window;
     bool bias;
+    uint32_t activation;
     initializer start;
 } convolution_options;
 
 static bool is_line(const layer_node *layer)
 {
     return layer->type == &layer_type_conv1d;
+}
+
+/* With an activation: itself without, and the activation. */
+static remat_status expand(remat_context *context, const layer_node *layer, layer_parts *parts)
+{
+    (void)context;
+    convolution_options plain = *(const convolution_options *)layer->options;
+    const uint32_t activation = plain.activation;
+    plain.activation = ACTIVATION_NONE;
+    return activation == ACTIVATION_NONE ? REMAT_OK : activation_expand(parts, layer->type, &plain, activation);
 }
 
 static remat_status find_window(remat_context *context, const layer_node *layer, operation_window *window)
@@ -141,6 +153,7 @@ static const property image_properties[] = {
      "how far the points under a filter are apart, down and right"},
     GROUPS_PROPERTY,
     BIAS_PROPERTY,
+    ACTIVATION_PROPERTY(convolution_options, activation),
     INITIALIZER_PROPERTIES(convolution_options, start),
     {0},
 };
@@ -154,6 +167,7 @@ const layer_type layer_type_conv2d = {
     .min_inputs = 1,
     .max_inputs = 1,
     .multiplies = true,
+    .expand = expand,
     .resolve = resolve,
     .forward = forward,
     .weight_gradient = weight_gradient,
@@ -172,6 +186,7 @@ static const property line_properties[] = {
      "how far the steps under a filter are apart"},
     GROUPS_PROPERTY,
     BIAS_PROPERTY,
+    ACTIVATION_PROPERTY(convolution_options, activation),
     INITIALIZER_PROPERTIES(convolution_options, start),
     {0},
 };
@@ -185,6 +200,7 @@ const layer_type layer_type_conv1d = {
     .min_inputs = 1,
     .max_inputs = 1,
     .multiplies = true,
+    .expand = expand,
     .resolve = resolve,
     .forward = forward,
     .weight_gradient = weight_gradient,

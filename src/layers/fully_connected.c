@@ -21,12 +21,10 @@ static remat_status expand(remat_context *context, const layer_node *layer, laye
 {
     (void)context;
     fully_connected_options linear = *(const fully_connected_options *)layer->options;
-    const activation_options pointwise = {linear.activation};
-    if (linear.activation == ACTIVATION_NONE)
-        return REMAT_OK;
+    const uint32_t activation = linear.activation;
     linear.activation = ACTIVATION_NONE;
-    REMAT_TRY(parts->add(parts, &layer_type_fully_connected, NULL, (int[]){-1}, 1, &linear));
-    return parts->add(parts, &layer_type_activation, "activation", (int[]){0}, 1, &pointwise);
+    return activation == ACTIVATION_NONE ? REMAT_OK
+                                         : activation_expand(parts, &layer_type_fully_connected, &linear, activation);
 }
 
 remat_status fully_connected_resolve_units(remat_context *context, layer_node *layer, uint64_t *units)

@@ -36,9 +36,7 @@ extern const layer_type layer_type_fully_connected;
          0,                                                                                                   \
          NULL,                                                                                                \
          "the layer whose weight this one uses as well"},                                                     \
-        {"activation",     PROPERTY_CHOICE,          offsetof(options, name.activation), "none", 0, 0,        \
-         activation_names, "an activation behind it"},                                                        \
-        INITIALIZER_PROPERTIES(options, name.start)
+        ACTIVATION_PROPERTY(options, name.activation), INITIALIZER_PROPERTIES(options, name.start)
 
 /* Finds the number of units from the options and the input, and appends weight [units, width] and bias. */
 remat_status fully_connected_resolve_units(remat_context *context, layer_node *layer, uint64_t *units);

@@ -11,13 +11,12 @@ typedef struct pooling2d_options {
     uint32_t pooling;
     uint64_t size[2], stride[2];
     const char *padding;
+    bool count_padding, ceil_mode;
 } pooling2d_options;
 
 static const property properties[] = {
     {"pooling", PROPERTY_CHOICE, offsetof(pooling2d_options, pooling), "max", 0, 0, poolings,
-     "what is taken from a window; global: the window is the image. An average is over the points of the image that "
-     "are in "
-     "the window: padding does not count"},
+     "what is taken from a window; global: the window is the image"},
     {"pool_size", PROPERTY_PAIR, offsetof(pooling2d_options, size), "2", 1, WINDOW_LARGEST, NULL,
      "height and width of a window"},
     {"stride", PROPERTY_PAIR, offsetof(pooling2d_options, stride), "0", 0, WINDOW_LARGEST, NULL,
@@ -25,6 +24,11 @@ static const property properties[] = {
     {"padding", PROPERTY_TEXT, offsetof(pooling2d_options, padding), "valid", 0, 0, NULL,
      "how far windows reach over the edge: same, valid (not), how far on each side, height,width, or "
      "top,bottom,left,right"},
+    {"count_padding", PROPERTY_FLAG, offsetof(pooling2d_options, count_padding), "false", 0, 0, NULL,
+     "whether an average counts the padding in a window as zeros, as PyTorch does by default (count_include_pad); "
+     "false: padding does not count, and the average is over the points of the image"},
+    {"ceil_mode", PROPERTY_FLAG, offsetof(pooling2d_options, ceil_mode), "false", 0, 0, NULL,
+     "whether there is an output for a last window that reaches beyond the edge, as with ceil_mode in PyTorch"},
     {0},
 };
 
@@ -34,19 +38,26 @@ static bool is_max(const layer_node *layer)
     return options->pooling == POOL_MAX || options->pooling == POOL_GLOBAL_MAX;
 }
 
-static remat_status find_window(remat_context *context, const layer_node *layer, operation_window *window)
+static window_options window_options_of(const layer_node *layer)
 {
     const pooling2d_options *options = layer->options;
     layer_shape in = layer->inputs[0];
     if (options->pooling == POOL_GLOBAL_MAX || options->pooling == POOL_GLOBAL_AVERAGE)
-        return window_resolve(
-            context, layer,
-            &(window_options){.kernel = {in.h, in.w}, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1}, in.c, window);
-    window_options shape = {.dilation = {1, 1}, .padding = options->padding, .groups = 1};
+        return (window_options){.kernel = {in.h, in.w}, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
+    window_options shape = {
+        .dilation = {1, 1}, .padding = options->padding, .groups = 1, .ceiling = options->ceil_mode};
     for (int i = 0; i < 2; i++) {
         shape.kernel[i] = options->size[i];
         shape.stride[i] = options->stride[i] ? options->stride[i] : options->size[i];
     }
+    return shape;
+}
+
+static remat_status find_window(remat_context *context, const layer_node *layer, operation_window *window)
+{
+    const pooling2d_options *options = layer->options;
+    layer_shape in = layer->inputs[0];
+    window_options shape = window_options_of(layer);
     REMAT_TRY(window_resolve(context, layer, &shape, in.c, window));
     /* A window wholly over the edge would have nothing to choose from. */
     if (2 * window->pad_h > window->kernel_h || 2 * window->pad_w > window->kernel_w)
@@ -59,6 +70,15 @@ static remat_status find_window(remat_context *context, const layer_node *layer,
                           "pooling2d: with padding %.60s the last windows are wholly over the edge",
                           options->padding ? options->padding : "valid");
     return REMAT_OK;
+}
+
+/* The image with the padding that counts in an average; 0 x 0: none. */
+static remat_status find_counted(remat_context *context, const layer_node *layer, size_t counted[2])
+{
+    const pooling2d_options *options = layer->options;
+    window_options shape = window_options_of(layer);
+    counted[0] = counted[1] = 0;
+    return options->count_padding ? window_padded_size(context, layer, &shape, counted) : REMAT_OK;
 }
 
 static remat_status resolve(remat_context *context, layer_node *layer)
@@ -90,8 +110,13 @@ static remat_status forward(const layer_node *layer, const layer_call *call)
             &(op_pool_max){.x = call->inputs[0], .y = call->output, .chosen = call->saved[0], .window = window});
     if (!call->output.at)
         return REMAT_OK;
-    return record_pool_average(call->calls,
-                               &(op_pool_average){.x = call->inputs[0], .y = call->output, .window = window});
+    size_t counted[2];
+    REMAT_TRY(find_counted(call->calls->owner->context, layer, counted));
+    return record_pool_average(call->calls, &(op_pool_average){.x = call->inputs[0],
+                                                               .y = call->output,
+                                                               .window = window,
+                                                               .counted_h = counted[0],
+                                                               .counted_w = counted[1]});
 }
 
 static remat_status input_gradient(const layer_node *layer, const layer_call *call)
@@ -106,10 +131,15 @@ static remat_status input_gradient(const layer_node *layer, const layer_call *ca
                                                                              .dx = call->d_inputs[0],
                                                                              .window = window,
                                                                              .accumulate = call->accumulate_inputs[0]});
-    return record_pool_average_backward(
-        call->calls,
-        &(op_pool_average_backward){
-            .dy = call->d_output, .dx = call->d_inputs[0], .window = window, .accumulate = call->accumulate_inputs[0]});
+    size_t counted[2];
+    REMAT_TRY(find_counted(call->calls->owner->context, layer, counted));
+    return record_pool_average_backward(call->calls,
+                                        &(op_pool_average_backward){.dy = call->d_output,
+                                                                    .dx = call->d_inputs[0],
+                                                                    .window = window,
+                                                                    .counted_h = counted[0],
+                                                                    .counted_w = counted[1],
+                                                                    .accumulate = call->accumulate_inputs[0]});
 }
 
 const layer_type layer_type_pooling2d = {

@@ -65,12 +65,15 @@ static remat_status read_padding(remat_context *context, const window_options *o
 
 /* ---- outputs ---- */
 
-static remat_status resolve_extent(remat_context *context, const layer_node *layer, padding_kind kind, extent *along)
+static remat_status resolve_extent(remat_context *context, const layer_node *layer, padding_kind kind, bool ceiling,
+                                   extent *along)
 {
     if (kind == PADDING_SAME) {
         along->out = (along->in - 1) / along->stride + 1;
         uint64_t reach = (along->out - 1) * along->stride + along->span;
-        along->before = reach > along->in ? (reach - along->in) / 2 : 0;
+        uint64_t zeros = reach > along->in ? reach - along->in : 0;
+        along->before = zeros / 2;
+        along->behind = zeros - zeros / 2;
         return REMAT_OK;
     }
     uint64_t room = along->in + along->before + along->behind;
@@ -81,6 +84,9 @@ static remat_status resolve_extent(remat_context *context, const layer_node *lay
                           layer->type->name, along->direction, along->span, layer_shape_write(layer->inputs[0]).text,
                           along->before, room);
     along->out = (room - along->span) / along->stride + 1;
+    /* As in PyTorch, a window of `ceiling` begins inside the image or in the padding before it. */
+    if (ceiling && (room - along->span) % along->stride && along->out * along->stride < along->in + along->before)
+        along->out++;
     return REMAT_OK;
 }
 
@@ -134,15 +140,21 @@ static operation_window make_window(const layer_node *layer, const window_option
     };
 }
 
+static remat_status resolve_extents(remat_context *context, const layer_node *layer, const window_options *options,
+                                    extent *high, extent *wide)
+{
+    padding_kind kind;
+    REMAT_TRY(begin(context, layer, options, high, wide, &kind));
+    REMAT_TRY(resolve_extent(context, layer, kind, options->ceiling, high));
+    return resolve_extent(context, layer, kind, options->ceiling, wide);
+}
+
 remat_status window_resolve(remat_context *context, const layer_node *layer, const window_options *options,
                             uint64_t out_channels, operation_window *window)
 {
     layer_shape in = layer->inputs[0];
     extent high, wide;
-    padding_kind kind;
-    REMAT_TRY(begin(context, layer, options, &high, &wide, &kind));
-    REMAT_TRY(resolve_extent(context, layer, kind, &high));
-    REMAT_TRY(resolve_extent(context, layer, kind, &wide));
+    REMAT_TRY(resolve_extents(context, layer, options, &high, &wide));
     *window = make_window(layer, options, &high, &wide);
     window->in_channels = in.c;
     window->in_h = in.h;
@@ -150,6 +162,16 @@ remat_status window_resolve(remat_context *context, const layer_node *layer, con
     window->out_channels = out_channels;
     window->out_h = high.out;
     window->out_w = wide.out;
+    return REMAT_OK;
+}
+
+remat_status window_padded_size(remat_context *context, const layer_node *layer, const window_options *options,
+                                size_t size[2])
+{
+    extent high, wide;
+    REMAT_TRY(resolve_extents(context, layer, options, &high, &wide));
+    size[0] = high.before + high.in + high.behind;
+    size[1] = wide.before + wide.in + wide.behind;
     return REMAT_OK;
 }
 

@@ -11,7 +11,8 @@ typedef struct window_options {
     uint64_t kernel[2], stride[2], dilation[2];
     const char *padding; /* NULL: valid */
     uint64_t groups;
-    bool line; /* of height 1: padding is for both ends or for each, and may be causal */
+    bool line;    /* of height 1: padding is for both ends or for each, and may be causal */
+    bool ceiling; /* a last window that reaches beyond the padding counts, if it does not begin there */
 } window_options;
 
 /* The help of the property `padding`. */
@@ -23,6 +24,10 @@ typedef struct window_options {
  * if the text is something else or the window does not fit into the image. */
 remat_status window_resolve(remat_context *context, const layer_node *layer, const window_options *options,
                             uint64_t out_channels, operation_window *window);
+
+/* The height and width of the image with its padding. With `same` it ends where the last window ends. */
+remat_status window_padded_size(remat_context *context, const layer_node *layer, const window_options *options,
+                                size_t size[2]);
 
 /* The window of the convolution that a transposed one reverses: its output is the layer's input, and its input, of
  * `channels` channels, the layer's output. There `same` means inputs * stride outputs, and `extra` is added below and to the

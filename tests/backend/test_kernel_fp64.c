@@ -248,9 +248,9 @@ static any_args arguments(operation op, memory *m)
     case OP_pool_max_backward:
         a.pool_max_backward = (op_pool_max_backward){integers(m, 36), values(m, 36), values(m, IN), pool, true};
         break;
-    case OP_pool_average: a.pool_average = (op_pool_average){values(m, IN), values(m, 36), pool}; break;
+    case OP_pool_average: a.pool_average = (op_pool_average){values(m, IN), values(m, 36), pool, 6, 6}; break;
     case OP_pool_average_backward:
-        a.pool_average_backward = (op_pool_average_backward){values(m, 36), values(m, IN), pool, false};
+        a.pool_average_backward = (op_pool_average_backward){values(m, 36), values(m, IN), pool, 0, 0, false};
         break;
     case OP_cross_entropy:
         a.cross_entropy =

@@ -100,6 +100,7 @@ typedef struct problem {
     float *x, *dy, *weight, *bias;
     float *y, *dweight, *dbias, *dx;
     float *chosen; /* of pooling: positions as values */
+    size_t counted_h, counted_w;
     bool accumulate;
 } problem;
 
@@ -308,15 +309,18 @@ static void pool_max_all(const kernel_table *table, const kernel_run *run, void 
 static void pool_average_all(const kernel_table *table, const kernel_run *run, void *task)
 {
     problem *p = task;
-    perform(table, run, OP_pool_average, &(op_pool_average){fp32(p->x), fp32(p->y), p->w});
+    perform(table, run, OP_pool_average, &(op_pool_average){fp32(p->x), fp32(p->y), p->w, p->counted_h, p->counted_w});
     perform(table, run, OP_pool_average_backward,
-            &(op_pool_average_backward){fp32(p->dy), fp32(p->dx), p->w, p->accumulate});
+            &(op_pool_average_backward){fp32(p->dy), fp32(p->dx), p->w, p->counted_h, p->counted_w, p->accumulate});
 }
 
 static void compare_pooling(problem *p)
 {
     for (int accumulate = 0; accumulate < 2; accumulate++) {
         p->accumulate = accumulate;
+        /* Padding counts together with accumulation, up to where `ceil_mode` would let windows reach beyond it. */
+        p->counted_h = accumulate ? p->w.in_h + p->w.pad_h : 0;
+        p->counted_w = accumulate ? p->w.in_w + 2 * p->w.pad_w : 0;
         kernel_trial largest = {
             .call = pool_max_all, .task = p, .outputs = {{p->y, p->out}, {p->dx, p->in}, {p->chosen, p->out}}};
         expect_agreement(&largest);
@@ -458,7 +462,7 @@ static void pooling_by_hand(void **state)
     assert_true(y[0] == 5 && y[1] == -1 && chosen[0] == 1 && chosen[1] == 3);
     perform(table, &run, OP_pool_max_backward, &(op_pool_max_backward){int32(chosen), fp32(dy), fp32(dx), w, false});
     assert_true(dx[1] == 10 && dx[3] == 20 && dx[0] + dx[2] + dx[4] + dx[5] + dx[6] + dx[7] == 0);
-    perform(table, &run, OP_pool_average, &(op_pool_average){fp32(x), fp32(y), w});
+    perform(table, &run, OP_pool_average, &(op_pool_average){fp32(x), fp32(y), w, 0, 0});
     assert_true(y[0] == 2.75f && y[1] == -1.75f);
     x[4] = NAN;
     perform(table, &run, OP_pool_max, &pool);
@@ -467,10 +471,18 @@ static void pooling_by_hand(void **state)
     /* Padding does not count: the corner has one value, the middle of an edge two. */
     operation_window padded = window_of((layer){1, 1, 1, 2, 1, 1, 2, 1, 1, 0, 1, 1, 1, 1});
     float row[2] = {3, 5}, means[3], back[2], ones[3] = {1, 1, 1};
-    perform(table, &run, OP_pool_average, &(op_pool_average){fp32(row), fp32(means), padded});
+    perform(table, &run, OP_pool_average, &(op_pool_average){fp32(row), fp32(means), padded, 0, 0});
     assert_true(means[0] == 3 && means[1] == 4 && means[2] == 5);
-    perform(table, &run, OP_pool_average_backward, &(op_pool_average_backward){fp32(ones), fp32(back), padded, false});
+    perform(table, &run, OP_pool_average_backward,
+            &(op_pool_average_backward){fp32(ones), fp32(back), padded, 0, 0, false});
     assert_true(back[0] == 1.5f && back[1] == 1.5f);
+
+    /* Or it does: every window has two values. */
+    perform(table, &run, OP_pool_average, &(op_pool_average){fp32(row), fp32(means), padded, 1, 4});
+    assert_true(means[0] == 1.5f && means[1] == 4 && means[2] == 2.5f);
+    perform(table, &run, OP_pool_average_backward,
+            &(op_pool_average_backward){fp32(ones), fp32(back), padded, 1, 4, false});
+    assert_true(back[0] == 1 && back[1] == 1);
 }
 
 int main(void)

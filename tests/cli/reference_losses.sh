@@ -15,5 +15,6 @@ agree() { # model, options of torch_losses.py ...
   out "at most"
 }
 agree tests/reference/many_layers.ini --options "--strategy full --threads 1"
+agree tests/reference/image_layers.ini --options "--strategy full --threads 1"
 [ "$REMAT_SANITIZE" = ON ] || agree examples/models/convnet.ini --steps 6 --options "--threads 1"
 finish

@@ -8,7 +8,7 @@ typedef struct layer_case {
     const char *type;
     uint64_t batch;
     layer_shape inputs[4];     /* ends with c 0 */
-    const char *properties[6]; /* "key=text", ends with NULL */
+    const char *properties[8]; /* "key=text", ends with NULL */
     int32_t numbers;           /* integer inputs are below this */
 } layer_case;
 
@@ -94,6 +94,13 @@ static const layer_case layer_cases[] = {
     {"pooling2d", 2, {{2, 7, 5}}, {"pooling=max", "pool_size=3", "stride=2", "padding=1"}, 0},
     {"pooling2d", 2, {{2, 7, 5}}, {"pooling=average", "pool_size=3,2", "stride=1", "padding=same"}, 0},
     {"pooling2d", 2, {{2, 7, 5}}, {"pooling=average", "pool_size=2,4"}, 0},
+    {"pooling2d", 2, {{2, 7, 5}}, {"pooling=average", "pool_size=3", "padding=1", "count_padding=true"}, 0},
+    {"pooling2d",
+     2,
+     {{2, 6, 8}},
+     {"pooling=average", "pool_size=3", "stride=2", "padding=0,1,1,0", "count_padding=true", "ceil_mode=true"},
+     0},
+    {"pooling2d", 2, {{2, 6, 8}}, {"pooling=max", "pool_size=3", "stride=2", "ceil_mode=true"}, 0},
     {"pooling2d", 2, {{3, 3, 7}}, {"pooling=global_max"}, 0},
     {"pooling2d", 2, {{3, 3, 7}}, {"pooling=global_average"}, 0},
     {"mse", 3, {{1, 5, 7}, {1, 5, 7}}, {0}, 0},

@@ -206,6 +206,41 @@ static void test_average_padding(void **state)
     }
 }
 
+/* 3 x 3 places of ones: with `count_padding` the sum of a window is divided by all its places, up to the end of the padding.
+ * What ceil_mode adds beyond the padding does not count. The figures are those of PyTorch's avg_pool2d. */
+static void test_counted_padding(void **state)
+{
+    static const struct {
+        const char *padding, *ceil_mode;
+        float corners[4];
+        uint64_t outputs;
+    } cases[] = {
+        {"padding=1", "ceil_mode=false", {4 / 9.0f, 4 / 9.0f, 4 / 9.0f, 4 / 9.0f}, 2},
+        {"padding=0", "ceil_mode=true", {1, 1, 1, 1}, 2},
+        {"padding=same", "ceil_mode=false", {4 / 9.0f, 4 / 9.0f, 4 / 9.0f, 4 / 9.0f}, 2},
+        {"padding=0,1,0,1", "ceil_mode=true", {1, 0.5f, 0.5f, 0.25f}, 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        layer_rig rig;
+        const char *size = i == 1 ? "pool_size=2" : "pool_size=3";
+        open_rig(&rig, *state,
+                 (layer_case){
+                     "pooling2d",
+                     1,
+                     {{1, 3, 3}},
+                     {"pooling=average", size, "stride=2", "count_padding=true", cases[i].padding, cases[i].ceil_mode},
+                     0});
+        real *x = rig_values(rig.call.inputs[0]);
+        for (uint64_t k = 0; k < 9; k++)
+            x[k] = 1;
+        rig_forward(&rig, &rig.call);
+        assert_int_equal(rig.node.output.h, cases[i].outputs);
+        for (uint64_t k = 0; k < 4; k++)
+            assert_true(fabsf(rig_values(rig.call.output)[k] - cases[i].corners[k]) < 1e-6f);
+        rig_close(&rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +252,7 @@ int main(void)
         FIXTURE_TEST(test_accumulate_workspace),
         FIXTURE_TEST(test_padding),
         FIXTURE_TEST(test_average_padding),
+        FIXTURE_TEST(test_counted_padding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

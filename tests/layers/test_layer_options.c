@@ -118,6 +118,9 @@ static void test_window_shapes(void **state)
         {{"pooling2d", 1, {{3, 33, 30}}, {"pool_size=2"}, 0}, {3, 16, 15}},
         {{"pooling2d", 1, {{3, 33, 30}}, {"pool_size=3", "stride=1", "padding=1"}, 0}, {3, 33, 30}},
         {{"pooling2d", 1, {{3, 33, 30}}, {"pooling=global_average"}, 0}, {3, 1, 1}},
+        {{"pooling2d", 1, {{3, 33, 30}}, {"pool_size=3", "stride=2", "ceil_mode=true"}, 0}, {3, 16, 15}},
+        {{"pooling2d", 1, {{3, 13, 30}}, {"pool_size=2", "stride=2", "padding=1", "ceil_mode=true"}, 0}, {3, 7, 16}},
+        {{"pooling2d", 1, {{3, 4, 4}}, {"pool_size=1", "stride=5", "ceil_mode=true"}, 0}, {3, 1, 1}},
     };
     fixture *f = *state;
     for (size_t i = 0; i < sizeof windows / sizeof windows[0]; i++) {
@@ -206,7 +209,12 @@ static remat_status record(layer_parts *parts, const layer_type *type, const cha
         case PROPERTY_TEXT:
             used += (size_t)snprintf(to->text + used, room - used, "%s", *(const char *const *)field);
             break;
-        case PROPERTY_PAIR:
+        case PROPERTY_PAIR: {
+            const uint64_t *pair = field;
+            used += (size_t)snprintf(to->text + used, room - used, "%llu,%llu", (unsigned long long)pair[0],
+                                     (unsigned long long)pair[1]);
+            break;
+        }
         case PROPERTY_NUMBERS:
         case PROPERTY_DIMS: fail(); /* no part has one */
         }
@@ -225,6 +233,16 @@ static void test_composites(void **state)
          {"unit=3", "activation=gelu", "shared_from=other", "bias=false", "weight_initializer=normal"},
          "fully_connected:(-1) unit=3 bias=0 shared_from=other weight_initializer=normal;"
          "activation:activation(0) activation=gelu;"},
+        {"conv2d", {"filters=3", "kernel_size=2"}, ""},
+        {"conv2d",
+         {"filters=3", "kernel_size=2", "activation=relu"},
+         "conv2d:(-1) filters=3 kernel_size=2,2;activation:activation(0) activation=relu;"},
+        {"conv1d",
+         {"filters=3", "kernel_size=2", "activation=tanh"},
+         "conv1d:(-1) filters=3 kernel_size=2;activation:activation(0) activation=tanh;"},
+        {"conv2d_transpose",
+         {"filters=3", "kernel_size=2", "activation=swish"},
+         "conv2d_transpose:(-1) filters=3 kernel_size=2,2;activation:activation(0) activation=swish;"},
         {"multi_head_attention",
          {"num_heads=4", "causal=true", "init_scale=0.5"},
          "fully_connected:qkv(-1) multiple=3 init_scale=0.5;"

@@ -5,7 +5,7 @@
 # with its rate and momentum, rounding to single precision alone moves PyTorch's own losses by 5e-4 within 20.
 set -eu
 cd "$(dirname "$0")/../.."
-[ $# -gt 0 ] || set -- mlp_bench convnet resnet many_layers gpt_bench
+[ $# -gt 0 ] || set -- mlp_bench convnet resnet many_layers image_layers gpt_bench
 for name; do
   model=examples/models/$name.ini steps=20
   [ -f "$model" ] || model=tests/reference/$name.ini

@@ -257,12 +257,14 @@ class TorchModel:
         filters, bound = layer.count("filters"), 1 / math.sqrt(shape[0] * kernel[0] * kernel[1])
         weight = self.parameter(layer.name + ".weight", (filters, shape[0], *kernel), bound)
         bias = self.parameter(layer.name + ".bias", (filters,), bound) if layer.flag("bias", True) else None
+        activation = layer.text("activation", "none")
 
         def function(x):
             pad = before
             if before != after:
                 x, pad = F.pad(x, (before[1], after[1], before[0], after[0])), 0
-            return F.conv2d(x, self.parameters[weight], self.parameters[bias] if bias else None, stride, pad)
+            y = F.conv2d(x, self.parameters[weight], self.parameters[bias] if bias else None, stride, pad)
+            return y if activation == "none" else ACTIVATIONS[activation](y)
 
         out = [(size + b + a - k) // s + 1 for size, b, a, k, s in zip(shape[1:], before, after, kernel, stride)]
         return function, (filters, *out)
@@ -277,10 +279,12 @@ class TorchModel:
         before, after = padding_of(layer, shape, size, stride)
         if before != after:
             raise SystemExit("%s: uneven padding of a pooling is not known here" % layer.name)
-        # A mean is over what lies inside the image.
-        pool = F.max_pool2d if pooling == "max" else functools.partial(F.avg_pool2d, count_include_pad=False)
-        out = [(n + 2 * b - k) // s + 1 for n, b, k, s in zip(shape[1:], before, size, stride)]
-        return lambda x: pool(x, size, stride, padding=before), (shape[0], *out)
+        ceiling = layer.flag("ceil_mode", False)
+        pool = F.max_pool2d
+        if pooling != "max":  # without count_padding a mean is over what lies inside the image
+            pool = functools.partial(F.avg_pool2d, count_include_pad=layer.flag("count_padding", False))
+        function = lambda x: pool(x, size, stride, padding=before, ceil_mode=ceiling)
+        return function, tuple(function(torch.zeros(1, *shape))[0].shape)
 
     def make_mse(self, layer, shape):
         self.fields.append([shape[0] * shape[1] * shape[2], 0])

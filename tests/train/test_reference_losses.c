@@ -102,11 +102,17 @@ static void test_many_layers(void **state)
     compare(*state, "many_layers", 20, "sqrt", "reference");
 }
 
+static void test_image_layers(void **state)
+{
+    compare(*state, "image_layers", 20, "none", "fast");
+    compare(*state, "image_layers", 20, "full", "reference");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(test_gpt),      FIXTURE_TEST(test_mlp),         FIXTURE_TEST(test_convolutional),
-        FIXTURE_TEST(test_residual), FIXTURE_TEST(test_many_layers),
+        FIXTURE_TEST(test_residual), FIXTURE_TEST(test_many_layers), FIXTURE_TEST(test_image_layers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,16 @@
 /* Average pooling: the planes of the channels are spread over threads. */
 #include "backend/cpu/fast_pool.h"
+#include "backend/cpu/window.h"
+
+/* A row of outputs: its windows from top to bottom, how many of their rows count in the mean, and the outputs that no side
+ * of the image cuts. */
+typedef struct window_row {
+    const operation_window *w;
+    const strip *inside;
+    cut high;
+    size_t counted_h; /* of this row */
+    size_t counted_w; /* of the image with the padding that counts; 0: none */
+} window_row;
 
 static inline float share(size_t rows, size_t columns)
 {
@@ -17,44 +28,58 @@ FAST_INLINE fast_vector sum_vector(const float *x, size_t width, size_t rows, si
     return sum;
 }
 
-FAST_INLINE void average_shape(const float *x, size_t width, size_t rows, size_t columns, size_t stride, size_t outputs,
-                               float *y)
+static window_row row_of(const operation_window *w, const strip *inside, size_t row, size_t counted_h, size_t counted_w)
 {
-    float factor = share(rows, columns);
+    cut high = cut_high(w, row);
+    return (window_row){w, inside, high, window_counted(row, w->stride_h, w->kernel_h, counted_h, high.count),
+                        counted_w};
+}
+
+/* The share of a place in the mean of output `o`, which has `columns` inside the image. */
+static float share_of(const window_row *r, size_t o, size_t columns)
+{
+    return share(r->counted_h, window_counted(o, r->w->stride_w, r->w->kernel_w, r->counted_w, columns));
+}
+
+FAST_INLINE void average_shape(const float *x, size_t width, size_t rows, size_t columns, size_t stride, float factor,
+                               size_t outputs, float *y)
+{
 #define STEP(i, count) \
     store_some(y + i, sum_vector(x + i * stride, width, rows, columns, stride, count) * factor, count)
     EACH_VECTOR(outputs, STEP);
 #undef STEP
 }
 
-FAST_NOINLINE void average_strip(const strip *s, cut high, const float *x, float *y)
+FAST_NOINLINE void average_strip(const window_row *r, const float *x, float *y)
 {
-    x += high.at * s->width + s->at;
-#define DO(rows, columns, stride) average_shape(x, s->width, rows, columns, stride, s->end - s->begin, y + s->begin)
-    BY_SHAPE(s, high.count, DO);
+    const strip *s = r->inside;
+    float factor = share(r->counted_h, s->columns);
+    x += r->high.at * s->width + s->at;
+#define DO(rows, columns, stride) \
+    average_shape(x, s->width, rows, columns, stride, factor, s->end - s->begin, y + s->begin)
+    BY_SHAPE(s, r->high.count, DO);
 #undef DO
 }
 
-static void average_one(const operation_window *w, cut high, size_t o, const float *x, float *y)
+static void average_one(const window_row *r, size_t o, const float *x, float *y)
 {
-    cut wide = cut_wide(w, o);
+    cut high = r->high, wide = cut_wide(r->w, o);
     float sum = 0;
     for (size_t ky = 0; ky < high.count; ky++)
         for (size_t kx = 0; kx < wide.count; kx++)
-            sum += x[(high.at + ky) * w->in_w + wide.at + kx];
-    y[o] = sum * share(high.count, wide.count);
+            sum += x[(high.at + ky) * r->w->in_w + wide.at + kx];
+    y[o] = sum * share_of(r, o, wide.count);
 }
 
-static void average_row(const operation_window *w, const strip *inside, size_t row, const float *x, float *y)
+static void average_row(const window_row *r, const float *x, float *y)
 {
-    cut high = cut_high(w, row);
-    size_t begin = high.count ? inside->begin : 0, end = high.count ? inside->end : 0;
+    size_t begin = r->high.count ? r->inside->begin : 0, end = r->high.count ? r->inside->end : 0;
     for (size_t o = 0; o < begin; o++)
-        average_one(w, high, o, x, y);
+        average_one(r, o, x, y);
     if (begin < end)
-        average_strip(inside, high, x, y);
-    for (size_t o = end; o < w->out_w; o++)
-        average_one(w, high, o, x, y);
+        average_strip(r, x, y);
+    for (size_t o = end; o < r->w->out_w; o++)
+        average_one(r, o, x, y);
 }
 
 static float whole_average(const float *x, size_t count)
@@ -81,8 +106,10 @@ static void average_planes(const void *args, parallel_range range)
         if (whole)
             y[plane] = whole_average(x + plane * in, in);
         else
-            for (size_t row = 0; row < w->out_h; row++)
-                average_row(w, &inside, row, x + plane * in, y + plane * out + row * w->out_w);
+            for (size_t row = 0; row < w->out_h; row++) {
+                window_row r = row_of(w, &inside, row, p->counted_h, p->counted_w);
+                average_row(&r, x + plane * in, y + plane * out + row * w->out_w);
+            }
 }
 
 void FAST(pool_average)(const kernel_run *run, const void *args)
@@ -162,13 +189,14 @@ static inline void back_by_more(size_t columns, size_t stride, size_t outputs, c
     }
 }
 
-FAST_NOINLINE void average_back_strip(const strip *s, cut high, const float *dy, float *dx)
+FAST_NOINLINE void average_back_strip(const window_row *r, const float *dy, float *dx)
 {
+    const strip *s = r->inside;
     size_t outputs = s->end - s->begin;
-    float factor = share(high.count, s->columns);
+    float factor = share(r->counted_h, s->columns);
     dy += s->begin;
-    for (size_t ky = 0; ky < high.count; ky++) {
-        float *to = dx + (high.at + ky) * s->width + s->at;
+    for (size_t ky = 0; ky < r->high.count; ky++) {
+        float *to = dx + (r->high.at + ky) * s->width + s->at;
         if (s->stride == 1)
             back_by_1(s->columns, outputs, dy, factor, to);
         else if (s->stride == 2 && s->columns == 2)
@@ -180,25 +208,24 @@ FAST_NOINLINE void average_back_strip(const strip *s, cut high, const float *dy,
     }
 }
 
-static void average_back_one(const operation_window *w, cut high, size_t o, const float *dy, float *dx)
+static void average_back_one(const window_row *r, size_t o, const float *dy, float *dx)
 {
-    cut wide = cut_wide(w, o);
-    float value = dy[o] * share(high.count, wide.count);
+    cut high = r->high, wide = cut_wide(r->w, o);
+    float value = dy[o] * share_of(r, o, wide.count);
     for (size_t ky = 0; ky < high.count; ky++)
         for (size_t kx = 0; kx < wide.count; kx++)
-            dx[(high.at + ky) * w->in_w + wide.at + kx] += value;
+            dx[(high.at + ky) * r->w->in_w + wide.at + kx] += value;
 }
 
-static void average_back_row(const operation_window *w, const strip *inside, size_t row, const float *dy, float *dx)
+static void average_back_row(const window_row *r, const float *dy, float *dx)
 {
-    cut high = cut_high(w, row);
-    size_t begin = high.count ? inside->begin : 0, end = high.count ? inside->end : 0;
+    size_t begin = r->high.count ? r->inside->begin : 0, end = r->high.count ? r->inside->end : 0;
     for (size_t o = 0; o < begin; o++)
-        average_back_one(w, high, o, dy, dx);
+        average_back_one(r, o, dy, dx);
     if (begin < end)
-        average_back_strip(inside, high, dy, dx);
-    for (size_t o = end; o < w->out_w; o++)
-        average_back_one(w, high, o, dy, dx);
+        average_back_strip(r, dy, dx);
+    for (size_t o = end; o < r->w->out_w; o++)
+        average_back_one(r, o, dy, dx);
 }
 
 static void whole_average_back(float value, size_t count, float *dx, bool accumulate)
@@ -230,8 +257,10 @@ static void average_planes_back(const void *args, parallel_range range)
         }
         if (!p->accumulate)
             memset(to, 0, in * sizeof *to);
-        for (size_t row = 0; row < w->out_h; row++)
-            average_back_row(w, &inside, row, dy + plane * out + row * w->out_w, to);
+        for (size_t row = 0; row < w->out_h; row++) {
+            window_row r = row_of(w, &inside, row, p->counted_h, p->counted_w);
+            average_back_row(&r, dy + plane * out + row * w->out_w, to);
+        }
     }
 }
 

@@ -160,10 +160,13 @@ static size_t inside(size_t out, size_t stride, size_t kernel, size_t pad, size_
     return count;
 }
 
-static real share(const operation_window *w, size_t o)
+static real share(const operation_window *w, size_t o, size_t counted_h, size_t counted_w)
 {
-    size_t count = inside(o / w->out_w, w->stride_h, w->kernel_h, w->pad_h, w->in_h) *
-                   inside(o % w->out_w, w->stride_w, w->kernel_w, w->pad_w, w->in_w);
+    size_t y = o / w->out_w, x = o % w->out_w;
+    size_t high = inside(y, w->stride_h, w->kernel_h, w->pad_h, w->in_h);
+    size_t wide = inside(x, w->stride_w, w->kernel_w, w->pad_w, w->in_w);
+    size_t count = window_counted(y, w->stride_h, w->kernel_h, counted_h, high) *
+                   window_counted(x, w->stride_w, w->kernel_w, counted_w, wide);
     return count ? (real)1 / (real)count : 0;
 }
 
@@ -184,7 +187,7 @@ void REFERENCE(pool_average)(const kernel_run *run, const void *args)
             to[o] += from[i];
         })
         for (size_t o = 0; o < out; o++)
-            to[o] *= share(w, o);
+            to[o] *= share(w, o, p->counted_h, p->counted_w);
     }
 }
 
@@ -203,7 +206,7 @@ void REFERENCE(pool_average_backward)(const kernel_run *run, const void *args)
         real *to = dx + plane * in;
         EACH_TAP(w, {
             (void)tap;
-            to[i] += from[o] * share(w, o);
+            to[i] += from[o] * share(w, o, p->counted_h, p->counted_w);
         })
     }
 }

@@ -1,4 +1,6 @@
-/* How the gradient of a convolution's weights, a sum over the batch, is cut: into parts of some images, each with a partial
+/* What the kernels for windows share.
+ *
+ * How the gradient of a convolution's weights, a sum over the batch, is cut: into parts of some images, each with a partial
  * sum of its own in the workspace. The number of parts follows from the sizes alone. */
 #ifndef REMAT_BACKEND_CPU_WINDOW_H
 #define REMAT_BACKEND_CPU_WINDOW_H
@@ -20,6 +22,17 @@ static inline size_t window_parts(const operation_window *window)
     parts = parts < WINDOW_MOST_PARTS ? parts : WINDOW_MOST_PARTS;
     parts = parts < window->batch ? parts : window->batch;
     return parts ? parts : 1;
+}
+
+/* How many taps of output `out` count in a mean, along one axis. `counted` is the size of the image with the padding that
+ * counts; 0: only the taps inside the image count. */
+static inline size_t window_counted(size_t out, size_t stride, size_t kernel, size_t counted, size_t inside)
+{
+    size_t begin = out * stride, end = begin + kernel;
+    if (!counted)
+        return inside;
+    end = end < counted ? end : counted;
+    return end > begin ? end - begin : 0;
 }
 
 #endif
