@@ -1,4 +1,5 @@
 #include "command.h"
+#include "did_you_mean.h"
 #include "shown.h"
 #include "waiting.h"
 
@@ -29,31 +30,89 @@ static void reserve_memory(void)
     free(reserve);
 }
 
-/* Whether the command has a long option that begins so: argp takes abbreviations. */
-static bool is_option(const struct argp *argp, const char *name, size_t length)
+/* ---- options that there are not ---- */
+
+/* The long option that begins so, for argp takes abbreviations; NULL: none does. */
+static const struct argp_option *find_long(const struct argp *argp, const char *name, size_t length)
 {
+    static const struct argp_option own[] = {{"help", 0, NULL, 0, NULL, 0}, {"usage", 0, NULL, 0, NULL, 0}};
     for (const struct argp_option *at = argp->options; at->name || at->key || at->doc; at++)
         if (at->name && strncmp(at->name, name, length) == 0)
-            return true;
-    for (const struct argp_child *child = argp->children; child && child->argp; child++)
-        if (is_option(child->argp, name, length))
-            return true;
-    return strncmp("help", name, length) == 0 || strncmp("usage", name, length) == 0;
+            return at;
+    for (const struct argp_child *child = argp->children; child && child->argp; child++) {
+        const struct argp_option *found = find_long(child->argp, name, length);
+        if (found)
+            return found;
+    }
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        if (strncmp(own[i].name, name, length) == 0)
+            return &own[i];
+    return NULL;
 }
 
-/* argp prints an unknown option as it was typed: here it is shown without what a terminal would act on. */
-static void refuse_strange_options(const struct argp *argp, int argc, char **argv)
+static const struct argp_option *find_short(const struct argp *argp, char letter)
+{
+    for (const struct argp_option *at = argp->options; at->name || at->key || at->doc; at++)
+        if (at->key == letter)
+            return at;
+    return NULL;
+}
+
+static void try_options(const struct argp *argp, did_you_mean *words)
+{
+    for (const struct argp_option *at = argp->options; at->name || at->key || at->doc; at++)
+        if (at->name)
+            did_you_mean_try(words, at->name);
+    for (const struct argp_child *child = argp->children; child && child->argp; child++)
+        try_options(child->argp, words);
+}
+
+static void refuse_option(const struct argp *argp, const char *command, const char *text)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(text, "="), text);
+    did_you_mean words = {.typed = name + strspn(name, "-")};
+    if (name[1] == '-')
+        try_options(argp, &words);
+    fprintf(stderr, "%s: there is no option '%s'; ", command, shown(name));
+    if (words.nearest)
+        fprintf(stderr, "did you mean --%s? ", words.nearest);
+    fprintf(stderr, "'%s --help' lists them\n", command);
+    exit(REMAT_INVALID);
+}
+
+/* Whether an argument that begins with '-' is an option of the command. *takes_next: the next argument belongs to it. */
+static bool is_option(const struct argp *argp, const char *text, bool *takes_next)
+{
+    const struct argp_option *found;
+    *takes_next = false;
+    if (text[1] == '-') {
+        size_t length = strcspn(text + 2, "=");
+        found = find_long(argp, text + 2, length);
+        *takes_next = found && found->arg && !text[2 + length];
+        return found != NULL;
+    }
+    for (const char *letter = text + 1; *letter; letter++) {
+        found = *letter == '?' ? &(const struct argp_option){0} : find_short(argp, *letter);
+        if (!found)
+            return false;
+        *takes_next = found->arg && !letter[1];
+        if (found->arg)
+            return true;
+    }
+    return true;
+}
+
+/* argp prints an unknown option as it was typed, and does not say which one may be meant. */
+static void refuse_unknown_options(const struct argp *argp, int argc, char **argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        const char *text = argv[i];
-        bool is_long = text[0] == '-' && text[1] == '-';
-        if (text[0] != '-' || shown(text) == text)
+        bool takes_next;
+        if (argv[i][0] != '-' || !argv[i][1])
             continue;
-        char first[3] = {text[0], text[1]};
-        if (is_long ? is_option(argp, text + 2, strcspn(text + 2, "=")) : shown(first) == first)
-            continue;
-        fprintf(stderr, "%s: there is no option '%s'\n", argv[0], shown(text));
-        exit(REMAT_INVALID);
+        if (!is_option(argp, argv[i], &takes_next))
+            refuse_option(argp, argv[0], argv[i]);
+        i += takes_next;
     }
 }
 
@@ -62,7 +121,7 @@ void command_parse(const struct argp *argp, int argc, char **argv, void *input)
     argp_err_exit_status = REMAT_INVALID;
     reserve_memory();
     signal(SIGABRT, end_without_memory);
-    refuse_strange_options(argp, argc, argv);
+    refuse_unknown_options(argp, argc, argv);
     error_t failed = argp_parse(argp, argc, argv, 0, NULL, input);
     signal(SIGABRT, SIG_DFL);
     if (failed) {

@@ -1,4 +1,5 @@
 #include "command.h"
+#include "did_you_mean.h"
 #include "shown.h"
 #include "waiting.h"
 
@@ -48,9 +49,14 @@ static void print_help(FILE *to)
           to);
 }
 
+/* A command may make the same thing several times. Its warning is printed once. */
 static void warn(void *user, const char *message)
 {
+    static char last[1024];
     (void)user;
+    if (strncmp(message, last, sizeof last - 1) == 0)
+        return;
+    snprintf(last, sizeof last, "%s", message);
     waiting_clear();
     fprintf(stderr, "remat: warning: %s\n", message);
 }
@@ -100,42 +106,14 @@ static bool is_one_of(const char *word, const char *a, const char *b, const char
     return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
 }
 
-/* Letters to put in, take out or exchange until `typed` is `name`; by Levenshtein's table, a row at a time. */
-static size_t letters_apart(const char *typed, const char *name)
-{
-    enum { LONGEST = 31 };
-    size_t row[LONGEST + 1], length = strlen(name);
-    if (length > LONGEST || strlen(typed) > LONGEST)
-        return LONGEST;
-    for (size_t n = 0; n <= length; n++)
-        row[n] = n;
-    for (size_t t = 1; typed[t - 1]; t++) {
-        size_t diagonal = row[0];
-        row[0] = t;
-        for (size_t n = 1; n <= length; n++) {
-            size_t exchanged = diagonal + (typed[t - 1] != name[n - 1]);
-            size_t other = 1 + (row[n] < row[n - 1] ? row[n] : row[n - 1]);
-            diagonal = row[n];
-            row[n] = exchanged < other ? exchanged : other;
-        }
-    }
-    return row[length];
-}
-
 static int refuse_name(const char *typed)
 {
-    const char *nearest = NULL;
-    size_t least = 3; /* further apart it is another word */
-    for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        size_t apart = letters_apart(typed, commands[i].name);
-        if (apart < least && apart < strlen(commands[i].name) / 2 + 1) {
-            least = apart;
-            nearest = commands[i].name;
-        }
-    }
+    did_you_mean words = {.typed = typed};
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        did_you_mean_try(&words, commands[i].name);
     fprintf(stderr, "remat: there is no command '%s'; ", shown(typed));
-    if (nearest)
-        fprintf(stderr, "did you mean %s? ", nearest);
+    if (words.nearest)
+        fprintf(stderr, "did you mean %s? ", words.nearest);
     fputs("'remat --help' lists them\n", stderr);
     return REMAT_INVALID;
 }

@@ -13,6 +13,16 @@ refused() {
   silent out
 }
 
+# A mistyped option is answered with the nearest one; what belongs to another option is none.
+refused "remat train: there is no option '--budgt'; did you mean --budget? 'remat train --help' lists them" train $model --budgt 8MiB
+refused "there is no option '--buget'; did you mean --budget?" train $model --buget=8MiB
+refused "there is no option '--seat'; did you mean --set?" plan $model --seat model.seed=3
+refused "there is no option '--frobnicate'; 'remat plan --help' lists them" plan $model --frobnicate
+refused "there is no option '-Z'" plan $model -Z
+expect 6 plan $model --graph-out --strategi/x
+expect 6 plan $model -o --strategi/x
+expect 0 plan $model --strat full
+
 refused "FILE is missing" plan
 refused "--no-schedule goes with --json" plan $profile --no-schedule
 refused "--count takes 'peak' or 'kept', not 'all'" plan $profile --count all
