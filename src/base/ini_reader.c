@@ -122,7 +122,7 @@ static remat_status add_section(line_reader *reader, char *text)
     name = text_pool_text(&file->pool, name);
     if (!name)
         return REMAT_NO_MEMORY;
-    file->sections[file->section_count++] = (ini_section){name, reader->number, file->entry_count, 0};
+    file->sections[file->section_count++] = (ini_section){name, reader->number, 0, file->entry_count, 0};
     return REMAT_OK;
 }
 

@@ -3,6 +3,7 @@
 #ifndef REMAT_BASE_INI_READER_H
 #define REMAT_BASE_INI_READER_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/text_pool.h"
@@ -12,9 +13,18 @@ typedef struct ini_entry {
     uint64_t line;           /* REMAT_NOWHERE where it came from no file */
 } ini_entry;
 
+/* What the first ini_set() changed has this line, what the second one changed the next. No file has so many lines. */
+#define INI_SETTING ((uint64_t)1 << 62)
+
+static inline bool ini_is_setting(uint64_t line)
+{
+    return line >= INI_SETTING && line != REMAT_NOWHERE;
+}
+
 typedef struct ini_section {
     const char *name;
     uint64_t line;
+    uint64_t changed;    /* the line of the last setting that changed it; 0: none did */
     size_t first, count; /* of ini_file.entries */
 } ini_section;
 
@@ -26,6 +36,7 @@ typedef struct ini_file {
     size_t section_count, section_capacity;
     ini_entry *entries;
     size_t entry_count, entry_capacity;
+    uint64_t setting_count; /* calls of ini_set() */
 } ini_file;
 
 enum { INI_MOST_KEYS = 1024 }; /* in a section */

@@ -55,7 +55,7 @@ static remat_status find_section(ini_file *file, const char *name, const char *c
     REMAT_TRY(remat_grow(file->context, (void **)&file->sections, &file->section_capacity, file->section_count + 1,
                          sizeof *file->sections));
     *section = &file->sections[file->section_count++];
-    **section = (ini_section){*optional, REMAT_NOWHERE, file->entry_count, 0};
+    **section = (ini_section){*optional, REMAT_NOWHERE, 0, file->entry_count, 0};
     return REMAT_OK;
 }
 
@@ -86,9 +86,10 @@ static remat_status set(ini_file *file, const char *section_name, char *key, con
     ini_section *section = NULL;
     ini_fold(key);
     REMAT_TRY(find_section(file, section_name, optional, &section));
-    const ini_entry entry = {key, text_pool_text(&file->pool, value), REMAT_NOWHERE};
+    const ini_entry entry = {key, text_pool_text(&file->pool, value), INI_SETTING + file->setting_count};
     if (!entry.value)
         return REMAT_NO_MEMORY;
+    section->changed = entry.line;
     if (strcmp(key, "type") != 0 || !strchr(section->name, ':'))
         return insert(file, section, &entry);
     char *name = text_pool_part(&file->pool, section->name, name_length(section->name));
@@ -103,10 +104,12 @@ remat_status ini_set(ini_file *file, const char *text, const char *const *option
         dot = *at == '.' ? at : dot; /* the last one: names of layers may have dots */
     if (!dot || dot == text || dot + 1 == equals || !equals[1] || !remat_utf8_valid(text))
         return remat_fail(file->context, REMAT_INVALID, NULL,
-                          "'%.60s' is no setting; write SECTION.KEY=VALUE, such as model.batch_size=8", text);
+                          "this is no setting; write SECTION.KEY=VALUE, such as model.batch_size=8");
     char *section = text_pool_part(&file->pool, text, (size_t)(dot - text));
     char *key = text_pool_part(&file->pool, dot + 1, (size_t)(equals - dot - 1));
     if (!section || !key)
         return REMAT_NO_MEMORY;
-    return set(file, section, key, equals + 1, optional);
+    REMAT_TRY(set(file, section, key, equals + 1, optional));
+    file->setting_count++;
+    return REMAT_OK;
 }

@@ -54,10 +54,46 @@ const char *property_allowed(const property *about, char text[PROPERTY_ALLOWED_T
     return text;
 }
 
+static const char *skip_blanks(const char *at)
+{
+    while (*at == ' ' || *at == '\t')
+        at++;
+    return at;
+}
+
+/* Whether a text is whole numbers as the property takes them, but one of them is too large. */
+static bool is_too_large(const property *about, const char *text)
+{
+    const size_t most = about->kind == PROPERTY_COUNT ? 1 : about->kind == PROPERTY_PAIR ? 2 : 3;
+    const char separator = about->kind == PROPERTY_DIMS ? ':' : ',';
+    bool over = false;
+    if (about->kind != PROPERTY_COUNT && about->kind != PROPERTY_PAIR && about->kind != PROPERTY_DIMS)
+        return false;
+    for (size_t i = 0; i < most; i++) {
+        const char *digit = skip_blanks(text);
+        double value = 0;
+        if (*digit < '0' || *digit > '9')
+            return false;
+        for (; *digit >= '0' && *digit <= '9'; digit++)
+            value = 10 * value + (*digit - '0');
+        over |= value >= 0x1p63 || (about->max != 0 && value > about->max);
+        text = skip_blanks(digit);
+        if (!*text)
+            return over;
+        if (*text++ != separator)
+            return false;
+    }
+    return false;
+}
+
 static remat_status fail_text(remat_context *context, const property *about, const char *text)
 {
     remat_place place = place_of(about);
     char allowed[PROPERTY_ALLOWED_TEXT];
+    if (is_too_large(about, text) && about->max != 0)
+        return remat_fail(context, REMAT_INVALID, &place, "'%.60s' is too large; %.15g is the most", text, about->max);
+    if (is_too_large(about, text))
+        return remat_fail(context, REMAT_INVALID, &place, "'%.60s' is too large; it must be below 2^63", text);
     switch (about->kind) {
     case PROPERTY_COUNT:
     case PROPERTY_NUMBER:
@@ -79,13 +115,6 @@ static remat_status fail_text(remat_context *context, const property *about, con
 }
 
 /* ---- reading ---- */
-
-static const char *skip_blanks(const char *at)
-{
-    while (*at == ' ' || *at == '\t')
-        at++;
-    return at;
-}
 
 /* Digits with blanks around, moving *at behind them. */
 static bool read_count(const char **at, uint64_t *count)

@@ -50,17 +50,23 @@ remat_context *model_context(const remat_model *model)
     return model->context;
 }
 
+/* A line of the file, or the setting that changed it. */
+static remat_place place_of(const remat_model *model, uint64_t line)
+{
+    remat_place place = REMAT_PLACE_NOWHERE;
+    if (!model->file || line == REMAT_NOWHERE)
+        return place;
+    place.file = ini_is_setting(line) ? model->set[line - INI_SETTING] : model->file;
+    place.line = ini_is_setting(line) ? REMAT_NOWHERE : line;
+    return place;
+}
+
 remat_status model_blame(const remat_model *model, const char *layer, uint64_t line, remat_status status)
 {
     if (status != REMAT_INVALID && status != REMAT_BAD_INPUT)
         return status;
-    remat_place place = REMAT_PLACE_NOWHERE;
-    bool in_file = model->file && line != REMAT_NOWHERE;
-    if (in_file) {
-        place.file = model->file;
-        place.line = line;
-    }
-    status = in_file ? REMAT_BAD_INPUT : REMAT_INVALID;
+    const remat_place place = place_of(model, line);
+    status = place.line == REMAT_NOWHERE ? REMAT_INVALID : REMAT_BAD_INPUT;
     const char *message = remat_context_message(model->context);
     if (layer)
         return remat_fail(model->context, status, &place, "layer '%.80s': %s", layer, message);
@@ -69,12 +75,7 @@ remat_status model_blame(const remat_model *model, const char *layer, uint64_t l
 
 remat_place model_layer_place(const remat_model *model, uint32_t described)
 {
-    remat_place place = REMAT_PLACE_NOWHERE;
-    if (!model->file || model->layers[described].line == REMAT_NOWHERE)
-        return place;
-    place.file = model->file;
-    place.line = model->layers[described].line;
-    return place;
+    return place_of(model, model->layers[described].line);
 }
 
 /* ---- layers ---- */
@@ -125,6 +126,11 @@ static remat_status set_property(remat_model *model, const layer_type *type, voi
     remat_status status = property_set(model->context, type->name, type->properties, options, entry->key, text);
     if (about || status != REMAT_INVALID)
         return status;
+    if (names_equal(entry->key, "activation"))
+        return remat_fail(
+            model->context, status, NULL,
+            "%s has no activation; add a section behind it, with type = activation and activation = %.60s", type->name,
+            text);
     return remat_fail(model->context, status, NULL, "%s; every layer has input_layers, block, trainable and precision",
                       remat_context_message(model->context));
 }
@@ -186,7 +192,7 @@ static remat_status check_name(const remat_model *model, const char *name)
     if (other == MODEL_NAME_NONE)
         return REMAT_OK;
     uint64_t line = model->layers[other].line;
-    if (line == REMAT_NOWHERE)
+    if (line == REMAT_NOWHERE || ini_is_setting(line))
         return remat_fail(model->context, REMAT_INVALID, NULL, "there is a layer '%s' already", name);
     return remat_fail(model->context, REMAT_INVALID, NULL, "there is a layer '%s' already, in line %llu", name,
                       (unsigned long long)line);

@@ -68,7 +68,7 @@ static remat_status check_new(const remat_model *model, const char *name, uint64
     if (other == MODEL_NAME_NONE)
         return REMAT_OK;
     uint64_t before = model->blocks[other].line;
-    if (before == REMAT_NOWHERE)
+    if (before == REMAT_NOWHERE || ini_is_setting(before))
         return block_fail(model, line, "there is a block '%s' already", name);
     return block_fail(model, line, "there is a block '%s' already, in line %llu", name, (unsigned long long)before);
 }

@@ -136,10 +136,7 @@ static void warn_of_blocks(const remat_model *model)
         bool alone = at + 1 == network->layer_count || network->layers[at + 1].block != block;
         if (!alone || network->layers[at].node.saved_count)
             continue;
-        remat_place place = REMAT_PLACE_NOWHERE;
-        uint64_t line = model->layers[network->layers[at].described].line;
-        place.file = line == REMAT_NOWHERE ? NULL : model->file;
-        place.line = line;
+        const remat_place place = model_layer_place(model, network->layers[at].described);
         remat_warn(
             model->context, &place,
             "the block '%s' is only the layer '%s', whose input and output are kept all the same: it saves nothing",

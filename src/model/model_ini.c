@@ -42,6 +42,12 @@ static const char *behind_word(const char *name, const char *word)
 
 /* ---- one section ---- */
 
+/* The line that is blamed for what is wrong with the whole section. */
+static uint64_t place_of(const ini_section *section)
+{
+    return section->changed ? section->changed : section->line;
+}
+
 /* A text with the placeholders of the copy filled in; outside of groups it is the text itself. */
 static remat_status fill_in(file_reader *reader, const char *text, uint64_t line, const char **filled)
 {
@@ -65,7 +71,7 @@ static remat_status split_head(file_reader *reader, ini_section *section, const 
     char *copy = text_pool_part(&reader->pool, section->name, name);
     if (!made || !copy)
         return REMAT_NO_MEMORY;
-    *made = (ini_entry){"type", colon + 1 + strspn(colon + 1, " \t"), section->line};
+    *made = (ini_entry){"type", colon + 1 + strspn(colon + 1, " \t"), place_of(section)};
     if (!*made->value)
         return line_fail(reader, section->line, "[%.80s] has no type behind the ':'", section->name);
     section->name = copy;
@@ -126,7 +132,7 @@ static remat_status add_layer(file_reader *reader, const ini_section *section, c
             return line_fail(reader, entries[i].line, "name: the section's name is the name of the layer");
     const char *text;
     REMAT_TRY(fill_in(reader, type->value, type->line, &text));
-    return model_add_layer(reader->model, text, name, entries, count, section->line);
+    return model_add_layer(reader->model, text, name, entries, count, place_of(section));
 }
 
 static remat_status keep_block(file_reader *reader, const ini_section *section, const char *name, const ini_entry *type)
@@ -178,7 +184,7 @@ static remat_status set_settings(file_reader *reader, const ini_section *section
     if (which == 0)
         return model_set(reader->model, entries, count);
     if (!type)
-        return line_fail(reader, section->line, "[%s] needs a Type", section->name);
+        return line_fail(reader, place_of(section), "[%s] needs a Type", section->name);
     return which == 1 ? model_set_optimizer(reader->model, type->value, entries, count, type->line)
                       : model_set_dataset(reader->model, type->value, entries, count, type->line);
 }
@@ -311,9 +317,25 @@ static remat_status set_folder(remat_model *model, const char *path)
     return model->dataset.folder ? REMAT_OK : REMAT_NO_MEMORY;
 }
 
-static remat_status read_into(remat_model *model, const ini_file *file)
+/* Keeps the settings for messages, as they are written on the command line. */
+static remat_status keep_settings(remat_model *model, const char *const *settings)
+{
+    size_t count = 0;
+    while (settings && settings[count])
+        count++;
+    if (!count)
+        return REMAT_OK;
+    model->set = text_pool_take(&model->pool, count, sizeof *model->set);
+    for (size_t i = 0; model->set && i < count; i++)
+        if (!(model->set[i] = text_pool_join(&model->pool, (const char *const[]){"--set ", settings[i], NULL})))
+            return REMAT_NO_MEMORY;
+    return model->set ? REMAT_OK : REMAT_NO_MEMORY;
+}
+
+static remat_status read_into(remat_model *model, const ini_file *file, const char *const *settings)
 {
     file_reader reader = {.model = model, .file = file};
+    REMAT_TRY(keep_settings(model, settings));
     model->file = text_pool_text(&model->pool, file->name);
     if (!model->file)
         return REMAT_NO_MEMORY;
@@ -326,8 +348,13 @@ static remat_status read_into(remat_model *model, const ini_file *file)
 static remat_status change(ini_file *file, const char *const *settings)
 {
     static const char *const optional[] = {"model", "optimizer", "dataset", NULL};
-    for (; settings && *settings; settings++)
-        REMAT_TRY(ini_set(file, *settings, optional));
+    for (; settings && *settings; settings++) {
+        remat_status status = ini_set(file, *settings, optional);
+        if (status == REMAT_INVALID)
+            return remat_fail(file->context, status, NULL, "--set %.100s: %s", *settings,
+                              remat_context_message(file->context));
+        REMAT_TRY(status);
+    }
     return REMAT_OK;
 }
 
@@ -342,7 +369,7 @@ remat_status remat_model_read_with(remat_context *context, FILE *stream, const c
     if (status == REMAT_OK)
         status = remat_model_create(context, &made);
     if (status == REMAT_OK)
-        status = read_into(made, file);
+        status = read_into(made, file, settings);
     ini_destroy(file);
     if (status == REMAT_OK)
         *model = made;

@@ -40,6 +40,7 @@ struct remat_model {
     remat_context *context;
     text_pool pool;
     const char *file; /* as the caller named it; NULL: built by calls */
+    const char **set; /* the settings that changed the file, by the order of ini_set() */
     described_layer *layers;
     size_t layer_count, layer_capacity;
     model_names layer_names;

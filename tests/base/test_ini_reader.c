@@ -195,11 +195,13 @@ static void settings_change_a_file(void **state)
     expect_ok(f, ini_set(file, "optimizer.type=adam", optional));
     assert_int_equal(file->section_count, 4);
     assert_string_equal(file->sections[1].name, "h.fc:fully_connected");
-    expect_entry(file, 0, "seed", "5", REMAT_NOWHERE);
-    expect_entry(file, 1, "batch_size", "7", REMAT_NOWHERE);
-    expect_entry(file, file->sections[1].first, "unit", "3", REMAT_NOWHERE);
+    expect_entry(file, 0, "seed", "5", INI_SETTING + 1);
+    expect_entry(file, 1, "batch_size", "7", INI_SETTING);
+    expect_entry(file, file->sections[1].first, "unit", "3", INI_SETTING + 2);
+    assert_true(file->sections[1].line == 3 && file->sections[1].changed == INI_SETTING + 3);
+    assert_true(file->sections[2].line == 5 && file->sections[2].changed == 0);
     expect_entry(file, file->sections[2].first, "type", "mse", 6);
-    expect_entry(file, file->sections[3].first, "type", "adam", REMAT_NOWHERE);
+    expect_entry(file, file->sections[3].first, "type", "adam", INI_SETTING + 4);
     expect_status(f, ini_set(file, "lost.type=mse", optional), REMAT_INVALID);
     expect_message(f, "text has no section 'lost'; did you mean 'loss'?");
     static const char *const bad[] = {

@@ -22,6 +22,19 @@ for command in train eval predict fit profile bench summary plan sweep report; d
   expect 2 $command "$model" "$@" --set seed=3
   err "write SECTION.KEY=VALUE"
 done
+# An error names the setting that is wrong, not a line of the file.
+for setting in model.batch_size=abc fc1.unit=0 fc1.type=fuly_connected loss.input_layers=lost fc1.lost=1 optimizer.type=adm \
+  lost.unit=3; do
+  expect 2 summary "$model" --set model.seed=3 --set $setting --set model.name=x
+  err "--set $setting: "
+  ! grep -q 'ini:[0-9]' "$work/err" || complain "a line of the file is blamed for --set: $(cat "$work/err")"
+done
+expect 2 summary examples/models/convnet.ini --set pool1.pool_size=99
+err "--set pool1.pool_size=99: layer 'pool1': pooling2d: a window of height 99 does not fit"
+# What the file says wrong is still told with its line.
+sed 's/^unit = 2$/unit = -1/' "$model" >"$work/wrong.ini"
+expect 3 summary "$work/wrong.ini" --set fc1.unit=33
+err "wrong.ini:25: layer 'out': unit: '-1'"
 expect 0 summary "$model" --set fc1.unit=33
 out "1:1:33"
 # It is the same as the key in the file.

@@ -289,7 +289,7 @@ static void wrong_groups_are_refused(void **state)
     refused(f, IN "[Repeat a]\n[a{i} : dropout]\n[End]\n", 3, "one key, count = N");
     refused(f, IN "[Repeat a]\ncount = 0\n[a{i} : dropout]\n[End]\n", 4,
             "count: '0' is not a whole number from 1 to 100000");
-    refused(f, IN "[Repeat a]\ncount = 100001\n[a{i} : dropout]\n[End]\n", 4, "from 1 to 100000");
+    refused(f, IN "[Repeat a]\ncount = 100001\n[a{i} : dropout]\n[End]\n", 4, "100000 is the most");
     refused(f, IN "[Repeat a]\ncount = 99999999999999999999\n[a{i} : dropout]\n[End]\n", 4, "count");
     refused(f, IN "[Repeat a]\ncount = 2\n[a : dropout]\n[End]\n", 5, "there is a layer 'a' already, in line 5");
     refused(f, IN "[Repeat a]\ncount = 2\n[a{j} : dropout]\n[End]\n", 5, "{i} is the number of the copy");
