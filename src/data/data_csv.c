@@ -130,9 +130,7 @@ static remat_status count_row(csv_set *csv, const csv_table *table, uint64_t sam
     (void)user;
     for (size_t i = 0; i < csv->inputs.count; i++) {
         const char *cell = table->cells[csv->inputs.columns[i]];
-        if (csv_is_missing(cell))
-            csv->missing++;
-        else if (csv->settings->words == WORDS_ONEHOT)
+        if (!csv_is_missing(cell) && csv->settings->words == WORDS_ONEHOT)
             csv->seen[i] |= csv_is_number(cell, &number) ? CSV_SEEN_NUMBER : CSV_SEEN_WORD;
     }
     for (size_t i = 0; csv_has_classes(csv) && i < csv->labels.count; i++) {
@@ -175,8 +173,10 @@ static remat_status put_number(const csv_table *table, uint64_t column, double n
 static remat_status put_id(const csv_set *csv, const csv_table *table, const data_field *field, uint64_t column,
                            double number, csv_value *to)
 {
-    if (number != floor(number) || number < INT32_MIN || number > INT32_MAX)
+    if (number != floor(number))
         return csv_table_fail(table, column, "is not allowed; it must be a whole number");
+    if (number < INT32_MIN || number > INT32_MAX)
+        return csv_table_fail(table, column, "is out of range; whole numbers here are below 2^31");
     to->id = (int32_t)number;
     if (data_id_is_good(field, to->id))
         return REMAT_OK;
@@ -244,6 +244,14 @@ static remat_status put_label(const csv_set *csv, const csv_table *table, uint64
     return put_number(table, column, number, NULL, to);
 }
 
+static void count_missing(csv_set *csv, const csv_table *table, size_t input)
+{
+    if (!csv_is_missing(table->cells[csv->inputs.columns[input]]))
+        return;
+    bool is_word = input < csv->encoding->column_count && csv->encoding->columns[input].words.count;
+    *(is_word ? &csv->missing_words : &csv->missing) += 1;
+}
+
 static remat_status put_row(csv_set *csv, const csv_table *table, uint64_t sample, uint64_t row, void *user)
 {
     csv_value *to = csv->values + sample * csv->kept;
@@ -252,6 +260,7 @@ static remat_status put_row(csv_set *csv, const csv_table *table, uint64_t sampl
     (void)user;
     for (size_t i = 0; i < csv->inputs.count; i++) {
         REMAT_TRY(put_input(csv, table, csv_field_of(needs, at), i, to + at));
+        count_missing(csv, table, i);
         at += csv_width(csv, i);
     }
     to += at;
@@ -285,10 +294,13 @@ static void warn_of_missing(const csv_set *csv)
         remat_warn(csv->set.context, NULL, "%.200s: %llu of %llu rows %s missing values and %s left out", csv->path,
                    (unsigned long long)csv->dropped, (unsigned long long)(csv->dropped + csv->set.samples),
                    csv->dropped == 1 ? "has" : "have", csv->dropped == 1 ? "is" : "are");
-    else if (csv->missing)
+    if (csv->missing)
         remat_warn(csv->set.context, NULL, "%.200s: %llu missing value%s by %s", csv->path,
                    (unsigned long long)csv->missing, csv->missing == 1 ? " is replaced" : "s are replaced",
                    csv->settings->missing == MISSING_MEAN ? "the mean of the column" : "0");
+    if (csv->missing_words)
+        remat_warn(csv->set.context, NULL, "%.200s: %llu missing word%s only zeros", csv->path,
+                   (unsigned long long)csv->missing_words, csv->missing_words == 1 ? " becomes" : "s become");
 }
 
 static remat_status fit_csv(data_set *set, const data_split *split)

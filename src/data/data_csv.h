@@ -21,12 +21,12 @@ typedef struct csv_set {
     uint64_t columns;           /* of the file, in all */
     uint8_t *seen;              /* of each column of inputs: CSV_SEEN_... */
     size_t seen_count;
-    uint64_t kept;             /* of these: values of a sample */
-    csv_value *values;         /* samples x kept */
-    uint64_t value_count;      /* allocated */
-    uint64_t *rows;            /* of each sample, where some rows are left out; otherwise NULL */
-    uint64_t missing, dropped; /* values that were replaced, rows that were left out */
-    uint32_t *class_order;     /* classes by their names */
+    uint64_t kept;                            /* of these: values of a sample */
+    csv_value *values;                        /* samples x kept */
+    uint64_t value_count;                     /* allocated */
+    uint64_t *rows;                           /* of each sample, where some rows are left out; otherwise NULL */
+    uint64_t missing, missing_words, dropped; /* values that were replaced, words too; rows that were left out */
+    uint32_t *class_order;                    /* classes by their names */
     size_t class_count;
     uint64_t word_line, number_line; /* of the first label that is a word, and a number; 0: none */
     uint64_t word_column;

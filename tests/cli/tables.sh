@@ -7,6 +7,7 @@ model=$work/fruit.ini
 
 expect 0 train "$model" --save "$work/w.st" -q
 err "6 missing values are replaced by the mean of the column"
+! grep -q "missing word" "$work/err" || complain "there are no words to miss"
 # Resumed, and under another plan, the bits are the same.
 expect 0 train "$model" --steps 7 --save "$work/half.st" -q
 expect 0 train "$model" --resume "$work/half.st" --save "$work/resumed.st" -q

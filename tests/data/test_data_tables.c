@@ -157,6 +157,7 @@ static void words_become_inputs(void **state)
     settings.missing = MISSING_MEAN;
     settings.normalize = NORMALIZE_MINMAX;
     data_source *source = open_text(f, &settings, text, 4, 2, x, labels);
+    expect_text(f->warning, "a.csv: 1 missing word becomes only zeros");
     static const float wanted[] = {0, 0, 1, 0, 1, 0, 0, 1.0f / 3, 0, 0, 0, 2.0f / 3, 0, 1, 0, 1};
     assert_memory_equal(x, wanted, sizeof wanted);
     data_encoding encoding;
