@@ -53,7 +53,10 @@ static remat_status convert(void *user, remat_model *model)
 {
     convert_command *command = user;
     command->wanted.names_path = command->given.train.names_path;
-    return remat_weights_convert(model, command->given.weights, command->given.output, &command->wanted);
+    remat_status status = remat_weights_convert(model, command->given.weights, command->given.output, &command->wanted);
+    if (status == REMAT_OK)
+        output_path_say(command->given.output);
+    return status;
 }
 
 int command_convert(remat_context *context, int argc, char **argv)

@@ -1,5 +1,6 @@
 #include "model_options.h"
 #include "model_set.h"
+#include "output_path.h"
 
 static const struct argp_option options[] = {
     {MODEL_ROW_WEIGHTS, 0},
@@ -36,6 +37,8 @@ static remat_status evaluate(void *command, remat_model *model)
         status = remat_evaluation_save(evaluation, given->output, given->json);
     else if (status == REMAT_OK)
         status = remat_evaluation_write(evaluation, stdout, given->json);
+    if (status == REMAT_OK)
+        output_path_say(given->output);
     remat_evaluation_destroy(evaluation);
     return status;
 }

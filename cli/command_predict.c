@@ -2,6 +2,7 @@
 
 #include "model_options.h"
 #include "model_set.h"
+#include "output_path.h"
 #include "shown.h"
 #include "terminal.h"
 
@@ -107,6 +108,8 @@ static remat_status predict(void *user, remat_model *model)
                                           : remat_predictor_save_table(predictor, command->samples, output);
     else if (status == REMAT_OK)
         status = print_samples(command, predictor);
+    if (status == REMAT_OK)
+        output_path_say(output);
     remat_predictor_destroy(predictor);
     return status;
 }

@@ -1,5 +1,6 @@
 #include "model_options.h"
 #include "model_set.h"
+#include "output_path.h"
 
 enum { OPTION_REPEATS = MODEL_KEYS_END };
 
@@ -64,6 +65,8 @@ static remat_status measure(void *user, remat_model *model)
         print_spread(trainer);
     if (status == REMAT_OK)
         status = command->output ? remat_profile_save(profile, command->output) : remat_profile_write(profile, stdout);
+    if (status == REMAT_OK)
+        output_path_say(command->output);
     remat_profile_destroy(profile);
     remat_trainer_destroy(trainer);
     return status;

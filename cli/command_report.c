@@ -3,6 +3,7 @@
 #include "graph_file.h"
 #include "model_set.h"
 #include "onnx_file.h"
+#include "output_path.h"
 #include "terminal.h"
 #include "shown.h"
 #include "waiting.h"
@@ -357,6 +358,8 @@ int command_report(remat_context *context, int argc, char **argv)
         status = write_report(&command, report);
         if (status != REMAT_OK)
             command_fail(context, status);
+        else
+            output_path_say(command.output);
     }
     for (size_t i = 0; i < command.path_count; i++)
         file_bytes_free(&files[i].content);

@@ -45,6 +45,45 @@ static remat_status read_part(FILE *stream, file_bytes *file, size_t *capacity, 
     return ferror(stream) || file->count > (onnx ? most_onnx : most_json) ? REMAT_IO : REMAT_OK;
 }
 
+/* ---- files that belong elsewhere ---- */
+
+static bool begins_with(const file_bytes *file, const char *text, size_t length)
+{
+    return file->count >= length && memcmp(file->bytes, text, length) == 0;
+}
+
+/* 8 bytes with the length of a header, and the header: an object of JSON. */
+static bool is_safetensors(const file_bytes *file)
+{
+    uint64_t length = 0;
+    for (size_t i = 8; i-- > 0 && file->count > 8;)
+        length = length << 8 | (unsigned char)file->bytes[i];
+    return length >= 2 && length <= (uint64_t)100 << 20 && file->bytes[8] == '{';
+}
+
+/* A zip archive whose first file has this in its name. */
+static bool is_archive_of(const file_bytes *file, const char *name)
+{
+    size_t head = file->count < 256 ? file->count : 256;
+    return begins_with(file, "PK\3\4", 4) && memmem(file->bytes, head, name, strlen(name));
+}
+
+/* Says where weights and arrays belong, if the file has some. */
+static remat_status refuse_data(const file_bytes *file)
+{
+    if (is_safetensors(file) || is_archive_of(file, "/data.pkl"))
+        fprintf(stderr,
+                "remat: %s: this is a weights file; `remat eval`, `predict`, `generate`, `train` and `convert` take it "
+                "with --weights, besides MODEL.ini\n",
+                shown(file->name));
+    else if (begins_with(file, "\x93NUMPY", 6) || is_archive_of(file, ".npy"))
+        fprintf(stderr, "remat: %s: these are NumPy arrays; a model names them in [Dataset]: inputs = FILE\n",
+                shown(file->name));
+    else
+        return REMAT_OK;
+    return REMAT_BAD_INPUT;
+}
+
 remat_status file_bytes_read(remat_context *context, const char *path, file_bytes *file)
 {
     FILE *stream;
@@ -58,7 +97,7 @@ remat_status file_bytes_read(remat_context *context, const char *path, file_byte
     if (status != REMAT_OK)
         fprintf(stderr, "remat: %s: cannot be read: %s\n", shown(file->name), strerror(errno));
     command_close(context, stream, REMAT_OK);
-    return status;
+    return status == REMAT_OK ? refuse_data(file) : status;
 }
 
 void file_bytes_free(file_bytes *file)

@@ -57,11 +57,19 @@ remat_status model_file_read(remat_context *context, const char *path, const imp
 
 remat_status model_file_read_model(remat_context *context, const char *path, remat_model **model)
 {
-    FILE *stream;
-    const char *name;
+    file_bytes bytes;
     *model = NULL;
-    remat_status status = command_open(context, path, &stream, &name);
-    return status == REMAT_OK ? command_close(context, stream, model_set_read(context, stream, name, model)) : status;
+    remat_status status = file_bytes_read(context, path, &bytes);
+    if (status == REMAT_OK) {
+        FILE *stream = file_bytes_open(&bytes);
+        status = stream ? model_set_read(context, stream, bytes.name, model) : REMAT_NO_MEMORY;
+        if (stream)
+            fclose(stream);
+        if (status != REMAT_OK)
+            command_fail(context, status);
+    }
+    file_bytes_free(&bytes);
+    return status;
 }
 
 remat_status model_file_set_batch(remat_model *model, uint64_t batch)

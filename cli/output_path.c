@@ -61,3 +61,9 @@ remat_status output_path_check_other(const char *path, const char *other, const 
                                                                                    : refuse(path, "", reason);
     return exists || strcmp(path, other) != 0 ? REMAT_OK : refuse(path, "", reason);
 }
+
+void output_path_say(const char *path)
+{
+    if (path && strcmp(path, "-") != 0)
+        fprintf(stderr, "wrote %s\n", shown(path));
+}

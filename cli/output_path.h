@@ -12,4 +12,7 @@ remat_status output_path_check(const char *path, bool replaced);
  * pipes may be named twice. NULL is fine. */
 remat_status output_path_check_other(const char *path, const char *other, const char *reason);
 
+/* Says on stderr that `path` was written. Nothing where it is NULL or "-", standard output. */
+void output_path_say(const char *path);
+
 #endif

@@ -15,10 +15,11 @@ void run_text_title(FILE *to, const remat_trainer_figures *figures)
 
 /* ---- memory ---- */
 
+/* Sizes are rounded up, like those of budgets: the same number has the same text wherever it stands. */
 static void print_row(FILE *to, const char *what, uint64_t bytes, const char *remark)
 {
     char exact[REMAT_COUNT_TEXT], size[REMAT_SIZE_TEXT];
-    fprintf(to, "%-20s %16s  %10s%s%s\n", what, remat_count_print(bytes, exact), remat_size_print(bytes, size),
+    fprintf(to, "%-20s %16s  %10s%s%s\n", what, remat_count_print(bytes, exact), remat_size_print_up(bytes, size),
             *remark ? "  " : "", remark);
 }
 

@@ -43,13 +43,14 @@ static remat_status too_small(const remat_trainer *trainer, uint64_t fixed, uint
 {
     char budget[REMAT_SIZE_TEXT], needed[REMAT_SIZE_TEXT], exact[REMAT_COUNT_TEXT], lasting[REMAT_COUNT_TEXT],
         bound[REMAT_COUNT_TEXT];
+    const uint64_t proven = fixed + shared_arena(trainer, trainer->plan->least_bound_bytes);
     remat_size_print(trainer->options.budget_bytes, budget);
     remat_fail(trainer->context, REMAT_INFEASIBLE, NULL,
                "the budget of %s is too small: %s takes %s bytes (%s), %s of them for weights, optimizer and scratch; "
-               "no plan takes less than %s%s%s",
+               "no plan takes less%s%s%s%s",
                budget, what_takes_it(trainer), remat_count_print(fixed + arena, exact),
                remat_size_print_up(fixed + arena, needed), remat_count_print(fixed, lasting),
-               remat_count_print(fixed + shared_arena(trainer, trainer->plan->least_bound_bytes), bound),
+               proven == fixed + arena ? "" : " than ", proven == fixed + arena ? "" : remat_count_print(proven, bound),
                layer ? "; the peak is made by layer " : "", layer ? layer : "");
     return remat_fail_budget(trainer->context, trainer->options.budget_bytes, fixed + arena, layer);
 }

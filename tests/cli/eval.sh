@@ -28,6 +28,7 @@ for batch in 1 7 50 1000; do
   out "over 80 samples"
 done
 expect 0 eval "$model" -w "$work/w.st" --data "$work/spirals.csv" --output "$work/eval.json" --json
+err "wrote $work/eval.json"
 silent out
 json_lines "$work/eval.json"
 grep -q '"rows": 400, "samples": 400, "classes": \[{"name": "0", "rows": 200, ' "$work/eval.json" || complain "eval --data: $(cat "$work/eval.json")"
@@ -87,6 +88,9 @@ out "ill                              4    75.00 %    75.00 %    75.00 %    75.0
 expect 0 eval "$work/answers.ini" -w "$work/answers.st" --data "$work/answers.csv" --json
 out '"targets": [{"name": "ill", "positives": 4, "predicted": 4, "correct": 3, "accuracy": 0.75,'
 expect 0 predict "$work/answers.ini" -w "$work/answers.st" --data "$work/answers.csv" --output "$work/answers_out.csv"
+err "wrote $work/answers_out.csv"
+expect 0 predict "$work/answers.ini" -w "$work/answers.st" --data "$work/answers.csv" --output -
+! grep -q wrote "$work/err" || complain "standard output is called a file"
 [ "$(sed -n '1p;2s/0\.[0-9]*/P/p;9s/0\.[0-9]*/P/p' "$work/answers_out.csv" | tr '\n' ' ')" = "row,prediction,ill 1,0,P 8,1,P " ] ||
   complain "answers are predicted as $(head -n 3 "$work/answers_out.csv")"
 finish

@@ -95,7 +95,7 @@ out "recompute, keep input only"
 expect 0 plan "$work/gpt_chain.json" --budget "$(number peak_bytes "$work/gpt.json")"
 out " $(grep -c '"decision": "recompute"\|"decision": "input only' "$work/gpt.json") of $(grep -c '"decision": ' "$work/gpt.json") layers recomputed"
 expect 0 report "$work/plan.json" -o "$work/page.html"
-silent err
+[ "$(cat "$work/err")" = "wrote $work/page.html" ] || complain "$(cat "$work/err")"
 grep -q "\"min_total_budget_bytes\": *$least" "$work/page.html" || complain "the page has another least budget"
 expect 0 report "$work/plan.json" --profile "$work/chain.json" -o "$work/page.html"
 grep -q "\"min_budget_bytes\": *$(number min_budget_bytes "$work/nine.json")" "$work/page.html" ||

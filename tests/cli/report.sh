@@ -5,7 +5,8 @@
 expect 0 plan examples/transformer.json --budget 6KiB -o "$work/plan.json"
 expect 0 report "$work/plan.json" --profile examples/transformer.json -o "$work/page.html"
 silent out
-silent err
+err "wrote $work/page.html"
+[ "$(wc -l <"$work/err")" = 1 ] || complain "it says more than what was written"
 grep -q '"peak_bytes":6144' "$work/page.html" || complain "the page does not have the plan's peak"
 grep -q 'Permission is hereby granted' "$work/page.html" || complain "the page lacks the chart library's licence"
 tail -1 "$work/page.html" | grep -q '</html>' || complain "the page is cut off"
@@ -48,7 +49,23 @@ err "FILE is missing"
 
 # A model, planned as training would; a budget that is too small says what would do.
 expect 0 report examples/models/mlp.ini --strategy full -o "$work/model.html"
+err "wrote $work/model.html"
+expect 0 report examples/models/mlp.ini --strategy full --json
 silent err
+# Weights and arrays belong elsewhere.
+expect 0 train examples/models/mlp.ini --steps 0 -q --save "$work/w.safetensors"
+expect 0 convert examples/models/mlp.ini -w "$work/w.safetensors" -o "$work/w.pt"
+err "wrote $work/w.pt"
+printf '\223NUMPY\001\000v\000' >"$work/x.npy"
+for command in report fit plan sweep train summary; do
+  for name in w.safetensors w.pt; do
+    expect 3 $command "$work/$name"
+    err "$name: this is a weights file; "
+    err "with --weights"
+  done
+  expect 3 $command "$work/x.npy"
+  err "x.npy: these are NumPy arrays; a model names them in [Dataset]"
+done
 expect 0 report examples/models/mlp.ini --json --no-curve
 out '"kind":"model"'
 out '"kinds":{"x":"data"'

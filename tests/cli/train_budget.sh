@@ -22,6 +22,10 @@ fi
 expect 4 train $model --budget 5MiB
 err "too small: the smallest plan that was found takes"
 err "no plan takes less than"
+# Where the smallest plan is proven to be the smallest, its figure is printed once.
+expect 4 train examples/models/mlp.ini --budget 8MiB
+err "no plan takes less; the peak"
+[ "$(grep -o '11,204,416' "$work/err" | wc -l)" = 1 ] || complain "the same figure is printed twice: $(cat "$work/err")"
 
 # The process takes little besides: within 5 % + 16 MiB of what was planned. A sanitizer has memory of its own.
 if [ "${REMAT_SANITIZE:-OFF}" != ON ]; then
