@@ -17,6 +17,7 @@ struct remat_context {
     uint64_t bytes, peak_bytes;
     remat_warning_fn warn;
     void *warn_user;
+    bool quiet;
     remat_error error;
     const void *attached_key;
     void *attached;
@@ -222,9 +223,14 @@ remat_status remat_fail_in_file(remat_context *context, const char *file, uint64
     return remat_fail_budget(context, before.budget_bytes, before.needed_bytes, layer_name);
 }
 
+void remat_context_set_quiet(remat_context *context, bool quiet)
+{
+    context->quiet = quiet;
+}
+
 void remat_warn(remat_context *context, const remat_place *where, const char *format, ...)
 {
-    if (!context->warn)
+    if (!context->warn || context->quiet)
         return;
     char message[sizeof context->message];
     size_t used = append_place(message, sizeof message, where);

@@ -4,6 +4,8 @@
 
 #include <remat/context.h>
 
+#include <stdbool.h>
+
 /* Where something went wrong; start from REMAT_PLACE_NOWHERE and fill in what is known. */
 typedef struct remat_place {
     const char *file;
@@ -24,6 +26,9 @@ remat_status remat_fail_budget(remat_context *context, uint64_t budget_bytes, ui
 
 /* Puts the file and line in front of the message of the last failure on the context, and returns its status. */
 remat_status remat_fail_in_file(remat_context *context, const char *file, uint64_t line);
+
+/* Drops warnings until it is called with false: for a search that makes what it makes again for good. */
+void remat_context_set_quiet(remat_context *context, bool quiet);
 
 /* Gives a warning with the same prefix to the warning function. */
 void remat_warn(remat_context *context, const remat_place *where, const char *format, ...)

@@ -196,6 +196,62 @@ static size_t find_layer(const remat_network *network, const char *name, size_t 
     return network->layer_count;
 }
 
+/* The output of a network's layer with `batch` samples as a profile states it; 0 where it has none. */
+static uint64_t output_bytes(const remat_program *program, size_t n, uint64_t batch)
+{
+    uint32_t output = program->outputs[n];
+    uint64_t bytes = output == GRAPH_NONE ? 0 : program->graph->tensors[output].bytes;
+    return graph_placed_bytes((uint64_t)((unsigned __int128)bytes * batch / program->network->batch));
+}
+
+/* The next layer of a profile from *i on that the network has, as its number there; the number of layers where none is left.
+ * `last` is the one before. */
+static size_t next_measured(const remat_network *network, const remat_profile *profile, size_t *i, size_t last)
+{
+    for (; *i < remat_profile_layer_count(profile); ++*i) {
+        size_t n = find_layer(network, remat_profile_layer(profile, *i)->name, last + 1);
+        if (n < network->layer_count)
+            return n;
+    }
+    return network->layer_count;
+}
+
+/* The first layer of the profile whose output is not that of `batch` samples; the number of layers where there is none. */
+static size_t first_other_size(const remat_program *program, const remat_profile *profile, uint64_t batch)
+{
+    const remat_network *network = program->network;
+    size_t last = network->layer_count - 1, i = 0;
+    for (size_t n; (n = next_measured(network, profile, &i, last)) < network->layer_count; last = n, i++)
+        if (program->outputs[n] != GRAPH_NONE &&
+            remat_profile_layer(profile, i)->output_bytes != output_bytes(program, n, batch))
+            break;
+    return i;
+}
+
+/* The batch with which the profile was measured, if it is one of this model; otherwise the model's. The largest output
+ * tells: there, rounding to whole lines matters least. */
+static uint64_t measured_batch(const remat_program *program, const remat_profile *profile)
+{
+    const remat_network *network = program->network;
+    uint64_t largest = 0, batch = network->batch;
+    size_t last = network->layer_count - 1, i = 0;
+    for (size_t n; (n = next_measured(network, profile, &i, last)) < network->layer_count; last = n, i++) {
+        uint64_t bytes = program->outputs[n] == GRAPH_NONE ? 0 : program->graph->tensors[program->outputs[n]].bytes;
+        if (bytes <= largest)
+            continue;
+        largest = bytes;
+        batch = (uint64_t)((unsigned __int128)remat_profile_layer(profile, i)->output_bytes * network->batch / bytes);
+    }
+    bool fits = batch && first_other_size(program, profile, batch) == remat_profile_layer_count(profile);
+    return fits ? batch : network->batch;
+}
+
+static uint64_t scale(uint64_t cost, uint64_t batch, uint64_t measured)
+{
+    unsigned __int128 scaled = (unsigned __int128)cost * batch / measured;
+    return scaled < REMAT_LIMIT ? (uint64_t)scaled : REMAT_LIMIT - 1;
+}
+
 remat_status program_set_costs(remat_program *program, const remat_profile *profile)
 {
     const char *unit = remat_profile_cost_unit(profile);
@@ -203,28 +259,31 @@ remat_status program_set_costs(remat_program *program, const remat_profile *prof
         return remat_fail(
             program->context, REMAT_BAD_INPUT, NULL,
             "the profile's costs are in '%s', not in ns; `remat profile` of this model writes one that is", unit);
-    size_t found = 0, next = 0;
-    for (size_t i = 0; i < remat_profile_layer_count(profile); i++) {
+    const remat_network *network = program->network;
+    const uint64_t batch = network->batch, from = measured_batch(program, profile);
+    size_t last = network->layer_count - 1, found = 0, i = first_other_size(program, profile, from);
+    if (i < remat_profile_layer_count(profile)) {
         const remat_layer *measured = remat_profile_layer(profile, i);
-        size_t n = find_layer(program->network, measured->name, next);
-        if (n == program->network->layer_count)
-            continue;
-        uint32_t output = program->outputs[n];
-        uint64_t bytes = output == GRAPH_NONE ? 0 : graph_placed_bytes(program->graph->tensors[output].bytes);
-        if (output != GRAPH_NONE && measured->output_bytes != bytes)
-            return remat_fail(
-                program->context, REMAT_BAD_INPUT, NULL,
-                "the profile's layer '%s' has an output of %llu bytes, the model's has %llu: it was measured "
-                "with another batch size or another model; `remat profile` with this one writes one that fits",
-                measured->name, (unsigned long long)measured->output_bytes, (unsigned long long)bytes);
-        spread(program, (uint32_t)n, true, measured->modes[0].forward_cost);
-        spread(program, (uint32_t)n, false, measured->modes[0].backward_cost);
-        next = n + 1;
-        found++;
+        size_t n = find_layer(network, measured->name, 0);
+        return remat_fail(program->context, REMAT_BAD_INPUT, NULL,
+                          "the profile's layer '%s' has an output of %llu bytes, the model's has %llu: it was measured "
+                          "with another model; `remat profile` of this one writes one that fits",
+                          measured->name, (unsigned long long)measured->output_bytes,
+                          (unsigned long long)output_bytes(program, n, batch));
+    }
+    i = 0;
+    for (size_t n; (n = next_measured(network, profile, &i, last)) < network->layer_count; last = n, i++, found++) {
+        const remat_layer *measured = remat_profile_layer(profile, i);
+        spread(program, (uint32_t)n, true, scale(measured->modes[0].forward_cost, batch, from));
+        spread(program, (uint32_t)n, false, scale(measured->modes[0].backward_cost, batch, from));
     }
     if (found == 0)
         return remat_fail(
             program->context, REMAT_BAD_INPUT, NULL,
             "the profile names none of the model's layers; `remat profile` of this model writes one that does");
+    if (from != batch)
+        remat_warn(program->context, NULL,
+                   "the profile was measured with batch %llu; its times are scaled to batch %llu",
+                   (unsigned long long)from, (unsigned long long)batch);
     return REMAT_OK;
 }

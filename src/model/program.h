@@ -82,8 +82,8 @@ program_binding program_binding_of(const remat_program *program, uint32_t action
 remat_status program_find_blocks(const remat_program *program, uint32_t **blocks);
 
 /* Replaces the estimated costs by measured ones, in nanoseconds. Layers of the profile are found by name. Layers that
- * it does not have keep their estimates. REMAT_BAD_INPUT: the unit is not ns, no name matches, or outputs have other
- * sizes. */
+ * it does not have keep their estimates. Times of another batch size are scaled, with a warning. REMAT_BAD_INPUT: the unit is
+ * not ns, no name matches, or outputs have other sizes. */
 remat_status program_set_costs(remat_program *program, const remat_profile *profile);
 
 /* The estimated time of an action, in nanoseconds, if nothing was measured. */

@@ -13,6 +13,15 @@ typedef struct batch_trial {
     bool keeps_all; /* nothing is recomputed */
 } batch_trial;
 
+/* Who trains with the batch that is found gets the warnings. */
+static remat_status create_quietly(remat_model *model, const remat_train_options *options, remat_trainer **trainer)
+{
+    remat_context_set_quiet(model_context(model), true);
+    remat_status status = remat_trainer_create(model, options, trainer);
+    remat_context_set_quiet(model_context(model), false);
+    return status;
+}
+
 /* REMAT_OK also where it does not fit. */
 static remat_status try_batch(remat_model *model, const remat_train_options *options, uint64_t batch,
                               batch_trial *trial)
@@ -22,7 +31,7 @@ static remat_status try_batch(remat_model *model, const remat_train_options *opt
     wanted.plan_only = true;
     remat_trainer *trainer;
     *trial = (batch_trial){.batch = batch};
-    remat_status status = remat_trainer_create(model, &wanted, &trainer);
+    remat_status status = create_quietly(model, &wanted, &trainer);
     if (status == REMAT_INFEASIBLE)
         return REMAT_OK;
     if (status != REMAT_OK)
@@ -45,7 +54,7 @@ static remat_status most_samples(remat_model *model, const remat_train_options *
     remat_train_options single = *options;
     single.batch_size = 1;
     remat_trainer *trainer;
-    REMAT_TRY(remat_trainer_create(model, &single, &trainer));
+    REMAT_TRY(create_quietly(model, &single, &trainer));
     uint64_t validation = data_source_samples(trainer->data, DATA_VALIDATION);
     *most = trainer->steps_per_epoch;
     if (validation && validation < *most)

@@ -30,6 +30,10 @@ done
 # Without a budget: as the model says.
 expect 0 fit $model
 out "without a budget it takes"
+# The total in the first line is that of the table.
+expect 0 fit examples/models/resnet.ini
+total=$(sed -n 's/^total  *[0-9,]*  *//p' "$work/out")
+head -n 1 "$work/out" | grep -q " takes $total and " || complain "another total than $total: $(head -n 1 "$work/out")"
 out "fits into"
 out "blocks:"
 
@@ -133,6 +137,18 @@ for other in 1 $((fastest / 2)) $((fastest - 1)) $((fastest + 1)) $(((fastest + 
 done
 expect 0 fit "$work/deep.ini" -j 1 --budget 1600KB --batch auto
 out "$fastest is the fastest batch by the plan's prediction; $batch, the largest that fits, takes"
+# With measured times it is the fastest by these. Where computing forward takes no time, recomputing is free, and the largest
+# batch is the fastest.
+expect 0 profile "$work/deep.ini" -j 1 --batch 8 --repeats 1 -o "$work/measured.json"
+sed 's/"forward_cost": [0-9]*/"forward_cost": 0/' "$work/measured.json" >"$work/free.json"
+sed 's/"forward_cost": [0-9]*/"forward_cost": 1000000/' "$work/measured.json" >"$work/slow.json"
+expect 0 fit "$work/deep.ini" -j 1 --budget 1600KB --batch auto --profile "$work/free.json" --json
+[ "$(number fastest_batch)" = "$batch" ] || complain "recomputing is free, but batch $(number fastest_batch) is chosen"
+expect 0 fit "$work/deep.ini" -j 1 --budget 1600KB --batch auto --profile "$work/slow.json" --json
+[ "$(number fastest_batch)" -lt "$batch" ] || complain "recomputing is expensive, but the largest batch is chosen"
+expect 0 train "$work/deep.ini" -j 1 --budget 1600KB --batch auto --profile "$work/slow.json" --steps 1
+err "the profile was measured with batch 8; its times are scaled to batch"
+[ "$(grep -c 'scaled to' "$work/err")" = 1 ] || complain "--batch auto says more than once that times are scaled"
 expect 2 fit $model --batch largest
 expect 2 fit $model --batch auto
 err "the largest batch for which budget?"

@@ -18,6 +18,16 @@ out '"format": "remat-profile"'
 expect 0 train "$model" --steps 20 --save "$work/a.st" -q
 expect 0 train "$model" --steps 20 --save "$work/b.st" -q --profile "$work/profile.json" --strategy every-nth:2
 cmp "$work/a.st" "$work/b.st" || complain "a profile changes the bits"
+# Times of another batch are scaled, and that is said once.
+expect 0 profile "$model" --batch 2 --repeats 3 -o "$work/two.json"
+expect 0 fit "$model" --batch 6 --profile "$work/two.json"
+err "the profile was measured with batch 2; its times are scaled to batch 6"
+[ "$(grep -c 'scaled to' "$work/err")" = 1 ] || complain "the scaling is said several times"
+expect 0 train "$model" --steps 20 --save "$work/b.st" -q --profile "$work/two.json" --strategy every-nth:2
+cmp "$work/a.st" "$work/b.st" || complain "a scaled profile changes the bits"
+sed '/"name": "attention.core"/s/"output_bytes": [0-9]*/"output_bytes": 64/' "$work/two.json" >"$work/other.json"
+expect 3 train "$model" --profile "$work/other.json"
+err "it was measured with another model"
 spiral_model
 expect 3 train "$work/spirals.ini" --profile "$work/profile.json"
 err "none of the model's layers"
