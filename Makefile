@@ -102,4 +102,4 @@ uninstall:
 	@scripts/install.sh --remove "$(PREFIX)"
 
 clean:
-	rm -rf *.gcov python/dist build build-check build-sanitize build-threads build-arm build-coverage build-fuzz demo.html first_plan multiply_add rnn_bptt heat_adjoint
+	rm -rf *.gcov python/dist build build-check build-sanitize build-threads build-arm build-coverage build-fuzz demo.html demo.jsonl demo.safetensors first_plan multiply_add rnn_bptt heat_adjoint

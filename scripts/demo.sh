@@ -16,9 +16,9 @@ show() {
 show "train $model --strategy none --budget 16MiB     # keep everything: does not fit"
 "$remat" train $model --strategy none --budget 16MiB || true
 
-show "train $model --budget 16MiB --memory-limit hard --steps 2000 --save gpt.safetensors --log run.jsonl"
-"$remat" train $model --budget 16MiB --memory-limit hard --steps 2000 --save "$folder/gpt.safetensors" \
-  --log "$folder/run.jsonl"
+# These files stay: the program names them at the end, to go on with.
+show "train $model --budget 16MiB --memory-limit hard --steps 2000 --save demo.safetensors --log demo.jsonl"
+"$remat" train $model --budget 16MiB --memory-limit hard --steps 2000 --save demo.safetensors --log demo.jsonl
 
 show "train $model --strategy none --steps 30 --save kept.safetensors      # without a limit"
 "$remat" train $model --strategy none --steps 30 --quiet --save "$folder/kept.safetensors"
@@ -31,15 +31,15 @@ else
   exit 1
 fi
 
-show "generate $model --weights gpt.safetensors --temperature 0 --prompt TIME     # ten times that it never read"
+show "generate $model --weights demo.safetensors --temperature 0 --prompt TIME     # ten times that it never read"
 right=0
 for time in 17:45 $(head -n 9 $unseen | cut -c 1-5); do
-  answer=$("$remat" generate $model --weights "$folder/gpt.safetensors" --prompt "$time is" --temperature 0 --count 26)
+  answer=$("$remat" generate $model --weights demo.safetensors --prompt "$time is" --temperature 0 --count 26)
   printf '%s\n' "$answer" | sed 's/ *$//'
   if grep -qx "$answer" $unseen; then right=$((right + 1)); fi
 done
 echo "$right of 10 are right"
 
-show "report $model --budget 16MiB run.jsonl -o demo.html"
-"$remat" report $model --budget 16MiB "$folder/run.jsonl" -o demo.html
+show "report $model --budget 16MiB demo.jsonl -o demo.html"
+"$remat" report $model --budget 16MiB demo.jsonl -o demo.html
 printf '\nOpen demo.html: what was kept, what was recomputed, what it cost.\n'

@@ -65,6 +65,11 @@ out "standing"
 expect 0 predict "$model" -w "$work/w.st" --data "$work/stripes/lying" --output -
 head -n 1 "$work/out" | grep -qx 'file,prediction,lying,standing' || complain "$(head -n 1 "$work/out")"
 [ "$(grep -c 'stripes/lying/[0-9]*.png,lying,' "$work/out")" -ge 18 ] || complain "predicted: $(cut -c 1-80 "$work/out")"
+# The model of the manual is whole, and reads such a folder.
+sed -n '/^## Your own images/,/^## Your own model/s/^    \(\[.*\|[a-z_]* = .*\)$/\1/p' docs/get-started.md >"$work/photos.ini"
+expect 0 train "$work/photos.ini" --set dataset.inputs=stripes --batch 4 --steps 1 --save "$work/photos.st" -q
+expect 0 predict "$work/photos.ini" -w "$work/photos.st" --data "$work/stripes/lying" --output "$work/kinds.csv"
+[ "$(wc -l <"$work/kinds.csv")" = 21 ] || complain "$(head -n 3 "$work/kinds.csv")"
 printf 'not an image' >"$work/stripes/lying/20.png"
 expect 3 train "$model" -q
 err "20.png: neither PNG nor JPEG"
