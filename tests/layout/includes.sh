@@ -14,10 +14,11 @@ allowed() {
     backend/cpu) echo "backend base" ;;
     layers) echo "backend base" ;;
     model) echo "layers backend plan/graph plan/chain graph arena base" ;;
-    data) echo "model layers backend plan/graph plan/chain graph arena base" ;;
-    train) echo "data model layers backend/cpu backend plan/graph plan/chain graph arena store base" ;;
-    report) echo "train data model layers backend/cpu backend plan/graph plan/chain graph arena store base" ;;
-    compat) echo "train data model layers backend/cpu backend plan/graph plan/chain graph arena store base" ;;
+    data/tokenizer) echo "base" ;;
+    data) echo "data/tokenizer model layers backend plan/graph plan/chain graph arena base" ;;
+    train) echo "data data/tokenizer model layers backend/cpu backend plan/graph plan/chain graph arena store base" ;;
+    report) echo "train data data/tokenizer model layers backend/cpu backend plan/graph plan/chain graph arena store base" ;;
+    compat) echo "train data data/tokenizer model layers backend/cpu backend plan/graph plan/chain graph arena store base" ;;
     *) echo "unknown" ;;
   esac
 }
