@@ -15,6 +15,14 @@ remat_status json_read_text(json_reader *reader, uint64_t layer, const char *fie
 /* Reads the opening of an object or array. */
 remat_status json_read_open(json_reader *reader, uint64_t layer, const char *field, json_kind kind);
 
+/* Reads the next token and says whether it is of this kind, for loops over objects and arrays. Returns from the calling
+ * function where reading fails. */
+#define JSON_NEXT_IS(reader, token, wanted)  \
+    ({                                       \
+        REMAT_TRY(json_next(reader, token)); \
+        (token)->kind == (wanted);           \
+    })
+
 /* `format` and `version`, which every file has. */
 remat_status json_read_format(json_reader *reader, const char *format);
 remat_status json_read_version(json_reader *reader, uint64_t version);
