@@ -27,6 +27,7 @@ int command_generate(remat_context *context, int argc, char **argv);
 int command_bench(remat_context *context, int argc, char **argv);
 int command_fit(remat_context *context, int argc, char **argv);
 int command_profile(remat_context *context, int argc, char **argv);
+int command_tokenizer(remat_context *context, int argc, char **argv);
 
 /* Parses with argp in the way all commands do: wrong usage exits with 2. */
 void command_parse(const struct argp *argp, int argc, char **argv, void *input);

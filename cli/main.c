@@ -18,6 +18,7 @@ static const struct command {
     {"predict", "run a trained model on its dataset", command_predict},
     {"convert", "convert weights between Remat and PyTorch", command_convert},
     {"generate", "continue a text with a trained model of bytes", command_generate},
+    {"tokenizer", "make a tokenizer from texts, and use one", command_tokenizer},
     {"fit", "say whether a model fits a budget, and which budget it needs", command_fit},
     {"profile", "time every layer of a model", command_profile},
     {"bench", "time every layer and phase against the limits of the machine", command_bench},
