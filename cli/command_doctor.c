@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <remat/doctor.h>
+#include <remat/ranks.h>
 
 enum { OPTION_JSON = 256 };
 
@@ -87,6 +88,9 @@ static void find_program(findings *all)
             "%s", is_there ? "there" : "not there");
     add(all, "ONNX files", onnx_file_is_read() ? NULL : "protobuf-c was missing; with it a new build reads them",
         onnx_file_is_read() ? "are read" : "are not read");
+    const char *mpi = remat_mpi_version();
+    add(all, "Open MPI", mpi ? NULL : "training with mpirun needs it; the Debian package is openmpi-bin", "%.*s",
+        mpi ? (int)strcspn(mpi, ",") : 100, mpi ? mpi : "not there");
     if (machine_libraries(text, sizeof text))
         add(all, "libraries", NULL, "%s", text);
 }

@@ -19,7 +19,7 @@ for job in "$@"; do
     build) needed="$needed $compiler_packages libc6-dev make cmake libxxhash-dev libjs-chart.js" ;;
     check) needed="$needed gcc pkg-config libcmocka-dev libjansson-dev cmark-gfm clang libclang-rt-14-dev clang-format-14
       shellcheck zlib1g-dev libpng-dev libjpeg-dev protobuf-c-compiler libprotobuf-c-dev python3-cffi python3-numpy python3-pytest python3-wheel python3-torch
-      pyflakes3 mypy" ;;
+      pyflakes3 mypy openmpi-bin libopenmpi-dev" ;;
     coverage) needed="$needed gcc gcovr" ;;
     arm) needed="$needed gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user" ;;
     browser) needed="$needed chromium chromium-driver curl" ;;

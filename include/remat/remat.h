@@ -56,6 +56,7 @@
 #include <remat/tape.h>         /* your own forward and backward functions, run by a plan in one arena */
 #include <remat/model.h>        /* named layers, from calls or an INI file */
 #include <remat/custom_layer.h> /* layer types of your own, and the check of their gradients */
+#include <remat/ranks.h>        /* several processes that train one model together */
 #include <remat/train.h>        /* training within a budget, and running trained models */
 #include <remat/evaluation.h>   /* accuracy, precision, recall and other figures of trained weights */
 #include <remat/tokenizer.h>    /* texts to the tokens of language models, and back */

@@ -16,9 +16,10 @@ allowed() {
     model) echo "layers backend plan/graph plan/chain graph arena base" ;;
     data/tokenizer) echo "base" ;;
     data) echo "data/tokenizer model layers backend plan/graph plan/chain graph arena base" ;;
-    train) echo "data data/tokenizer model layers backend/cpu backend plan/graph plan/chain graph arena store base" ;;
-    report) echo "train data data/tokenizer model layers backend/cpu backend plan/graph plan/chain graph arena store base" ;;
-    compat) echo "train data data/tokenizer model layers backend/cpu backend plan/graph plan/chain graph arena store base" ;;
+    comm) echo "backend base" ;;
+    train) echo "comm data data/tokenizer model layers backend/cpu backend plan/graph plan/chain graph arena store base" ;;
+    report) echo "train comm data data/tokenizer model layers backend/cpu backend plan/graph plan/chain graph arena store base" ;;
+    compat) echo "train comm data data/tokenizer model layers backend/cpu backend plan/graph plan/chain graph arena store base" ;;
     *) echo "unknown" ;;
   esac
 }

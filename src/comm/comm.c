@@ -1,0 +1,170 @@
+#include "comm/comm.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+enum { DEFAULT_TIMEOUT = 600 };
+
+remat_status remat_communicator_open(remat_context *context, const void *mpi_comm, remat_communicator **communicator)
+{
+    *communicator = NULL;
+    remat_status status = mpi_comm || comm_mpi_is_launched() ? comm_mpi_open(context, mpi_comm, communicator)
+                                                             : comm_none_open(context, communicator);
+    if (status == REMAT_OK)
+        (*communicator)->timeout = DEFAULT_TIMEOUT;
+    return status;
+}
+
+void remat_communicator_close(remat_communicator *communicator)
+{
+    if (communicator)
+        communicator->type->close(communicator);
+}
+
+uint64_t remat_communicator_rank(const remat_communicator *communicator)
+{
+    return communicator->rank;
+}
+
+uint64_t remat_communicator_size(const remat_communicator *communicator)
+{
+    return communicator->size;
+}
+
+const char *remat_communicator_name(const remat_communicator *communicator)
+{
+    return communicator->type->name;
+}
+
+uint64_t remat_communicator_local_size(const remat_communicator *communicator)
+{
+    return communicator->local_size;
+}
+
+void remat_communicator_set_timeout(remat_communicator *communicator, double seconds)
+{
+    communicator->timeout = seconds;
+}
+
+void remat_communicator_abort(remat_communicator *communicator, remat_status status)
+{
+    communicator->type->abort(communicator, (int)status);
+    _Exit((int)status);
+}
+
+/* ---- transfers ---- */
+
+remat_status comm_start(remat_communicator *ranks, const comm_transfer *transfer, comm_request *request)
+{
+    *request = (comm_request){0};
+    if (transfer->bytes > COMM_MOST_BYTES || transfer->peer >= ranks->size)
+        return remat_fail(ranks->context, REMAT_INTERNAL, NULL, "a transfer of %llu bytes with rank %llu",
+                          (unsigned long long)transfer->bytes, (unsigned long long)transfer->peer);
+    return ranks->type->start(ranks, transfer, request);
+}
+
+remat_status comm_test(remat_communicator *ranks, comm_request *request, bool *done)
+{
+    *done = true;
+    return request->is_active ? ranks->type->test(ranks, request, done) : REMAT_OK;
+}
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Ranks may be more than there are cores: the wait gives its core away, at first only where somebody wants it. */
+static void let_others_run(unsigned tests)
+{
+    if (tests < 1000)
+        sched_yield();
+    else
+        nanosleep(&(struct timespec){.tv_nsec = tests < 10000 ? 50000 : 500000}, NULL);
+}
+
+remat_status comm_wait(remat_communicator *ranks, comm_request *request)
+{
+    bool done;
+    REMAT_TRY(comm_test(ranks, request, &done));
+    if (done)
+        return REMAT_OK;
+    const double end = seconds_now() + ranks->timeout;
+    for (unsigned tests = 0; !done; tests += tests < 1000000) {
+        let_others_run(tests);
+        REMAT_TRY(comm_test(ranks, request, &done));
+        if (!done && seconds_now() > end)
+            return remat_fail(ranks->context, REMAT_IO, NULL, "rank %llu has waited %.0f seconds for another rank",
+                              (unsigned long long)ranks->rank, ranks->timeout);
+    }
+    return REMAT_OK;
+}
+
+remat_status comm_run(remat_communicator *ranks, const comm_transfer *transfer)
+{
+    comm_request request;
+    REMAT_TRY(comm_start(ranks, transfer, &request));
+    return comm_wait(ranks, &request);
+}
+
+/* ---- agreeing ---- */
+
+/* Gathers a byte of every rank and finds the first that is not 0; `size` where all are. */
+static remat_status gather_bytes(remat_communicator *ranks, uint8_t mine, uint64_t *first, uint8_t *byte)
+{
+    uint8_t *all = remat_alloc(ranks->context, ranks->size, 1);
+    if (!all)
+        return REMAT_NO_MEMORY;
+    remat_status status =
+        comm_run(ranks, &(comm_transfer){.kind = COMM_GATHER, .data = all, .mine = &mine, .bytes = 1});
+    *first = ranks->size;
+    *byte = 0;
+    for (uint64_t r = ranks->size; status == REMAT_OK && r-- > 0;)
+        if (all[r]) {
+            *first = r;
+            *byte = all[r];
+        }
+    remat_release(ranks->context, all, ranks->size, 1);
+    return status;
+}
+
+remat_status comm_any(remat_communicator *ranks, bool mine, bool *any)
+{
+    uint64_t first;
+    uint8_t byte;
+    *any = mine;
+    if (ranks->size == 1)
+        return REMAT_OK;
+    REMAT_TRY(gather_bytes(ranks, mine, &first, &byte));
+    *any = byte != 0;
+    return REMAT_OK;
+}
+
+remat_status remat_communicator_agree(remat_communicator *communicator, remat_status mine, const char *why,
+                                      uint64_t *rank, char *text, size_t text_size)
+{
+    char message[2048] = "";
+    uint64_t first;
+    uint8_t status;
+    REMAT_TRY(gather_bytes(communicator, (uint8_t)mine, &first, &status));
+    if (rank)
+        *rank = first;
+    if (status == 0)
+        return REMAT_OK;
+    if (first == communicator->rank && why)
+        snprintf(message, sizeof message, "%s", why);
+    REMAT_TRY(
+        comm_run(communicator,
+                 &(comm_transfer){.kind = COMM_BROADCAST, .peer = first, .data = message, .bytes = sizeof message}));
+    message[sizeof message - 1] = 0;
+    if (text && text_size)
+        snprintf(text, text_size, "%s", message);
+    return (remat_status)status;
+}

@@ -1,0 +1,85 @@
+/* What ranks do with one another. Everything is started, and then tested until it is done, so that a rank can compute
+ * meanwhile and no wait is without end.
+ *
+ *     comm_request request;
+ *     comm_start(ranks, &(comm_transfer){.kind = COMM_SEND, .peer = 1, .data = at, .bytes = 64}, &request);
+ *     ...
+ *     comm_wait(ranks, &request);
+ *
+ * Data is memory of the host. Until a transfer is done, nobody may write to what is sent or touch what is received.
+ * Transfers between two ranks with the same tag arrive in the order in which they were started. All ranks start the
+ * collective ones (all but COMM_SEND and COMM_RECEIVE) in the same order. */
+#ifndef REMAT_COMM_COMM_H
+#define REMAT_COMM_COMM_H
+
+#include <stdbool.h>
+
+#include <remat/dtype.h>
+#include <remat/ranks.h>
+
+/* No transfer may have more bytes than this: MPI counts in int. */
+enum { COMM_MOST_BYTES = 1 << 30 };
+
+typedef enum comm_kind {
+    COMM_SEND,      /* to `peer` */
+    COMM_RECEIVE,   /* from `peer` */
+    COMM_BARRIER,   /* done when all ranks have started it */
+    COMM_BROADCAST, /* the data of rank `peer` to all */
+    COMM_GATHER,    /* `bytes` of `mine` from every rank, in their order, to `data` of all */
+    COMM_SUM,       /* replaces `data`, of type `dtype`, by the sum over all ranks; the order is that of the library */
+} comm_kind;
+
+typedef struct comm_transfer {
+    comm_kind kind;
+    uint64_t peer;
+    int tag; /* 0 .. 2^30 */
+    void *data;
+    const void *mine;
+    uint64_t bytes;
+    remat_dtype dtype; /* REMAT_FP32 or REMAT_FP64, for COMM_SUM */
+} comm_transfer;
+
+/* A transfer under way. Zeros: none, which is done. */
+typedef struct comm_request {
+    void *handle;
+    bool is_active;
+} comm_request;
+
+/* The functions of an implementation. Call them through those below. */
+typedef struct comm_type {
+    const char *name;
+    remat_status (*start)(remat_communicator *ranks, const comm_transfer *transfer, comm_request *request);
+    remat_status (*test)(remat_communicator *ranks, comm_request *request, bool *done);
+    void (*abort)(remat_communicator *ranks, int code); /* ends the other ranks, and may end this process */
+    void (*close)(remat_communicator *ranks);
+} comm_type;
+
+/* Implementations put this first in a struct of their own. */
+struct remat_communicator {
+    const comm_type *type;
+    remat_context *context;
+    uint64_t rank, size, local_size;
+    double timeout; /* seconds */
+};
+
+/* REMAT_IO: the library of the ranks fails. Then other transfers may never be done. */
+remat_status comm_start(remat_communicator *ranks, const comm_transfer *transfer, comm_request *request);
+/* Also moves other transfers along. */
+remat_status comm_test(remat_communicator *ranks, comm_request *request, bool *done);
+/* REMAT_IO after the timeout. */
+remat_status comm_wait(remat_communicator *ranks, comm_request *request);
+/* Starts a transfer and waits for it. */
+remat_status comm_run(remat_communicator *ranks, const comm_transfer *transfer);
+
+/* Whether any rank says so. */
+remat_status comm_any(remat_communicator *ranks, bool mine, bool *any);
+
+/* ---- implementations ---- */
+
+remat_status comm_none_open(remat_context *context, remat_communicator **made);
+
+/* Whether a launcher that Open MPI knows started this process. */
+bool comm_mpi_is_launched(void);
+remat_status comm_mpi_open(remat_context *context, const void *mpi_comm, remat_communicator **made);
+
+#endif
