@@ -1,5 +1,6 @@
 #include <malloc.h>
 #include <math.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "model_set.h"
 #include "output_path.h"
 #include "progress.h"
+#include "rank_voice.h"
 #include "run_text.h"
 #include "trace.h"
 #include "training_save.h"
@@ -32,6 +34,8 @@ enum {
     OPTION_LOG,
     OPTION_MEMORY_LIMIT,
     OPTION_TRACE,
+    OPTION_REDUCE,
+    OPTION_RANK_TIMEOUT,
 };
 
 typedef struct train_command {
@@ -47,6 +51,8 @@ typedef struct train_command {
     uint64_t most_batch;       /* with --batch auto: what the budget allows, whatever the data has; 0: not known */
     remat_batch_choice choice; /* with --batch auto */
     progress_display progress;
+    remat_communicator *ranks;
+    uint64_t rank_timeout; /* seconds; 0: the default */
 } train_command;
 
 static const struct argp_option options[] = {
@@ -70,6 +76,13 @@ static const struct argp_option options[] = {
     {"seed", OPTION_SEED, "N", 0, "seed of weights, order and dropout (default: the model's)", 1},
     {"threads", 'j', "N", 0, "threads to compute with (default: all cores); the bits do not depend on it", 1},
     {MODEL_ROW_KERNELS, 1},
+    {"reduce", OPTION_REDUCE, "fixed|fast", 0,
+     "with several ranks (mpirun -np N): 'fixed' adds gradients in the order of the micro-batches, with the same bits "
+     "for "
+     "every N (default); 'fast' leaves the order to MPI",
+     1},
+    {"rank-timeout", OPTION_RANK_TIMEOUT, "SECONDS", 0,
+     "with several ranks: end the training if another rank does not answer for so long (default: 600)", 1},
     {"save", OPTION_SAVE, "FILE", 0,
      "write weights and state to FILE at the end, also after Ctrl-C, SIGTERM and SIGHUP", 2},
     {"save-every", OPTION_SAVE_EVERY, "N", 0, "with --save, also write that file after every N steps", 2},
@@ -107,6 +120,16 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         if (strcmp(argument, "hard") != 0)
             argp_error(state, "--memory-limit takes 'hard', not '%s'", shown(argument));
         command->hard = true;
+        break;
+    case OPTION_REDUCE:
+        if (strcmp(argument, "fixed") != 0 && strcmp(argument, "fast") != 0)
+            argp_error(state, "--reduce takes 'fixed' or 'fast', not '%s'", shown(argument));
+        command->given.train.reduce_fast = strcmp(argument, "fast") == 0;
+        break;
+    case OPTION_RANK_TIMEOUT:
+        command->rank_timeout = command_count(state, command->given.context, argument);
+        if (command->rank_timeout == 0)
+            argp_error(state, "--rank-timeout takes a number of seconds from 1 on");
         break;
     case OPTION_SEED: command->given.train.seed = command_count(state, command->given.context, argument); break;
     case OPTION_SAVE: command->save = argument; break;
@@ -150,7 +173,9 @@ static const struct argp argp = {
     .args_doc = "MODEL.ini",
     .doc = "Train a model within a budget of bytes. Before the first step, Remat decides what is kept and what is "
            "recomputed, and allocates all memory; the results do not depend on the plan. Ctrl-C, SIGTERM and "
-           "SIGHUP end the run after the current step; --save still saves, and the exit code is 130, 143 or 129.\v"
+           "SIGHUP end the run after the current step; --save still saves, and the exit code is 130, 143 or 129. "
+           "Started by "
+           "`mpirun -np N`, N processes share the micro-batches of each step; the bits do not depend on N.\v"
            "Example:\n  remat train gpt.ini --budget 64MiB --steps 200 --save gpt.safetensors",
     .children = model_set_children,
 };
@@ -189,7 +214,10 @@ static void print_plan(const train_command *command, const remat_trainer_figures
 {
     char total[REMAT_SIZE_TEXT], weights[REMAT_SIZE_TEXT], moments[REMAT_SIZE_TEXT], arena[REMAT_SIZE_TEXT],
         scratch[REMAT_SIZE_TEXT];
+    const uint64_t ranks = remat_communicator_size(command->ranks);
     run_text_title(stderr, figures);
+    if (ranks > 1)
+        fprintf(stderr, ", %llu ranks", (unsigned long long)ranks);
     fprintf(stderr, ", %u threads, %s kernels\n", figures->threads, figures->kernels);
     fprintf(stderr, "memory %s: weights %s, optimizer %s, arena %s, scratch %s\n",
             remat_size_print_up(figures->total_bytes, total), remat_size_print(figures->weight_bytes, weights),
@@ -268,6 +296,8 @@ static void print_saved(const train_command *command, const remat_trainer_figure
         const bool done = !result->stopped;
         fprintf(stderr, done ? "; train longer with\n  " : " after step %llu of %llu; go on with\n  ",
                 (unsigned long long)taken, (unsigned long long)figures->total_steps);
+        if (remat_communicator_size(command->ranks) > 1)
+            fprintf(stderr, "mpirun -np %llu ", (unsigned long long)remat_communicator_size(command->ranks));
         go_on_print(stderr, command->argc, command->argv, command->save, done ? 2 * figures->total_steps : 0);
     }
     fputc('\n', stderr);
@@ -364,14 +394,20 @@ static void save_after_failure(const train_command *command, const remat_trainer
     fputs(message, stderr);
 }
 
-/* Says on stderr what is wrong. `stopped`: by a signal, after a step. */
-static remat_status train(train_command *command, remat_trainer *trainer, bool *stopped)
+/* What may fail before the first step. Says on stderr what is wrong. */
+static remat_status prepare(train_command *command, remat_trainer *trainer)
 {
     remat_status status = load(command, trainer);
     if (status == REMAT_OK && command->save)
         status = remat_trainer_check_save(trainer, command->save, !command->weights_only);
     if (status != REMAT_OK)
-        return command_fail(command->given.context, status), status;
+        command_fail(command->given.context, status);
+    return status;
+}
+
+/* Says on stderr what is wrong. `stopped`: by a signal, after a step. */
+static remat_status train(train_command *command, remat_trainer *trainer, bool *stopped)
+{
     remat_trainer_figures figures;
     remat_run_result result;
     bool timed = command->given.train.profile_path != NULL;
@@ -382,7 +418,11 @@ static remat_status train(train_command *command, remat_trainer *trainer, bool *
     if (!command->quiet)
         print_plan(command, &figures, timed);
     const uint64_t first = remat_trainer_steps_taken(trainer);
-    status = run(command, trainer, first, &result);
+    remat_status status = run(command, trainer, first, &result);
+    /* These two come to all ranks, others to one. */
+    if (status != REMAT_OK && status != REMAT_DIVERGED && status != REMAT_INVALID &&
+        remat_communicator_size(command->ranks) > 1)
+        ranks_fail(command->ranks, status);
     if (status != REMAT_OK) {
         if (command->save && remat_trainer_steps_taken(trainer) > first)
             save_after_failure(command, trainer, status);
@@ -498,6 +538,30 @@ static remat_status start(train_command *command, remat_model *model, remat_trai
     return status == REMAT_OK ? REMAT_OK : (command_fail(command->given.context, status), status);
 }
 
+/* Ranks but the first print and trace nothing, and check no outputs: they write none. */
+static remat_status join_ranks(train_command *command, remat_context *context)
+{
+    remat_status status = ranks_open(context, (double)command->rank_timeout, &command->ranks);
+    if (status != REMAT_OK)
+        return status;
+    command->given.train.communicator = command->ranks;
+    if (ranks_are_first(command->ranks))
+        return REMAT_OK;
+    command->quiet = true;
+    command->trace = NULL;
+    return REMAT_OK;
+}
+
+static remat_status read_and_start(train_command *command, remat_model **model, remat_trainer **trainer)
+{
+    remat_status status = ranks_are_first(command->ranks) ? check_outputs(command) : REMAT_OK;
+    if (status == REMAT_OK)
+        status = model_file_read_model(command->given.context, command->given.file, model);
+    if (status == REMAT_OK)
+        status = start(command, *model, trainer);
+    return status == REMAT_OK ? prepare(command, *trainer) : status;
+}
+
 int command_train(remat_context *context, int argc, char **argv)
 {
     train_command command = {0};
@@ -505,18 +569,17 @@ int command_train(remat_context *context, int argc, char **argv)
     command.argv = argv;
     model_options_init(context, &command.given);
     command_parse(&argp, argc, argv, &command);
-    remat_model *model;
-    remat_status status = check_outputs(&command);
-    if (status == REMAT_OK)
-        status = model_file_read_model(context, command.given.file, &model);
+    remat_model *model = NULL;
+    remat_trainer *trainer = NULL;
+    bool stopped = false;
+    remat_status status = join_ranks(&command, context);
     if (status != REMAT_OK)
         return (int)status;
-    bool stopped = false;
-    remat_trainer *trainer = NULL;
-    status = start(&command, model, &trainer);
+    status = ranks_agree(command.ranks, read_and_start(&command, &model, &trainer));
     if (status == REMAT_OK)
         status = train(&command, trainer, &stopped);
     remat_trainer_destroy(trainer);
     remat_model_destroy(model);
-    return stopped && status == REMAT_OK ? 128 + interrupt_signal() : (int)status;
+    const int signal = interrupt_signal() ? interrupt_signal() : SIGTERM; /* maybe another rank's */
+    return ranks_close(command.ranks, stopped && status == REMAT_OK ? 128 + signal : (int)status);
 }

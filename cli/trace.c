@@ -10,13 +10,14 @@
 #include <unistd.h>
 
 /* Rows of the picture. */
-enum { ROW_STEP = 1, ROW_RECOMPUTE = 2 };
+enum { ROW_STEP = 1, ROW_RECOMPUTE = 2, ROW_SEND = 3 };
 
 struct trace {
     remat_trainer *trainer;
     const char *path;
     FILE *stream;
-    uint64_t start; /* of the first action: traces begin at 0 */
+    uint64_t start;     /* of the first action: traces begin at 0 */
+    uint64_t transfers; /* halves of them: beginnings and ends */
     bool begun, failed;
 };
 
@@ -46,6 +47,19 @@ static bool has_failed(trace *made)
     return made->failed;
 }
 
+/* Transfers between ranks overlap each other and the training: they are asynchronous events, on a row of their own. */
+static void note_sending(trace *made, const remat_action *action)
+{
+    FILE *to = made->stream;
+    for (int end = 0; end < 2; end++) {
+        fprintf(to, ",\n{\"ph\": \"%c\", \"pid\": 1, \"tid\": %d, \"cat\": \"%s\", \"id\": %llu, \"name\": ",
+                end ? 'e' : 'b', ROW_SEND, action->phase, (unsigned long long)++made->transfers / 2 + (end ? 0 : 1));
+        run_text_json_quoted(to, action->layer);
+        put_time(to, "ts", (end ? action->ended : action->began) - made->start);
+        fprintf(to, ", \"args\": {\"bytes\": %llu}}", (unsigned long long)action->bytes);
+    }
+}
+
 static void note_action(void *user, const remat_action *action)
 {
     trace *made = user;
@@ -56,6 +70,10 @@ static void note_action(void *user, const remat_action *action)
     if (!made->begun)
         made->start = action->began;
     made->begun = true;
+    if (strcmp(action->phase, "send") == 0 || strcmp(action->phase, "sum") == 0) {
+        note_sending(made, action);
+        return;
+    }
     fprintf(to, ",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"name\": ", is_recompute ? ROW_RECOMPUTE : ROW_STEP);
     run_text_json_quoted(to, action->layer);
     fprintf(to, ", \"cat\": \"%s\"", action->phase);

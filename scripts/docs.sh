@@ -11,7 +11,7 @@ cp "$here/web/site/site.css" "$site/"
 find "$here/docs" -name '*.svg' -exec cp {} "$site/" \;
 
 # The pages in reading order; any others of docs/ follow.
-order="get-started concepts choosing-a-budget pytorch c-api python performance troubleshooting memory-model optimal graph-planning tape formats benchmarks architecture adding-a-layer"
+order="get-started concepts choosing-a-budget pytorch c-api python ranks performance troubleshooting memory-model optimal graph-planning tape formats benchmarks architecture adding-a-layer"
 pages=""
 for page in $order; do [ ! -f "$here/docs/$page.md" ] || pages="$pages $page"; done
 for file in "$here"/docs/*.md; do

@@ -27,6 +27,7 @@
 #include <remat/graph.h>
 #include <remat/model.h>
 #include <remat/plan.h>
+#include <remat/ranks.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -85,6 +86,14 @@ typedef struct remat_train_options {
     /* remat_trainer_load takes what the file has: parameters that are missing or have another shape keep their initial
      * values, and of position embeddings of another length, the positions that both have are taken. Warnings tell. */
     bool partial_weights;
+    /* The ranks that train together (remat/ranks.h). They share the micro-batches of each step: `accumulate` of the model must
+     * be a multiple of their number. The bits do not depend on it. Every rank has the budget, and must have the same model,
+     * options and data; the first step or run of a trainer compares them. It must outlive the trainer. NULL: this process
+     * alone. */
+    remat_communicator *communicator;
+    /* With several ranks: each adds its own gradients, and MPI adds these sums in an order of its own. The bits depend on
+     * the number of ranks then. */
+    bool reduce_fast;
 } remat_train_options;
 void remat_train_options_init_sized(remat_train_options *options, size_t size);
 static inline void remat_train_options_init(remat_train_options *options)
@@ -178,7 +187,7 @@ static inline remat_status remat_trainer_run(remat_trainer *trainer, const remat
 
 /* Writes the weights as safetensors, with checksums. `with_state` adds the state of the optimizer and of the training,
  * so that a resumed training goes on with the same bits. An existing file is replaced only when everything was
- * written. REMAT_IO. */
+ * written. Of several ranks the first writes, and all get its status. REMAT_IO. */
 remat_status remat_trainer_save(const remat_trainer *trainer, const char *path, bool with_state);
 
 /* Whether remat_trainer_save could write to `path` now: the folder is writable, and the disk has room. REMAT_IO says why

@@ -16,7 +16,7 @@
 typedef enum program_apply {
     PROGRAM_APPLY_AT_ONCE, /* as soon as a layer's gradient is complete: the gradient is live only until then */
     PROGRAM_APPLY_AT_END,  /* all together, after the global norm is known: gradients are live until then */
-    PROGRAM_APPLY_OUTSIDE, /* accumulation: gradients have their own memory and are kept over several runs */
+    PROGRAM_ADD_AT_ONCE,   /* accumulation: the same, but the action adds the gradient to a sum over several runs */
     PROGRAM_FORWARD_ONLY,  /* no backward: evaluation and prediction */
 } program_apply;
 
@@ -25,7 +25,7 @@ typedef enum __attribute__((packed)) action_kind {
     ACTION_FORWARD,         /* may run again */
     ACTION_WEIGHT_GRADIENT, /* of the layer's parameters: once, like all below */
     ACTION_INPUT_GRADIENT,  /* of the layer's inputs */
-    ACTION_APPLY,           /* the optimizer's step on the layer's parameters */
+    ACTION_APPLY,           /* the optimizer's step on the layer's parameters; or their gradients are added to a sum */
 } action_kind;
 
 /* What an action of the graph does. Its tensors are in program.bound, from `first` on: output, d_output, then the lists

@@ -105,10 +105,6 @@ static remat_status place_parameter_gradients(builder *b, const network_layer *l
         if (!layer_parameter_is_trained(&layer->node.parameters[p]))
             continue;
         uint32_t number = layer->parameters[p];
-        if (program->apply == PROGRAM_APPLY_OUTSIDE) {
-            draft->binding.accumulate_gradients |= 1u << p; /* the executor clears them once */
-            continue;
-        }
         if (program->gradients[number] == GRAPH_NONE) {
             const network_parameter *parameter = &b->network->parameters[number];
             REMAT_TRY(builder_add_tensor(b, parameter->name, ".gradient",
@@ -209,7 +205,8 @@ static remat_status add_apply(builder *b, size_t n)
         link_list_add(&draft.reads, program->gradients[number]);
         values += b->network->parameters[number].values;
     }
-    draft.flops = values * 10 * 25; /* weight and moments move through memory as well */
+    /* Weight and moments move through memory as well, or the sum. */
+    draft.flops = values * (program->apply == PROGRAM_ADD_AT_ONCE ? 80 : 10 * 25);
     return draft.reads.count ? builder_add_action(b, &draft) : REMAT_OK;
 }
 
@@ -228,7 +225,8 @@ static remat_status add_backward_of(builder *b, size_t n)
         REMAT_TRY(add_input_gradient(b, n, d_output));
     if (d_output != GRAPH_NONE)
         b->sharers[d_output]--;
-    return b->program->apply == PROGRAM_APPLY_AT_ONCE ? add_apply(b, n) : REMAT_OK;
+    const bool at_once = b->program->apply == PROGRAM_APPLY_AT_ONCE || b->program->apply == PROGRAM_ADD_AT_ONCE;
+    return at_once ? add_apply(b, n) : REMAT_OK;
 }
 
 remat_status builder_add_backward(builder *b)

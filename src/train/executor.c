@@ -165,6 +165,23 @@ remat_status executor_run(remat_executor *executor, backend_queue *queue)
     return run_all(executor, &executor->fused, queue);
 }
 
+static remat_status run_watched(remat_executor *executor, backend_queue *queue, const executor_hooks *hooks)
+{
+    for (size_t position = 0; position < executor->count; position++) {
+        REMAT_TRY(hooks->before(hooks->user, position));
+        REMAT_TRY(run_position(executor, &executor->fused, position, queue));
+        REMAT_TRY(hooks->after(hooks->user, position));
+    }
+    return REMAT_OK;
+}
+
+remat_status executor_run_watched(remat_executor *executor, backend_queue *queue, const executor_hooks *hooks)
+{
+    remat_status status = run_watched(executor, queue, hooks);
+    poison_map_open(executor->poison);
+    return status;
+}
+
 remat_status executor_run_checked(remat_executor *executor, backend_queue *queue)
 {
     recorded_run *run = &executor->checked;
@@ -217,8 +234,12 @@ static remat_status run_observed(remat_executor *executor, backend_queue *queue,
     REMAT_TRY(backend_event_record(queue, executor->events[0]));
     for (size_t position = 0; position < executor->count; position++) {
         REMAT_TRY(call_before_apply(executor, position, queue, hooks));
+        if (hooks->before)
+            REMAT_TRY(hooks->before(hooks->user, position));
         REMAT_TRY(run_position(executor, &executor->plain, position, queue));
         REMAT_TRY(backend_event_record(queue, executor->events[position + 1]));
+        if (hooks->after)
+            REMAT_TRY(hooks->after(hooks->user, position));
     }
     return backend_wait(queue);
 }

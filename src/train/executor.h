@@ -15,7 +15,6 @@ typedef struct executor_memory {
     uint64_t arena_bytes;
     const uint64_t *offsets; /* of the buffers in the arena */
     char *parameters;        /* in the layout of the network */
-    char *gradients;         /* the same layout, with PROGRAM_APPLY_OUTSIDE; else NULL */
     char *step;              /* the step block */
 } executor_memory;
 
@@ -23,7 +22,7 @@ typedef struct executor_memory {
 typedef struct executor_optimizer {
     /* Called before the first apply action if all gradients are complete by then (PROGRAM_APPLY_AT_END). */
     remat_status (*begin)(void *user, recording *calls, const remat_executor *executor);
-    /* Called for every parameter when its gradient is complete. */
+    /* Called for every parameter when its gradient is complete: updates it, or adds the gradient to a sum. */
     remat_status (*apply)(void *user, recording *calls, uint32_t parameter, tensor_ref gradient);
     void *user;
 } executor_optimizer;
@@ -72,7 +71,14 @@ typedef struct executor_hooks {
     /* Called directly before a parameter is updated, when the queue is idle. NULL: none. */
     remat_status (*before_apply)(void *user, uint32_t parameter, tensor_ref gradient);
     void *user;
+    /* Called before the work of each position is passed to the queue, and after it; the queue may still have work to do.
+     * NULL: none. */
+    remat_status (*before)(void *user, size_t position);
+    remat_status (*after)(void *user, size_t position);
 } executor_hooks;
+
+/* Runs with `before` and `after` of these hooks, and none of the others. */
+remat_status executor_run_watched(remat_executor *executor, backend_queue *queue, const executor_hooks *hooks);
 
 /* Runs with these hooks and returns when the run has ended. Every action runs by itself, so that it can be timed. The
  * bits are those of executor_run. */

@@ -63,8 +63,6 @@ static void bind_parameters(const recorder *r, const network_layer *layer, const
         const remat_dtype dtype = parameter->about.dtype;
         call->parameters[i] = (tensor_ref){memory->parameters + parameter->offset, dtype};
         call->gradients[i] = tensor_at(r, binding->gradients[i], dtype);
-        if (memory->gradients && binding->kind != ACTION_FORWARD && layer_parameter_is_trained(&parameter->about))
-            call->gradients[i] = (tensor_ref){memory->gradients + parameter->offset, dtype};
         call->accumulate_gradients[i] = binding->accumulate_gradients >> i & 1u;
     }
 }

@@ -139,8 +139,9 @@ static remat_status take_steps(training_run *run)
         }
         if (run->log)
             run_log_step(run->log, &result);
-        if (run->hooks.on_step && !run->hooks.on_step(run->hooks.user, &result))
-            run->result.stopped = run->stop = true;
+        const bool stops = run->hooks.on_step && !run->hooks.on_step(run->hooks.user, &result);
+        REMAT_TRY(trainer_any_rank(trainer, stops, &run->result.stopped));
+        run->stop |= run->result.stopped;
         if (result.diverged) /* before the first update the rate has done nothing yet */
             return trainer_fail_diverged(trainer, result.step, run->result.steps == 1);
         REMAT_TRY(validate_where_due(run));
@@ -163,7 +164,7 @@ remat_status remat_trainer_run_sized(remat_trainer *trainer, const remat_run_hoo
         remat_options_copy(trainer->context, &run->hooks, sizeof run->hooks, hooks, "remat_run_hooks_init");
     if (status == REMAT_OK)
         status = check_plateau(trainer);
-    if (status == REMAT_OK && run->hooks.log_path)
+    if (status == REMAT_OK && run->hooks.log_path && trainer_rank(trainer) == 0)
         status = run_log_open(trainer, run->hooks.log_path, trainer->resumed, &run->log);
     if (status == REMAT_OK)
         status = take_steps(run);

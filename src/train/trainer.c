@@ -47,9 +47,13 @@ static remat_status take_settings(remat_trainer *trainer, const remat_train_opti
     trainer->best_validation = trainer->plateau.best = INFINITY;
     if (trainer->options.names_path)
         REMAT_TRY(weight_names_load(context, trainer->options.names_path, &trainer->names));
+    trainer->ranks = trainer->options.communicator;
+    if (trainer->ranks && trainer->options.threads == 0)
+        trainer->options.threads = trainer_default_threads(trainer->ranks);
     const backend_options device = {
         .device = trainer->options.device, .kernels = trainer->options.kernels, .threads = trainer->options.threads};
-    return backend_open(context, &device, &trainer->device);
+    REMAT_TRY(backend_open(context, &device, &trainer->device));
+    return trainer_check_ranks(trainer);
 }
 
 /* ---- from model to memory ---- */
@@ -57,7 +61,7 @@ static remat_status take_settings(remat_trainer *trainer, const remat_train_opti
 static program_apply when_to_apply(const remat_trainer *trainer)
 {
     if (trainer->settings.accumulate > 1)
-        return PROGRAM_APPLY_OUTSIDE;
+        return PROGRAM_ADD_AT_ONCE;
     return trainer->settings.clip_norm > 0 ? PROGRAM_APPLY_AT_END : PROGRAM_APPLY_AT_ONCE;
 }
 
@@ -172,6 +176,7 @@ void remat_trainer_destroy(remat_trainer *trainer)
         backend_wait(trainer->queue); /* recordings go before the queue does */
     executor_destroy(trainer->executor);
     executor_destroy(trainer->evaluator);
+    trainer_release_ranks(trainer);
     trainer_release_apply(trainer);
     data_source_close(trainer->data);
     trainer_release(trainer);

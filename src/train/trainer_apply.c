@@ -1,7 +1,8 @@
 /* Records what is done with gradients: the global norm for clipping, and the update of every parameter.
  *
- * Without accumulation, these operations are part of the executor's recording. With accumulation over micro-batches,
- * they are a separate recording:
+ * Without accumulation, these operations are part of the executor's recording. With accumulation over micro-batches, the
+ * executor's recording adds each gradient to a sum as soon as it is complete, so that a sum over micro-batches is
+ * ((g0 + g1) + g2) + ... whoever computes them. The rest is a separate recording:
  *
  *     | clear all gradients | restore | their norm, where they are clipped | update of parameter 0 | update of parameter 1 | ...
  *
@@ -61,12 +62,21 @@ static remat_status record_update(void *user, recording *calls, uint32_t paramet
     return optimizer_record(&trainer->optimizer, calls, &update);
 }
 
-executor_optimizer trainer_optimizer(remat_trainer *trainer)
+/* ---- with accumulation ---- */
+
+static remat_status record_sum(void *user, recording *calls, uint32_t parameter, tensor_ref gradient)
 {
-    return (executor_optimizer){record_norm, record_update, trainer};
+    const remat_trainer *trainer = user;
+    return record_accumulate(calls, &(op_accumulate){.x = gradient,
+                                                     .y = trainer_parameter(trainer, &trainer->gradients, parameter),
+                                                     .count = trainer->network->parameters[parameter].values});
 }
 
-/* ---- with accumulation ---- */
+executor_optimizer trainer_optimizer(remat_trainer *trainer)
+{
+    return trainer->gradients.at ? (executor_optimizer){NULL, record_sum, trainer}
+                                 : (executor_optimizer){record_norm, record_update, trainer};
+}
 
 /* Clears all gradients and copies all statistics to where their gradients would be; with `restore`: back. */
 static remat_status record_begin(const remat_trainer *trainer, recording *calls, bool restore)

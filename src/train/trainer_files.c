@@ -203,6 +203,7 @@ remat_status remat_trainer_load(remat_trainer *trainer, const char *path)
     safetensors *file;
     REMAT_TRY(trainer_check_started(trainer));
     REMAT_TRY(weights_open(trainer->context, path, &file));
+    trainer->ranks_agree = false;
     remat_status status = load_file(trainer, path, file);
     safetensors_close(file);
     return status;
@@ -387,6 +388,7 @@ static remat_status read_state(remat_trainer *trainer, const char *path, const s
     }
     take_data(trainer, data);
     trainer->step = step;
+    trainer->ranks_agree = false;
     trainer->micro_step = micro_step;
     trainer->seed = seed;
     trainer->stale_validations = stale;

@@ -13,12 +13,14 @@
 
 #include <remat/train.h>
 
+#include "comm/comm.h"
 #include "data/data.h"
 #include "data/weight_names.h"
 #include "model/program.h"
 #include "plan/graph/graph_place.h"
 #include "plan/graph/graph_plan.h"
 #include "train/executor.h"
+#include "train/gradient_chain.h"
 #include "train/optimizer.h"
 #include "train/staging.h"
 
@@ -57,6 +59,11 @@ struct remat_trainer {
     size_t *apply_starts;           /* where each of these begins */
     backend_event *apply_events[2]; /* to time them, from the first step on that is watched */
     data_source *data;
+
+    remat_communicator *ranks; /* the caller's; NULL: none */
+    gradient_chain *chain;     /* with several ranks */
+    double *rank_numbers;      /* likewise: losses of all ranks, then those of this one */
+    bool ranks_agree;          /* they were found to train the same */
 
     uint64_t step, micro_step; /* taken so far */
     uint64_t steps_per_epoch, total_steps;
@@ -145,6 +152,29 @@ void trainer_observe_norm(void *trainer, size_t position, uint64_t began, uint64
 void trainer_note_apply(const remat_trainer *trainer, uint32_t parameter, uint64_t began, uint64_t ended);
 void trainer_note_clear(const remat_trainer *trainer, uint64_t began, uint64_t ended);
 void trainer_note_norm(const remat_trainer *trainer, uint64_t live_bytes, uint64_t began, uint64_t ended);
+
+/* One transfer between ranks; for chain_options. */
+void trainer_note_transfer(void *trainer, const char *what, uint64_t number, uint64_t bytes, uint64_t began,
+                           uint64_t ended);
+
+/* trainer_ranks.c: a trainer alone is rank 0 of 1. */
+uint64_t trainer_rank(const remat_trainer *trainer);
+uint64_t trainer_rank_count(const remat_trainer *trainer);
+unsigned trainer_default_threads(const remat_communicator *ranks); /* `ranks` may be NULL */
+remat_status trainer_check_ranks(const remat_trainer *trainer);    /* whether they can share the steps */
+remat_status trainer_start_ranks(remat_trainer *trainer);
+void trainer_release_ranks(remat_trainer *trainer);
+/* Compares everything that must be the same, once. REMAT_INVALID on all ranks where something is not. */
+remat_status trainer_compare_ranks(remat_trainer *trainer);
+/* The losses of this rank's micro-batches, with several ranks: where they are noted, and the sum over all ranks in the order
+ * of the micro-batches. */
+double *trainer_own_losses(const remat_trainer *trainer);
+remat_status trainer_sum_losses(remat_trainer *trainer, const double *mine, double *sum);
+/* Two numbers of every rank, in their order. They belong to the trainer. */
+remat_status trainer_gather_pairs(remat_trainer *trainer, const double pair[2], const double **all);
+remat_status trainer_any_rank(const remat_trainer *trainer, bool mine, bool *any);
+/* All ranks get the status, and the message, of the first that fails. */
+remat_status trainer_share_status(const remat_trainer *trainer, remat_status status);
 
 /* trainer_step.c */
 

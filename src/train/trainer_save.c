@@ -137,9 +137,8 @@ remat_status trainer_write_encoding(const remat_trainer *trainer, char **text)
     return encoding && !data_encoding_is_empty(encoding) ? data_encoding_write(encoding, text) : REMAT_OK;
 }
 
-remat_status remat_trainer_save(const remat_trainer *trainer, const char *path, bool with_state)
+static remat_status write_file(const remat_trainer *trainer, const char *path, bool with_state)
 {
-    REMAT_TRY(trainer_check_started(trainer));
     const remat_network *network = trainer->network;
     entry_list list = {.trainer = trainer, .capacity = network->parameter_count * (1 + OPTIMIZER_STATES)};
     for (size_t p = 0; p < network->parameter_count; p++)
@@ -159,9 +158,18 @@ remat_status remat_trainer_save(const remat_trainer *trainer, const char *path, 
     return status;
 }
 
+/* All ranks have the same; the first writes it. */
+remat_status remat_trainer_save(const remat_trainer *trainer, const char *path, bool with_state)
+{
+    REMAT_TRY(trainer_check_started(trainer));
+    return trainer_share_status(trainer, trainer_rank(trainer) == 0 ? write_file(trainer, path, with_state) : REMAT_OK);
+}
+
 remat_status remat_trainer_check_save(const remat_trainer *trainer, const char *path, bool with_state)
 {
     const remat_network *network = trainer->network;
+    if (trainer_rank(trainer) != 0)
+        return REMAT_OK;
     uint64_t copies = 1 + (with_state ? OPTIMIZER_STATES : 0);
     uint64_t values = network->parameter_bytes + (with_state ? trainer->state_bytes : 0);
     uint64_t header = 1024; /* and, for each tensor, its name, its shape and where it is */

@@ -32,7 +32,6 @@ static executor_options training_options(remat_trainer *trainer)
                    .arena_bytes = trainer->arena.bytes,
                    .offsets = trainer->plan->offsets,
                    .parameters = trainer->weights.at,
-                   .gradients = trainer->gradients.at,
                    .step = trainer->block.at},
         .device = trainer->device,
         .optimizer = trainer_optimizer(trainer),
@@ -48,7 +47,6 @@ static executor_options evaluation_options(remat_trainer *trainer)
     options.sequence = &trainer->evaluation_plan.sequence;
     options.liveness = &trainer->evaluation_plan.liveness;
     options.memory.offsets = trainer->evaluation_plan.offsets;
-    options.memory.gradients = NULL;
     options.training = false;
     options.loss_share = 1;
     return options;
@@ -93,6 +91,7 @@ remat_status trainer_start(remat_trainer *trainer)
     REMAT_TRY(trainer_allocate(trainer));
     REMAT_TRY(parameters_fill(trainer->network, trainer->queue, trainer->weights.at, trainer->seed));
     REMAT_TRY(make_executors(trainer));
+    REMAT_TRY(trainer_start_ranks(trainer));
     trainer->recorded_bytes = remat_context_bytes(trainer->context) - before - trainer_allocated_bytes(trainer);
     return REMAT_OK;
 }

@@ -44,13 +44,29 @@ remat_status trainer_show_gradient(void *user, uint32_t parameter, tensor_ref gr
     return host_view_close(&view, false);
 }
 
+static remat_status before_position(void *user, size_t position)
+{
+    return gradient_chain_before(((remat_trainer *)user)->chain, position);
+}
+
+static remat_status after_position(void *user, size_t position)
+{
+    return gradient_chain_after(((remat_trainer *)user)->chain, position);
+}
+
 static remat_status run_executor(remat_trainer *trainer)
 {
-    const executor_hooks hooks = {trainer->on_action ? trainer_observe : NULL,
-                                  trainer->on_action ? trainer_observe_norm : NULL,
-                                  trainer->on_gradient ? trainer_show_gradient : NULL, trainer};
+    const bool applies = !trainer->gradients.at; /* else gradients are only summed in a run */
+    const executor_hooks hooks = {.observe = trainer->on_action ? trainer_observe : NULL,
+                                  .observe_begin = trainer->on_action && applies ? trainer_observe_norm : NULL,
+                                  .before_apply = trainer->on_gradient && applies ? trainer_show_gradient : NULL,
+                                  .user = trainer,
+                                  .before = trainer->chain ? before_position : NULL,
+                                  .after = trainer->chain ? after_position : NULL};
     if (hooks.observe || hooks.before_apply)
         return executor_run_observed(trainer->executor, trainer->queue, &hooks);
+    if (trainer->chain)
+        return executor_run_watched(trainer->executor, trainer->queue, &hooks);
     return executor_run(trainer->executor, trainer->queue);
 }
 
@@ -98,14 +114,55 @@ static remat_status run_micro_batch(remat_trainer *trainer, double *data_seconds
     return REMAT_OK;
 }
 
+/* Micro-batch number m of the step; its loss. */
+static remat_status run_numbered(remat_trainer *trainer, uint64_t m, double *loss, double *data_seconds)
+{
+    trainer->micro_step = trainer->step * trainer->settings.accumulate + m;
+    trainer->host_block.loss = 0;
+    REMAT_TRY(send_block(trainer, sizeof trainer->host_block));
+    REMAT_TRY(run_micro_batch(trainer, data_seconds));
+    REMAT_TRY(receive_block(trainer));
+    *loss = trainer->host_block.loss;
+    return REMAT_OK;
+}
+
+/* Rank r of N runs the micro-batches r, r + N, r + 2 N, ... Losses are added in the order of all micro-batches. */
+static remat_status run_shared(remat_trainer *trainer, double *loss, double *data_seconds)
+{
+    const uint64_t size = trainer_rank_count(trainer), count = trainer->settings.accumulate;
+    double *losses = trainer_own_losses(trainer);
+    for (uint64_t j = 0, m = trainer_rank(trainer); m < count; j++, m += size) {
+        REMAT_TRY(gradient_chain_begin(trainer->chain, m == 0, m + size >= count));
+        REMAT_TRY(run_numbered(trainer, m, &losses[j], data_seconds));
+    }
+    REMAT_TRY(gradient_chain_finish(trainer->chain));
+    return trainer_sum_losses(trainer, losses, loss);
+}
+
+static remat_status run_alone(remat_trainer *trainer, double *loss, double *data_seconds)
+{
+    double one;
+    *loss = 0;
+    for (uint64_t m = 0; m < trainer->settings.accumulate; m++) {
+        REMAT_TRY(run_numbered(trainer, m, &one, data_seconds));
+        *loss += one;
+    }
+    return REMAT_OK;
+}
+
 static remat_status run_accumulated(remat_trainer *trainer, double *data_seconds)
 {
-    remat_status status = REMAT_OK;
+    double loss;
     REMAT_TRY(trainer_clear_gradients(trainer));
-    for (uint64_t m = 0; m < trainer->settings.accumulate && status == REMAT_OK; m++)
-        status = run_micro_batch(trainer, data_seconds);
-    if (status == REMAT_OK)
+    REMAT_TRY(backend_wait(trainer->queue)); /* what comes from other ranks is written there */
+    remat_status status =
+        trainer->chain ? run_shared(trainer, &loss, data_seconds) : run_alone(trainer, &loss, data_seconds);
+    if (status == REMAT_OK) {
+        trainer->micro_step = (trainer->step + 1) * trainer->settings.accumulate;
+        trainer->host_block.loss = loss;
+        REMAT_TRY(send_block(trainer, sizeof trainer->host_block));
         return trainer_apply_gradients(trainer);
+    }
     REMAT_TRY(trainer_restore_statistics(trainer)); /* the micro-batches before have moved them */
     return status;
 }
@@ -127,6 +184,7 @@ static remat_status run_step(remat_trainer *trainer, double rate, double *data_s
 remat_status remat_trainer_step_sized(remat_trainer *trainer, remat_step_result *result, size_t result_size)
 {
     REMAT_TRY(trainer_check_started(trainer));
+    REMAT_TRY(trainer_compare_ranks(trainer));
     double began = seconds_now(), data_seconds = 0;
     double rate = optimizer_rate(&trainer->optimizer, trainer->step, trainer->total_steps, trainer->plateau.cuts);
     remat_status status = run_step(trainer, rate, &data_seconds);
@@ -205,20 +263,41 @@ void remat_trainer_on_gradient(remat_trainer *trainer, remat_gradient_fn visit, 
 
 /* ---- validation ---- */
 
-static remat_status evaluate(remat_trainer *trainer, uint64_t batches)
+/* The loss of one batch, and how many rows of it are correct. */
+static remat_status evaluate_batch(remat_trainer *trainer, uint64_t number, double found[2])
 {
-    uint64_t batch = trainer->network->batch;
+    const uint64_t batch = trainer->network->batch;
     trainer->host_block = (step_block){.seed = trainer->seed, .scale = 1};
     REMAT_TRY(send_block(trainer, sizeof trainer->host_block));
-    for (uint64_t b = 0; b < batches; b++) {
-        REMAT_TRY(backend_wait(trainer->queue));
-        staging_aim(&trainer->staged, trainer->evaluator);
-        REMAT_TRY(data_source_fill(trainer->data, DATA_VALIDATION, 0, b * batch, batch, trainer->staged.inputs,
-                                   trainer->staged.labels));
-        REMAT_TRY(staging_send(&trainer->staged, trainer->evaluator, trainer->queue));
-        REMAT_TRY(executor_run(trainer->evaluator, trainer->queue));
+    staging_aim(&trainer->staged, trainer->evaluator);
+    REMAT_TRY(data_source_fill(trainer->data, DATA_VALIDATION, 0, number * batch, batch, trainer->staged.inputs,
+                               trainer->staged.labels));
+    REMAT_TRY(staging_send(&trainer->staged, trainer->evaluator, trainer->queue));
+    REMAT_TRY(executor_run(trainer->evaluator, trainer->queue));
+    REMAT_TRY(receive_block(trainer));
+    found[0] = trainer->host_block.loss;
+    found[1] = (double)trainer->host_block.correct;
+    return REMAT_OK;
+}
+
+/* Ranks take turns. The losses are added in the order of the batches. */
+static remat_status evaluate(remat_trainer *trainer, uint64_t batches, double sums[2])
+{
+    const uint64_t size = trainer_rank_count(trainer), rank = trainer_rank(trainer);
+    sums[0] = sums[1] = 0;
+    REMAT_TRY(backend_wait(trainer->queue));
+    for (uint64_t first = 0; first < batches; first += size) {
+        double mine[2] = {0, 0};
+        const double *all;
+        if (first + rank < batches)
+            REMAT_TRY(evaluate_batch(trainer, first + rank, mine));
+        REMAT_TRY(trainer_gather_pairs(trainer, mine, &all));
+        for (uint64_t r = 0; r < size && first + r < batches; r++) {
+            sums[0] += all[2 * r];
+            sums[1] += all[2 * r + 1];
+        }
     }
-    return receive_block(trainer);
+    return REMAT_OK;
 }
 
 remat_status remat_trainer_validate_sized(remat_trainer *trainer, remat_validation_result *result, size_t result_size)
@@ -230,12 +309,11 @@ remat_status remat_trainer_validate_sized(remat_trainer *trainer, remat_validati
         return remat_fail(trainer->context, REMAT_INVALID, NULL,
                           "there is no validation batch: the validation data has %llu samples and a batch takes %llu",
                           (unsigned long long)samples, (unsigned long long)batch);
-    REMAT_TRY(evaluate(trainer, batches));
-    const step_block *block = &trainer->host_block;
+    double sums[2];
+    REMAT_TRY(evaluate(trainer, batches, sums));
     double rows = (double)(batches * batch * layer_values(trainer->network->labels));
     bool classes = trainer->network->labels_dtype == REMAT_INT32;
-    const remat_validation_result found = {block->loss / (double)batches, classes ? (double)block->correct / rows : NAN,
-                                           batches * batch};
+    const remat_validation_result found = {sums[0] / (double)batches, classes ? sums[1] / rows : NAN, batches * batch};
     remat_struct_give(result, result_size, &found, sizeof found);
     return REMAT_OK;
 }

@@ -1,4 +1,6 @@
 /* Watching the actions of a step. */
+#include <stdio.h>
+
 #include "base/alloc.h"
 #include "base/error.h"
 #include "train/optimizer.h"
@@ -32,6 +34,13 @@ static layer_work update_work(const remat_trainer *trainer, uint32_t parameter)
                         .bytes = 3 * about->bytes + trainer_state_moved(trainer, parameter)};
 }
 
+/* The gradient is added to the sum over the micro-batches. */
+static layer_work add_work(const remat_trainer *trainer, uint32_t parameter)
+{
+    const network_parameter *about = &trainer->network->parameters[parameter];
+    return (layer_work){.flops = about->values, .bytes = 3 * about->bytes};
+}
+
 static layer_work apply_work(const remat_trainer *trainer, uint32_t action)
 {
     const program_binding binding = program_binding_of(trainer->program, action);
@@ -39,7 +48,8 @@ static layer_work apply_work(const remat_trainer *trainer, uint32_t action)
     layer_work sum = {0};
     for (uint32_t p = 0; p < layer->node.parameter_count; p++)
         if (binding.gradients[p] != GRAPH_NONE) {
-            layer_work one = update_work(trainer, layer->parameters[p]);
+            const uint32_t number = layer->parameters[p];
+            layer_work one = trainer->gradients.at ? add_work(trainer, number) : update_work(trainer, number);
             sum.flops += one.flops;
             sum.bytes += one.bytes;
         }
@@ -58,8 +68,9 @@ static void report(const remat_trainer *trainer, remat_action seen, layer_work w
 
 void trainer_observe(void *user, size_t position, bool is_recompute, uint64_t began, uint64_t ended)
 {
-    static const char *const names[] = {"load", "forward", "weight_gradient", "input_gradient", "apply"};
     const remat_trainer *trainer = user;
+    const char *const names[] = {"load", "forward", "weight_gradient", "input_gradient",
+                                 trainer->gradients.at ? "weight_gradient" : "apply"};
     uint32_t number = trainer->plan->sequence.actions[position];
     const program_action *binding = &trainer->program->actions[number];
     const remat_action seen = {.layer = trainer->network->layers[binding->layer].node.name,
@@ -113,6 +124,19 @@ void trainer_note_norm(const remat_trainer *trainer, uint64_t live_bytes, uint64
     remat_action seen = all_gradients(trainer, "apply", began, ended);
     seen.live_bytes = live_bytes;
     report(trainer, seen, work);
+}
+
+void trainer_note_transfer(void *user, const char *what, uint64_t number, uint64_t bytes, uint64_t began,
+                           uint64_t ended)
+{
+    const remat_trainer *trainer = user;
+    char name[40];
+    if (!trainer->on_action)
+        return;
+    snprintf(name, sizeof name, "link %llu", (unsigned long long)number);
+    const remat_action seen = {
+        .layer = name, .phase = what, .position = trainer->network->layer_count, .began = began, .ended = ended};
+    report(trainer, seen, (layer_work){.bytes = bytes});
 }
 
 void trainer_observe_norm(void *user, size_t position, uint64_t began, uint64_t ended)

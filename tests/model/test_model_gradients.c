@@ -117,7 +117,7 @@ static void test_random_models(void **state)
 {
     (void)state;
     test_random random = {test_seed()};
-    static const program_apply ways[] = {PROGRAM_APPLY_AT_ONCE, PROGRAM_APPLY_AT_END, PROGRAM_APPLY_OUTSIDE};
+    static const program_apply ways[] = {PROGRAM_APPLY_AT_ONCE, PROGRAM_APPLY_AT_END, PROGRAM_ADD_AT_ONCE};
     for (int i = 0; i < 90; i++) {
         random_model_options about = {.seed = test_random_next(&random), .smooth = true, .frozen = 10};
         about.layers = 2 + (unsigned)test_random_below(&random, 16);
@@ -148,7 +148,7 @@ static void test_frozen_layers(void **state)
         {"fully_connected", "name=last", "unit=3", "trainable=false", NULL},
         {"cross_entropy", "name=loss", NULL},
     };
-    static const program_apply ways[] = {PROGRAM_APPLY_AT_ONCE, PROGRAM_APPLY_AT_END, PROGRAM_APPLY_OUTSIDE};
+    static const program_apply ways[] = {PROGRAM_APPLY_AT_ONCE, PROGRAM_APPLY_AT_END, PROGRAM_ADD_AT_ONCE};
     for (int way = 0; way < 3; way++) {
         remat_context *context;
         remat_model *model;

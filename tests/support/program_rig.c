@@ -45,7 +45,6 @@ static remat_status copy_gradient(void *user, recording *calls, uint32_t paramet
 
 void program_rig_make_executor(program_rig *rig)
 {
-    bool outside = rig->program->apply == PROGRAM_APPLY_OUTSIDE;
     const executor_options options = {
         .program = rig->program,
         .sequence = &rig->sequence,
@@ -54,7 +53,6 @@ void program_rig_make_executor(program_rig *rig)
                    .arena_bytes = rig->arena_bytes,
                    .offsets = rig->offsets,
                    .parameters = rig->parameters,
-                   .gradients = outside ? rig->gradients : NULL,
                    .step = (char *)&rig->block},
         .device = rig->device,
         .optimizer = {.apply = copy_gradient, .user = rig},

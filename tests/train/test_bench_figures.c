@@ -106,13 +106,15 @@ static remat_model *transformer(fixture *f, const char *tokens, const char *cons
     return model;
 }
 
-/* Of a fully connected layer of ROWS rows. `added`: its gradients go to sums that live longer. */
+/* Of a fully connected layer of ROWS rows. `added`: its gradients are added to sums that live longer, which reads both and
+ * writes the sum. */
 static void expect_gemm(const record *seen, const char *layer, uint64_t in, uint64_t units, uint64_t times, bool added)
 {
     const uint64_t flops = times * 2 * ROWS * in * units, x = ROWS * in * F, y = ROWS * units * F;
     const uint64_t weight = units * in * F, bias = units * F;
     expect_work(seen, layer, "forward", flops, flops, times * (x + weight + bias + y));
-    expect_work(seen, layer, "weight_gradient", flops, flops, times * (x + y + (added ? 2 : 1) * (weight + bias)));
+    expect_work(seen, layer, "weight_gradient", flops + (added ? times * (weight + bias) / F : 0), flops,
+                times * (x + y + (added ? 4 : 1) * (weight + bias)));
     expect_work(seen, layer, "input_gradient", flops, flops, times * (y + weight + x));
     /* The gradient is read; the weights and two moments are read and written. */
     expect_work(seen, layer, "apply", 17 * (weight + bias) / F, 0, 7 * (weight + bias));
@@ -190,14 +192,17 @@ static void accumulated(void **state)
     record seen;
     watch_step(f, model, "none", &seen);
     const uint64_t ids = ROWS * 4, row = ROWS * WIDTH * F, table = 64 * WIDTH * F, logits = ROWS * 64 * F;
-    const uint64_t used = STEPS * WIDTH * F, places = 32 * WIDTH * F, bias = 64 * F;
+    const uint64_t places = 32 * WIDTH * F, bias = 64 * F;
     expect_attention(&seen, 4, true);
-    expect_work(&seen, "embedding", "weight_gradient", 4 * ROWS * WIDTH, 0, 4 * (ids + row + 2 * table));
-    expect_work(&seen, "embedding.positions", "weight_gradient", 4 * ROWS * WIDTH, 0, 4 * (row + 2 * used));
+    expect_work(&seen, "embedding", "weight_gradient", 4 * (ROWS + 64) * WIDTH, 0,
+                4 * (ids + row + 2 * table + table + 3 * table));
+    expect_work(&seen, "embedding.positions", "weight_gradient", 4 * (ROWS + 32) * WIDTH, 0,
+                4 * (row + places + 3 * places));
     expect_work(&seen, "embedding.positions", "apply", 17 * 32 * WIDTH, 0, 7 * places);
     const uint64_t products = 3 * UINT64_C(2) * ROWS * 64 * WIDTH;
     expect_work(&seen, "head", "input_gradient", 4 * (products + 18 * ROWS * 64), 4 * products,
-                4 * (2 * row + ids + 4 * table + 2 * bias + 4 * (table + bias) + 5 * logits + row));
+                4 * (2 * row + ids + 4 * table + 2 * bias + 3 * (table + bias) + 5 * logits + row));
+    expect_work(&seen, "head", "weight_gradient", 4 * (64 * WIDTH + 64), 0, 4 * 3 * (table + bias));
     /* Once a step, for each parameter. */
     total applied = total_of(&seen, NULL, "apply");
     assert_int_equal(applied.count, 8);

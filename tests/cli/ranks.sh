@@ -1,0 +1,40 @@
+#!/bin/sh
+# remat train as several ranks: the same bits with any number, resuming with another, and one voice.
+. tests/cli/support/expect.sh
+. tests/cli/support/mpirun.sh
+has_mpirun || exit 77
+same() { cmp -s "$work/$1" "$work/$2" || complain "$1 and $2 differ"; }
+losses() { grep -o '"\(loss\|validation_loss\)": [^,}]*' "$1"; }
+write_net
+
+expect 0 train "$work/net.ini" --steps 4 --save "$work/one.safetensors" --log "$work/one.log" --json -q -j 1
+grep -o '"total_bytes": [0-9]*' "$work/out" >"$work/one.bytes"
+losses "$work/one.log" >"$work/one.losses"
+for n in 2 3 4; do
+  expect_ranks 0 $n train "$work/net.ini" --steps 4 --save "$work/some.safetensors" --log "$work/some.log" --json -j 1
+  err "$n ranks"
+  [ "$(grep -c 'step 1/4 ' "$work/err")" = 1 ] || complain "$n ranks: progress is not printed once"
+  [ "$(grep -c remat-train "$work/out")" = 1 ] || complain "$n ranks: figures are not printed once"
+  same one.safetensors some.safetensors
+  losses "$work/some.log" >"$work/some.losses"
+  same one.losses some.losses
+  grep -o '"total_bytes": [0-9]*' "$work/out" >"$work/some.bytes"
+  same one.bytes some.bytes # a rank takes what a process alone takes
+done
+
+# Saved by three, resumed by two, with their transfers in the trace.
+expect_ranks 0 3 train "$work/net.ini" --steps 2 --save "$work/half.safetensors" -q
+expect_ranks 0 2 train "$work/net.ini" --steps 4 --resume "$work/half.safetensors" --save "$work/half.safetensors" -q \
+  --trace "$work/trace.json"
+same one.safetensors half.safetensors
+grep -q '"ph": "b".*"cat": "send"' "$work/trace.json" || complain "the trace has no transfers"
+if has_python; then python3 -m json.tool "$work/trace.json" >/dev/null || complain "the trace is no JSON"; fi
+
+# The library's own order: nearly the same.
+expect_ranks 0 2 train "$work/net.ini" --steps 4 --reduce fast --log "$work/fast.log" -q
+losses "$work/fast.log" | sed 's/.*: //' >"$work/a"
+sed 's/.*: //' "$work/one.losses" >"$work/b"
+paste "$work/a" "$work/b" | awk '{ d = $1 - $2; if (d < -1e-3 || d > 1e-3) exit 1 }' || complain "--reduce fast has other losses"
+expect 2 train "$work/net.ini" --reduce sometimes
+err "'fixed' or 'fast'"
+finish
