@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 jobs = $(or $(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))),$(JOBS))
 
 .NOTPARALLEL:
-.PHONY: all demo check check-long check-faults check-torch check-arm check-browser check-access coverage fuzz docs bench python install \
+.PHONY: all demo check check-long check-faults check-ranks check-torch check-arm check-browser check-access coverage fuzz docs bench python install \
 	uninstall clean
 
 all:
@@ -34,6 +34,12 @@ check-faults:
 	@scripts/configure.sh build-check -DREMAT_TESTS=ON -DREMAT_STRICT=ON
 	@env -u MAKEFLAGS cmake --build build-check -j "$(jobs)" --target fault_campaign -- --no-print-directory -s
 	REMAT=build-check/remat REMAT_FAULTS=build-check/tests/preloaded_faults.so build-check/tests/fault_campaign --kills 1000
+
+# 500 random kills of a random rank. `make check` makes three.
+check-ranks:
+	@scripts/packages.sh build check
+	@scripts/build.sh "$(jobs)"
+	scripts/kill_ranks.sh build/remat 500
 
 # Modules of torchvision (and transformers, where it is installed) planned at five budgets each: the same bits. `make check` runs small
 # nets. Takes minutes.

@@ -1,0 +1,117 @@
+#!/bin/sh
+# Kills random ranks of a training at random times: kill_ranks.sh PROGRAM COUNT [SEED]
+# After each kill all ranks must end within 20 seconds and the rank must be named. The training goes on from its last save with
+# another number of ranks; at the end it has the weights that one process has after as many steps.
+set -eu
+remat=$1 count=$2 seed=${3:-1}
+work=$(mktemp -d)
+launcher=""
+# shellcheck disable=SC2317 # called by the trap
+clean() {
+  [ -z "$launcher" ] || kill -KILL "$launcher" 2>/dev/null || true
+  rm -rf "$work"
+}
+trap clean EXIT
+trap 'exit 1' INT TERM HUP
+fail() {
+  echo "kill_ranks.sh: seed $seed, kill $kill: $1" >&2
+  sed 's/^/  | /' "$work/err" >&2
+  exit 1
+}
+# random BELOW: sets `drawn` to a number from 0 on.
+draws=0
+random() {
+  draws=$((draws + 1))
+  drawn=$(awk -v seed="$((seed * 100003 + draws))" -v below="$1" 'BEGIN { srand(seed); rand(); print int(rand() * below) }')
+}
+ranks_of() { # the processes of the launcher
+  pgrep -P "$launcher" 2>/dev/null || true
+}
+cat >"$work/net.ini" <<'END'
+[Model]
+batch_size = 2
+accumulate = 12
+[Optimizer]
+type = adam
+learning_rate = 0.0001
+[Dataset]
+type = random
+samples = 240
+[in : input]
+input_shape = 3:8:8
+[conv : conv2d]
+filters = 16
+kernel_size = 3
+[norm : batch_normalization]
+[flat : flatten]
+[fc : fully_connected]
+unit = 64
+activation = relu
+[out : fully_connected]
+unit = 5
+[loss : cross_entropy]
+END
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_hwloc_base_binding_policy=none
+export ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0"
+save=$work/save.safetensors
+# train STEPS RANKS: goes on from the last save, if there is one.
+train() {
+  resume=""
+  [ ! -f "$save" ] || resume="--resume $save"
+  # shellcheck disable=SC2086 # two words or none
+  exec mpirun --oversubscribe -np "$2" "$remat" train "$work/net.ini" --steps "$1" $resume --save "$save" --save-every 1 -j 1 -q
+}
+step_of() { grep -ao '"step":"[0-9]*"' "$save" | grep -o '[0-9]*'; }
+
+slowest=0 kill=0
+while [ "$kill" -lt "$count" ]; do
+  kill=$((kill + 1))
+  set -- 2 3 4
+  random 3
+  shift "$drawn"
+  n=$1
+  : >"$work/began"
+  (train 1000000 "$n") >"$work/out" 2>"$work/err" </dev/null &
+  launcher=$!
+  # One in four while the ranks start; the others after a first save.
+  tries=0
+  while [ "$(ranks_of | wc -l)" -lt "$n" ]; do
+    tries=$((tries + 1))
+    [ "$tries" -lt 600 ] || fail "$n ranks do not start"
+    sleep 0.05
+  done
+  tries=0
+  random 4
+  if [ "$drawn" != 0 ]; then
+    while [ -z "$(find "$save" -newer "$work/began" 2>/dev/null)" ]; do
+      tries=$((tries + 1))
+      [ "$tries" -lt 1200 ] || fail "nothing is saved within a minute"
+      sleep 0.05
+    done
+  fi
+  random 400
+  sleep "$(awk -v ms="$drawn" 'BEGIN { print ms / 1000 }')"
+  random "$n"
+  victim=$(ranks_of | sed -n "$((drawn + 1))p")
+  [ -n "$victim" ] || fail "the training ended by itself"
+  kill -KILL "$victim" || fail "rank $victim cannot be killed"
+  tries=0
+  while kill -0 "$launcher" 2>/dev/null; do
+    tries=$((tries + 1))
+    [ "$tries" -lt 400 ] || fail "it did not end within 20 seconds"
+    sleep 0.05
+  done
+  code=0
+  wait "$launcher" || code=$?
+  launcher=""
+  [ "$code" != 0 ] || fail "it ended as if nothing had happened"
+  grep -qE 'rank [0-9]+ with PID|rank [0-9]+:' "$work/err" || fail "the rank is not named"
+  [ "$tries" -le "$slowest" ] || slowest=$tries
+done
+# Two more steps from the last save, and as many in one process from the beginning.
+steps=2
+[ ! -f "$save" ] || steps=$(($(step_of) + 2))
+(train "$steps" 3) >"$work/out" 2>"$work/err" </dev/null || fail "it does not go on"
+"$remat" train "$work/net.ini" --steps "$steps" --save "$work/alone.safetensors" -q 2>"$work/err" || fail "one process fails"
+cmp -s "$save" "$work/alone.safetensors" || fail "after $steps steps the weights are not those of one process"
+echo "$count kills, $steps steps with the weights of one process; the slowest end took $((slowest * 50)) ms"
