@@ -40,8 +40,9 @@ def preprocess(compiler: str, include: str, *options: str) -> str:
 
 
 def without_inline_functions(text: str) -> str:
-    """Leaves out functions that are defined in the headers: bindings call the `_sized` functions behind them."""
-    return re.sub(r"static inline [^;{]*\{[^{}]*\}", "", text)
+    """Leaves out functions that are defined in the headers: bindings call the `_sized` functions behind them. cffi knows no
+    attributes."""
+    return re.sub(r"static inline [^;{]*\{[^{}]*\}|__attribute__\(\(\w+\)\)", "", text)
 
 
 def constants(compiler: str, include: str) -> str:
