@@ -220,7 +220,7 @@ static void print_plan(const train_command *command, const remat_trainer_figures
         fprintf(stderr, ", %llu ranks", (unsigned long long)ranks);
     fprintf(stderr, ", %u threads, %s kernels\n", figures->threads, figures->kernels);
     fprintf(stderr, "memory %s: weights %s, optimizer %s, arena %s, scratch %s\n",
-            remat_size_print_up(figures->total_bytes, total), remat_size_print(figures->weight_bytes, weights),
+            remat_size_print(figures->total_bytes, total), remat_size_print(figures->weight_bytes, weights),
             remat_size_print(figures->optimizer_bytes + figures->gradient_bytes, moments),
             remat_size_print(figures->arena_bytes, arena), remat_size_print(figures->scratch_bytes, scratch));
     print_outside(command, figures);

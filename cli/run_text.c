@@ -15,11 +15,10 @@ void run_text_title(FILE *to, const remat_trainer_figures *figures)
 
 /* ---- memory ---- */
 
-/* Sizes are rounded up, like those of budgets: the same number has the same text wherever it stands. */
 static void print_row(FILE *to, const char *what, uint64_t bytes, const char *remark)
 {
     char exact[REMAT_COUNT_TEXT], size[REMAT_SIZE_TEXT];
-    fprintf(to, "%-20s %16s  %10s%s%s\n", what, remat_count_print(bytes, exact), remat_size_print_up(bytes, size),
+    fprintf(to, "%-20s %16s  %10s%s%s\n", what, remat_count_print(bytes, exact), remat_size_print(bytes, size),
             *remark ? "  " : "", remark);
 }
 
@@ -37,7 +36,10 @@ void run_text_memory(FILE *to, const remat_trainer_figures *figures)
     if (figures->arena_bytes > figures->peak_bytes)
         print_row(to, "not filled", figures->arena_bytes - figures->peak_bytes, "at the peak");
     print_row(to, "scratch", figures->scratch_bytes, "of the kernels");
-    print_row(to, "total", figures->total_bytes, "");
+    /* Rounded up, like the budgets that stand beside it. */
+    char exact[REMAT_COUNT_TEXT], size[REMAT_SIZE_TEXT];
+    fprintf(to, "%-20s %16s  %10s\n", "total", remat_count_print(figures->total_bytes, exact),
+            remat_size_print_up(figures->total_bytes, size));
 }
 
 /* ---- what the plan changes ---- */
