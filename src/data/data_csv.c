@@ -203,6 +203,26 @@ static remat_status replace_missing(const csv_set *csv, const csv_table *table, 
     return REMAT_OK;
 }
 
+/* Such as 1,5: digits with one comma between. */
+static bool has_decimal_comma(const char *cell)
+{
+    const char *at = cell + (*cell == '-');
+    size_t before = strspn(at, "0123456789"), behind;
+    if (at[before] != ',')
+        return false;
+    behind = strspn(at + before + 1, "0123456789");
+    return behind > 0 && !at[before + 1 + behind];
+}
+
+static const char *not_a_number(const csv_table *table, const char *cell)
+{
+    if (has_decimal_comma(cell))
+        return "is not a number; decimals are written with a point, such as 1.5";
+    return table->header.count || table->reader->place.line > 1
+               ? "is not a number; ignore = COLUMN leaves a column out, and words = onehot takes columns of words"
+               : "is not a number; header = true takes the first line as column names";
+}
+
 static remat_status put_input(const csv_set *csv, const csv_table *table, const data_field *field, size_t input,
                               csv_value *to)
 {
@@ -215,11 +235,7 @@ static remat_status put_input(const csv_set *csv, const csv_table *table, const 
     if (csv_is_missing(cell))
         REMAT_TRY(replace_missing(csv, table, field, column, encoding, &number));
     else if (!csv_is_number(cell, &number))
-        return csv_table_fail(table, column,
-                              table->header.count || table->reader->place.line > 1
-                                  ? "is not a number; ignore = COLUMN leaves a column out, and words = onehot takes "
-                                    "columns of words"
-                                  : "is not a number; header = true takes the first line as column names");
+        return csv_table_fail(table, column, not_a_number(table, cell));
     if (data_field_is_integer(field))
         return put_id(csv, table, field, column, number, to);
     return put_number(table, column, number, encoding, to);

@@ -5,10 +5,11 @@
 spiral_model
 model=$work/spirals.ini
 expect 0 train "$model" --steps 20 --save "$work/w.st" -q
-for command in train eval predict fit profile bench summary plan sweep report; do
+for command in train eval predict convert fit profile bench summary plan sweep report; do
   case $command in
     train) set -- -q --steps 1 ;;
     eval | predict) set -- --weights "$work/w.st" --batch 10 ;;
+    convert) set -- --weights "$work/w.st" --output "$work/w.pt" ;;
     report) set -- -o "$work/page.html" ;;
     profile) set -- -o "$work/profile.json" --repeats 1 ;;
     bench) set -- --steps 1 ;;
@@ -22,6 +23,11 @@ for command in train eval predict fit profile bench summary plan sweep report; d
   expect 2 $command "$model" "$@" --set seed=3
   err "write SECTION.KEY=VALUE"
 done
+byte_model
+expect 0 train "$work/bytes.ini" --steps 1 --save "$work/bytes.st" -q
+expect 0 generate "$work/bytes.ini" --weights "$work/bytes.st" --prompt ab --count 3 --set model.seed=3
+expect 2 generate "$work/bytes.ini" --weights "$work/bytes.st" --prompt ab --set model.sead=3
+err "did you mean seed?"
 # An error names the setting that is wrong, not a line of the file.
 for setting in model.batch_size=abc fc1.unit=0 fc1.type=fuly_connected loss.input_layers=lost fc1.lost=1 optimizer.type=adm \
   lost.unit=3; do

@@ -57,6 +57,7 @@ static void bad_csv_names_its_line(void **state)
         {"1,2,0\n1,2,0,4\n", "a.csv:2: 4 cells; the first row has 3"},
         {"1,2,3\n", "a.csv:1: column 3 holds the number 3; it must be from 0 to 2"},
         {"1,2,0.5\n", "column 3: '0.5' is not allowed; it must be a whole number"},
+        {"a;b;y\n1;2;0\n1,5;2;0\n", "a.csv:3: column 1 (a): '1,5' is not a number; decimals are written with a point"},
         {"1,2,99999999999\n", "column 3: '99999999999' is out of range; whole numbers here are below 2^31"},
         {"1,2,1e10\n", "'1e10' is out of range"},
         {"1,nan,0\n", "'nan' is a missing value"},
