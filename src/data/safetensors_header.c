@@ -199,6 +199,15 @@ static remat_status read_text(safetensors *file, char *text, size_t length)
     return status;
 }
 
+/* 8 letters, digits and blanks are no length of a header. */
+static bool is_text(uint64_t length)
+{
+    for (int i = 0; i < 8; i++, length >>= 8)
+        if ((length & 0xff) != '\n' && (length & 0xff) != '\r' && ((length & 0xff) < ' ' || (length & 0xff) > '~'))
+            return false;
+    return true;
+}
+
 remat_status safetensors_read_header(safetensors *file)
 {
     remat_place place = data_file_place(&file->source);
@@ -207,6 +216,8 @@ remat_status safetensors_read_header(safetensors *file)
         return remat_fail(file->context, REMAT_BAD_INPUT, &place, "not a safetensors file: %llu bytes are too few",
                           (unsigned long long)file->source.bytes);
     REMAT_TRY(data_file_read(&file->source, 0, &length, 8));
+    if (is_text(length))
+        return remat_fail(file->context, REMAT_BAD_INPUT, &place, "this is a text, not a weights file");
     if (length < 2 || length > SAFETENSORS_MAX_HEADER || length > file->source.bytes - 8)
         return remat_fail(file->context, REMAT_BAD_INPUT, &place,
                           "not a safetensors file, or damaged: a header of %llu bytes in a file of %llu",

@@ -57,6 +57,8 @@ expect 0 train examples/models/mlp.ini --steps 0 -q --save "$work/w.safetensors"
 expect 0 convert examples/models/mlp.ini -w "$work/w.safetensors" -o "$work/w.pt"
 err "wrote $work/w.pt"
 printf '\223NUMPY\001\000v\000' >"$work/x.npy"
+expect 3 eval examples/models/mlp.ini -w examples/models/mlp.ini
+err "mlp.ini: this is a text, not a weights file"
 for command in report fit plan sweep train summary; do
   for name in w.safetensors w.pt; do
     expect 3 $command "$work/$name"
