@@ -54,10 +54,10 @@ typedef struct remat_train_options {
      * files up to 1 MiB). REMAT_NO_BUDGET (the default): the budget of the model, if it has one. REMAT_UNLIMITED: no
      * limit. */
     uint64_t budget_bytes;
-    const char *strategy;     /* such as "every-nth:2". NULL: the model's strategy, its blocks, or the best plan */
-    const char *plan_path;    /* a plan file to use, made for this model. NULL: make a plan */
-    const char *profile_path; /* measured costs, as `remat profile` writes them; those of another batch are scaled, with a
-                               * warning. NULL: estimates */
+    const char *strategy;  /* such as "every-nth:2". NULL: the model's strategy, its blocks, or the best plan */
+    const char *plan_path; /* a plan file to use, made for this model. NULL: make a plan */
+    /* Measured costs, as `remat profile` writes them. Those of another batch are scaled, with a warning. NULL: estimates. */
+    const char *profile_path;
     /* NULL or "fast": the best instruction set of this processor. Others: "avx512", "avx2", "portable", and "reference"
      * (plain loops). REMAT_INVALID for a set that this processor does not have; the message lists those it has. */
     const char *kernels;
