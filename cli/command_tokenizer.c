@@ -6,9 +6,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPTION_JSON = 256, OPTION_VOCAB, OPTION_LEAST, OPTION_SPECIAL, OPTION_PATTERN, OPTION_NO_SPECIAL, OPTION_LINES };
+enum {
+    OPTION_JSON = 256,
+    OPTION_VOCAB,
+    OPTION_LEAST,
+    OPTION_SPECIAL,
+    OPTION_PATTERN,
+    OPTION_NO_SPECIAL,
+    OPTION_LINES,
+    OPTION_LENGTH,
+    OPTION_NO_PACK
+};
 
-typedef enum tokenizer_action { ACTION_NONE, ACTION_TRAIN, ACTION_ENCODE, ACTION_DECODE } tokenizer_action;
+typedef enum tokenizer_action {
+    ACTION_NONE,
+    ACTION_TRAIN,
+    ACTION_ENCODE,
+    ACTION_DECODE,
+    ACTION_SAMPLES
+} tokenizer_action;
 
 typedef struct tokenizer_command {
     remat_context *context;
@@ -17,6 +33,7 @@ typedef struct tokenizer_command {
     size_t path_count;
     const char *output, *text;
     remat_tokenizer_options options;
+    remat_samples_options samples;
     bool json, no_special, lines;
 } tokenizer_command;
 
@@ -32,14 +49,16 @@ static const struct argp_option options[] = {
     {"lines", OPTION_LINES, NULL, 0, "encode: every line is a text of its own", 1},
     {"no-special", OPTION_NO_SPECIAL, NULL, 0,
      "encode: no special tokens around the text; decode: leave special tokens out", 1},
-    {"json", OPTION_JSON, NULL, 0, "print as JSON", 2},
+    {"length", OPTION_LENGTH, "N", 0, "samples: tokens of a row (default: 256)", 2},
+    {"no-pack", OPTION_NO_PACK, NULL, 0, "samples: every sample has its own row", 2},
+    {"json", OPTION_JSON, NULL, 0, "print as JSON; samples: the rows, one on a line", 3},
     {0},
 };
 
 static tokenizer_action action_of(const char *name)
 {
-    static const char *const names[] = {"train", "encode", "decode"};
-    for (int i = 0; i < 3; i++)
+    static const char *const names[] = {"train", "encode", "decode", "samples"};
+    for (int i = 0; i < 4; i++)
         if (strcmp(name, names[i]) == 0)
             return (tokenizer_action)(i + 1);
     return ACTION_NONE;
@@ -50,7 +69,7 @@ static void take_argument(struct argp_state *state, tokenizer_command *command, 
     if (command->action == ACTION_NONE) {
         command->action = action_of(argument);
         if (command->action == ACTION_NONE)
-            argp_error(state, "the first argument is train, encode or decode, not '%s'", shown(argument));
+            argp_error(state, "the first argument is train, encode, decode or samples, not '%s'", shown(argument));
         return;
     }
     command->paths[command->path_count++] = argument;
@@ -59,13 +78,15 @@ static void take_argument(struct argp_state *state, tokenizer_command *command, 
 static void check_arguments(struct argp_state *state, const tokenizer_command *command)
 {
     if (command->action == ACTION_NONE)
-        argp_error(state, "say train, encode or decode");
+        argp_error(state, "say train, encode, decode or samples");
     if (command->action == ACTION_TRAIN && command->path_count == 0)
         argp_error(state, "name the files to train on");
     if (command->action == ACTION_TRAIN && !command->output)
         argp_error(state, "--output FILE is missing");
     if (command->action != ACTION_TRAIN && (command->path_count == 0 || command->path_count > 2))
         argp_error(state, "name a tokenizer and one file at most");
+    if (command->action == ACTION_SAMPLES && command->path_count != 2)
+        argp_error(state, "name a tokenizer and a file with a sample on each line");
     if (command->text && (command->path_count == 2 || command->action != ACTION_ENCODE))
         argp_error(state, "--text is what encode reads instead of a file");
 }
@@ -83,6 +104,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case OPTION_LEAST: command->options.least = command_number(state, context, "--least", UINT64_MAX, argument); break;
     case OPTION_SPECIAL: command->options.special = argument; break;
     case OPTION_PATTERN: command->options.pattern = argument; break;
+    case OPTION_LENGTH:
+        command->samples.length = command_number(state, context, "--length", UINT64_MAX, argument);
+        break;
+    case OPTION_NO_PACK: command->samples.pack = 0; break;
     case OPTION_LINES: command->lines = true; break;
     case OPTION_NO_SPECIAL: command->no_special = true; break;
     case OPTION_JSON: command->json = true; break;
@@ -96,13 +121,16 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "train FILE...\nencode TOKENIZER [FILE]\ndecode TOKENIZER [FILE]",
-    .doc = "Make a tokenizer from texts, turn a text into the ids of tokens, or ids into a text. TOKENIZER is a "
-           "tokenizer.json or the folder of a model; without FILE, encode and decode read standard input.\v"
-           "Examples:\n"
-           "  remat tokenizer train docs/*.md --vocab 2000 -o tokenizer.json\n"
-           "  remat tokenizer encode tokenizer.json --text 'Hello world'\n"
-           "  echo 72 257 290 | remat tokenizer decode tokenizer.json",
+    .args_doc = "train FILE...\nencode TOKENIZER [FILE]\ndecode TOKENIZER [FILE]\nsamples TOKENIZER FILE.jsonl",
+    .doc =
+        "Make a tokenizer from texts, turn a text into the ids of tokens, or ids into a text, or show what is learned "
+        "from the samples of a file. TOKENIZER is a tokenizer.json or the folder of a model; without FILE, encode and "
+        "decode read standard input.\v"
+        "Examples:\n"
+        "  remat tokenizer train docs/*.md --vocab 2000 -o tokenizer.json\n"
+        "  remat tokenizer encode tokenizer.json --text 'Hello world'\n"
+        "  echo 72 257 290 | remat tokenizer decode tokenizer.json\n"
+        "  remat tokenizer samples model chats.jsonl --length 512",
 };
 
 /* ---- train ---- */
@@ -236,6 +264,55 @@ static remat_status decode(const tokenizer_command *command, remat_tokenizer *to
     return status;
 }
 
+/* ---- samples ---- */
+
+static remat_status print_rows(const tokenizer_command *command, const remat_samples *samples, uint64_t rows)
+{
+    size_t length = (size_t)command->samples.length;
+    for (uint64_t i = 0; i < rows; i++) {
+        remat_samples_row row;
+        remat_status status = remat_samples_row_get(samples, i, &row);
+        if (status != REMAT_OK)
+            return status;
+        putchar('{');
+        print_numbers("ids", row.ids, length, true);
+        fputs(", ", stdout);
+        print_numbers("labels", row.labels, length, true);
+        fputs(", ", stdout);
+        print_numbers("positions", row.positions, length, true);
+        fputs(", ", stdout);
+        print_numbers("segments", row.segments, length, true);
+        puts("}");
+    }
+    return REMAT_OK;
+}
+
+static remat_status show_samples(const tokenizer_command *command, remat_tokenizer *tokenizer)
+{
+    remat_samples *samples;
+    remat_samples_figures figures;
+    remat_status status = remat_samples_load(tokenizer, command->paths[1], &command->samples, &samples);
+    if (status != REMAT_OK)
+        return (remat_status)command_fail(command->context, status);
+    remat_samples_figures_get(samples, &figures);
+    if (figures.truncated)
+        fprintf(stderr, "remat: %llu of %llu samples are longer than %llu tokens and are cut\n",
+                (unsigned long long)figures.truncated, (unsigned long long)figures.samples,
+                (unsigned long long)command->samples.length + 1);
+    if (figures.dropped)
+        fprintf(stderr, "remat: %llu of %llu samples have nothing to learn and are dropped\n",
+                (unsigned long long)figures.dropped, (unsigned long long)figures.samples);
+    if (command->json)
+        status = print_rows(command, samples, figures.rows);
+    else
+        printf("samples    %llu\nrows       %llu of %llu tokens\ntokens     %llu\nlearned    %llu\n",
+               (unsigned long long)figures.samples, (unsigned long long)figures.rows,
+               (unsigned long long)command->samples.length, (unsigned long long)figures.tokens,
+               (unsigned long long)figures.learned);
+    remat_samples_destroy(samples);
+    return status;
+}
+
 /* ---- files ---- */
 
 static remat_status read_all(const char *name, FILE *stream, char **text, size_t *bytes)
@@ -291,14 +368,17 @@ static remat_status run_file(const tokenizer_command *command, remat_tokenizer *
     return status;
 }
 
-static remat_status encode_or_decode(const tokenizer_command *command)
+static remat_status use_tokenizer(const tokenizer_command *command)
 {
     remat_tokenizer *tokenizer;
     remat_status status = remat_tokenizer_load(command->context, command->paths[0], &tokenizer);
     if (status != REMAT_OK)
         return (remat_status)command_fail(command->context, status);
-    status = command->text ? run_text(command, tokenizer, command->text, strlen(command->text), "--text")
-                           : run_file(command, tokenizer);
+    if (command->action == ACTION_SAMPLES)
+        status = show_samples(command, tokenizer);
+    else
+        status = command->text ? run_text(command, tokenizer, command->text, strlen(command->text), "--text")
+                               : run_file(command, tokenizer);
     remat_tokenizer_destroy(tokenizer);
     return status;
 }
@@ -307,13 +387,14 @@ int command_tokenizer(remat_context *context, int argc, char **argv)
 {
     tokenizer_command command = {.context = context};
     remat_tokenizer_options_init(&command.options);
+    remat_samples_options_init(&command.samples);
     command.paths = malloc((size_t)argc * sizeof *command.paths);
     if (!command.paths) {
         fputs("remat: out of memory\n", stderr);
         return REMAT_NO_MEMORY;
     }
     command_parse(&argp, argc, argv, &command);
-    remat_status status = command.action == ACTION_TRAIN ? train(&command) : encode_or_decode(&command);
+    remat_status status = command.action == ACTION_TRAIN ? train(&command) : use_tokenizer(&command);
     free(command.paths);
     return (int)status;
 }

@@ -88,6 +88,68 @@ remat_status remat_tokenizer_train(remat_context *context, const char *const *pa
 remat_status remat_tokenizer_write(const remat_tokenizer *tokenizer, FILE *stream);
 remat_status remat_tokenizer_save(const remat_tokenizer *tokenizer, const char *path);
 
+/* ---- samples for fine-tuning ---- */
+
+/* The samples of a file with a JSON object on every line:
+ *
+ *   {"text": "..."}                                          all of it is learned
+ *   {"prompt": "...", "completion": "..."}                   the completion is learned
+ *   {"messages": [{"role": "user", "content": "..."}, ...]}  what the assistant says is learned
+ *
+ * Other keys are ignored, and so are empty lines. The tokens of a text and of a prompt with its completion are those of
+ * remat_tokenizer_encode with special tokens, then the end token. Messages are written as the chat template of the model
+ * says. The end token and the chat template are those of `tokenizer_config.json` (or `chat_template.jinja`) in the folder of
+ * the tokenizer. A token that begins before the completion is not learned.
+ *
+ * Samples become rows of `length` tokens: inputs, and for every input the token that follows it as its label. A label is -1
+ * where nothing is learned: in prompts, at the end of a row, behind the last token of a sample. A sample of more than
+ * `length` + 1 tokens is cut; one of which nothing is left to learn is dropped. With `pack`, several samples share a row as
+ * long as they fit, in the order of the file; otherwise each has its own. `segments` numbers the samples of a row from 0 on,
+ * with -1 behind the last, so that attention need not cross them; `positions` counts from 0 in every sample. */
+typedef struct remat_samples remat_samples;
+
+typedef struct remat_samples_options {
+    size_t struct_size;
+    uint64_t length; /* tokens of a row. Default 256 */
+    int pack;        /* not 0: several samples share a row. Default 1 */
+} remat_samples_options;
+void remat_samples_options_init_sized(remat_samples_options *options, size_t size);
+static inline void remat_samples_options_init(remat_samples_options *options)
+{
+    remat_samples_options_init_sized(options, sizeof *options);
+}
+
+/* Reads all samples. The tokenizer is used during the call only. REMAT_BAD_INPUT names the file and the line. REMAT_IO,
+ * REMAT_INVALID, REMAT_NO_MEMORY. */
+remat_status remat_samples_load(remat_tokenizer *tokenizer, const char *path, const remat_samples_options *options,
+                                remat_samples **samples);
+void remat_samples_destroy(remat_samples *samples);
+
+typedef struct remat_samples_figures {
+    uint64_t samples;   /* in the file */
+    uint64_t truncated; /* of these, cut to length + 1 tokens */
+    uint64_t dropped;   /* of these, without a token to learn */
+    uint64_t rows;
+    uint64_t tokens;  /* inputs in all rows, without what is behind the last sample */
+    uint64_t learned; /* labels that are not -1 */
+} remat_samples_figures;
+void remat_samples_figures_get_sized(const remat_samples *samples, remat_samples_figures *figures, size_t size);
+static inline void remat_samples_figures_get(const remat_samples *samples, remat_samples_figures *figures)
+{
+    remat_samples_figures_get_sized(samples, figures, sizeof *figures);
+}
+
+/* One row, from 0 on: four arrays of `length` numbers. They belong to the samples. REMAT_INVALID: there is no such row. */
+typedef struct remat_samples_row {
+    const int32_t *ids, *labels, *positions, *segments;
+} remat_samples_row;
+remat_status remat_samples_row_get_sized(const remat_samples *samples, uint64_t row, remat_samples_row *to,
+                                         size_t size);
+static inline remat_status remat_samples_row_get(const remat_samples *samples, uint64_t row, remat_samples_row *to)
+{
+    return remat_samples_row_get_sized(samples, row, to, sizeof *to);
+}
+
 #ifdef __cplusplus
 }
 #endif

@@ -34,6 +34,7 @@ void remat_tokenizer_destroy(remat_tokenizer *tokenizer)
     part_list_end(context, &tokenizer->decoders);
     bpe_end(&tokenizer->model);
     added_tokens_end(&tokenizer->added);
+    remat_text_release(context, tokenizer->path);
     end_list(context, &tokenizer->before);
     end_list(context, &tokenizer->behind);
     bpe_tokens_end(context, &tokenizer->out);

@@ -20,6 +20,7 @@ struct remat_tokenizer {
     bpe model;
     added_tokens added;
     bool is_trained;           /* here, not read */
+    char *path;                /* of the file that it was read from; NULL: of none */
     token_list before, behind; /* special tokens around every text */
     bpe_tokens out;            /* of the last text; lengths hold where each token begins */
     decoded_text decoded[2];   /* the last text that was decoded, and the one before the last decoder */

@@ -419,6 +419,11 @@ remat_status remat_tokenizer_load(remat_context *context, const char *path, rema
         status = remat_tokenizer_read(context, stream, whole, tokenizer);
         fclose(stream);
     }
+    if (status == REMAT_OK && !((*tokenizer)->path = remat_text_copy(context, whole))) {
+        remat_tokenizer_destroy(*tokenizer);
+        *tokenizer = NULL;
+        status = REMAT_NO_MEMORY;
+    }
     remat_release(context, whole, bytes, 1);
     return status;
 }

@@ -2,7 +2,8 @@
 //   npm install tokenizers@0.23.2 && NODE_PATH=node_modules node make_tokenizers.js FOLDER
 // Writes FOLDER/NAME.json for every family, FOLDER/strings.jsonl, and FOLDER/NAME.txt: for every string a line with its ids,
 // and one with what they decode to without special tokens. With a number of strings behind FOLDER, trains nothing, and
-// writes that many strings and the answers of the tokenizers of this folder: compare_tokenizers.sh looks at 100,000.
+// writes that many strings and the answers of the tokenizers of this folder. So 100,000 strings are compared:
+//   node make_tokenizers.js FOLDER 100000 && TOKENIZER_ANSWERS=FOLDER build-check/tests/test_tokenizer
 'use strict'
 const fs = require('fs')
 const path = require('path')
