@@ -1,6 +1,7 @@
 #include "command.h"
 #include "output_path.h"
 #include "shown.h"
+#include "terminal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -130,7 +131,7 @@ static const struct argp argp = {
         "  remat tokenizer train docs/*.md --vocab 2000 -o tokenizer.json\n"
         "  remat tokenizer encode tokenizer.json --text 'Hello world'\n"
         "  echo 72 257 290 | remat tokenizer decode tokenizer.json\n"
-        "  remat tokenizer samples model chats.jsonl --length 512",
+        "  remat tokenizer samples MODEL chats.jsonl --length 512",
 };
 
 /* ---- train ---- */
@@ -231,10 +232,12 @@ static remat_status parse_ids(const char *text, size_t bytes, const char *name, 
 
 static void print_decoded(const tokenizer_command *command, const char *text, size_t bytes)
 {
-    if (!command->json) {
+    if (!command->json && terminal_is_output())
+        shown_lines(stdout, text); /* without what a terminal would act on */
+    else if (!command->json)
         fwrite(text, 1, bytes, stdout);
+    if (!command->json)
         return;
-    }
     fputs("{\"text\": \"", stdout);
     for (size_t i = 0; i < bytes; i++) {
         unsigned char byte = (unsigned char)text[i];
