@@ -99,14 +99,20 @@ static void add_region(region_list *list, region added)
     list->all[list->count++] = added;
 }
 
-static bool find_regions(operation op, const tensor_ref *tensors, region_list *list)
+/* Whether a call gets tensor i converted; bit i of `kept`: it takes that one as it is. */
+static bool is_converted(const tensor_ref *tensors, uint32_t i, uint32_t kept)
+{
+    return tensors[i].at && tensors[i].type == REMAT_BF16 && !(kept >> i & 1u);
+}
+
+static bool find_regions(operation op, const tensor_ref *tensors, uint32_t kept, region_list *list)
 {
     operation_extent extents[OPERATION_MAX_TENSORS];
     list->count = 0;
     if (!operation_extents(op, tensors, extents))
         return false;
     for (uint32_t i = 0; i < operation_table[op].tensors; i++)
-        if (tensors[i].at && tensors[i].type == REMAT_BF16) {
+        if (is_converted(tensors, i, kept)) {
             uint16_t *from = tensors[i].at;
             if (extents[i].values == 0)
                 return false;
@@ -147,7 +153,7 @@ static void use_region(const region_list *list, tensor_ref *tensor)
     }
 }
 
-static remat_status add_converted(recording *calls, operation op, const void *args)
+static remat_status add_some_converted(recording *calls, operation op, const void *args, uint32_t kept)
 {
     union {
         tensor_ref tensors[OPERATION_MAX_TENSORS];
@@ -156,7 +162,7 @@ static remat_status add_converted(recording *calls, operation op, const void *ar
 #undef X
     } widened;
     region_list list;
-    if (!find_regions(op, args, &list))
+    if (!find_regions(op, args, kept, &list))
         return fail_types(calls, op, args);
     if (!calls->room)
         return remat_fail(calls->owner->context, REMAT_INTERNAL, NULL, "there is no room to convert the tensors of %s",
@@ -164,7 +170,7 @@ static remat_status add_converted(recording *calls, operation op, const void *ar
     memcpy(&widened, args, operation_table[op].bytes);
     place_regions(calls, &list);
     for (uint32_t i = 0; i < operation_table[op].tensors; i++)
-        if (widened.tensors[i].at && widened.tensors[i].type == REMAT_BF16)
+        if (is_converted(args, i, kept))
             use_region(&list, &widened.tensors[i]);
     backend_kernel kernel = find_kernel(calls, op, &widened);
     if (!kernel)
@@ -179,35 +185,35 @@ static remat_status add_converted(recording *calls, operation op, const void *ar
     return REMAT_OK;
 }
 
+static remat_status add_converted(recording *calls, operation op, const void *args)
+{
+    return add_some_converted(calls, op, args, 0);
+}
+
 /* ---- large operations by parts, so that the room is small and what is converted stays in the cache ---- */
 
 enum { ROWS_AT_ONCE = 256 };
 
-/* Rows of C are independent. Along k, parts are added: at multiples of OPERATION_K_BLOCK that gives the same bits, unless C would
- * be rounded to bf16 after each part. */
+/* Which operands of a GEMM its kernel reads in bf16. */
+static uint32_t kept_operands(const recording *calls, const op_gemm *gemm)
+{
+    op_gemm full = *gemm;
+    full.c.type = full.bias.type = full.activated.type = full.derivative_at.type = REMAT_FP32;
+    return find_kernel(calls, OP_gemm, &full) ? 3u : 0;
+}
+
+/* Rows of C are independent. */
 static remat_status add_gemm(recording *calls, const op_gemm *whole)
 {
+    const uint32_t kept = kept_operands(calls, whole);
     op_gemm part = *whole;
-    if (!whole->transpose_a && whole->b.type != REMAT_BF16) {
-        for (size_t row = 0; row < whole->m; row += part.m) {
-            part.m = whole->m - row < ROWS_AT_ONCE ? whole->m - row : ROWS_AT_ONCE;
-            part.a = tensor_from(whole->a, row * whole->lda);
-            part.c = tensor_from(whole->c, row * whole->ldc);
-            part.activated = tensor_from(whole->activated, row * whole->ldc);
-            part.derivative_at = tensor_from(whole->derivative_at, row * whole->ldc);
-            REMAT_TRY(add_converted(calls, OP_gemm, &part));
-        }
-        return REMAT_OK;
-    }
-    if (!whole->transpose_a || whole->transpose_b || whole->c.type == REMAT_BF16 || whole->bias.at ||
-        whole->activated.at)
-        return add_converted(calls, OP_gemm, whole);
-    for (size_t step = 0; step < whole->k; step += part.k) {
-        part.k = whole->k - step < OPERATION_K_BLOCK ? whole->k - step : OPERATION_K_BLOCK;
-        part.a = tensor_from(whole->a, step * whole->lda);
-        part.b = tensor_from(whole->b, step * whole->ldb);
-        part.accumulate = whole->accumulate || step > 0;
-        REMAT_TRY(add_converted(calls, OP_gemm, &part));
+    for (size_t row = 0; row < whole->m; row += part.m) {
+        part.m = whole->m - row < ROWS_AT_ONCE ? whole->m - row : ROWS_AT_ONCE;
+        part.a = tensor_from(whole->a, whole->transpose_a ? row : row * whole->lda);
+        part.c = tensor_from(whole->c, row * whole->ldc);
+        part.activated = tensor_from(whole->activated, row * whole->ldc);
+        part.derivative_at = tensor_from(whole->derivative_at, row * whole->ldc);
+        REMAT_TRY(add_some_converted(calls, OP_gemm, &part, kept));
     }
     return REMAT_OK;
 }

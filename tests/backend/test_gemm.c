@@ -1,5 +1,6 @@
 #include <math.h>
 
+#include "base/half.h"
 #include "gemm_case.h"
 
 static void fast_agrees_with_the_reference(void **state)
@@ -61,6 +62,58 @@ static void the_reference_is_a_gemm(void **state)
         free(before);
         case_close(&of);
     }
+}
+
+/* ---- operands in bf16 ---- */
+
+/* Makes the values of a matrix those of bf16, and returns them in bf16, in memory of exactly their size. */
+static uint16_t *halve(float *values, size_t count)
+{
+    uint16_t *halves = malloc(count * sizeof *halves);
+    half_pack(half_kernels_list(0), REMAT_BF16, false, values, halves, count);
+    half_unpack(half_kernels_list(0), REMAT_BF16, halves, values, count);
+    return halves;
+}
+
+/* Operands in bf16 give the bits that they give in fp32. */
+static void judge_halves(test_random *random, size_t m, size_t n, size_t k, unsigned shape)
+{
+    gemm_case of = case_open(random, m, n, k, shape, shape & 1);
+    uint16_t *a = halve(of.a, of.a_count), *b = halve(of.b, of.b_count);
+    float *before = values_copy(of.c, of.c_count);
+    const kernel_table *const *tables = kernels_available();
+    for (size_t t = 0; tables[t]; t++) {
+        kernel_run run = kernel_run_open(tables[t], 2);
+        memcpy(of.c, before, of.c_count * sizeof *before);
+        perform(tables[t], &run, OP_gemm, &of.p);
+        float *wanted = values_copy(of.c, of.c_count);
+        for (unsigned which = 1; which < 4; which++) {
+            op_gemm p = of.p;
+            p.a = which & 1 ? (tensor_ref){a, REMAT_BF16} : p.a;
+            p.b = which & 2 ? (tensor_ref){b, REMAT_BF16} : p.b;
+            memcpy(of.c, before, of.c_count * sizeof *before);
+            perform(tables[t], &run, OP_gemm, &p);
+            expect_same_bits(of.c, wanted, of.c_count);
+        }
+        free(wanted);
+        kernel_run_close(&run);
+    }
+    free(before);
+    free(a);
+    free(b);
+    case_close(&of);
+}
+
+static void halves_give_the_bits_of_floats(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {1, 3, 4, 7, 8, 16, 23, 24, 31, 48, 49, 100};
+    test_random random = random_open();
+    for (int i = 0; i < LESS_WHEN_SANITIZED(200, 40); i++)
+        judge_halves(&random, sizes[test_random_below(&random, 12)], sizes[test_random_below(&random, 12)],
+                     sizes[test_random_below(&random, 12)], (unsigned)test_random_below(&random, 16));
+    for (unsigned shape = 0; shape < 4; shape++)
+        judge_halves(&random, 213, 795, OPERATION_K_BLOCK + 6, shape);
 }
 
 /* ---- bits ---- */
@@ -242,9 +295,13 @@ static void derivatives_are_right(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_reference_is_a_gemm), cmocka_unit_test(fast_agrees_with_the_reference),
-        cmocka_unit_test(large_ones_agree),        cmocka_unit_test(empty_ones_do_nothing),
-        cmocka_unit_test(cuts_keep_the_bits),      cmocka_unit_test(activated_is_the_activation_of_c),
+        cmocka_unit_test(halves_give_the_bits_of_floats),
+        cmocka_unit_test(the_reference_is_a_gemm),
+        cmocka_unit_test(fast_agrees_with_the_reference),
+        cmocka_unit_test(large_ones_agree),
+        cmocka_unit_test(empty_ones_do_nothing),
+        cmocka_unit_test(cuts_keep_the_bits),
+        cmocka_unit_test(activated_is_the_activation_of_c),
         cmocka_unit_test(derivatives_are_right),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

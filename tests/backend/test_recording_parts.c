@@ -115,7 +115,8 @@ static void gemm_by_rows(rig *r)
     expect_rounded(r, c);
 }
 
-static void gemm_by_steps(rig *r)
+/* Operands in bf16 are read as they are, in one call. */
+static void gemm_of_halves(rig *r)
 {
     enum { M = 30, N = 20, K = 1000 };
     const size_t a = some(r, K * M), b = some(r, K * N), c = some(r, M * N);
@@ -133,14 +134,11 @@ static void gemm_by_steps(rig *r)
                               .ldc = N,
                               .transpose_a = true,
                               .accumulate = true};
-        assert_int_equal(run(r, OP_gemm, &gemm), half ? 3 : 1);
+        assert_int_equal(run(r, OP_gemm, &gemm), 1);
         if (!half)
             whole = values_copy(r->full[c], M * N);
     }
-    for (int i = 0; i < M * N; i++)
-        expect_near(r->full[c][i], whole[i], 1e-5);
-    if (strcmp(r->device->kernels, "reference") != 0)
-        expect_same_bits(r->full[c], whole, M * N);
+    expect_same_bits(r->full[c], whole, M * N);
     free(start);
     free(whole);
 }
@@ -199,7 +197,7 @@ static void parts_give_what_the_whole_gives(void **state)
     static const char *const kernels[] = {"reference", "fast", "portable"};
     for (size_t k = 0; k < 3; k++) {
         rig r = open_rig(kernels[k]);
-        void (*const cases[])(rig *) = {gemm_by_rows, gemm_by_steps, rows_of_norms};
+        void (*const cases[])(rig *) = {gemm_by_rows, gemm_of_halves, rows_of_norms};
         for (size_t i = 0; i < 3; i++) {
             cases[i](&r);
             clear_rig(&r);

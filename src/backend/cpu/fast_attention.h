@@ -156,7 +156,8 @@ FAST_INLINE prefetch_list rows_to_prefetch(const float *rows, size_t row, size_t
 {
     if (count == 0)
         return then ? *then : (prefetch_list){0};
-    return (prefetch_list){rows, row, count, divide_up(size, LINE_VALUES), 0, PREFETCH_LINES, then};
+    const size_t lines = divide_up(size * sizeof(float), LINE_BYTES);
+    return (prefetch_list){(const char *)rows, row * sizeof(float), count, lines, 0, PREFETCH_LINES, then};
 }
 
 /* scores[key][query] = K Q' for a strip of queries. Keys are computed in whole tiles. */

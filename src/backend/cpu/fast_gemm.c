@@ -6,8 +6,8 @@
  *                 for every panel of B
  *                     for every tile of A: C (+)= tile, while the next operands are prefetched
  *
- * Operands that have to be transposed are packed before they are read. The others are packed by the first tile that reads
- * them. fast_gemm_table.c says how large blocks are. The bits of C do not depend on where it is cut. */
+ * Operands that have to be transposed, and those in bf16, are packed before they are read. The others are packed by the
+ * first tile that reads them. fast_gemm_table.c says how large blocks are. The bits of C do not depend on where it is cut. */
 #include "backend/cpu/fast_activations.h"
 #include "backend/cpu/fast_gemm_kernel.h"
 #include "backend/cpu/fast_gemm_table.h"
@@ -16,8 +16,10 @@
 typedef struct gemm_args {
     size_t m, n, k, lda, ldb, ldc;
     bool transpose_a, transpose_b, accumulate;
+    bool half_a, half_b; /* in bf16 */
     activation_kind activation;
-    const float *a, *b, *bias, *derivative_at;
+    const void *a, *b;
+    const float *bias, *derivative_at;
     float *c, *activated;
 } gemm_args;
 
@@ -47,9 +49,10 @@ static void prefetch_during(const pack_source *first, const pack_source *second,
     size_t all = 0;
     for (int i = 0; i < 2; i++) {
         const pack_source *s = i ? second : first;
-        size_t rows = s->transposed ? s->count : s->depth,
-               lines = divide_up(s->transposed ? s->depth : s->count, LINE_VALUES);
-        lists[i] = (prefetch_list){.row = s->from, .stride = s->stride, .rows = lines ? rows : 0, .lines = lines};
+        size_t rows = s->transposed ? s->count : s->depth, bytes = s->half ? sizeof(uint16_t) : sizeof(float),
+               lines = divide_up((s->transposed ? s->depth : s->count) * bytes, LINE_BYTES);
+        lists[i] =
+            (prefetch_list){.row = s->from, .stride = s->stride * bytes, .rows = lines ? rows : 0, .lines = lines};
         all += rows * lines;
     }
     lists[0].lines_at_once = lists[1].lines_at_once = divide_up(all, calls ? calls : 1);
@@ -65,7 +68,7 @@ typedef struct cuts {
     part at;
     size_t wide, high; /* columns and rows of a block */
     float *a, *b;
-    bool pack_a;     /* A is stored row by row, and packed before it is read */
+    bool pack_a;     /* A is packed before it is read */
     bool b_in_place; /* B is not packed */
 } cuts;
 
@@ -107,14 +110,14 @@ static bool packs_b(const cuts *c, const block *o)
 
 static pack_source block_rows(const gemm_args *p, const block *o)
 {
-    const float *from = p->transpose_a ? p->a + o->step * p->lda + o->row : p->a + o->row * p->lda + o->step;
-    return (pack_source){from, p->lda, o->depth, o->rows, !p->transpose_a};
+    const pack_source whole = {p->a, p->lda, o->depth, o->rows, !p->transpose_a, p->half_a};
+    return source_from(&whole, o->step, o->row);
 }
 
 static pack_source block_columns(const gemm_args *p, const block *o)
 {
-    const float *from = p->transpose_b ? p->b + o->column * p->ldb + o->step : p->b + o->step * p->ldb + o->column;
-    return (pack_source){from, p->ldb, o->depth, o->columns, p->transpose_b};
+    const pack_source whole = {p->b, p->ldb, o->depth, o->columns, p->transpose_b, p->half_b};
+    return source_from(&whole, o->step, o->column);
 }
 
 /* The rows of A for a tile from `row` of the block on. `first`: no tile of this block has read these rows yet. */
@@ -122,13 +125,14 @@ static tile_operands tile_rows(const cuts *c, const block *o, size_t row, size_t
 {
     const gemm_args *p = c->of;
     tile_operands packed = {.depth = o->depth, .a = c->a + row * o->depth, .a_row = 1, .a_step = TILE_ROWS};
+    if (c->pack_a || (p->transpose_a && rows == TILE_ROWS && !first))
+        return packed;
     tile_operands in_place = {.depth = o->depth, .a_row = p->transpose_a ? 1 : p->lda};
     in_place.a_step = p->transpose_a ? p->lda : 1;
-    in_place.a = p->a + (o->row + row) * in_place.a_row + o->step * in_place.a_step;
+    in_place.a = (const float *)p->a + (o->row + row) * in_place.a_row + o->step * in_place.a_step;
     if (p->transpose_a && rows == TILE_ROWS)
         in_place.packed_a = c->a + row * o->depth;
-    bool read_packed = p->transpose_a ? rows == TILE_ROWS && !first : c->pack_a;
-    return read_packed ? packed : in_place;
+    return in_place;
 }
 
 /* A panel of B, packed or not, and the columns of C that it contributes to. Where `packed` is not NULL, the first tile
@@ -229,12 +233,12 @@ static void multiply_block(const cuts *c, const block *o, const block *next)
         const float *after = left   ? p->c + o->row * p->ldc + o->column + column + columns
                              : next ? p->c + next->row * p->ldc + next->column
                                     : NULL;
-        panel with = {b.from + column, b.stride, NULL, first == 0, o->column + column, columns, after, for_block};
+        pack_source now = source_part(&b, column, columns);
+        panel with = {now.from, b.stride, NULL, first == 0, o->column + column, columns, after, for_block};
         float *packed = c->b + column * o->depth;
-        if (pack_b && !b.transposed && o->rows >= TILE_ROWS && columns % FAST_LANES == 0) {
+        if (pack_b && !b.transposed && !b.half && o->rows >= TILE_ROWS && columns % FAST_LANES == 0) {
             with.packed = packed;
         } else if (!c->b_in_place) {
-            pack_source now = source_part(&b, column, columns);
             if (pack_b)
                 pack_panel(&now, packed);
             with.b = packed;
@@ -265,8 +269,8 @@ static void multiply_part(const gemm_args *p, const gemm_blocks *blocks, const p
               .high = piece_of(at->rows, blocks->rows, FAST_LANES),
               .a = scratch + blocks->columns * OPERATION_K_BLOCK,
               .b = scratch,
-              .pack_a = !p->transpose_a && blocks->pack_a,
-              .b_in_place = !p->transpose_b && at->rows <= TILE_ROWS && at->columns % FAST_LANES == 0};
+              .pack_a = p->half_a || (!p->transpose_a && blocks->pack_a),
+              .b_in_place = !p->transpose_b && !p->half_b && at->rows <= TILE_ROWS && at->columns % FAST_LANES == 0};
     block now = block_at(&c, 0, 0, 0), next = now;
     for (bool more = true; more; now = next) {
         more = block_next(&c, &now, &next);
@@ -335,10 +339,24 @@ static void multiply_parts(const void *args, parallel_range range)
 
 void FAST(gemm_in_blocks)(const kernel_run *run, const op_gemm *of, const gemm_blocks *blocks)
 {
-    const gemm_args p = {
-        of->m,           of->n,           of->k,          of->lda,  of->ldb,  of->ldc,     of->transpose_a,
-        of->transpose_b, of->accumulate,  of->activation, of->a.at, of->b.at, of->bias.at, of->derivative_at.at,
-        of->c.at,        of->activated.at};
+    const gemm_args p = {.m = of->m,
+                         .n = of->n,
+                         .k = of->k,
+                         .lda = of->lda,
+                         .ldb = of->ldb,
+                         .ldc = of->ldc,
+                         .transpose_a = of->transpose_a,
+                         .transpose_b = of->transpose_b,
+                         .accumulate = of->accumulate,
+                         .half_a = of->a.type == REMAT_BF16,
+                         .half_b = of->b.type == REMAT_BF16,
+                         .activation = of->activation,
+                         .a = of->a.at,
+                         .b = of->b.at,
+                         .bias = of->bias.at,
+                         .derivative_at = of->derivative_at.at,
+                         .c = of->c.at,
+                         .activated = of->activated.at};
     if (p.m == 0 || p.n == 0)
         return;
     const gemm_loop loop = {run, &p, blocks, choose_grid(&p, blocks, (size_t)run->threads)};

@@ -36,11 +36,11 @@ typedef fast_vector tile_sums[TILE_ROWS][TILE_VECTORS];
 /* Rows of memory to prefetch while tiles are computed: `lines_at_once` cache lines with every PREFETCH_STEPS steps. The
  * processor would drop most of the requests if all were made at once. */
 #define PREFETCH_STEPS 16
-#define LINE_VALUES    16
+#define LINE_BYTES     64
 typedef struct prefetch_list prefetch_list;
 struct prefetch_list {
-    const float *row;
-    size_t stride, rows; /* rows that are left */
+    const char *row;
+    size_t stride, rows; /* bytes between rows; rows that are left */
     size_t lines, line;  /* of a row: all, and the next one */
     size_t lines_at_once;
     const prefetch_list *then; /* the list that follows the last row, or NULL */
@@ -49,7 +49,7 @@ struct prefetch_list {
 FAST_INLINE void prefetch_some(prefetch_list *list)
 {
     for (size_t i = 0; i < list->lines_at_once && list->rows > 0; i++) {
-        __builtin_prefetch(list->row + list->line * LINE_VALUES);
+        __builtin_prefetch(list->row + list->line * LINE_BYTES);
         if (++list->line == list->lines) {
             list->line = 0;
             list->row += list->stride;
@@ -267,26 +267,55 @@ FAST_INLINE void block_transpose(fast_vector *block)
     }
 }
 
-/* A matrix of depth x count values that is to be packed; where it is `transposed`, it is stored count x depth. */
+/* A matrix of depth x count values that is to be packed; where it is `transposed`, it is stored count x depth. Its values are
+ * floats, or bf16 where it is `half`. */
 typedef struct pack_source {
-    const float *from;
+    const void *from;
     size_t stride, depth, count;
-    bool transposed;
+    bool transposed, half;
 } pack_source;
+
+/* The same from this step and value on. */
+FAST_INLINE pack_source source_from(const pack_source *s, size_t step, size_t value)
+{
+    pack_source part = *s;
+    const size_t place = s->transposed ? value * s->stride + step : step * s->stride + value;
+    part.from = (const char *)s->from + place * (s->half ? sizeof(uint16_t) : sizeof(float));
+    return part;
+}
 
 /* `count` values of each step from `first` on. */
 FAST_INLINE pack_source source_part(const pack_source *s, size_t first, size_t count)
 {
-    return (pack_source){s->from + first * (s->transposed ? s->stride : 1), s->stride, s->depth, count, s->transposed};
+    pack_source part = source_from(s, 0, first);
+    part.count = count;
+    return part;
+}
+
+typedef uint16_t pack_halves __attribute__((vector_size(FAST_LANES * 2)));
+typedef uint32_t pack_words __attribute__((vector_size(FAST_LANES * 4)));
+
+/* `count` values in bf16, padded with 0. */
+FAST_INLINE fast_vector halves_load(const uint16_t *from, size_t count)
+{
+    pack_halves halves = {0};
+    if (count == FAST_LANES)
+        memcpy(&halves, from, sizeof halves);
+    else
+        memcpy(&halves, from, count * sizeof *from);
+    return (fast_vector)(__builtin_convertvector(halves, pack_words) << 16);
 }
 
 /* Loads `rows` x `columns` values, padded with 0. */
-FAST_INLINE void block_load(const float *from, size_t stride, size_t rows, size_t columns, fast_vector *block)
+FAST_INLINE void block_load(const void *from, bool half, size_t stride, size_t rows, size_t columns, fast_vector *block)
 {
+    const float *floats = from;
+    const uint16_t *halves = from;
     UNROLLED (i, FAST_LANES)
         block[i] = i >= rows               ? (fast_vector){0}
-                   : columns == FAST_LANES ? fast_load(from + i * stride)
-                                           : fast_load_part(from + i * stride, columns);
+                   : half                  ? halves_load(halves + i * stride, columns)
+                   : columns == FAST_LANES ? fast_load(floats + i * stride)
+                                           : fast_load_part(floats + i * stride, columns);
 }
 
 /* FAST_LANES values of FAST_LANES steps from (step, at) on, a vector for each step; 0 where there are no more. */
@@ -296,11 +325,13 @@ FAST_INLINE void block_of(const pack_source *s, size_t step, size_t at, size_t s
     bool whole = steps == FAST_LANES && values >= FAST_LANES;
     if (!whole)
         values = smaller(values, FAST_LANES);
-    const float *from = s->transposed ? s->from + at * s->stride + step : s->from + step * s->stride + at;
-    if (whole)
-        block_load(from, s->stride, FAST_LANES, FAST_LANES, block);
+    const void *from = source_from(s, step, at).from;
+    if (whole && s->half)
+        block_load(from, true, s->stride, FAST_LANES, FAST_LANES, block);
+    else if (whole)
+        block_load(from, false, s->stride, FAST_LANES, FAST_LANES, block);
     else
-        block_load(from, s->stride, s->transposed ? values : steps, s->transposed ? steps : values, block);
+        block_load(from, s->half, s->stride, s->transposed ? values : steps, s->transposed ? steps : values, block);
     if (s->transposed)
         block_transpose(block);
 }
@@ -309,10 +340,11 @@ FAST_INLINE void block_of(const pack_source *s, size_t step, size_t at, size_t s
 static inline void pack_panel(const pack_source *s, float *to)
 {
     size_t width = round_up(s->count, FAST_LANES);
-    if (!s->transposed && s->count == TILE_COLUMNS) { /* nothing but copying */
+    if (!s->transposed && !s->half && s->count == TILE_COLUMNS) { /* nothing but copying */
+        const float *from = s->from;
         for (size_t step = 0; step < s->depth; step++)
             UNROLLED (v, TILE_VECTORS)
-                fast_store(to + step * width + v * FAST_LANES, fast_load(s->from + step * s->stride + v * FAST_LANES));
+                fast_store(to + step * width + v * FAST_LANES, fast_load(from + step * s->stride + v * FAST_LANES));
         return;
     }
     for (size_t step = 0; step < s->depth; step += FAST_LANES) {

@@ -61,6 +61,9 @@
 /* Between fp32 and bf16. */
 #define KERNEL_CONVERT_ROWS(ROW) ROW(convert, "bf") ROW(convert, "fb")
 
+/* GEMMs of operands in bf16. */
+#define KERNEL_GEMM_ROWS(ROW) ROW(gemm, "bfffff") ROW(gemm, "fbffff") ROW(gemm, "bbffff")
+
 /* Optimizers with moments in fewer bits than the weights. */
 #define KERNEL_MOMENT_ROWS(ROW) \
     ROW(sgd, "ffbfu")           \

@@ -1,16 +1,24 @@
 #include "backend/cpu/reference.h"
+#include "base/moment_codes.h"
+
+/* A value of A or B, which may be in bf16. */
+static real value_at(tensor_ref tensor, size_t place)
+{
+    if (tensor.type == REMAT_BF16)
+        return (real)moment_from_bf16(((const uint16_t *)tensor.at)[place]);
+    return ((const real *)tensor.at)[place];
+}
 
 /* One value of the GEMM: a sum for each block of OPERATION_K_BLOCK terms, the sums added in order to `start`. */
 static real gemm_value(const op_gemm *p, size_t i, size_t j, real start)
 {
-    const real *a = p->a.at, *b = p->b.at;
     real value = start;
     for (size_t first = 0; first < p->k; first += OPERATION_K_BLOCK) {
         size_t last = p->k - first < OPERATION_K_BLOCK ? p->k : first + OPERATION_K_BLOCK;
         real sum = 0;
         for (size_t l = first; l < last; l++)
-            sum += a[p->transpose_a ? l * p->lda + i : i * p->lda + l] *
-                   b[p->transpose_b ? j * p->ldb + l : l * p->ldb + j];
+            sum += value_at(p->a, p->transpose_a ? l * p->lda + i : i * p->lda + l) *
+                   value_at(p->b, p->transpose_b ? j * p->ldb + l : l * p->ldb + j);
         value += sum;
     }
     return value;
