@@ -76,7 +76,7 @@ static inline bool activation_reads_output(activation_kind kind)
  * output of the activation, as activation_reads_output says. Both have rows of ldc values; `activated` may be C itself.
  * The sum over k has the same order for every m and n. So a GEMM that is split by rows or columns of C gives the same
  * bits. It also gives the same bits if it is split along k at multiples of OPERATION_K_BLOCK and the parts are added
- * with `accumulate`. */
+ * with `accumulate`. A and B may be in bf16, and so may C if k is at most OPERATION_K_BLOCK and nothing is activated. */
 #define OPERATION_K_BLOCK 384
 typedef struct op_gemm {
     tensor_ref a, b, c, bias, activated, derivative_at;
@@ -471,7 +471,10 @@ typedef struct op_clip {
  * Moments have the type of the weights, or bf16, or 8 bits (base/moment_codes.h): int8 for means, uint8 for means of squares,
  * with a scale for every MOMENT_BLOCK values. The scales are none for other types. What is rounded is rounded with numbers of
  * the stream (seed, MOMENT_STREAM + number, step): value i takes the i-th number, the lower half for the first moment and the
- * upper half for the second. */
+ * upper half for the second.
+ *
+ * Weights in bf16 are rounded in the same way, with the lower halves of the stream (seed, WEIGHT_STREAM + number, step). Their
+ * gradients are in fp32. */
 
 /* One step of stochastic gradient descent. `velocity` is none without momentum. */
 typedef struct op_sgd {

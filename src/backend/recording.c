@@ -192,7 +192,12 @@ static remat_status add_converted(recording *calls, operation op, const void *ar
 
 /* ---- large operations by parts, so that the room is small and what is converted stays in the cache ---- */
 
-enum { ROWS_AT_ONCE = 256 };
+enum { ROWS_AT_ONCE = 256, ROWS_SUMMED = 64 };
+
+static size_t rows_from(size_t rows, size_t row, size_t most)
+{
+    return rows - row < most ? rows - row : most;
+}
 
 /* Which operands of a GEMM its kernel reads in bf16. */
 static uint32_t kept_operands(const recording *calls, const op_gemm *gemm)
@@ -202,13 +207,19 @@ static uint32_t kept_operands(const recording *calls, const op_gemm *gemm)
     return find_kernel(calls, OP_gemm, &full) ? 3u : 0;
 }
 
+/* Whether a GEMM that is computed in bf16 would round C several times. */
+static bool is_long(const op_gemm *gemm)
+{
+    return gemm->c.type == REMAT_BF16 && gemm->k > OPERATION_K_BLOCK;
+}
+
 /* Rows of C are independent. */
 static remat_status add_gemm(recording *calls, const op_gemm *whole)
 {
     const uint32_t kept = kept_operands(calls, whole);
     op_gemm part = *whole;
     for (size_t row = 0; row < whole->m; row += part.m) {
-        part.m = whole->m - row < ROWS_AT_ONCE ? whole->m - row : ROWS_AT_ONCE;
+        part.m = rows_from(whole->m, row, ROWS_AT_ONCE);
         part.a = tensor_from(whole->a, whole->transpose_a ? row : row * whole->lda);
         part.c = tensor_from(whole->c, row * whole->ldc);
         part.activated = tensor_from(whole->activated, row * whole->ldc);
@@ -255,16 +266,11 @@ static remat_status add_attention_backward(recording *calls, const op_attention_
     return REMAT_OK;
 }
 
-static size_t rows_from(size_t rows, size_t row)
-{
-    return rows - row < ROWS_AT_ONCE ? rows - row : ROWS_AT_ONCE;
-}
-
 static remat_status add_normalize(recording *calls, const op_normalize *whole)
 {
     op_normalize part = *whole;
     for (size_t row = 0; row < whole->rows; row += part.rows) {
-        part.rows = rows_from(whole->rows, row);
+        part.rows = rows_from(whole->rows, row, ROWS_AT_ONCE);
         part.x = tensor_from(whole->x, row * whole->columns);
         part.y = tensor_from(whole->y, row * whole->columns);
         part.means = tensor_from(whole->means, row);
@@ -279,7 +285,7 @@ static remat_status add_normalize_backward(recording *calls, const op_normalize_
 {
     op_normalize_backward part = *whole;
     for (size_t row = 0; row < whole->rows; row += part.rows) {
-        part.rows = rows_from(whole->rows, row);
+        part.rows = rows_from(whole->rows, row, ROWS_AT_ONCE);
         part.x = tensor_from(whole->x, row * whole->columns);
         part.dy = tensor_from(whole->dy, row * whole->columns);
         part.dx = tensor_from(whole->dx, row * whole->columns);
@@ -297,7 +303,7 @@ static remat_status add_column_sums(recording *calls, const op_column_sums *whol
     if (whole->sums.type == REMAT_BF16)
         return add_converted(calls, OP_column_sums, whole);
     for (size_t row = 0; row < whole->rows; row += part.rows) {
-        part.rows = rows_from(whole->rows, row);
+        part.rows = rows_from(whole->rows, row, ROWS_SUMMED);
         part.x = tensor_from(whole->x, row * whole->columns);
         part.accumulate = whole->accumulate || row > 0;
         REMAT_TRY(add_converted(calls, OP_column_sums, &part));
@@ -308,7 +314,7 @@ static remat_status add_column_sums(recording *calls, const op_column_sums *whol
 remat_status recording_add(recording *calls, operation op, const void *args)
 {
     backend_kernel kernel = find_kernel(calls, op, args);
-    if (kernel)
+    if (kernel && !(op == OP_gemm && is_long(args)))
         return add_call(calls, op, args, kernel);
     switch (op) {
     case OP_gemm: return add_gemm(calls, args);

@@ -26,6 +26,7 @@ enum {
 #define MOMENT_TOP        1.875f      /* the largest code, before it is scaled */
 #define MOMENT_TO_NEAREST 0x8000u     /* as a random number */
 #define MOMENT_STREAM     0x60000000u /* random numbers are from the stream (seed, this + parameter, step) */
+#define WEIGHT_STREAM     0x50000000u /* likewise, for weights in bf16 */
 
 /* The code of a magnitude from 0 to `largest`. `random` is from 0 to 65535. */
 static inline uint32_t moment_code(float magnitude, float largest, uint32_t kind, uint32_t random)

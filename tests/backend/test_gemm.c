@@ -75,26 +75,38 @@ static uint16_t *halve(float *values, size_t count)
     return halves;
 }
 
-/* Operands in bf16 give the bits that they give in fp32. */
+/* Operands in bf16 give the bits that they give in fp32, and a result in bf16 is that result, rounded. */
 static void judge_halves(test_random *random, size_t m, size_t n, size_t k, unsigned shape)
 {
     gemm_case of = case_open(random, m, n, k, shape, shape & 1);
     uint16_t *a = halve(of.a, of.a_count), *b = halve(of.b, of.b_count);
     float *before = values_copy(of.c, of.c_count);
+    free(halve(before, of.c_count)); /* values that bf16 has */
     const kernel_table *const *tables = kernels_available();
     for (size_t t = 0; tables[t]; t++) {
         kernel_run run = kernel_run_open(tables[t], 2);
         memcpy(of.c, before, of.c_count * sizeof *before);
         perform(tables[t], &run, OP_gemm, &of.p);
-        float *wanted = values_copy(of.c, of.c_count);
-        for (unsigned which = 1; which < 4; which++) {
+        float *wanted = values_copy(of.c, of.c_count), *full = values_copy(of.c, of.c_count);
+        uint16_t *rounded = halve(wanted, of.c_count), *c = halve(before, of.c_count);
+        for (unsigned which = 1; which < 8; which++) {
             op_gemm p = of.p;
             p.a = which & 1 ? (tensor_ref){a, REMAT_BF16} : p.a;
             p.b = which & 2 ? (tensor_ref){b, REMAT_BF16} : p.b;
+            p.c = which & 4 ? (tensor_ref){c, REMAT_BF16} : p.c;
+            if (which & 4 && k > OPERATION_K_BLOCK)
+                continue;
             memcpy(of.c, before, of.c_count * sizeof *before);
+            half_pack(half_kernels_list(0), REMAT_BF16, false, before, c, of.c_count);
             perform(tables[t], &run, OP_gemm, &p);
-            expect_same_bits(of.c, wanted, of.c_count);
+            if (which & 4)
+                assert_memory_equal(c, rounded, of.c_count * sizeof *c);
+            else
+                expect_same_bits(of.c, full, of.c_count);
         }
+        free(full);
+        free(rounded);
+        free(c);
         free(wanted);
         kernel_run_close(&run);
     }

@@ -24,8 +24,8 @@
 typedef float fast_vector __attribute__((vector_size(FAST_LANES * 4)));
 typedef int32_t fast_integers __attribute__((vector_size(FAST_LANES * 4)));
 
-/* Scratch for each thread, shared by all kernels that need some: GEMM (1.2 MiB), attention, convolutions and sums. */
-#define FAST_SCRATCH_BYTES ((size_t)5 << 18)
+/* Scratch for each thread, shared by all kernels that need some: attention (the most), GEMM, convolutions and sums. */
+#define FAST_SCRATCH_BYTES ((size_t)129 << 13)
 static inline float *fast_scratch(const kernel_run *run, int thread)
 {
     return (float *)((char *)run->scratch + (size_t)thread * FAST_SCRATCH_BYTES);

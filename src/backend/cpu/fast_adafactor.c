@@ -1,6 +1,6 @@
 /* Adafactor: the root mean squares of weights and updates are needed before the first weight changes, so the values are passed
  * over several times. A unit is a row, or a piece of a long one. Sums go over units in their order, cut into parts. */
-#include "backend/cpu/fast_math.h"
+#include "backend/cpu/fast_moments.h"
 
 enum { COLUMN_PANEL = 64 };
 
@@ -34,18 +34,22 @@ static size_t first_unit(const factored *f, size_t part)
 static void check_parts(const void *args, parallel_range range)
 {
     const factored *f = args;
-    const float *gradient = f->p->gradient.at, *weight = f->p->weight.at;
+    const float *gradient = f->p->gradient.at;
+    float room[MOMENT_BLOCK];
     for (size_t part = range.begin; part < range.end; part++) {
         f->weights[part] = 0;
         for (size_t unit = first_unit(f, part); unit < first_unit(f, part + 1); unit++) {
             const unit_values v = unit_at(f, unit);
-            const float *w = weight + v.at;
             fast_vector sum = {0};
             if (!fast_all_finite(v.count, gradient + v.at, 1))
                 *f->finite = false;
+            for (size_t from = 0; from < v.count; from += MOMENT_BLOCK) {
+                const size_t count = smaller(v.count - from, MOMENT_BLOCK);
+                const float *w = weight_open(f->p->weight, v.at + from, count, room);
 #define STEP(LOAD, STORE, i, FIRST) sum = fast_fma(LOAD(w + i), LOAD(w + i), sum)
-            FAST_EACH(v.count, STEP);
+                FAST_EACH(count, STEP);
 #undef STEP
+            }
             f->weights[part] += (double)fast_sum_lanes(sum);
         }
     }
@@ -142,16 +146,22 @@ static void move_weights(const void *args, parallel_range range)
 {
     const factored *f = args;
     const fast_vector shrink = fast_repeat(f->shrink);
+    float room[MOMENT_BLOCK];
     for (size_t part = range.begin; part < range.end; part++)
         for (size_t unit = first_unit(f, part); unit < first_unit(f, part + 1); unit++) {
             const unit_values v = unit_at(f, unit);
-            const float *g = (const float *)f->p->gradient.at + v.at, *squares;
-            const float row = row_factor(f, &v, &squares);
-            float *w = (float *)f->p->weight.at + v.at;
+            const float *of_gradient = (const float *)f->p->gradient.at + v.at, *of_squares;
+            const float row = row_factor(f, &v, &of_squares);
+            for (size_t from = 0; from < v.count; from += MOMENT_BLOCK) {
+                const size_t count = smaller(v.count - from, MOMENT_BLOCK);
+                const float *g = of_gradient + from, *squares = of_squares + from;
+                float *w = weight_open(f->p->weight, v.at + from, count, room);
 #define STEP(LOAD, STORE, i, FIRST) \
     STORE(w + i, fast_fms(LOAD(w + i), shrink, f->rate * update_of(f, row, LOAD(g + i), LOAD(squares + i))))
-            FAST_EACH(v.count, STEP);
+                FAST_EACH(count, STEP);
 #undef STEP
+                weight_close(f->p->weight, f->p->step.at, f->p->number, v.at + from, count, w);
+            }
         }
 }
 

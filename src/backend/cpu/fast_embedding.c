@@ -1,14 +1,21 @@
 #include "backend/cpu/fast_math.h"
+#include "base/half_plain.h"
 
 static void gather_rows(const void *args, parallel_range range)
 {
     const op_gather *p = args;
     const int32_t *ids = p->ids.at;
-    const float *table = p->table.at;
-    float *y = p->y.at;
     const size_t width = p->width;
-    for (size_t row = range.begin; row < range.end; row++)
-        memcpy(y + row * width, table + (size_t)ids[row] * width, width * sizeof *y);
+    for (size_t row = range.begin; row < range.end; row++) {
+        const void *from = tensor_from(p->table, (size_t)ids[row] * width).at;
+        void *to = tensor_from(p->y, row * width).at;
+        if (p->table.type == p->y.type)
+            memcpy(to, from, dtype_bytes(p->y.type, width));
+        else if (p->y.type == REMAT_BF16)
+            bf16_pack_runs(from, to, width);
+        else
+            bf16_unpack_runs(from, to, width);
+    }
 }
 
 void FAST(gather)(const kernel_run *run, const void *args)

@@ -21,6 +21,7 @@ typedef struct gemm_args {
     const void *a, *b;
     const float *bias, *derivative_at;
     float *c, *activated;
+    uint16_t *half_c; /* C in bf16, instead of c; k is at most OPERATION_K_BLOCK, and nothing is activated */
 } gemm_args;
 
 /* Below this many multiplications a second thread costs more than it brings. */
@@ -169,12 +170,32 @@ static void tile_make_packing(size_t columns, const tile_operands *of, bool add,
     functions[(columns - 1) / FAST_LANES](of, add, bias, c, ldc, columns % FAST_LANES);
 }
 
+/* A tile of C in bf16 is computed in fp32, in memory of its own. */
+typedef float tile_memory[TILE_ROWS * TILE_COLUMNS];
+
+static void tile_load_halves(const uint16_t *from, size_t ldc, size_t rows, size_t columns, tile_memory tile)
+{
+    for (size_t row = 0; row < rows; row++)
+        for (size_t at = 0; at < columns; at += FAST_LANES)
+            fast_store(tile + row * TILE_COLUMNS + at,
+                       halves_load(from + row * ldc + at, smaller(columns - at, FAST_LANES)));
+}
+
+static void tile_store_halves(const tile_memory tile, size_t rows, size_t columns, uint16_t *to, size_t ldc)
+{
+    for (size_t row = 0; row < rows; row++)
+        for (size_t at = 0; at < columns; at += FAST_LANES)
+            halves_store(to + row * ldc + at, fast_load(tile + row * TILE_COLUMNS + at),
+                         smaller(columns - at, FAST_LANES));
+}
+
 static void multiply_panel(const cuts *c, const block *o, const panel *with)
 {
     const gemm_args *p = c->of;
     bool add = p->accumulate || o->step > 0, last = o->step + o->depth == p->k, activate = last && p->activated;
     const float *bias = last && p->bias ? p->bias + with->column : NULL;
     size_t calls = divide_up(o->depth, PREFETCH_STEPS);
+    tile_memory tile;
     for (size_t row = 0; row < o->rows; row += TILE_ROWS) {
         size_t rows = smaller(o->rows - row, TILE_ROWS), place = (o->row + row) * p->ldc + with->column;
         tile_operands operands = tile_rows(c, o, row, rows, with->first);
@@ -183,17 +204,24 @@ static void multiply_panel(const cuts *c, const block *o, const panel *with)
         operands.b_step = is_packed ? round_up(with->columns, FAST_LANES) : with->b_step;
         operands.packed_b = is_packed ? NULL : with->packed;
         operands.prefetch = with->prefetch;
-        operands.prefetch_tiles[0] = row + rows < o->rows ? p->c + place + rows * p->ldc : with->after;
+        if (!p->half_c)
+            operands.prefetch_tiles[0] = row + rows < o->rows ? p->c + place + rows * p->ldc : with->after;
         if (activate) {
             operands.prefetch_tiles[1] = p->activated + place;
             operands.prefetch_tiles[2] = p->derivative_at ? p->derivative_at + place : NULL;
         }
         operands.c_row = p->ldc;
         operands.prefetch_tile_rows = calls ? divide_up(TILE_ROWS, calls) : 0;
+        float *to = p->half_c ? tile : p->c + place;
+        const size_t ldc = p->half_c ? TILE_COLUMNS : p->ldc;
+        if (p->half_c && add)
+            tile_load_halves(p->half_c + place, p->ldc, rows, with->columns, tile);
         if (operands.packed_a || operands.packed_b)
-            tile_make_packing(with->columns, &operands, add, bias, p->c + place, p->ldc);
+            tile_make_packing(with->columns, &operands, add, bias, to, ldc);
         else
-            tile_make(rows, with->columns, &operands, add, bias, p->c + place, p->ldc);
+            tile_make(rows, with->columns, &operands, add, bias, to, ldc);
+        if (p->half_c)
+            tile_store_halves(tile, rows, with->columns, p->half_c + place, p->ldc);
         if (activate)
             activate_tile(p, rows, with->columns, place);
     }
@@ -230,9 +258,10 @@ static void multiply_block(const cuts *c, const block *o, const block *next)
         vectors = panel_vectors(all - first);
         size_t column = first * FAST_LANES, columns = smaller(o->columns - column, vectors * FAST_LANES);
         size_t left = o->columns - column - columns;
-        const float *after = left   ? p->c + o->row * p->ldc + o->column + column + columns
-                             : next ? p->c + next->row * p->ldc + next->column
-                                    : NULL;
+        const float *after = p->half_c ? NULL
+                             : left    ? p->c + o->row * p->ldc + o->column + column + columns
+                             : next    ? p->c + next->row * p->ldc + next->column
+                                       : NULL;
         pack_source now = source_part(&b, column, columns);
         panel with = {now.from, b.stride, NULL, first == 0, o->column + column, columns, after, for_block};
         float *packed = c->b + column * o->depth;
@@ -355,7 +384,8 @@ void FAST(gemm_in_blocks)(const kernel_run *run, const op_gemm *of, const gemm_b
                          .b = of->b.at,
                          .bias = of->bias.at,
                          .derivative_at = of->derivative_at.at,
-                         .c = of->c.at,
+                         .c = of->c.type == REMAT_BF16 ? NULL : of->c.at,
+                         .half_c = of->c.type == REMAT_BF16 ? of->c.at : NULL,
                          .activated = of->activated.at};
     if (p.m == 0 || p.n == 0)
         return;

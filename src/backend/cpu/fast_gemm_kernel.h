@@ -306,6 +306,19 @@ FAST_INLINE fast_vector halves_load(const uint16_t *from, size_t count)
     return (fast_vector)(__builtin_convertvector(halves, pack_words) << 16);
 }
 
+/* The first `count` values, rounded to bf16. */
+FAST_INLINE void halves_store(uint16_t *to, fast_vector values, size_t count)
+{
+    const pack_words bits = (pack_words)values, quiet = bits >> 16 | 0x40;
+    const pack_words rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    const pack_words nan = (pack_words)((bits & 0x7fffffff) > 0x7f800000);
+    const pack_halves halves = __builtin_convertvector((nan & quiet) | (~nan & rounded), pack_halves);
+    if (count == FAST_LANES)
+        memcpy(to, &halves, sizeof halves);
+    else
+        memcpy(to, &halves, count * sizeof *to);
+}
+
 /* Loads `rows` x `columns` values, padded with 0. */
 FAST_INLINE void block_load(const void *from, bool half, size_t stride, size_t rows, size_t columns, fast_vector *block)
 {

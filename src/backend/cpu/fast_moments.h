@@ -1,4 +1,4 @@
-/* Moments in 8 and 16 bits (base/moment_codes.h) on vectors: a block is unpacked to floats, changed, and packed again. The
+/* Moments in 8 and 16 bits (base/moment_codes.h), and weights in bf16, on vectors: a block is unpacked to floats, changed, and packed again. The
  * same codes as those of the reference for the same floats. */
 #ifndef REMAT_BACKEND_CPU_FAST_MOMENTS_H
 #define REMAT_BACKEND_CPU_FAST_MOMENTS_H
@@ -10,12 +10,16 @@ typedef int8_t fast_chars __attribute__((vector_size(FAST_LANES)));
 typedef uint8_t fast_bytes __attribute__((vector_size(FAST_LANES)));
 typedef uint16_t fast_halves __attribute__((vector_size(FAST_LANES * 2)));
 
-/* The random numbers of a block that begins at value `from`. */
-FAST_INLINE void moment_draw(const step_block *block, uint64_t parameter, size_t from, uint32_t numbers[MOMENT_BLOCK])
+/* The random numbers of the MOMENT_BLOCK values from `from` on; returns where they begin in `drawn`. `of` is MOMENT_STREAM or
+ * WEIGHT_STREAM, plus the number of the parameter. */
+typedef uint32_t moment_drawn[MOMENT_BLOCK + FAST_DRAWN];
+FAST_INLINE const uint32_t *moment_draw(const step_block *block, uint64_t of, size_t from, moment_drawn drawn)
 {
-    const remat_random stream = remat_random_stream(block->seed, MOMENT_STREAM + (uint32_t)parameter, block->step);
-    for (size_t i = 0; i < MOMENT_BLOCK; i += FAST_DRAWN)
-        fast_draw_group(&stream, (from + i) / 4, numbers + i);
+    const remat_random stream = remat_random_stream(block->seed, (uint32_t)of, block->step);
+    const size_t skipped = from % FAST_DRAWN;
+    for (size_t i = 0; i < skipped + MOMENT_BLOCK; i += FAST_DRAWN)
+        fast_draw_group(&stream, (from - skipped + i) / 4, drawn + i);
+    return drawn + skipped;
 }
 
 /* The random numbers of FAST_LANES values: the lower 16 bits, or the upper. */
@@ -97,7 +101,7 @@ FAST_INLINE void moment_unpack(tensor_ref moment, tensor_ref scales, size_t from
 
 /* `half` is 0 for the first moment and 1 for the second. */
 FAST_INLINE void moment_pack(tensor_ref moment, tensor_ref scales, size_t from, size_t count,
-                             const float values[MOMENT_BLOCK], const uint32_t numbers[MOMENT_BLOCK], int half)
+                             const float values[MOMENT_BLOCK], const uint32_t *numbers, int half)
 {
     if (moment.type == REMAT_BF16) {
         uint16_t halves[MOMENT_BLOCK];
@@ -126,6 +130,33 @@ FAST_INLINE void moment_pack(tensor_ref moment, tensor_ref scales, size_t from, 
         }
     }
     memcpy((uint8_t *)moment.at + from, bytes, count);
+}
+
+/* ---- weights or moments of any type, as floats ---- */
+
+/* The values of a block where they are, or unpacked in `room`; NULL for no tensor. */
+FAST_INLINE float *moment_open(tensor_ref of, tensor_ref scales, size_t from, size_t count, float room[MOMENT_BLOCK])
+{
+    if (!of.at)
+        return NULL;
+    if (of.type == REMAT_FP32)
+        return (float *)of.at + from;
+    moment_unpack(of, scales, from, count, room);
+    return room;
+}
+
+FAST_INLINE float *weight_open(tensor_ref weight, size_t from, size_t count, float room[MOMENT_BLOCK])
+{
+    return moment_open(weight, TENSOR_NONE, from, count, room);
+}
+
+FAST_INLINE void weight_close(tensor_ref weight, const step_block *block, uint64_t number, size_t from, size_t count,
+                              const float *values)
+{
+    moment_drawn drawn;
+    if (weight.type == REMAT_BF16)
+        moment_pack(weight, TENSOR_NONE, from, count, values, moment_draw(block, WEIGHT_STREAM + number, from, drawn),
+                    0);
 }
 
 #endif

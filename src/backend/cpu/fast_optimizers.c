@@ -59,17 +59,20 @@ FAST_INLINE void sgd_block(const sgd_factors *o, bool nesterov, size_t count, co
         sgd_momentum(o, false, count, gradient, weight, velocity);
 }
 
-/* Moments in fewer bits: a block of them at a time. */
+/* Weights or moments in fewer bits: a block of them at a time. */
 static void sgd_packed(const op_sgd *p, const sgd_factors *o, size_t begin, size_t length)
 {
-    float velocity[MOMENT_BLOCK];
-    uint32_t numbers[MOMENT_BLOCK];
+    float room[2][MOMENT_BLOCK];
+    moment_drawn drawn;
     for (size_t from = begin; from < begin + length; from += MOMENT_BLOCK) {
         const size_t count = smaller(begin + length - from, MOMENT_BLOCK);
-        moment_unpack(p->velocity, p->velocity_scales, from, count, velocity);
-        sgd_block(o, p->nesterov, count, (const float *)p->gradient.at + from, (float *)p->weight.at + from, velocity);
-        moment_draw(p->step.at, p->number, from, numbers);
-        moment_pack(p->velocity, p->velocity_scales, from, count, velocity, numbers, 0);
+        float *weight = weight_open(p->weight, from, count, room[0]);
+        float *velocity = moment_open(p->velocity, p->velocity_scales, from, count, room[1]);
+        sgd_block(o, p->nesterov, count, (const float *)p->gradient.at + from, weight, velocity);
+        weight_close(p->weight, p->step.at, p->number, from, count, weight);
+        if (velocity == room[1])
+            moment_pack(p->velocity, p->velocity_scales, from, count, velocity,
+                        moment_draw(p->step.at, MOMENT_STREAM + p->number, from, drawn), 0);
     }
 }
 
@@ -85,7 +88,7 @@ static void sgd_blocks(const void *args, parallel_range range)
         size_t from = block * FAST_BLOCK, length = fast_block_length(p->count, from);
         if (!fast_all_finite(length, gradient + from, o.rate))
             *loop->finite = false;
-        else if (velocity && p->velocity.type != REMAT_FP32)
+        else if (p->weight.type == REMAT_BF16 || (velocity && p->velocity.type != REMAT_FP32))
             sgd_packed(p, &o, from, length);
         else
             sgd_block(&o, p->nesterov, length, gradient + from, weight + from, velocity ? velocity + from : NULL);
@@ -144,14 +147,18 @@ static void adam_block(adam_factors f, size_t count, const float *gradient, floa
 
 static void adam_packed(const op_adam *p, adam_factors factors, size_t begin, size_t length)
 {
-    float first[MOMENT_BLOCK], second[MOMENT_BLOCK];
-    uint32_t numbers[MOMENT_BLOCK];
+    float room[3][MOMENT_BLOCK];
+    moment_drawn drawn;
     for (size_t from = begin; from < begin + length; from += MOMENT_BLOCK) {
         const size_t count = smaller(begin + length - from, MOMENT_BLOCK);
-        moment_unpack(p->first, p->first_scales, from, count, first);
-        moment_unpack(p->second, p->second_scales, from, count, second);
-        adam_block(factors, count, (const float *)p->gradient.at + from, (float *)p->weight.at + from, first, second);
-        moment_draw(p->step.at, p->number, from, numbers);
+        float *weight = weight_open(p->weight, from, count, room[0]);
+        float *first = moment_open(p->first, p->first_scales, from, count, room[1]);
+        float *second = moment_open(p->second, p->second_scales, from, count, room[2]);
+        adam_block(factors, count, (const float *)p->gradient.at + from, weight, first, second);
+        weight_close(p->weight, p->step.at, p->number, from, count, weight);
+        if (first != room[1])
+            continue;
+        const uint32_t *numbers = moment_draw(p->step.at, MOMENT_STREAM + p->number, from, drawn);
         moment_pack(p->first, p->first_scales, from, count, first, numbers, 0);
         moment_pack(p->second, p->second_scales, from, count, second, numbers, 1);
     }
@@ -168,7 +175,7 @@ static void adam_blocks(const void *args, parallel_range range)
         size_t from = block * FAST_BLOCK, length = fast_block_length(p->count, from);
         if (!fast_all_finite(length, gradient + from, 1))
             *loop->finite = false;
-        else if (p->first.type == REMAT_FP32)
+        else if (p->first.type == REMAT_FP32 && p->weight.type == REMAT_FP32)
             adam_block(factors, length, gradient + from, weight + from, first + from, second + from);
         else
             adam_packed(p, factors, from, length);
@@ -206,14 +213,17 @@ static void lion_block(lion_factors f, size_t count, const float *gradient, floa
 
 static void lion_packed(const op_lion *p, lion_factors factors, size_t begin, size_t length)
 {
-    float mean[MOMENT_BLOCK];
-    uint32_t numbers[MOMENT_BLOCK];
+    float room[2][MOMENT_BLOCK];
+    moment_drawn drawn;
     for (size_t from = begin; from < begin + length; from += MOMENT_BLOCK) {
         const size_t count = smaller(begin + length - from, MOMENT_BLOCK);
-        moment_unpack(p->mean, p->mean_scales, from, count, mean);
-        lion_block(factors, count, (const float *)p->gradient.at + from, (float *)p->weight.at + from, mean);
-        moment_draw(p->step.at, p->number, from, numbers);
-        moment_pack(p->mean, p->mean_scales, from, count, mean, numbers, 0);
+        float *weight = weight_open(p->weight, from, count, room[0]);
+        float *mean = moment_open(p->mean, p->mean_scales, from, count, room[1]);
+        lion_block(factors, count, (const float *)p->gradient.at + from, weight, mean);
+        weight_close(p->weight, p->step.at, p->number, from, count, weight);
+        if (mean == room[1])
+            moment_pack(p->mean, p->mean_scales, from, count, mean,
+                        moment_draw(p->step.at, MOMENT_STREAM + p->number, from, drawn), 0);
     }
 }
 
@@ -232,7 +242,7 @@ static void lion_blocks(const void *args, parallel_range range)
         size_t from = block * FAST_BLOCK, length = fast_block_length(p->count, from);
         if (!fast_all_finite(length, gradient + from, 1))
             *loop->finite = false;
-        else if (p->mean.type == REMAT_FP32)
+        else if (p->mean.type == REMAT_FP32 && p->weight.type == REMAT_FP32)
             lion_block(factors, length, gradient + from, weight + from, mean + from);
         else
             lion_packed(p, factors, from, length);

@@ -63,7 +63,8 @@ static const kernel_row rows[] = {
 #define FP64(name, types)   {OP_##name, types, reference_##name##_fp64},
 #define STEP(name, types)   {OP_##name, types, kernel_##name},
     KERNEL_ROWS(FP32, "f") KERNEL_ROWS(FP64, "d") KERNEL_CONVERT_ROWS(FP32) KERNEL_GEMM_ROWS(FP32)
-        KERNEL_HALVES_ROWS(HALVES) KERNEL_MOMENT_ROWS(FP32) KERNEL_STEP_ROWS(STEP) KERNEL_PLAIN_ROWS
+        KERNEL_GATHER_ROWS(FP32) KERNEL_HALVES_ROWS(HALVES) KERNEL_MOMENT_ROWS(FP32) KERNEL_STEP_ROWS(STEP)
+            KERNEL_PLAIN_ROWS
 #undef FP32
 #undef FP64
 #undef STEP

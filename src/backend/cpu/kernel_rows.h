@@ -61,17 +61,31 @@
 /* Between fp32 and bf16. */
 #define KERNEL_CONVERT_ROWS(ROW) ROW(convert, "bf") ROW(convert, "fb")
 
-/* GEMMs of operands in bf16. */
-#define KERNEL_GEMM_ROWS(ROW) ROW(gemm, "bfffff") ROW(gemm, "fbffff") ROW(gemm, "bbffff")
+/* GEMMs of operands in bf16, and with results in bf16, as operation.h says. */
+#define KERNEL_GEMM_ROWS(ROW) \
+    ROW(gemm, "bfffff")       \
+    ROW(gemm, "fbffff")       \
+    ROW(gemm, "bbffff")       \
+    ROW(gemm, "ffbfff")       \
+    ROW(gemm, "bfbfff")       \
+    ROW(gemm, "fbbfff")       \
+    ROW(gemm, "bbbfff")
 
-/* Optimizers with moments in fewer bits than the weights. */
-#define KERNEL_MOMENT_ROWS(ROW) \
-    ROW(sgd, "ffbfu")           \
-    ROW(sgd, "ffcfu")           \
-    ROW(adam, "ffbbffu")        \
-    ROW(adam, "ffcuffu")        \
-    ROW(lion, "ffbfu")          \
-    ROW(lion, "ffcfu")
+/* Embeddings in bf16, or in fp32 for outputs in bf16. */
+#define KERNEL_GATHER_ROWS(ROW) ROW(gather, "ibb") ROW(gather, "ibf") ROW(gather, "ifb")
+
+/* Optimizers with weights of type W, and moments in fp32 or in fewer bits. */
+#define KERNEL_MOMENT_ROWS_OF(ROW, W) \
+    ROW(sgd, "f" W "bfu")             \
+    ROW(sgd, "f" W "cfu")             \
+    ROW(adam, "f" W "bbffu")          \
+    ROW(adam, "f" W "cuffu")          \
+    ROW(lion, "f" W "bfu")            \
+    ROW(lion, "f" W "cfu")
+#define KERNEL_MOMENT_ROWS(ROW)     \
+    KERNEL_MOMENT_ROWS_OF(ROW, "f") \
+    KERNEL_MOMENT_ROWS_OF(ROW, "b") \
+    ROW(sgd, "fbffu") ROW(adam, "fbffffu") ROW(lion, "fbffu") ROW(adafactor, "fbffu")
 
 /* The kernels that work on the step block alone, and calls of the user's functions, are the same in all tables. */
 void kernel_finish_loss(const kernel_run *run, const void *args);

@@ -1,15 +1,23 @@
 #include "backend/cpu/reference.h"
 
+#include "base/half_plain.h"
+
 #include <string.h>
 
 static void gather_rows(const void *args, parallel_range range)
 {
     const op_gather *p = args;
     const int32_t *ids = p->ids.at;
-    const real *table = p->table.at;
-    real *y = p->y.at;
-    for (size_t row = range.begin; row < range.end; row++)
-        memcpy(y + row * p->width, table + (size_t)ids[row] * p->width, p->width * sizeof *y);
+    for (size_t row = range.begin; row < range.end; row++) {
+        const void *from = tensor_from(p->table, (size_t)ids[row] * p->width).at;
+        void *to = tensor_from(p->y, row * p->width).at;
+        if (p->table.type == p->y.type)
+            memcpy(to, from, dtype_bytes(p->y.type, p->width));
+        else if (p->y.type == REMAT_BF16)
+            bf16_pack_runs(from, to, p->width);
+        else
+            bf16_unpack_runs(from, to, p->width);
+    }
 }
 
 void REFERENCE(gather)(const kernel_run *run, const void *args)

@@ -1,4 +1,5 @@
 #include "backend/cpu/reference.h"
+#include "base/half_plain.h"
 #include "base/moment_codes.h"
 
 /* A value of A or B, which may be in bf16. */
@@ -44,11 +45,13 @@ void REFERENCE(gemm)(const kernel_run *run, const void *args)
     const op_gemm *p = args;
     const real *bias = p->bias.at;
     for (size_t i = 0; i < p->m; i++) {
-        real *row = (real *)p->c.at + i * p->ldc;
         for (size_t j = 0; j < p->n; j++) {
-            row[j] = gemm_value(p, i, j, p->accumulate ? row[j] : 0);
-            if (bias)
-                row[j] += bias[j];
+            const size_t at = i * p->ldc + j;
+            const real value = gemm_value(p, i, j, p->accumulate ? value_at(p->c, at) : 0) + (bias ? bias[j] : 0);
+            if (p->c.type == REMAT_BF16)
+                ((uint16_t *)p->c.at)[at] = bf16_from_bits(float_bits((float)value));
+            else
+                ((real *)p->c.at)[at] = value;
         }
         if (p->activated.at)
             activate_row(run, p, i);

@@ -1,4 +1,4 @@
-/* Moments of any type for the reference optimizers: a block is unpacked, changed, and packed again. */
+/* Moments and weights of any type for the reference optimizers: a block is unpacked, changed, and packed again. */
 #ifndef REMAT_BACKEND_CPU_REFERENCE_MOMENTS_H
 #define REMAT_BACKEND_CPU_REFERENCE_MOMENTS_H
 
@@ -65,6 +65,11 @@ static inline void moment_pack(tensor_ref moment, tensor_ref scales, size_t from
 static inline remat_random moment_stream(const step_block *block, uint64_t number)
 {
     return remat_random_stream(block->seed, MOMENT_STREAM + (uint32_t)number, block->step);
+}
+
+static inline remat_random weight_stream(const step_block *block, uint64_t number)
+{
+    return remat_random_stream(block->seed, WEIGHT_STREAM + (uint32_t)number, block->step);
 }
 
 #endif

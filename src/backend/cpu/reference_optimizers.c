@@ -27,17 +27,18 @@ static void sgd_blocks(const void *args, parallel_range range)
     const finite_loop *loop = args;
     const op_sgd *p = loop->args;
     const step_block *block = p->step.at;
-    const remat_random random = moment_stream(block, p->number);
+    const remat_random random = moment_stream(block, p->number), weight_random = weight_stream(block, p->number);
     const real rate = (real)block->rate, scale = (real)block->scale;
     const real momentum = (real)p->momentum, decay = (real)p->decay;
     for (size_t b = range.begin; b < range.end; b++) {
         const size_t from = b * MOMENT_BLOCK, count = moment_block_length(p->count, from);
         const real *gradient = (const real *)p->gradient.at + from;
-        real *weight = (real *)p->weight.at + from, velocity[MOMENT_BLOCK] = {0};
+        real weight[MOMENT_BLOCK], velocity[MOMENT_BLOCK] = {0};
         if (!all_finite(count, gradient, rate)) {
             *loop->finite = false;
             continue;
         }
+        moment_unpack(p->weight, TENSOR_NONE, from, count, weight);
         moment_unpack(p->velocity, p->velocity_scales, from, count, velocity);
         for (size_t i = 0; i < count; i++) {
             real g = scale * gradient[i] + decay * weight[i], step = g;
@@ -47,6 +48,7 @@ static void sgd_blocks(const void *args, parallel_range range)
             }
             weight[i] -= rate * step;
         }
+        moment_pack(p->weight, TENSOR_NONE, from, count, weight, &weight_random, 0);
         moment_pack(p->velocity, p->velocity_scales, from, count, velocity, &random, 0);
     }
 }
@@ -62,18 +64,19 @@ static void adam_blocks(const void *args, parallel_range range)
     const finite_loop *loop = args;
     const op_adam *p = loop->args;
     const step_block *block = p->step.at;
-    const remat_random random = moment_stream(block, p->number);
+    const remat_random random = moment_stream(block, p->number), weight_random = weight_stream(block, p->number);
     const real scale = (real)block->scale, beta1 = (real)p->beta1, beta2 = (real)p->beta2;
     const real epsilon = (real)p->epsilon, shrink = (real)block->rate * (real)p->decay, decay = (real)p->decay;
     const real rate = (real)block->rate / (real)block->correction1, deviation = sqrt((real)block->correction2);
     for (size_t b = range.begin; b < range.end; b++) {
         const size_t from = b * MOMENT_BLOCK, count = moment_block_length(p->count, from);
         const real *gradient = (const real *)p->gradient.at + from;
-        real *weight = (real *)p->weight.at + from, first[MOMENT_BLOCK], second[MOMENT_BLOCK];
+        real weight[MOMENT_BLOCK], first[MOMENT_BLOCK], second[MOMENT_BLOCK];
         if (!all_finite(count, gradient, 1)) {
             *loop->finite = false;
             continue;
         }
+        moment_unpack(p->weight, TENSOR_NONE, from, count, weight);
         moment_unpack(p->first, p->first_scales, from, count, first);
         moment_unpack(p->second, p->second_scales, from, count, second);
         for (size_t i = 0; i < count; i++) {
@@ -86,6 +89,7 @@ static void adam_blocks(const void *args, parallel_range range)
             second[i] = beta2 * second[i] + (1 - beta2) * g * g;
             weight[i] = w - rate * first[i] / (sqrt(second[i]) / deviation + epsilon);
         }
+        moment_pack(p->weight, TENSOR_NONE, from, count, weight, &weight_random, 0);
         moment_pack(p->first, p->first_scales, from, count, first, &random, 0);
         moment_pack(p->second, p->second_scales, from, count, second, &random, 1);
     }
@@ -102,17 +106,18 @@ static void lion_blocks(const void *args, parallel_range range)
     const finite_loop *loop = args;
     const op_lion *p = loop->args;
     const step_block *block = p->step.at;
-    const remat_random random = moment_stream(block, p->number);
+    const remat_random random = moment_stream(block, p->number), weight_random = weight_stream(block, p->number);
     const real rate = (real)block->rate, scale = (real)block->scale, shrink = rate * (real)p->decay;
     const real beta1 = (real)p->beta1, beta2 = (real)p->beta2;
     for (size_t b = range.begin; b < range.end; b++) {
         const size_t from = b * MOMENT_BLOCK, count = moment_block_length(p->count, from);
         const real *gradient = (const real *)p->gradient.at + from;
-        real *weight = (real *)p->weight.at + from, mean[MOMENT_BLOCK];
+        real weight[MOMENT_BLOCK], mean[MOMENT_BLOCK];
         if (!all_finite(count, gradient, 1)) {
             *loop->finite = false;
             continue;
         }
+        moment_unpack(p->weight, TENSOR_NONE, from, count, weight);
         moment_unpack(p->mean, p->mean_scales, from, count, mean);
         for (size_t i = 0; i < count; i++) {
             const real g = scale * gradient[i], direction = beta1 * mean[i] + (1 - beta1) * g;
@@ -120,6 +125,7 @@ static void lion_blocks(const void *args, parallel_range range)
             weight[i] -= direction > 0 ? rate : direction < 0 ? -rate : 0;
             mean[i] = beta2 * mean[i] + (1 - beta2) * g;
         }
+        moment_pack(p->weight, TENSOR_NONE, from, count, weight, &weight_random, 0);
         moment_pack(p->mean, p->mean_scales, from, count, mean, &random, 0);
     }
 }
@@ -175,7 +181,7 @@ void REFERENCE(adafactor)(const kernel_run *run, const void *args)
     const op_adafactor *p = args;
     step_block *block = p->step.at;
     const real *of_rows = p->row_squares.at;
-    real *weight = p->weight.at;
+    const remat_random random = weight_stream(block, p->number);
     const double count = (double)p->rows * (double)p->columns;
     if (!step_is_finite(block) || count == 0)
         return;
@@ -190,8 +196,10 @@ void REFERENCE(adafactor)(const kernel_run *run, const void *args)
     mean = mean > OPERATION_ADAFACTOR_EPSILON ? mean : OPERATION_ADAFACTOR_EPSILON;
     for (size_t r = 0; r < p->rows; r++)
         for (size_t c = 0; c < p->columns; c++) {
-            const double u = adafactor_update(p, mean, r, c), w = (double)weight[r * p->columns + c];
-            weights += w * w;
+            const double u = adafactor_update(p, mean, r, c);
+            real w = 0;
+            moment_unpack(p->weight, TENSOR_NONE, r * p->columns + c, 1, &w);
+            weights += (double)w * (double)w;
             updates += u * u;
         }
     const double size = sqrt(weights / count), length = sqrt(updates / count) / p->threshold;
@@ -199,7 +207,10 @@ void REFERENCE(adafactor)(const kernel_run *run, const void *args)
         (size > p->least_scale ? size : p->least_scale) * block->correction2 / (length > 1 ? length : 1);
     for (size_t r = 0; r < p->rows; r++)
         for (size_t c = 0; c < p->columns; c++) {
-            real *w = &weight[r * p->columns + c];
-            *w = (real)((double)*w * (1 - block->rate * p->decay) - rate * adafactor_update(p, mean, r, c));
+            const size_t at = r * p->columns + c;
+            real w = 0;
+            moment_unpack(p->weight, TENSOR_NONE, at, 1, &w);
+            w = (real)((double)w * (1 - block->rate * p->decay) - rate * adafactor_update(p, mean, r, c));
+            moment_pack(p->weight, TENSOR_NONE, at, 1, &w, &random, 0);
         }
 }
