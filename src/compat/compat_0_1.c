@@ -251,7 +251,7 @@ FUNCTION_0_1(remat_status, remat_trainer_get_parameter,
     *parameter =
         (parameter_0_1){.name = found.name, .rank = found.rank, .count = found.count, .trained = found.trained};
     memcpy(parameter->dims, found.dims, sizeof parameter->dims);
-    parameter->values = pointer_to(trainer, trainer_parameter(trainer, &trainer->weights, (uint32_t)position));
+    parameter->values = pointer_to(trainer, trainer_parameter(trainer, (uint32_t)position));
     for (unsigned m = 0; m < 2; m++)
         if (m < found.moment_count)
             parameter->moments[m] = pointer_to(trainer, trainer_state(trainer, (uint32_t)position, m));

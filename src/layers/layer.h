@@ -25,8 +25,8 @@ typedef struct layer_shape {
 typedef enum layer_fill { LAYER_ZEROS, LAYER_ONES, LAYER_NORMAL, LAYER_UNIFORM } layer_fill;
 
 typedef struct layer_parameter {
-    const char *name; /* "weight" */
-    remat_dtype dtype;
+    const char *name;  /* "weight" */
+    remat_dtype dtype; /* the model sets bf16 where it wants no copies in fp32 */
     uint32_t rank;
     uint64_t dims[4];
     layer_fill fill;
@@ -35,6 +35,12 @@ typedef struct layer_parameter {
     bool statistic;    /* not trained, changed by the forward itself: running means */
     bool frozen;       /* of a frozen layer: not trained. The model sets it */
 } layer_parameter;
+
+/* The type of its gradient: sums of weight gradients are in fp32 where the weights are in bf16. */
+static inline remat_dtype layer_gradient_dtype(const layer_parameter *parameter)
+{
+    return dtype_traits_of(parameter->dtype)->accumulator;
+}
 
 /* Whether it has a gradient, and an optimizer changes it. */
 static inline bool layer_parameter_is_trained(const layer_parameter *parameter)
@@ -68,6 +74,7 @@ typedef struct layer_node {
     /* Set by the model before resolve(). */
     const backend *device; /* it will compute, and knows the workspaces of operations */
     remat_dtype dtype;     /* of its output, unless resolve() sets another; parameters have the type of statistics */
+    bool halves;           /* the network is in bf16, if not this layer */
     uint64_t batch;
     bool frozen; /* no parameter changes, statistics included */
     uint32_t input_count;

@@ -7,10 +7,14 @@
  *     evaluation:  forward makes the loss */
 #include "layers/projection_cross_entropy.h"
 
+/* In a network of bf16 the other tensors are half as large, and logits would be the largest: fewer of them at a time. */
+enum { HALVES_ROWS = 64 };
+
 static uint64_t rows_at_a_time(const layer_node *layer)
 {
     uint64_t rows = layer_input_rows(layer, 0);
-    return rows < CROSS_ENTROPY_ROWS ? rows : CROSS_ENTROPY_ROWS;
+    uint64_t most = layer->halves ? HALVES_ROWS : CROSS_ENTROPY_ROWS;
+    return rows < most ? rows : most;
 }
 
 static remat_status resolve(remat_context *context, layer_node *layer)
@@ -19,6 +23,7 @@ static remat_status resolve(remat_context *context, layer_node *layer)
     uint64_t units, rows = layer_input_rows(layer, 0);
     REMAT_TRY(fully_connected_resolve_units(context, layer, &units));
     REMAT_TRY(cross_entropy_resolve(context, layer, &options->loss, units));
+    layer->input_gradient_in_place = true;
     layer_shape logits = {1, rows_at_a_time(layer), units};
     REMAT_TRY(layer_check_size(context, layer, logits, 1));
     layer->workspace[LAYER_FORWARD] = layer->workspace[LAYER_INPUT_GRADIENT] =
@@ -46,10 +51,10 @@ static remat_status record_rows(const layer_node *layer, const layer_call *call,
                                        units, backward ? logits : TENSOR_NONE));
         if (!backward)
             continue;
-        if (call->d_inputs[0].at)
+        REMAT_TRY(fully_connected_weight_gradient(call, count, in, units, x, logits, first > 0));
+        if (call->d_inputs[0].at) /* last: it may replace x */
             REMAT_TRY(fully_connected_input_gradient(call, count, in, units, logits,
                                                      tensor_from(call->d_inputs[0], first * in)));
-        REMAT_TRY(fully_connected_weight_gradient(call, count, in, units, x, logits, first > 0));
     }
     return cross_entropy_finish(layer, call);
 }

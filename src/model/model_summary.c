@@ -213,6 +213,16 @@ static void write_table(const remat_model *model, output *out, totals *sums)
     }
 }
 
+/* As they are stored; running statistics are no parameters. */
+static uint64_t bytes_of_parameters(const remat_network *network)
+{
+    uint64_t bytes = 0;
+    for (size_t p = 0; p < network->parameter_count; p++)
+        if (!network->parameters[p].about.statistic)
+            add_up(&bytes, network->parameters[p].bytes);
+    return bytes;
+}
+
 static void write_totals(const remat_model *model, output *out, const totals *sums)
 {
     char line[512], parameters[REMAT_COUNT_TEXT], weights[REMAT_SIZE_TEXT], outputs[REMAT_SIZE_TEXT];
@@ -224,8 +234,7 @@ static void write_totals(const remat_model *model, output *out, const totals *su
         snprintf(of_these, sizeof of_these, ", %s of them frozen", remat_count_print(frozen, fixed));
     size_t layers = model->network->layer_count;
     uint32_t blocks = model->network->block_count;
-    if (!dtype_bytes_checked(REMAT_FP32, count, &bytes))
-        bytes = REMAT_LIMIT - 1;
+    bytes = bytes_of_parameters(model->network);
     snprintf(line, sizeof line,
              "\n%zu layer%s, %u block%s, batch %llu\n%s parameters (%s)%s\n"
              "%s of outputs, %s saved besides, at most %s of workspace\n",

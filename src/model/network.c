@@ -157,6 +157,18 @@ static remat_status no_loss(const network_builder *builder)
                       "the model has no loss; add a layer of type mse or cross_entropy to train it");
 }
 
+static remat_status check_master(const network_builder *builder)
+{
+    const remat_network *network = builder->network;
+    remat_place place = REMAT_PLACE_NOWHERE;
+    place.file = builder->model->file;
+    if (network->options.purpose != NETWORK_TRAINING || builder->model->settings.master ||
+        network->options.dtype == REMAT_BF16)
+        return REMAT_OK;
+    return remat_fail(builder->context, place.file ? REMAT_BAD_INPUT : REMAT_INVALID, &place,
+                      "master=false keeps weights in bf16; it needs precision=bf16");
+}
+
 /* Data comes in by a list of fixed length. */
 static remat_status check_inputs(const network_builder *builder)
 {
@@ -173,6 +185,7 @@ static remat_status build(network_builder *builder)
 {
     remat_network *network = builder->network;
     const remat_model *model = builder->model;
+    REMAT_TRY(check_master(builder));
     for (uint32_t i = 0; i < model->layer_count; i++)
         REMAT_TRY(network_add_described(builder, i));
     REMAT_TRY(check_inputs(builder));
@@ -188,9 +201,9 @@ static remat_status build(network_builder *builder)
     if (network->options.purpose == NETWORK_TRAINING)
         REMAT_TRY(network_fuse(builder));
     REMAT_TRY(type_inputs(builder));
-    REMAT_TRY(network_find_room(builder));
     REMAT_TRY(number_blocks(builder));
     REMAT_TRY(network_number_parameters(builder));
+    REMAT_TRY(network_find_room(builder));
     return remat_fit(builder->context, (void **)&network->layers, &builder->layer_capacity, network->layer_count,
                      sizeof *network->layers);
 }

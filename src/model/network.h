@@ -24,8 +24,9 @@ typedef struct network_parameter {
     const char *name; /* "fc1.weight"; belongs to the network */
     layer_parameter about;
     uint64_t values, bytes;
-    uint64_t offset; /* of its bytes in the area of all parameters: a multiple of 64 */
-    uint32_t layer;  /* the first that has it */
+    uint64_t offset;          /* of its bytes in the area of all parameters: a multiple of 64 */
+    uint64_t gradient_offset; /* likewise of its gradient, or a copy of a statistic, in an area for these */
+    uint32_t layer;           /* the first that has it */
 } network_parameter;
 
 typedef enum network_purpose {
@@ -52,7 +53,7 @@ typedef struct remat_network {
     network_parameter *parameters;
     size_t parameter_count;
     uint64_t parameter_bytes; /* of that area */
-    uint64_t trained_bytes;   /* of its first part; frozen parameters are behind it */
+    uint64_t gradient_bytes;  /* of the area for the gradients and statistics of all parameters that are not frozen */
     uint32_t block_count;
     const char **block_names;
     bool has_labels;

@@ -41,7 +41,7 @@ remat_status network_number_parameters(network_builder *builder);
 /* Adds the layer's name and line to a failure. */
 remat_status network_blame(const network_builder *builder, const network_layer *layer, remat_status status);
 
-/* network_room.c: the room of every layer for tensors that are converted, once all types are known. */
+/* network_room.c: the room of every layer for tensors that are converted, once all types are known, those of shared weights too. */
 remat_status network_find_room(network_builder *builder);
 
 #endif

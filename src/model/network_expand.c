@@ -59,6 +59,15 @@ static remat_dtype dtype_of(const network_builder *builder, const network_layer 
     return is_full ? dtype_traits_of(dtype)->accumulator : dtype;
 }
 
+/* Matrices of a network in bf16 without master copies. Vectors are small, and statistics and functions of the user need fp32. */
+static bool is_stored_in_bf16(const network_builder *builder, const network_layer *layer,
+                              const layer_parameter *parameter)
+{
+    return builder->network->options.dtype == REMAT_BF16 && !builder->model->settings.master &&
+           !builder->model->layers[layer->described].fp32 && !layer->node.type->fp32_inputs && parameter->rank > 1 &&
+           !parameter->statistic;
+}
+
 remat_status network_resolve(network_builder *builder, network_layer *layer)
 {
     layer_node *node = &layer->node;
@@ -67,6 +76,7 @@ remat_status network_resolve(network_builder *builder, network_layer *layer)
                         .options = node->options,
                         .device = builder->network->options.device,
                         .dtype = dtype_of(builder, layer),
+                        .halves = builder->network->options.dtype == REMAT_BF16,
                         .batch = node->batch,
                         .frozen = node->frozen,
                         .input_count = node->input_count};
@@ -80,8 +90,11 @@ remat_status network_resolve(network_builder *builder, network_layer *layer)
             return remat_fail(builder->context, REMAT_INVALID, NULL,
                               "%s: its workspace is too large; it must stay below 2^63 bytes", node->type->name);
     REMAT_TRY(layer_check_size(builder->context, node, node->output, node->batch));
-    for (uint32_t p = 0; p < node->parameter_count; p++)
+    for (uint32_t p = 0; p < node->parameter_count; p++) {
         node->parameters[p].frozen = node->frozen;
+        if (is_stored_in_bf16(builder, layer, &node->parameters[p]))
+            node->parameters[p].dtype = REMAT_BF16;
+    }
     return keep_lists(builder, layer);
 }
 

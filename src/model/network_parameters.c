@@ -77,7 +77,7 @@ static void write_dims(const layer_parameter *about, char *text, size_t room)
             (size_t)snprintf(text + used, room - used, "%s%llu", i ? " x " : "", (unsigned long long)about->dims[i]);
 }
 
-static remat_status share(const numbering *numbers, const char *name, uint32_t layer, const layer_parameter *about,
+static remat_status share(const numbering *numbers, const char *name, uint32_t layer, layer_parameter *about,
                           uint32_t *number)
 {
     const network_builder *builder = numbers->builder;
@@ -87,6 +87,7 @@ static remat_status share(const numbering *numbers, const char *name, uint32_t l
         return remat_fail(builder->context, REMAT_INVALID, NULL,
                           "shared_from: it is %s, but '%s', whose weight it shares, is %s; freeze both or neither",
                           about->frozen ? "frozen" : "trained", name, other->frozen ? "frozen" : "trained");
+    about->dtype = other->dtype;
     if (other->rank == about->rank && memcmp(other->dims, about->dims, about->rank * sizeof *about->dims) == 0)
         return REMAT_OK;
     char ours[128], theirs[128];
@@ -103,7 +104,7 @@ static remat_status number_layer(numbering *numbers, uint32_t position)
     if (numbers->first_layers[layer->described] == NETWORK_NONE)
         numbers->first_layers[layer->described] = position;
     for (uint32_t i = 0; i < layer->node.parameter_count; i++) {
-        const layer_parameter *about = &layer->node.parameters[i];
+        layer_parameter *about = &layer->node.parameters[i];
         if (shared && strcmp(about->name, "weight") == 0)
             REMAT_TRY(share(numbers, shared, position, about, &layer->parameters[i]));
         else
@@ -112,21 +113,22 @@ static remat_status number_layer(numbering *numbers, uint32_t position)
     return REMAT_OK;
 }
 
-/* Frozen parameters are behind the others: what the optimizer and the gradients take is as long as the first part. */
+/* Frozen parameters are behind the others. They have no gradient. */
 static void place_parameters(remat_network *network)
 {
     uint64_t offset = 0;
-    for (int frozen = 0; frozen < 2; frozen++) {
+    for (int frozen = 0; frozen < 2; frozen++)
         for (size_t p = 0; p < network->parameter_count; p++) {
             network_parameter *parameter = &network->parameters[p];
             if (parameter->about.frozen != frozen)
                 continue;
             parameter->offset = offset;
             offset += (parameter->bytes + 63) & ~(uint64_t)63;
+            parameter->gradient_offset = network->gradient_bytes;
+            if (!frozen)
+                network->gradient_bytes +=
+                    (dtype_bytes(layer_gradient_dtype(&parameter->about), parameter->values) + 63) & ~(uint64_t)63;
         }
-        if (!frozen)
-            network->trained_bytes = offset;
-    }
 }
 
 /* A training that changes nothing is a mistake. */

@@ -47,7 +47,7 @@ static layer_call made_up_call(const layer_node *node, recording *calls)
             values *= about->dims[d];
         call.parameters[p] = made_up(&list, about->dtype, values);
         if (layer_parameter_is_trained(about))
-            call.gradients[p] = made_up(&list, about->dtype, values);
+            call.gradients[p] = made_up(&list, layer_gradient_dtype(about), values);
     }
     call.workspace = made_up(&list, REMAT_UINT8, 1); /* holds no bf16, so that its length does not matter */
     call.step = made_up(&list, REMAT_UINT8, sizeof(step_block));
@@ -98,6 +98,8 @@ static bool has_bf16(const layer_node *node)
     bool found = node->dtype == REMAT_BF16;
     for (uint32_t i = 0; i < node->input_count; i++)
         found |= node->input_dtypes[i] == REMAT_BF16;
+    for (uint32_t p = 0; p < node->parameter_count; p++)
+        found |= node->parameters[p].dtype == REMAT_BF16;
     return found;
 }
 

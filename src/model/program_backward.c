@@ -108,7 +108,7 @@ static remat_status place_parameter_gradients(builder *b, const network_layer *l
         if (program->gradients[number] == GRAPH_NONE) {
             const network_parameter *parameter = &b->network->parameters[number];
             REMAT_TRY(builder_add_tensor(b, parameter->name, ".gradient",
-                                         (tensor_size){parameter->about.dtype, parameter->values},
+                                         (tensor_size){layer_gradient_dtype(&parameter->about), parameter->values},
                                          &program->gradients[number]));
             link_list_add(&draft->writes, program->gradients[number]);
         } else {

@@ -35,6 +35,8 @@ static const property model_properties[] = {
     {"strategy", PROPERTY_TEXT, AT(strategy), "", 0, 0, NULL, "what to keep and what to recompute"},
     {"precision", PROPERTY_CHOICE, AT(precision), "fp32", 0, 0, precisions,
      "the type in which activations and their gradients are stored in training"},
+    {"master", PROPERTY_FLAG, AT(master), "true", 0, 0, NULL,
+     "of bf16: weights are kept in fp32; false: matrices of weights are kept in bf16 alone"},
     {"early_stopping", PROPERTY_COUNT, AT(early_stopping), "0", 0, 1e9, NULL,
      "validations without improvement before training stops; 0: never"},
     {0},

@@ -16,6 +16,7 @@ typedef struct model_settings {
     const char *budget;      /* a size as text, NULL: none */
     const char *strategy;    /* NULL: none */
     uint32_t precision;      /* PRECISION_FP32: of activations and their gradients */
+    bool master;             /* true: weights are in fp32. False: matrices are in bf16, rounded at random */
     uint64_t early_stopping; /* validations without improvement before training stops; 0: never */
 } model_settings;
 

@@ -60,8 +60,8 @@ static void bind_parameters(const recorder *r, const network_layer *layer, const
     const remat_network *network = r->executor->options.program->network;
     for (uint32_t i = 0; i < layer->node.parameter_count; i++) {
         const network_parameter *parameter = &network->parameters[layer->parameters[i]];
-        const remat_dtype dtype = parameter->about.dtype;
-        call->parameters[i] = (tensor_ref){memory->parameters + parameter->offset, dtype};
+        const remat_dtype dtype = layer_gradient_dtype(&parameter->about);
+        call->parameters[i] = (tensor_ref){memory->parameters + parameter->offset, parameter->about.dtype};
         call->gradients[i] = tensor_at(r, binding->gradients[i], dtype);
         call->accumulate_gradients[i] = binding->accumulate_gradients >> i & 1u;
     }

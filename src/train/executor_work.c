@@ -13,7 +13,9 @@ static uint64_t parameter_bytes(const remat_program *program, uint32_t action)
     for (uint32_t p = 0; p < layer->node.parameter_count; p++) {
         bool read = binding->kind == ACTION_FORWARD || (makes_input_gradient && p == 0);
         bool added = binding->gradients[p] == GRAPH_NONE && binding->accumulate_gradients >> p & 1u;
-        bytes += (uint64_t)(read + 2 * added) * program->network->parameters[layer->parameters[p]].bytes;
+        const network_parameter *parameter = &program->network->parameters[layer->parameters[p]];
+        bytes += read ? parameter->bytes : 0;
+        bytes += added ? 2 * dtype_bytes(layer_gradient_dtype(&parameter->about), parameter->values) : 0;
     }
     return bytes;
 }

@@ -108,10 +108,11 @@ remat_status parameters_fill(const remat_network *network, backend_queue *queue,
     for (uint32_t p = 0; p < network->parameter_count && status == REMAT_OK; p++) {
         const network_parameter *parameter = &network->parameters[p];
         host_view view;
-        status = host_view_open(queue, parameters + parameter->offset, parameter->bytes, false, &view);
+        const tensor_ref of = {parameters + parameter->offset, parameter->about.dtype};
+        status = host_view_open_floats(queue, of, parameter->values, false, &view);
         if (status != REMAT_OK)
             break;
-        fill_parameter(parameter, p, table, seed, queue->owner->threads, view.host);
+        fill_parameter(parameter, p, table, seed, queue->owner->threads, view.floats);
         status = host_view_close(&view, true);
     }
     remat_release(network->context, table, 1, sizeof *table);

@@ -64,19 +64,20 @@ static remat_status add_link(gradient_chain *chain, chain_link link)
 static remat_status link_gradient(gradient_chain *chain, uint32_t parameter, bool *open, link_range *range)
 {
     const network_parameter *about = &chain->options.program->network->parameters[parameter];
-    const uint64_t most = chain->options.link_bytes;
+    const remat_dtype dtype = layer_gradient_dtype(&about->about);
+    const uint64_t most = chain->options.link_bytes, bytes = dtype_bytes(dtype, about->values);
     chain_link *last = *open ? &chain->links[chain->link_count - 1] : NULL;
-    char *at = chain->options.gradients + about->offset;
-    if (last && last->dtype == about->about.dtype && (uint64_t)(at + about->bytes - last->at) <= most) {
-        last->bytes = (uint64_t)(at + about->bytes - last->at);
+    char *at = chain->options.gradients + about->gradient_offset;
+    if (last && last->dtype == dtype && (uint64_t)(at + bytes - last->at) <= most) {
+        last->bytes = (uint64_t)(at + bytes - last->at);
         *range = (link_range){(uint32_t)chain->link_count - 1, (uint32_t)chain->link_count};
         return REMAT_OK;
     }
     range->first = (uint32_t)chain->link_count;
-    for (uint64_t done = 0; done < about->bytes; done += most)
+    for (uint64_t done = 0; done < bytes; done += most)
         REMAT_TRY(add_link(chain, (chain_link){.at = at + done,
-                                               .bytes = about->bytes - done < most ? about->bytes - done : most,
-                                               .dtype = about->about.dtype,
+                                               .bytes = bytes - done < most ? bytes - done : most,
+                                               .dtype = dtype,
                                                .sums = chain->options.fast}));
     range->end = (uint32_t)chain->link_count;
     *open = range->end - range->first == 1;

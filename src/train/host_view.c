@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/half.h"
 
 remat_status host_view_open(backend_queue *queue, void *at, uint64_t bytes, bool read, host_view *view)
 {
@@ -19,9 +20,39 @@ remat_status host_view_open(backend_queue *queue, void *at, uint64_t bytes, bool
     return status;
 }
 
+remat_status host_view_open_floats(backend_queue *queue, tensor_ref of, uint64_t values, bool read, host_view *view)
+{
+    REMAT_TRY(host_view_open(queue, of.at, dtype_bytes(of.type, values), read, view));
+    view->values = values;
+    if (of.type == REMAT_FP32) {
+        view->floats = view->host;
+        return REMAT_OK;
+    }
+    view->floats = remat_alloc(queue->owner->context, values, sizeof *view->floats);
+    if (!view->floats) {
+        host_view_close(view, false);
+        return REMAT_NO_MEMORY;
+    }
+    if (read)
+        half_unpack(half_kernels_choose(), REMAT_BF16, view->host, view->floats, values);
+    return REMAT_OK;
+}
+
+/* Releases floats that are a copy. */
+static void close_floats(host_view *view, bool write)
+{
+    if (!view->floats || view->floats == view->host)
+        return;
+    if (write)
+        half_pack(half_kernels_choose(), REMAT_BF16, true, view->floats, view->host, view->values);
+    remat_release(view->queue->owner->context, view->floats, view->values, sizeof *view->floats);
+    view->floats = NULL;
+}
+
 remat_status host_view_close(host_view *view, bool write)
 {
     remat_status status = REMAT_OK;
+    close_floats(view, write);
     if (view->queue->owner->host_visible)
         return status;
     if (write) {

@@ -27,8 +27,7 @@ static tensor_ref gradient_of(const remat_trainer *trainer, const remat_executor
 {
     if (!layer_parameter_is_trained(&trainer->network->parameters[parameter].about))
         return TENSOR_NONE;
-    return trainer->gradients.at ? trainer_parameter(trainer, &trainer->gradients, parameter)
-                                 : executor_gradient(executor, parameter);
+    return trainer->gradients.at ? trainer_gradient(trainer, parameter) : executor_gradient(executor, parameter);
 }
 
 /* Clipping: the norm over all gradients, parameter after parameter, so that the sum has one order. */
@@ -56,7 +55,7 @@ static remat_status record_update(void *user, recording *calls, uint32_t paramet
                                .number = parameter,
                                .step = step_of(trainer),
                                .gradient = gradient,
-                               .weight = trainer_parameter(trainer, &trainer->weights, parameter)};
+                               .weight = trainer_parameter(trainer, parameter)};
     for (unsigned i = 0; i < OPTIMIZER_STATES; i++)
         update.states[i] = trainer_state(trainer, parameter, i);
     return optimizer_record(&trainer->optimizer, calls, &update);
@@ -68,7 +67,7 @@ static remat_status record_sum(void *user, recording *calls, uint32_t parameter,
 {
     const remat_trainer *trainer = user;
     return record_accumulate(calls, &(op_accumulate){.x = gradient,
-                                                     .y = trainer_parameter(trainer, &trainer->gradients, parameter),
+                                                     .y = trainer_gradient(trainer, parameter),
                                                      .count = trainer->network->parameters[parameter].values});
 }
 
@@ -85,8 +84,8 @@ static remat_status record_begin(const remat_trainer *trainer, recording *calls,
         const network_parameter *about = &trainer->network->parameters[p];
         if (about->about.frozen)
             continue; /* it does not change, and has no place there */
-        const tensor_ref gradient = trainer_parameter(trainer, &trainer->gradients, p);
-        const tensor_ref statistic = trainer_parameter(trainer, &trainer->weights, p);
+        const tensor_ref gradient = trainer_gradient(trainer, p);
+        const tensor_ref statistic = trainer_parameter(trainer, p);
         if (about->about.statistic)
             REMAT_TRY(record_copy(calls, &(op_copy){.x = restore ? gradient : statistic,
                                                     .y = restore ? statistic : gradient,
@@ -221,7 +220,7 @@ remat_status trainer_apply_gradients(remat_trainer *trainer)
         if (!layer_parameter_is_trained(&trainer->network->parameters[p].about))
             continue;
         if (trainer->on_gradient)
-            REMAT_TRY(trainer_show_gradient(trainer, p, trainer_parameter(trainer, &trainer->gradients, p)));
+            REMAT_TRY(trainer_show_gradient(trainer, p, trainer_gradient(trainer, p)));
         REMAT_TRY(time_part(trainer, UPDATES + p, &began, &ended));
         if (trainer->on_action)
             trainer_note_apply(trainer, p, began, ended);

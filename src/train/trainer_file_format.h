@@ -1,7 +1,7 @@
 /* Weights and state on disk. Parameters have their names in the model. Moments have a prefix that no layer name can
  * have, so that other programs can tell them apart:
  *
- *     fc1.weight, fc1.bias, ...                weights and running statistics
+ *     fc1.weight, fc1.bias, ...                weights and running statistics; with master = false, matrices in bf16
  *     optimizer/0/fc1.weight, ...              the state of the optimizer: first moments
  *     optimizer/1/fc1.weight, ...              second moments
  *     optimizer/0.scales/fc1.weight, ...       and the scales of moments in 8 bits
@@ -17,6 +17,7 @@
 #define WEIGHTS_FORMAT         "remat-weights"
 #define DATASET_KEY            "dataset"
 #define STATE_KEY              "state"
+#define MASTER_KEY             "master"
 #define VERSION_OF_0_1         "1"
 #define VERSION_WITH_CHECKSUMS "2"
 

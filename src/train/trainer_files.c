@@ -49,8 +49,8 @@ static remat_status read_values(backend_queue *queue, const safetensors *file, c
                                 const network_parameter *parameter, void *to)
 {
     host_view view;
-    REMAT_TRY(host_view_open(queue, to, parameter->bytes, false, &view));
-    remat_status status = safetensors_read(file, tensor, view.host, parameter->values);
+    REMAT_TRY(host_view_open_floats(queue, (tensor_ref){to, parameter->about.dtype}, parameter->values, false, &view));
+    remat_status status = safetensors_read(file, tensor, view.floats, parameter->values);
     remat_status closed = host_view_close(&view, status == REMAT_OK);
     return status == REMAT_OK ? closed : status;
 }
@@ -85,8 +85,9 @@ static remat_status read_weights(backend_queue *queue, const weights_match *matc
         host_view view;
         if (!match->sources[p].parts[0])
             continue;
-        REMAT_TRY(host_view_open(queue, parameters + parameter->offset, parameter->bytes, match->partial, &view));
-        remat_status status = weights_match_read(match, p, view.host);
+        const tensor_ref of = {parameters + parameter->offset, parameter->about.dtype};
+        REMAT_TRY(host_view_open_floats(queue, of, parameter->values, match->partial, &view));
+        remat_status status = weights_match_read(match, p, view.floats);
         remat_status closed = host_view_close(&view, status == REMAT_OK);
         if (status != REMAT_OK || closed != REMAT_OK)
             return status != REMAT_OK ? status : closed;
@@ -365,6 +366,11 @@ static remat_status read_state(remat_trainer *trainer, const char *path, const s
         return remat_fail(trainer->context, REMAT_BAD_INPUT, &place,
                           "the training was done with state = %.40s, the model says %s",
                           state ? state : state_types[STATE_FP32], wanted);
+    place.field = MASTER_KEY;
+    if ((safetensors_metadata(file, MASTER_KEY) == NULL) != trainer->settings.master)
+        return remat_fail(trainer->context, REMAT_BAD_INPUT, &place,
+                          "the training was done with master = %s, the model says %s",
+                          trainer->settings.master ? "false" : "true", trainer->settings.master ? "true" : "false");
     place.field = "batch";
     if (batch != trainer->network->batch)
         return remat_fail(trainer->context, REMAT_BAD_INPUT, &place,

@@ -15,22 +15,21 @@ uint64_t trainer_scratch_bytes(const remat_trainer *trainer)
 
 uint64_t trainer_fixed_bytes(const remat_trainer *trainer)
 {
-    uint64_t trained = trainer->network->trained_bytes;
     uint64_t bytes = trainer->network->parameter_bytes + trainer->state_bytes;
     if (trainer->settings.accumulate > 1)
-        bytes += trained;
+        bytes += trainer->network->gradient_bytes;
     return bytes + trainer_scratch_bytes(trainer);
 }
 
 remat_status trainer_allocate(remat_trainer *trainer)
 {
     backend *device = trainer->device;
-    uint64_t weights = trainer->network->parameter_bytes, trained = trainer->network->trained_bytes;
+    uint64_t weights = trainer->network->parameter_bytes, gradients = trainer->network->gradient_bytes;
     REMAT_TRY(backend_queue_create(device, &trainer->queue));
     REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, weights, false, &trainer->weights));
     REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, trainer->state_bytes, true, &trainer->state));
     if (trainer->settings.accumulate > 1)
-        REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, trained, true, &trainer->gradients));
+        REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, gradients, true, &trainer->gradients));
     REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, block_bytes(), true, &trainer->block));
     REMAT_TRY(staging_create(trainer->network, device, &trainer->staged));
     return backend_allocate(device, MEMORY_DEVICE, trainer_arena_bytes(trainer), false, &trainer->arena);
@@ -55,10 +54,19 @@ void trainer_release(remat_trainer *trainer)
     staging_release(&trainer->staged, device);
 }
 
-tensor_ref trainer_parameter(const remat_trainer *trainer, const backend_memory *area, uint32_t parameter)
+tensor_ref trainer_parameter(const remat_trainer *trainer, uint32_t parameter)
 {
     const network_parameter *about = &trainer->network->parameters[parameter];
+    const backend_memory *area = &trainer->weights;
     return area->at ? (tensor_ref){area->at + about->offset, about->about.dtype} : TENSOR_NONE;
+}
+
+tensor_ref trainer_gradient(const remat_trainer *trainer, uint32_t parameter)
+{
+    const network_parameter *about = &trainer->network->parameters[parameter];
+    const backend_memory *area = &trainer->gradients;
+    return area->at ? (tensor_ref){area->at + about->gradient_offset, layer_gradient_dtype(&about->about)}
+                    : TENSOR_NONE;
 }
 
 /* ---- copies on the host ---- */

@@ -115,8 +115,9 @@ void trainer_release(remat_trainer *trainer);
 uint64_t trainer_fixed_bytes(const remat_trainer *trainer);     /* all areas but the arena, as planned */
 uint64_t trainer_scratch_bytes(const remat_trainer *trainer);   /* of these: scratch, staging and the step block */
 uint64_t trainer_allocated_bytes(const remat_trainer *trainer); /* all areas that were allocated */
-/* A parameter in an area with the network's layout; none if there is no such area. */
-tensor_ref trainer_parameter(const remat_trainer *trainer, const backend_memory *area, uint32_t parameter);
+/* A parameter, and its gradient with accumulation; none if there is no memory for them. */
+tensor_ref trainer_parameter(const remat_trainer *trainer, uint32_t parameter);
+tensor_ref trainer_gradient(const remat_trainer *trainer, uint32_t parameter);
 
 /* trainer_state.c: the optimizer's state. Placing it comes before the plan. */
 remat_status trainer_place_state(remat_trainer *trainer);

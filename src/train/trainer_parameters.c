@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/options.h"
+#include "train/host_view.h"
 #include "train/optimizer.h"
 #include "train/trainer_object.h"
 
@@ -54,7 +55,7 @@ static remat_status find_values(const remat_trainer *trainer, size_t position, u
 {
     REMAT_TRY(check_position(trainer, position));
     REMAT_TRY(check_copy(trainer, &trainer->network->parameters[position], count));
-    *values = trainer_parameter(trainer, &trainer->weights, (uint32_t)position);
+    *values = trainer_parameter(trainer, (uint32_t)position);
     return REMAT_OK;
 }
 
@@ -71,14 +72,18 @@ static remat_status check_moment(const remat_trainer *trainer, size_t position, 
 
 static remat_status read_values(const remat_trainer *trainer, tensor_ref from, float *to, uint64_t count)
 {
-    REMAT_TRY(backend_copy_out(trainer->queue, to, from.at, dtype_bytes(from.type, count)));
-    return backend_wait(trainer->queue);
+    host_view view;
+    REMAT_TRY(host_view_open_floats(trainer->queue, from, count, true, &view));
+    memcpy(to, view.floats, count * sizeof *to);
+    return host_view_close(&view, false);
 }
 
 static remat_status write_values(const remat_trainer *trainer, tensor_ref to, const float *from, uint64_t count)
 {
-    REMAT_TRY(backend_copy_in(trainer->queue, to.at, from, dtype_bytes(to.type, count)));
-    return backend_wait(trainer->queue);
+    host_view view;
+    REMAT_TRY(host_view_open_floats(trainer->queue, to, count, false, &view));
+    memcpy(view.floats, from, count * sizeof *from);
+    return host_view_close(&view, true);
 }
 
 remat_status remat_trainer_read_parameter(const remat_trainer *trainer, size_t position, float *values, uint64_t count)

@@ -179,7 +179,8 @@ static uint64_t step_cost(const remat_trainer *trainer, uint64_t micro_batch)
 {
     if (trainer->settings.accumulate == 1)
         return micro_batch;
-    uint64_t moved = trainer->network->trained_bytes * 3 + 2 * trainer->state_bytes;
+    uint64_t moved =
+        trainer->network->gradient_bytes + 2 * trainer->network->parameter_bytes + 2 * trainer->state_bytes;
     return remat_add_saturated(micro_batch * trainer->settings.accumulate, program_modelled_cost(0, moved));
 }
 
@@ -190,7 +191,7 @@ void remat_trainer_get_figures_sized(const remat_trainer *trainer, remat_trainer
     remat_trainer_figures found = {
         .weight_bytes = trainer->network->parameter_bytes,
         .optimizer_bytes = trainer->state_bytes,
-        .gradient_bytes = trainer->settings.accumulate > 1 ? trainer->network->trained_bytes : 0,
+        .gradient_bytes = trainer->settings.accumulate > 1 ? trainer->network->gradient_bytes : 0,
         .scratch_bytes = trainer_scratch_bytes(trainer),
         .arena_bytes = trainer_arena_bytes(trainer),
         .total_bytes = fixed + trainer_arena_bytes(trainer),

@@ -260,8 +260,7 @@ static remat_status hash_weights(const remat_trainer *trainer, XXH3_state_t *has
     for (uint32_t p = 0; p < trainer->network->parameter_count; p++) {
         optimizer_state states[OPTIMIZER_STATES];
         trainer_find_states(trainer, p, states);
-        REMAT_TRY(hash_tensor(trainer, trainer_parameter(trainer, &trainer->weights, p),
-                              trainer->network->parameters[p].bytes, hash));
+        REMAT_TRY(hash_tensor(trainer, trainer_parameter(trainer, p), trainer->network->parameters[p].bytes, hash));
         for (unsigned i = 0; i < OPTIMIZER_STATES; i++)
             REMAT_TRY(hash_tensor(trainer, trainer_state(trainer, p, i), states[i].bytes, hash));
     }

@@ -44,8 +44,8 @@ static void add_entry(entry_list *list, const char *name, tensor_ref values, uin
 static void add_parameter(entry_list *list, uint32_t number)
 {
     const network_parameter *parameter = &list->trainer->network->parameters[number];
-    add_entry(list, parameter->name, trainer_parameter(list->trainer, &list->trainer->weights, number),
-              parameter->bytes, parameter->about.rank, parameter->about.dims);
+    add_entry(list, parameter->name, trainer_parameter(list->trainer, number), parameter->bytes, parameter->about.rank,
+              parameter->about.dims);
 }
 
 /* A part of the state; nothing where the optimizer has no such part of it. */
@@ -108,6 +108,7 @@ static remat_status save(const remat_trainer *trainer, const char *path, bool wi
                                          {STATE_KEY, trainer->optimizer.state == STATE_FP32
                                                          ? NULL /* as before there were others */
                                                          : state_types[trainer->optimizer.state]},
+                                         {MASTER_KEY, trainer->settings.master ? NULL : "false"},
                                          {"step", step},
                                          {"micro_step", micro_step},
                                          {"seed", seed},

@@ -39,7 +39,7 @@ remat_status trainer_show_gradient(void *user, uint32_t parameter, tensor_ref gr
     const remat_trainer *trainer = user;
     const network_parameter *about = &trainer->network->parameters[parameter];
     host_view view;
-    REMAT_TRY(host_view_open(trainer->queue, gradient.at, about->bytes, true, &view));
+    REMAT_TRY(host_view_open(trainer->queue, gradient.at, dtype_bytes(gradient.type, about->values), true, &view));
     trainer->on_gradient(trainer->on_gradient_user, parameter, view.host, about->values);
     return host_view_close(&view, false);
 }

@@ -31,7 +31,8 @@ static layer_work update_work(const remat_trainer *trainer, uint32_t parameter)
 {
     const network_parameter *about = &trainer->network->parameters[parameter];
     return (layer_work){.flops = about->values * optimizer_flops(&trainer->optimizer),
-                        .bytes = 3 * about->bytes + trainer_state_moved(trainer, parameter)};
+                        .bytes = dtype_bytes(layer_gradient_dtype(&about->about), about->values) + 2 * about->bytes +
+                                 trainer_state_moved(trainer, parameter)};
 }
 
 /* The gradient is added to the sum over the micro-batches. */

@@ -153,7 +153,7 @@ static void expect_same(fixture *f, const remat_trainer *a, const remat_trainer 
     for (size_t i = 0; i < remat_trainer_parameter_count(a); i++) {
         remat_parameter one, two;
         float *left = parameter_copy(f, a, i, &one), *right = parameter_copy(f, b, i, &two);
-        assert_int_equal(one.dtype, REMAT_FP32);
+        assert_int_equal(one.dtype, two.dtype);
         if (memcmp(left, right, one.count * sizeof *left) != 0)
             fail_msg("%s: the values of %s differ", name, one.name);
         free(left);
@@ -161,14 +161,13 @@ static void expect_same(fixture *f, const remat_trainer *a, const remat_trainer 
     }
 }
 
-static void examples_train_with_the_same_bits(void **state)
+static void train_examples(fixture *f, const char *settings)
 {
-    fixture *f = *state;
     for (size_t i = 0; small_model_name(i); i++) {
         const char *name = small_model_name(i);
         remat_model *model, *full;
         outcome wanted, got, in_fp32;
-        expect_ok(f, small_model_load_with(f->context, name, "precision = bf16", &model));
+        expect_ok(f, small_model_load_with(f->context, name, settings, &model));
         expect_ok(f, small_model_load(f->context, name, &full));
         remat_trainer *kept = train(f, model, "none", 1, REMAT_NO_BUDGET, NULL, &wanted);
         remat_trainer *other = train(f, model, "full", 3, REMAT_NO_BUDGET, NULL, &got);
@@ -195,13 +194,22 @@ static void examples_train_with_the_same_bits(void **state)
     }
 }
 
-static void trainings_go_on_with_the_same_bits(void **state)
+static void examples_train_with_the_same_bits(void **state)
 {
-    fixture *f = *state;
+    train_examples(*state, "precision = bf16");
+}
+
+static void examples_train_without_master_copies(void **state)
+{
+    train_examples(*state, "precision = bf16\nmaster = false");
+}
+
+static void go_on(fixture *f, const char *optimizer, const char *master, const char *moments, const char *micro_batches)
+{
     toy data = {.fail_at = UINT64_MAX, .scale = 1};
     const char *path = scratch_path("bf16.safetensors");
-    remat_model *model = toy_model(f, "adamw", REMAT_PROPERTIES("learning_rate=0.01", "state=int8"),
-                                   REMAT_PROPERTIES("batch_size=16", "precision=bf16", "accumulate=2"));
+    remat_model *model = toy_model(f, optimizer, REMAT_PROPERTIES("learning_rate=0.01", moments),
+                                   REMAT_PROPERTIES("batch_size=16", "precision=bf16", master, micro_batches));
     remat_trainer *whole = toy_trainer(f, model, &data, 200), *half = toy_trainer(f, model, &data, 200);
     double first = one_step(f, whole).loss, last = 0;
     for (int i = 1; i < 200; i++)
@@ -222,6 +230,72 @@ static void trainings_go_on_with_the_same_bits(void **state)
     remat_trainer_destroy(half);
     remat_trainer_destroy(whole);
     remat_model_destroy(model);
+}
+
+static void trainings_go_on_with_the_same_bits(void **state)
+{
+    go_on(*state, "adamw", "master=true", "state=int8", "accumulate=2");
+    go_on(*state, "adamw", "master=false", "state=int8", "accumulate=2");
+    go_on(*state, "adamw", "master=false", "state=fp32", "clip_norm=1");
+    go_on(*state, "lion", "master=false", "state=bf16", "accumulate=1");
+    go_on(*state, "sgd", "master=false", "momentum=0.9", "accumulate=1");
+    go_on(*state, "adafactor", "master=false", "least_scale=0.1", "accumulate=1");
+}
+
+/* ---- without master copies ---- */
+
+static bool is_bf16(float value)
+{
+    return bf16((double)value) == (double)value;
+}
+
+/* Matrices are bf16 in memory and in the file, vectors are not; another training does not go on with them by mistake. */
+static void matrices_are_in_bf16(void **state)
+{
+    fixture *f = *state;
+    toy data = {.fail_at = UINT64_MAX, .scale = 1};
+    const char *path = scratch_path("halves.safetensors");
+    remat_model *models[2];
+    remat_trainer *trainers[2];
+    remat_trainer_figures figures[2];
+    for (int i = 0; i < 2; i++) {
+        models[i] = toy_model(f, "adamw", REMAT_PROPERTIES("learning_rate=0.01"),
+                              REMAT_PROPERTIES("batch_size=16", "precision=bf16", i ? "master=false" : "master=true"));
+        trainers[i] = toy_trainer(f, models[i], &data, 200);
+        for (int s = 0; s < 5; s++)
+            one_step(f, trainers[i]);
+        remat_trainer_get_figures(trainers[i], &figures[i]);
+    }
+    assert_true(figures[1].weight_bytes < figures[0].weight_bytes);
+    assert_int_equal(figures[0].total_bytes - figures[0].arena_bytes - figures[0].weight_bytes,
+                     figures[1].total_bytes - figures[1].arena_bytes - figures[1].weight_bytes);
+    size_t matrices = 0, rough_vectors = 0;
+    for (size_t i = 0; i < remat_trainer_parameter_count(trainers[1]); i++) {
+        remat_parameter about;
+        float *values = parameter_copy(f, trainers[1], i, &about);
+        assert_int_equal(about.dtype, about.rank > 1 ? REMAT_BF16 : REMAT_FP32);
+        matrices += about.rank > 1;
+        for (uint64_t v = 0; v < about.count; v++) {
+            assert_true(about.rank == 1 || is_bf16(values[v]));
+            rough_vectors += about.rank == 1 && !is_bf16(values[v]);
+        }
+        values[0] = 1.00390625f; /* between two neighbours: the even one is taken */
+        expect_ok(f, remat_trainer_write_parameter(trainers[1], i, values, about.count));
+        expect_ok(f, remat_trainer_read_parameter(trainers[1], i, values, about.count));
+        assert_true(values[0] == (about.rank > 1 ? 1.0f : 1.00390625f));
+        free(values);
+    }
+    assert_true(matrices > 0 && rough_vectors > 0);
+    expect_ok(f, remat_trainer_save(trainers[1], path, true));
+    expect_status(f, remat_trainer_resume(trainers[0], path), REMAT_BAD_INPUT);
+    assert_non_null(strstr(remat_context_message(f->context), "master = false, the model says true"));
+    expect_ok(f, remat_trainer_load(trainers[0], path)); /* the weights alone are fine */
+    expect_ok(f, remat_trainer_save(trainers[0], path, true));
+    expect_status(f, remat_trainer_resume(trainers[1], path), REMAT_BAD_INPUT);
+    for (int i = 0; i < 2; i++) {
+        remat_trainer_destroy(trainers[i]);
+        remat_model_destroy(models[i]);
+    }
 }
 
 /* ---- layers in fp32 ---- */
@@ -269,6 +343,8 @@ static void single_layers_stay_in_fp32(void **state)
     read_model(f, NET("", "precision=bf16\n", ""), REMAT_BAD_INPUT);
     assert_non_null(strstr(remat_context_message(f->context), "bf16 is said once, in [Model]"));
     read_model(f, NET("precision=fp16\n", "", ""), REMAT_BAD_INPUT);
+    read_model(f, NET("master=false\n", "", ""), REMAT_BAD_INPUT);
+    assert_non_null(strstr(remat_context_message(f->context), "it needs precision=bf16"));
 }
 
 int main(void)
@@ -276,7 +352,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(a_step_is_that_of_the_slow_version),
         FIXTURE_TEST(examples_train_with_the_same_bits),
+        FIXTURE_TEST(examples_train_without_master_copies),
         FIXTURE_TEST(trainings_go_on_with_the_same_bits),
+        FIXTURE_TEST(matrices_are_in_bf16),
         FIXTURE_TEST(single_layers_stay_in_fp32),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
