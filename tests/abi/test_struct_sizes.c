@@ -53,6 +53,8 @@ static void check_filled(filled of)
         (void)object;                                     \
         call;                                             \
     }
+FILL(fill_tokenizer_options, remat_tokenizer_options_init_sized(to, size))
+FILL(fill_samples_options, remat_samples_options_init_sized(to, size))
 FILL(fill_mode_options, remat_mode_options_init_sized(to, size))
 FILL(fill_layer_options, remat_layer_options_init_sized(to, size))
 FILL(fill_plan_options, remat_plan_options_init_sized(to, size))
@@ -83,6 +85,8 @@ static void options_are_initialised_to_the_size_of_the_program(void **state)
     (void)state;
     check_filled((filled){fill_mode_options, NULL, sizeof(remat_mode_options), true, true});
     check_filled((filled){fill_layer_options, NULL, sizeof(remat_layer_options), true, true});
+    check_filled((filled){fill_tokenizer_options, NULL, sizeof(remat_tokenizer_options), true, true});
+    check_filled((filled){fill_samples_options, NULL, sizeof(remat_samples_options), true, true});
     check_filled((filled){fill_plan_options, NULL, sizeof(remat_plan_options), true, true});
     check_filled((filled){fill_arena_options, NULL, sizeof(remat_arena_options), true, true});
     check_filled((filled){fill_checkpointer_options, NULL, sizeof(remat_checkpointer_options), true, true});

@@ -323,6 +323,34 @@ static void training_merges_the_most_frequent_pairs(void **state)
     expect_message(f, "from 257 to");
 }
 
+/* The library's trainer finds the same tokens in the same order. */
+static void trained_tokens_are_those_of_the_library(void **state)
+{
+    fixture *f = *state;
+    const char *path = FOLDER "lesson.txt";
+    remat_tokenizer_options options;
+    remat_tokenizer_options_init(&options);
+    options.vocabulary = 100000;
+    options.least = 1;
+    options.special = "";
+    remat_tokenizer *tokenizer;
+    expect_ok(f, remat_tokenizer_train(f->context, &path, 1, &options, &tokenizer));
+    FILE *merges = fopen(FOLDER "lesson_merges.txt", "r");
+    assert_non_null(merges);
+    char line[1000];
+    int32_t id = 256;
+    for (; fgets(line, sizeof line, merges); id++) {
+        chomp(line);
+        const char *token = remat_tokenizer_token(tokenizer, id);
+        assert_non_null(token);
+        assert_string_equal(token, line);
+    }
+    fclose(merges);
+    assert_true(id > 1000);
+    assert_int_equal(remat_tokenizer_size(tokenizer), id);
+    remat_tokenizer_destroy(tokenizer);
+}
+
 static void training_stops_where_no_pair_is_left(void **state)
 {
     fixture *f = *state;
@@ -400,6 +428,7 @@ int main(void)
         FIXTURE_TEST(hostile_patterns_end),
         FIXTURE_TEST(files_that_are_not_there_are_named),
         FIXTURE_TEST(training_merges_the_most_frequent_pairs),
+        FIXTURE_TEST(trained_tokens_are_those_of_the_library),
         FIXTURE_TEST(training_stops_where_no_pair_is_left),
         FIXTURE_TEST(failed_allocations_are_survived),
     };
