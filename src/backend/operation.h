@@ -350,6 +350,23 @@ typedef struct operation_window {
     size_t groups, dilation_h, dilation_w;
 } operation_window;
 
+/* The bits for the number of a tap, 1, 2, 4 or 8, where a window of a pooling has so few; 0: positions take an int32. Every window
+ * must have a point of the image. */
+static inline unsigned operation_chosen_bits(const operation_window *w)
+{
+    const size_t most_h = 256, most_w = 65536; /* of a window, and of a row of outputs */
+    if (w->kernel_h > most_h || w->kernel_w > most_h || w->kernel_w > w->in_w || w->out_w > most_w)
+        return 0;
+    const size_t taps = w->kernel_h * w->kernel_w;
+    return taps <= 2 ? 1 : taps <= 4 ? 2 : taps <= 16 ? 4 : taps <= 256 ? 8 : 0;
+}
+
+/* The bytes of a row of outputs in these bits. */
+static inline size_t operation_chosen_row(const operation_window *w)
+{
+    return (w->out_w * operation_chosen_bits(w) + 7) / 8;
+}
+
 /* Weights are out x (in / groups) x kernel_h x kernel_w. `bias` may be none. */
 typedef struct op_convolve {
     tensor_ref x, weight, bias, y, workspace;
@@ -369,8 +386,9 @@ typedef struct op_convolve_backward_input {
     bool accumulate;
 } op_convolve_backward_input;
 
-/* `chosen` gets the position of the largest value inside the image, the first of equals; NaN counts as the largest. y
- * may be none if only the positions are wanted. in_channels == out_channels. */
+/* `chosen` gets the position of the largest value, the first of equals; NaN counts as the largest. y may be none if only the
+ * positions are wanted. in_channels == out_channels. Positions are int32, in the image and -1 for none; or, in uint8, numbers of the
+ * window's taps in operation_chosen_bits() bits each, the first in the lowest bits, and every row of outputs begins with a byte. */
 typedef struct op_pool_max {
     tensor_ref x, y, chosen;
     operation_window window;

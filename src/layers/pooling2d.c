@@ -81,6 +81,15 @@ static remat_status find_counted(remat_context *context, const layer_node *layer
     return options->count_padding ? window_padded_size(context, layer, &shape, counted) : REMAT_OK;
 }
 
+/* Which point of each window is the largest, in as few bits as the window needs. */
+static remat_status add_chosen(remat_context *context, layer_node *layer, const operation_window *window)
+{
+    const uint64_t rows = layer->batch * layer->output.c * layer->output.h; /* layer_set_output checked their values */
+    if (operation_chosen_bits(window))
+        return layer_add_saved(context, layer, "chosen", rows * operation_chosen_row(window), REMAT_UINT8);
+    return layer_add_saved(context, layer, "chosen", rows * layer->output.w, REMAT_INT32);
+}
+
 static remat_status resolve(remat_context *context, layer_node *layer)
 {
     operation_window window;
@@ -92,7 +101,7 @@ static remat_status resolve(remat_context *context, layer_node *layer)
             return remat_fail(context, REMAT_INVALID, NULL,
                               "pooling2d: an image of %" PRIu64 " x %" PRIu64 " is too large; it has over 2^31 places",
                               in.h, in.w);
-        REMAT_TRY(layer_add_saved(context, layer, "chosen", layer->batch * layer_values(layer->output), REMAT_INT32));
+        REMAT_TRY(add_chosen(context, layer, &window));
         layer->needs[LAYER_INPUT_GRADIENT] = LAYER_NEEDS_SAVED;
     }
     uint64_t taps = layer_flops(window.kernel_h, window.kernel_w, 1);

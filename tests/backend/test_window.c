@@ -306,6 +306,49 @@ static void pool_max_all(const kernel_table *table, const kernel_run *run, void 
     free(chosen);
 }
 
+static bool every_window_has_a_point(const operation_window *w)
+{
+    return 2 * w->pad_h <= w->kernel_h && 2 * w->pad_w <= w->kernel_w &&
+           (w->out_h - 1) * w->stride_h < w->in_h + w->pad_h && (w->out_w - 1) * w->stride_w < w->in_w + w->pad_w;
+}
+
+/* Choices in a few bits: the same results, from memory of exactly the size that it takes. */
+static void pool_max_in_bits(const kernel_table *table, const kernel_run *run, void *task)
+{
+    problem *p = task;
+    const size_t bytes = p->w.batch * p->w.out_channels * p->w.out_h * operation_chosen_row(&p->w);
+    uint8_t *chosen = malloc(bytes);
+    assert_non_null(chosen);
+    memset(chosen, 0xff, bytes);
+    perform(table, run, OP_pool_max, &(op_pool_max){fp32(p->x), fp32(p->y), raw(chosen), p->w});
+    perform(table, run, OP_pool_max_backward,
+            &(op_pool_max_backward){raw(chosen), fp32(p->dy), fp32(p->dx), p->w, p->accumulate});
+    free(chosen);
+}
+
+static void compare_bits(problem *p)
+{
+    const kernel_table *tables[] = {kernels_reference(), kernels_fast()};
+    if (!operation_chosen_bits(&p->w) || !every_window_has_a_point(&p->w))
+        return;
+    kernel_trial trial = {.call = pool_max_in_bits, .task = p, .outputs = {{p->y, p->out}, {p->dx, p->in}}};
+    expect_agreement(&trial);
+    for (int i = 0; i < 2; i++) {
+        kernel_run run = kernel_run_open(tables[i], 2);
+        float *before = values_copy(p->dx, p->in);
+        pool_max_all(tables[i], &run, p);
+        float *dx = values_copy(p->dx, p->in), *y = values_copy(p->y, p->out);
+        memcpy(p->dx, before, p->in * sizeof *before);
+        pool_max_in_bits(tables[i], &run, p);
+        expect_same_bits(p->dx, dx, p->in);
+        expect_same_bits(p->y, y, p->out);
+        free(before);
+        free(dx);
+        free(y);
+        kernel_run_close(&run);
+    }
+}
+
 static void pool_average_all(const kernel_table *table, const kernel_run *run, void *task)
 {
     problem *p = task;
@@ -324,6 +367,7 @@ static void compare_pooling(problem *p)
         kernel_trial largest = {
             .call = pool_max_all, .task = p, .outputs = {{p->y, p->out}, {p->dx, p->in}, {p->chosen, p->out}}};
         expect_agreement(&largest);
+        compare_bits(p);
         kernel_trial average = {.call = pool_average_all,
                                 .task = p,
                                 .outputs = {{p->y, p->out}, {p->dx, p->in}},

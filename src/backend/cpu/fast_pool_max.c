@@ -1,4 +1,6 @@
-/* Max pooling: the planes of the channels are spread over threads. */
+/* Max pooling: the planes of the channels are spread over threads. Choices are found as positions; where they are kept in fewer
+ * bits, a row of them is in the scratch memory before it is packed. */
+#include "backend/cpu/chosen_taps.h"
 #include "backend/cpu/fast_pool.h"
 
 FAST_INLINE void store_places(int32_t *to, fast_integers x, size_t count)
@@ -122,28 +124,43 @@ static size_t whole_max(const float *x, size_t count)
     return place;
 }
 
+_Static_assert(65536 * sizeof(int32_t) <= FAST_SCRATCH_BYTES, "a row of outputs that is packed fits");
+
+typedef struct max_loop {
+    const kernel_run *run;
+    const op_pool_max *of;
+} max_loop;
+
 static void max_planes(const void *args, parallel_range range)
 {
-    const op_pool_max *p = args;
+    const max_loop *loop = args;
+    const op_pool_max *p = loop->of;
     const operation_window *w = &p->window;
     const float *x = p->x.at;
     float *y = p->y.at;
     int32_t *chosen = p->chosen.at;
-    size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w;
+    uint8_t *packed = p->chosen.type == REMAT_UINT8 ? p->chosen.at : NULL;
+    int32_t *positions = packed ? (int32_t *)(void *)fast_scratch(loop->run, range.thread) : NULL;
+    size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w, row_bytes = packed ? operation_chosen_row(w) : 0;
     bool whole = takes_whole_plane(w);
     strip inside = strip_of(w);
     for (size_t plane = range.begin; plane < range.end; plane++) {
         const float *from = x + plane * in;
         if (whole) {
             size_t place = whole_max(from, in);
-            chosen[plane] = (int32_t)place;
+            if (packed)
+                chosen_pack(w, 0, &(int32_t){(int32_t)place}, packed + plane * row_bytes);
+            else
+                chosen[plane] = (int32_t)place;
             if (y)
                 y[plane] = from[place];
             continue;
         }
         for (size_t row = 0; row < w->out_h; row++) {
             size_t at = plane * out + row * w->out_w;
-            max_row(w, &inside, row, from, y ? y + at : y, chosen + at);
+            max_row(w, &inside, row, from, y ? y + at : y, packed ? positions : chosen + at);
+            if (packed)
+                chosen_pack(w, row, positions, packed + (plane * w->out_h + row) * row_bytes);
         }
     }
 }
@@ -151,7 +168,27 @@ static void max_planes(const void *args, parallel_range range)
 void FAST(pool_max)(const kernel_run *run, const void *args)
 {
     const op_pool_max *p = args;
-    pool_each_plane(run, &p->window, max_planes, p);
+    pool_each_plane(run, &p->window, max_planes, &(max_loop){run, p});
+}
+
+static void max_planes_back_packed(const void *args, parallel_range range)
+{
+    const op_pool_max_backward *p = args;
+    const operation_window *w = &p->window;
+    const size_t in = w->in_h * w->in_w, row_bytes = operation_chosen_row(w);
+    chosen_places places;
+    chosen_find_places(w, places);
+    for (size_t plane = range.begin; plane < range.end; plane++) {
+        float *to = (float *)p->dx.at + plane * in;
+        if (!p->accumulate)
+            memset(to, 0, in * sizeof *to);
+        for (size_t row = 0; row < w->out_h; row++) {
+            const uint8_t *packed = (const uint8_t *)p->chosen.at + (plane * w->out_h + row) * row_bytes;
+            const float *from = (const float *)p->dy.at + (plane * w->out_h + row) * w->out_w;
+            for (size_t o = 0; o < w->out_w; o++)
+                to[chosen_position(w, places, packed, row, o)] += from[o];
+        }
+    }
 }
 
 static void max_planes_back(const void *args, parallel_range range)
@@ -177,5 +214,5 @@ static void max_planes_back(const void *args, parallel_range range)
 void FAST(pool_max_backward)(const kernel_run *run, const void *args)
 {
     const op_pool_max_backward *p = args;
-    pool_each_plane(run, &p->window, max_planes_back, p);
+    pool_each_plane(run, &p->window, p->chosen.type == REMAT_UINT8 ? max_planes_back_packed : max_planes_back, p);
 }

@@ -44,7 +44,9 @@
     ROW(convolve_backward_weight, T T T T "u")         \
     ROW(convolve_backward_input, T T T "u")            \
     ROW(pool_max, T T "i")                             \
+    ROW(pool_max, T T "u")                             \
     ROW(pool_max_backward, "i" T T)                    \
+    ROW(pool_max_backward, "u" T T)                    \
     ROW(pool_average, T T)                             \
     ROW(pool_average_backward, T T)                    \
     ROW(cross_entropy, T "i" T "u")                    \

@@ -1,4 +1,5 @@
 /* Convolution and pooling, straight from their definitions. */
+#include "backend/cpu/chosen_taps.h"
 #include "backend/cpu/reference.h"
 #include "backend/cpu/window.h"
 
@@ -110,27 +111,53 @@ void REFERENCE(convolve_backward_input)(const kernel_run *run, const void *args)
 
 /* `chosen` is a position in the plane of one channel. Where a window lies in the padding altogether it is -1, and y is
  * 0. */
+/* The position of the largest value in the window of an output; -1: none is in the image. */
+static int32_t largest_in(const operation_window *w, const real *from, size_t row, size_t column)
+{
+    int32_t best = -1;
+    for (size_t ky = 0; ky < w->kernel_h; ky++)
+        for (size_t kx = 0; kx < w->kernel_w; kx++) {
+            size_t y, x;
+            if (!position(row, w->stride_h, ky, w->pad_h, w->in_h, &y) ||
+                !position(column, w->stride_w, kx, w->pad_w, w->in_w, &x))
+                continue;
+            const size_t i = y * w->in_w + x;
+            if (best < 0 || from[i] > from[best] || (from[i] != from[i] && from[best] == from[best]))
+                best = (int32_t)i;
+        }
+    return best;
+}
+
+/* Sets one choice in the row that begins at `packed`. */
+static void set_tap(const operation_window *w, uint8_t *packed, size_t column, size_t tap)
+{
+    const unsigned bits = operation_chosen_bits(w);
+    const size_t at = column * bits;
+    packed[at / 8] = (uint8_t)((packed[at / 8] & ~(((1u << bits) - 1) << at % 8)) | (unsigned)tap << at % 8);
+}
+
 void REFERENCE(pool_max)(const kernel_run *run, const void *args)
 {
     const op_pool_max *p = args;
     const operation_window *w = &p->window;
-    const real *x = p->x.at;
     real *y = p->y.at;
-    int32_t *chosen = p->chosen.at;
     (void)run;
-    size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w;
-    for (size_t plane = 0; plane < w->batch * w->in_channels; plane++) {
-        const real *from = x + plane * in;
-        int32_t *where = chosen + plane * out;
-        for (size_t o = 0; o < out; o++)
-            where[o] = -1;
-        EACH_TAP(w, {
-            (void)tap;
-            if (where[o] < 0 || from[i] > from[where[o]] || (from[i] != from[i] && from[where[o]] == from[where[o]]))
-                where[o] = (int32_t)i;
-        })
-        for (size_t o = 0; y && o < out; o++)
-            y[plane * out + o] = where[o] < 0 ? 0 : from[where[o]];
+    for (size_t line = 0; line < w->batch * w->in_channels * w->out_h; line++) {
+        const size_t row = line % w->out_h, in = w->in_h * w->in_w;
+        const real *from = (const real *)p->x.at + line / w->out_h * in;
+        for (size_t column = 0; column < w->out_w; column++) {
+            const size_t o = line * w->out_w + column;
+            const int32_t best = largest_in(w, from, row, column);
+            if (y)
+                y[o] = best < 0 ? 0 : from[best];
+            if (p->chosen.type == REMAT_INT32) {
+                ((int32_t *)p->chosen.at)[o] = best;
+                continue;
+            }
+            const size_t above = (size_t)best / w->in_w + w->pad_h - row * w->stride_h;
+            const size_t left = (size_t)best % w->in_w + w->pad_w - column * w->stride_w;
+            set_tap(w, (uint8_t *)p->chosen.at + line * operation_chosen_row(w), column, above * w->kernel_w + left);
+        }
     }
 }
 
@@ -138,17 +165,24 @@ void REFERENCE(pool_max_backward)(const kernel_run *run, const void *args)
 {
     const op_pool_max_backward *p = args;
     const operation_window *w = &p->window;
-    const int32_t *chosen = p->chosen.at;
     const real *dy = p->dy.at;
     real *dx = p->dx.at;
     (void)run;
-    size_t in = w->in_h * w->in_w, out = w->out_h * w->out_w;
+    size_t in = w->in_h * w->in_w;
+    chosen_places places;
+    chosen_find_places(w, places);
     if (!p->accumulate)
         memset(dx, 0, w->batch * w->in_channels * in * sizeof *dx);
-    for (size_t plane = 0; plane < w->batch * w->in_channels; plane++)
-        for (size_t o = 0; o < out; o++)
-            if (chosen[plane * out + o] >= 0)
-                dx[plane * in + (size_t)chosen[plane * out + o]] += dy[plane * out + o];
+    for (size_t line = 0; line < w->batch * w->in_channels * w->out_h; line++)
+        for (size_t column = 0; column < w->out_w; column++) {
+            const size_t o = line * w->out_w + column;
+            const uint8_t *packed = (const uint8_t *)p->chosen.at + line * operation_chosen_row(w);
+            const ptrdiff_t place = p->chosen.type == REMAT_INT32
+                                        ? ((const int32_t *)p->chosen.at)[o]
+                                        : chosen_position(w, places, packed, line % w->out_h, column);
+            if (place >= 0)
+                dx[line / w->out_h * in + (size_t)place] += dy[o];
+        }
 }
 
 /* How many taps of output `out` are inside the image, along one axis. */
