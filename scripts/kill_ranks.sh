@@ -107,6 +107,7 @@ while [ "$kill" -lt "$count" ]; do
   [ "$code" != 0 ] || fail "it ended as if nothing had happened"
   grep -qE 'rank [0-9]+ with PID|rank [0-9]+:' "$work/err" || fail "the rank is not named"
   [ "$tries" -le "$slowest" ] || slowest=$tries
+  [ $((kill % 50)) != 0 ] || echo "$kill kills" >&2
 done
 # Two more steps from the last save, and as many in one process from the beginning.
 steps=2
