@@ -13,9 +13,10 @@ bool pattern_set_has(const split_pattern *pattern, const pattern_set *set, uint3
     unsigned category = code < PATTERN_TABLE ? pattern->categories[code] : unicode_category_of(code);
     bool in = (set->categories >> category & 1) || (set->space && unicode_is_space(code)) ||
               (set->not_space && !unicode_is_space(code)) || (set->word && unicode_is_word(code));
-    const pattern_range *ranges = pattern->ranges + set->range;
-    for (uint32_t i = 0; i < set->range_count && !in; i++)
-        in = code >= ranges[i].first && code <= ranges[i].last;
+    for (uint32_t i = 0; i < set->range_count && !in; i++) {
+        const pattern_range *range = &pattern->ranges[set->range + i];
+        in = code >= range->first && code <= range->last;
+    }
     return in != set->negated;
 }
 
