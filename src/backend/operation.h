@@ -22,6 +22,7 @@
 
 #include <remat/custom_layer.h>
 
+#include "backend/rotary.h"
 #include "backend/tensor.h"
 
 /* ---- the step block ---- */
@@ -287,22 +288,42 @@ typedef struct op_group_normalize_backward {
 /* softmax(q k' / sqrt(size)) v for `batch` sequences of `steps` rows. Rows of q are `row` values apart, those of k and v
  * `key_row`, so that the three may be side by side in one matrix. Head h uses `size` columns of each, from h * size on. No matrix of
  * steps x steps is held: scores are computed one block at a time. `sums` gets the log of the softmax's denominator,
- * batch x heads x steps. */
+ * batch x heads x steps.
+ *
+ * With `group` above 1, so many heads in a row share the columns of k and v: head h uses those of head h / group. */
 typedef struct op_attention {
     tensor_ref q, k, v, out, sums;
     size_t batch, heads, steps, size, row, out_row;
     size_t keys, key_row; /* of k and v; for self-attention the same as steps and row. At least one key */
+    size_t group;         /* divides `heads`; 0 counts as 1 */
+    size_t window;        /* causal attention sees at most so many keys, its own included; 0: all */
     bool causal;          /* with as many keys as steps */
 } op_attention;
 
+static inline size_t attention_key_heads(size_t heads, size_t group)
+{
+    return group > 1 ? heads / group : heads;
+}
+
 /* dq, dk and dv have rows like q, k and v. With `accumulate`, q, k and v must be side by side in one matrix, and
- * their gradients too. Otherwise dq may be none, and so may dk and dv; `add_dq` and `add_dkv` say which of them are added to
+ * their gradients too. Otherwise each of dq, dk and dv may be none; `add_dq` and `add_dkv` say which of them are added to
  * what is there. */
 typedef struct op_attention_backward {
     tensor_ref q, k, v, out, sums, dout, dq, dk, dv, workspace;
-    size_t batch, heads, steps, size, row, out_row, keys, key_row;
-    bool causal, accumulate, add_dq, add_dkv;
+    size_t batch, heads, steps, size, row, out_row, keys, key_row, group, window;
+    bool causal, accumulate, add_dq, add_dkv; /* `accumulate` is for groups of one head */
 } op_attention_backward;
+
+/* y (+)= x with every head turned by its position: values i and i + size / 2 of a head are a point in the plane, turned by the
+ * angle position * rotary_frequency(i), a product in fp32, and multiplied by `scale`. A row has `heads` heads of `size` values.
+ * Row r has position r % steps. `backward` turns by the negative angle: that is the gradient. y may overlap x. */
+typedef struct op_rotate {
+    tensor_ref x, y;
+    size_t rows, steps, heads, size;
+    rotary_angles angles;
+    double scale;
+    bool backward, accumulate;
+} op_rotate;
 
 /* ---- recurrent cells ---- */
 
@@ -579,6 +600,7 @@ typedef struct op_custom {
     X(group_normalize_backward, 9) \
     X(attention, 5)                \
     X(attention_backward, 10)      \
+    X(rotate, 2)                   \
     X(lstm_cell, 4)                \
     X(lstm_cell_backward, 7)       \
     X(gru_cell, 5)                 \

@@ -1,5 +1,6 @@
 /* attention_core: softmax(q k^T / sqrt(size)) v for every head. A row of the input is q, k and v side by side. With two inputs
- * the queries are input 0, and a row of input 1 is k and v side by side. */
+ * the queries are input 0, and a row of input 1 is k and v side by side. With three inputs they are q, k and v, and several
+ * heads of queries may share a head of keys and values. */
 #include "layers/attention_core.h"
 
 #include "layers/layer_resolve.h"
@@ -11,14 +12,52 @@ static const property properties[] = {
      "how many heads share the width"},
     {"causal", PROPERTY_FLAG, offsetof(attention_core_options, causal), "false", 0, 0, NULL,
      "whether a step sees only itself and those before it"},
+    {"num_key_heads", PROPERTY_COUNT, offsetof(attention_core_options, num_key_heads), "0", 0, 0, NULL,
+     "with three inputs: heads of keys and values, each of which serves num_heads / num_key_heads heads; 0: num_heads"},
+    {"window", PROPERTY_COUNT, offsetof(attention_core_options, window), "0", 0, 0, NULL,
+     "with causal: how many steps a step sees, itself included; 0: all before it"},
     {0},
 };
+
+static uint64_t group_of(const attention_core_options *options)
+{
+    return options->num_key_heads ? options->num_heads / options->num_key_heads : 1;
+}
+
+static op_attention_backward separate_attention_of(const layer_node *layer, const layer_call *call)
+{
+    const attention_core_options *options = layer->options;
+    return (op_attention_backward){
+        .q = call->inputs[0],
+        .k = call->inputs[1],
+        .v = call->inputs[2],
+        .out = call->output,
+        .sums = call->saved[0],
+        .dout = call->d_output,
+        .dq = call->d_inputs[0],
+        .dk = call->d_inputs[1],
+        .dv = call->d_inputs[2],
+        .batch = layer->batch,
+        .heads = options->num_heads,
+        .steps = layer->output.h,
+        .size = layer->output.w / options->num_heads,
+        .row = layer->output.w,
+        .out_row = layer->output.w,
+        .keys = layer->output.h,
+        .key_row = layer->inputs[1].w,
+        .group = group_of(options),
+        .window = options->window,
+        .causal = options->causal,
+    };
+}
 
 /* The sizes, and the tensors where there are some. */
 static op_attention_backward attention_of(const layer_node *layer, const layer_call *call)
 {
     const attention_core_options *options = layer->options;
     size_t width = layer->output.w, steps = layer->output.h;
+    if (layer->input_count == 3)
+        return separate_attention_of(layer, call);
     if (layer->input_count == 2)
         return (op_attention_backward){
             .q = call->inputs[0],
@@ -60,6 +99,7 @@ static op_attention_backward attention_of(const layer_node *layer, const layer_c
         .out_row = width,
         .keys = steps,
         .key_row = 3 * width,
+        .window = options->window,
         .causal = options->causal,
         .accumulate = call->accumulate_inputs[0],
     };
@@ -92,20 +132,52 @@ static remat_status check_memory(remat_context *context, const layer_node *layer
     return REMAT_OK;
 }
 
+/* Queries, keys and values in three inputs. */
+static remat_status check_separate(remat_context *context, const layer_node *layer)
+{
+    const attention_core_options *options = layer->options;
+    const layer_shape q = layer->inputs[0], k = layer->inputs[1], v = layer->inputs[2];
+    const uint64_t key_heads = options->num_key_heads ? options->num_key_heads : options->num_heads;
+    if (options->num_heads % key_heads != 0)
+        return remat_fail(context, REMAT_INVALID, NULL,
+                          "attention_core: num_heads %" PRIu64 " is not divisible by num_key_heads %" PRIu64,
+                          options->num_heads, key_heads);
+    const uint64_t width = q.w / options->num_heads * key_heads;
+    const layer_shape wanted = {1, q.h, width};
+    if (layer_shapes_equal(k, wanted) && layer_shapes_equal(v, wanted))
+        return REMAT_OK;
+    return remat_fail(context, REMAT_INVALID, NULL,
+                      "attention_core: the queries are %s, and so keys and values must be %s, but are %s and %s",
+                      layer_shape_write(q).text, layer_shape_write(wanted).text, layer_shape_write(k).text,
+                      layer_shape_write(v).text);
+}
+
+static remat_status check_options(remat_context *context, const layer_node *layer)
+{
+    const attention_core_options *options = layer->options;
+    if (options->window && !options->causal)
+        return remat_fail(context, REMAT_INVALID, NULL, "attention_core: window is for causal attention");
+    if (options->num_key_heads && layer->input_count != 3)
+        return remat_fail(context, REMAT_INVALID, NULL,
+                          "attention_core: num_key_heads is for three inputs: queries, keys and values");
+    if (layer->input_count == 3)
+        return check_separate(context, layer);
+    return layer->input_count == 2 ? check_memory(context, layer) : REMAT_OK;
+}
+
 static remat_status resolve(remat_context *context, layer_node *layer)
 {
     const attention_core_options *options = layer->options;
     layer_shape in = layer->inputs[0];
-    bool is_cross = layer->input_count == 2;
-    uint64_t width = is_cross ? in.w : in.w / 3, heads = options->num_heads;
+    bool is_cross = layer->input_count == 2, is_packed = layer->input_count == 1;
+    uint64_t width = is_packed ? in.w / 3 : in.w, heads = options->num_heads;
     uint64_t keys = is_cross ? layer->inputs[1].h : in.h;
-    if (is_cross)
-        REMAT_TRY(check_memory(context, layer));
+    REMAT_TRY(check_options(context, layer));
     if (in.c != 1)
         return remat_fail(context, REMAT_INVALID, NULL,
                           "multi_head_attention: the input must be a sequence 1:steps:width, but is %s",
                           layer_shape_write(in).text);
-    if (!is_cross && in.w % 3 != 0)
+    if (is_packed && in.w % 3 != 0)
         return remat_fail(
             context, REMAT_INVALID, NULL,
             "attention_core: the input holds queries, keys and values side by side, but its width %" PRIu64
@@ -117,11 +189,14 @@ static remat_status resolve(remat_context *context, layer_node *layer)
                           heads);
     REMAT_TRY(layer_set_output(context, layer, (layer_shape){1, in.h, width}));
     REMAT_TRY(layer_add_saved(context, layer, "sums", layer->batch * heads * in.h, layer_statistics_dtype(layer)));
-    if (!is_cross)
+    if (is_packed)
         set_workspaces(layer);
     layer->needs[LAYER_INPUT_GRADIENT] = LAYER_NEEDS_INPUT(0) | LAYER_NEEDS_OUTPUT | LAYER_NEEDS_SAVED;
-    if (is_cross)
-        layer->needs[LAYER_INPUT_GRADIENT] |= LAYER_NEEDS_INPUT(1);
+    for (uint32_t i = 1; i < layer->input_count; i++)
+        layer->needs[LAYER_INPUT_GRADIENT] |= LAYER_NEEDS_INPUT(i);
+    if (layer->input_count == 3)
+        layer->accumulate_workspace =
+            dtype_bytes(layer_statistics_dtype(layer), layer_input_values(layer, 0) + 2 * layer_input_values(layer, 1));
     /* Two GEMMs of steps x steps x width forward, five backward; half of each where causal. */
     uint64_t pairs = layer_flops(layer->batch * in.h, keys, width);
     layer->flops[LAYER_FORWARD] = layer_flops(pairs, options->causal ? 2 : 4, 1);
@@ -145,13 +220,43 @@ static remat_status forward(const layer_node *layer, const layer_call *call)
                                                          .out_row = sizes.out_row,
                                                          .keys = sizes.keys,
                                                          .key_row = sizes.key_row,
+                                                         .group = sizes.group,
+                                                         .window = sizes.window,
                                                          .causal = sizes.causal});
+}
+
+/* Where a gradient is added to another, all are made in the workspace first: the three inputs may be one tensor. */
+static remat_status separate_gradient(const layer_node *layer, const layer_call *call)
+{
+    op_attention_backward backward = separate_attention_of(layer, call);
+    bool adds = false;
+    for (uint32_t i = 0; i < 3; i++)
+        adds |= call->accumulate_inputs[i];
+    if (!adds)
+        return record_attention_backward(call->calls, &backward);
+    backward.dq = (tensor_ref){call->workspace.at, layer_statistics_dtype(layer)};
+    backward.dk = tensor_from(backward.dq, layer_input_values(layer, 0));
+    backward.dv = tensor_from(backward.dk, layer_input_values(layer, 1));
+    REMAT_TRY(record_attention_backward(call->calls, &backward));
+    const tensor_ref made[] = {backward.dq, backward.dk, backward.dv};
+    for (uint32_t i = 0; i < 3; i++) {
+        const size_t count = layer_input_values(layer, i);
+        if (!call->d_inputs[i].at)
+            continue;
+        if (call->accumulate_inputs[i])
+            REMAT_TRY(record_accumulate(call->calls, &(op_accumulate){made[i], call->d_inputs[i], count}));
+        else
+            REMAT_TRY(record_copy(call->calls, &(op_copy){made[i], call->d_inputs[i], count}));
+    }
+    return REMAT_OK;
 }
 
 static remat_status input_gradient(const layer_node *layer, const layer_call *call)
 {
     const op_attention_backward backward = attention_of(layer, call);
-    bool wanted = call->d_inputs[0].at || call->d_inputs[1].at;
+    if (layer->input_count == 3)
+        return separate_gradient(layer, call);
+    const bool wanted = call->d_inputs[0].at || call->d_inputs[1].at;
     return wanted ? record_attention_backward(call->calls, &backward) : REMAT_OK;
 }
 
@@ -162,7 +267,7 @@ const layer_type layer_type_attention_core = {
     .options_bytes = sizeof(attention_core_options),
     .properties = properties,
     .min_inputs = 1,
-    .max_inputs = 2,
+    .max_inputs = 3,
     .multiplies = true,
     .resolve = resolve,
     .forward = forward,

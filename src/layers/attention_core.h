@@ -7,6 +7,8 @@
 typedef struct attention_core_options {
     uint64_t num_heads;
     bool causal;
+    uint64_t num_key_heads; /* with three inputs: heads of keys and values; 0: as many */
+    uint64_t window;        /* steps that a step sees where it is causal, itself included; 0: all */
 } attention_core_options;
 
 extern const layer_type layer_type_attention_core;

@@ -33,7 +33,8 @@ typedef struct layer_parameter {
     double fill_scale; /* the deviation of LAYER_NORMAL, the bound of LAYER_UNIFORM */
     bool decay;        /* weight decay applies: true for matrices, false for biases and gains */
     bool statistic;    /* not trained, changed by the forward itself: running means */
-    bool frozen;       /* of a frozen layer: not trained. The model sets it */
+    bool frozen;       /* not trained. The model sets it for those of a frozen layer */
+    bool adapter;      /* an addition to the model's own weights, which are frozen: it is saved apart from them */
 } layer_parameter;
 
 /* The type of its gradient: sums of weight gradients are in fp32 where the weights are in bf16. */
@@ -90,7 +91,7 @@ typedef struct layer_node {
     layer_saved *saved;
     uint32_t needs[LAYER_PASSES];     /* by the gradient passes: LAYER_NEEDS_... */
     uint64_t workspace[LAYER_PASSES]; /* bytes */
-    uint64_t accumulate_workspace;    /* extra bytes if the gradient of input 0 is added to another */
+    uint64_t accumulate_workspace;    /* extra bytes if the gradient of an input is added to another */
     uint64_t room[LAYER_PASSES];      /* bytes behind the workspace where tensors are converted. The model sets it */
     uint64_t flops[LAYER_PASSES];
     bool view;             /* the output is input 0 in another shape: no work, no memory */
@@ -194,7 +195,7 @@ struct layer_type {
     void (*correct_work)(const layer_node *layer, layer_pass pass, const layer_call *call, layer_work *work);
 };
 
-/* The bytes of workspace of a pass, the room included; `accumulates`: the gradient of input 0 is added to another. */
+/* The bytes of workspace of a pass, the room included; `accumulates`: the gradient of an input is added to another. */
 static inline uint64_t layer_workspace(const layer_node *node, layer_pass pass, bool accumulates)
 {
     const uint64_t own = node->workspace[pass] + (accumulates ? node->accumulate_workspace : 0);

@@ -5,6 +5,7 @@
 #define LAYER_TYPES(X)        \
     X(input)                  \
     X(fully_connected)        \
+    X(lora)                   \
     X(activation)             \
     X(layer_normalization)    \
     X(rms_normalization)      \
@@ -13,6 +14,7 @@
     X(instance_normalization) \
     X(multi_head_attention)   \
     X(attention_core)         \
+    X(rotary_embedding)       \
     X(lstm)                   \
     X(gru)                    \
     X(last_step)              \
@@ -21,6 +23,7 @@
     X(dropout)                \
     X(addition)               \
     X(multiply)               \
+    X(gated)                  \
     X(concat)                 \
     X(flatten)                \
     X(reshape)                \

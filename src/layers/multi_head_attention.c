@@ -33,7 +33,7 @@ static remat_status expand(remat_context *context, const layer_node *layer, laye
     (void)context;
     const multi_head_attention_options *options = layer->options;
     fully_connected_options projection = {.multiple = 3, .bias = options->bias, .start = options->start};
-    const attention_core_options core = {options->num_heads, options->causal};
+    const attention_core_options core = {.num_heads = options->num_heads, .causal = options->causal};
     if (layer->input_count < 2) {
         REMAT_TRY(parts->add(parts, &layer_type_fully_connected, "qkv", (int[]){-1}, 1, &projection));
         REMAT_TRY(parts->add(parts, &layer_type_attention_core, "core", (int[]){0}, 1, &core));

@@ -2,8 +2,11 @@
  * or around 0. Then they multiply by the gain, and layer_normalization adds the shift. */
 #include "layers/layer_resolve.h"
 
+#include <inttypes.h>
+
 typedef struct normalization_options {
     double epsilon;
+    uint64_t size; /* of rms_normalization: values that are normalized together; 0: the whole row */
 } normalization_options;
 
 enum { GAIN, SHIFT };
@@ -24,9 +27,25 @@ static tensor_ref scales_of(const layer_node *layer, const layer_call *call)
     return call->saved[is_centred(layer) ? 1 : 0];
 }
 
+/* The values that are normalized together. */
+static uint64_t width_of(const layer_node *layer)
+{
+    const normalization_options *options = layer->options;
+    return options->size ? options->size : layer->inputs[0].w;
+}
+
+static uint64_t rows_of(const layer_node *layer)
+{
+    return layer_input_values(layer, 0) / width_of(layer);
+}
+
 static remat_status resolve(remat_context *context, layer_node *layer, bool centred)
 {
-    uint64_t rows = layer_input_rows(layer, 0), width = layer->inputs[0].w;
+    const uint64_t width = width_of(layer);
+    if (layer->inputs[0].w % width != 0)
+        return remat_fail(context, REMAT_INVALID, NULL, "%s: width %" PRIu64 " is not divisible by size %" PRIu64,
+                          layer->type->name, layer->inputs[0].w, width);
+    const uint64_t rows = rows_of(layer);
     const op_normalize_backward backward = {.x = layer_tensor_like(layer->dtype), .rows = rows, .columns = width};
     REMAT_TRY(layer_set_output(context, layer, layer->inputs[0]));
     REMAT_TRY(layer_add_parameter(context, layer, "gain", (uint64_t[4]){width}, LAYER_ONES, 0));
@@ -61,8 +80,8 @@ static remat_status forward(const layer_node *layer, const layer_call *call)
                                                          .y = call->output,
                                                          .means = means_of(layer, call),
                                                          .scales = scales_of(layer, call),
-                                                         .rows = layer_input_rows(layer, 0),
-                                                         .columns = layer->inputs[0].w,
+                                                         .rows = rows_of(layer),
+                                                         .columns = width_of(layer),
                                                          .epsilon = options->epsilon});
 }
 
@@ -79,8 +98,8 @@ static remat_status input_gradient(const layer_node *layer, const layer_call *ca
                                               .dgain = call->gradients[GAIN],
                                               .dshift = call->gradients[SHIFT],
                                               .workspace = call->workspace,
-                                              .rows = layer_input_rows(layer, 0),
-                                              .columns = layer->inputs[0].w,
+                                              .rows = rows_of(layer),
+                                              .columns = width_of(layer),
                                               .accumulate = call->accumulate_inputs[0],
                                               .accumulate_parameters = call->accumulate_gradients[GAIN]});
 }
@@ -108,6 +127,8 @@ const layer_type layer_type_layer_normalization = {
 static const property rms_properties[] = {
     {"epsilon", PROPERTY_NUMBER, offsetof(normalization_options, epsilon), "1e-6", 0, 0, NULL,
      "added to the mean square before its root"},
+    {"size", PROPERTY_COUNT, offsetof(normalization_options, size), "0", 0, 0, NULL,
+     "normalize every so many values on their own, such as the heads of a row; 0: the whole row"},
     {0},
 };
 

@@ -140,7 +140,7 @@ static remat_status make_tensors(bench *b)
     for (uint32_t p = 0; p < node->parameter_count; p++) {
         uint64_t count = parameter_values(&node->parameters[p]);
         REMAT_TRY(make_random(b, count, node->parameters[p].statistic, &call->parameters[p]));
-        if (!node->parameters[p].statistic)
+        if (layer_parameter_is_trained(&node->parameters[p]))
             REMAT_TRY(make_tensor(b, node->dtype, count, &call->gradients[p]));
     }
     for (uint32_t s = 0; s < node->saved_count; s++)

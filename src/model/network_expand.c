@@ -91,7 +91,7 @@ remat_status network_resolve(network_builder *builder, network_layer *layer)
                               "%s: its workspace is too large; it must stay below 2^63 bytes", node->type->name);
     REMAT_TRY(layer_check_size(builder->context, node, node->output, node->batch));
     for (uint32_t p = 0; p < node->parameter_count; p++) {
-        node->parameters[p].frozen = node->frozen;
+        node->parameters[p].frozen |= node->frozen;
         if (is_stored_in_bf16(builder, layer, &node->parameters[p]))
             node->parameters[p].dtype = REMAT_BF16;
     }

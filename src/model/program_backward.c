@@ -152,8 +152,7 @@ static remat_status add_input_gradient(builder *b, size_t n, uint32_t d_output)
         draft.action.in_place_from = node->loss ? draft.binding.inputs[0] : d_output;
         draft.action.in_place_to = draft.binding.d_inputs[0];
     }
-    draft.action.workspace_bytes =
-        layer_workspace(node, LAYER_INPUT_GRADIENT, (draft.binding.accumulate_inputs & 1u) != 0);
+    draft.action.workspace_bytes = layer_workspace(node, LAYER_INPUT_GRADIENT, draft.binding.accumulate_inputs != 0);
     draft.flops = node->flops[LAYER_INPUT_GRADIENT];
     return builder_add_action(b, &draft);
 }

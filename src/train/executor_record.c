@@ -105,7 +105,7 @@ static char *room_of(const layer_node *node, const program_binding *binding, ten
     const layer_pass pass = binding->kind == ACTION_FORWARD           ? LAYER_FORWARD
                             : binding->kind == ACTION_WEIGHT_GRADIENT ? LAYER_WEIGHT_GRADIENT
                                                                       : LAYER_INPUT_GRADIENT;
-    const bool accumulates = pass == LAYER_INPUT_GRADIENT && (binding->accumulate_inputs & 1u);
+    const bool accumulates = pass == LAYER_INPUT_GRADIENT && binding->accumulate_inputs;
     *bytes = workspace.at ? node->room[pass] : 0;
     return *bytes ? (char *)workspace.at + layer_workspace(node, pass, accumulates) - *bytes : NULL;
 }

@@ -178,6 +178,69 @@ static void cross_attention_agrees(void **state)
         judge_cross(&random, SHAPES[s][0], SHAPES[s][1], SHAPES[s][2], SHAPES[s][3], SHAPES[s][4]);
 }
 
+/* Heads that share keys and values, with and without a window. */
+static void judge_groups(test_random *random, size_t heads, size_t group, size_t steps, size_t size, size_t window)
+{
+    const size_t batch = 2, width = heads * size, key_width = width / group;
+    const size_t queries = batch * steps * width, memory = batch * steps * key_width;
+    float *q = values_random(random, queries, -2, 2), *out = values_random(random, queries, -1, 1);
+    float *k = values_random(random, memory, -2, 2), *v = values_random(random, memory, -2, 2);
+    float *dout = values_random(random, queries, -1, 1), *dq = values_random(random, queries, -1, 1);
+    float *dk = values_random(random, memory, -1, 1), *dv = values_random(random, memory, -1, 1);
+    float *sums = values_random(random, batch * heads * steps, -1, 1);
+    op_attention forward = {.q = fp32(q), .k = fp32(k), .v = fp32(v), .out = fp32(out), .sums = fp32(sums)};
+    forward.batch = batch, forward.heads = heads, forward.steps = forward.keys = steps, forward.size = size;
+    forward.row = forward.out_row = width, forward.key_row = key_width;
+    forward.group = group, forward.window = window, forward.causal = true;
+    expect_agreement(&((kernel_trial){.op = OP_attention,
+                                      .args = &forward,
+                                      .outputs = {{out, queries}, {sums, batch * heads * steps}},
+                                      .absolute = 2e-5,
+                                      .relative = 1e-5}));
+    kernel_run run = {1, NULL};
+    perform(kernels_reference(), &run, OP_attention, &forward);
+    for (int way = 0; way < 4; way++) { /* replaced, added, without dk, without dv */
+        op_attention_backward backward = {.q = forward.q, .k = forward.k, .v = forward.v, .out = forward.out};
+        backward.sums = forward.sums, backward.dout = fp32(dout);
+        backward.dq = fp32(dq), backward.dk = way == 2 ? TENSOR_NONE : fp32(dk);
+        backward.dv = way == 3 ? TENSOR_NONE : fp32(dv);
+        backward.batch = batch, backward.heads = heads, backward.steps = backward.keys = steps, backward.size = size;
+        backward.row = backward.out_row = width, backward.key_row = key_width;
+        backward.group = group, backward.window = window, backward.causal = true;
+        backward.add_dq = backward.add_dkv = way == 1;
+        expect_agreement(&((kernel_trial){.op = OP_attention_backward,
+                                          .args = &backward,
+                                          .outputs = {{dq, queries}, {dk, memory}, {dv, memory}},
+                                          .absolute = 1e-4,
+                                          .relative = 1e-4}));
+    }
+    /* The same as with a copy of the keys for every head. */
+    float *wide_k = values_random(random, queries, 0, 1), *wide_v = values_random(random, queries, 0, 1);
+    float *wide_out = values_random(random, queries, 0, 1);
+    for (size_t i = 0; i < queries; i++) {
+        const size_t from = i / width * key_width + i % width / size / group * size + i % size;
+        wide_k[i] = k[from];
+        wide_v[i] = v[from];
+    }
+    forward.k = fp32(wide_k), forward.v = fp32(wide_v), forward.out = fp32(wide_out);
+    forward.key_row = width, forward.group = 0;
+    perform(kernels_reference(), &run, OP_attention, &forward);
+    expect_same_bits(wide_out, out, queries);
+    float *all[] = {q, k, v, out, dout, dq, dk, dv, sums, wide_k, wide_v, wide_out};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        free(all[i]);
+}
+
+static void grouped_heads_agree(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    static const size_t SHAPES[][5] = {{2, 2, 5, 4, 0},   {6, 3, 17, 5, 0},    {4, 2, 70, 16, 0}, {4, 1, 9, 3, 4},
+                                       {14, 7, 33, 8, 5}, {8, 4, 300, 16, 70}, {2, 2, 6, 4, 100}, {3, 3, 8, 2, 1}};
+    for (size_t s = 0; s < sizeof SHAPES / sizeof SHAPES[0]; s++)
+        judge_groups(&random, SHAPES[s][0], SHAPES[s][1], SHAPES[s][2], SHAPES[s][3], SHAPES[s][4]);
+}
+
 static void nothing_to_attend_to(void **state)
 {
     (void)state;
@@ -351,7 +414,7 @@ int main(void)
         cmocka_unit_test(the_reference_is_the_formula), cmocka_unit_test(fast_agrees_with_the_reference),
         cmocka_unit_test(several_blocks_agree),         cmocka_unit_test(cross_attention_agrees),
         cmocka_unit_test(nothing_to_attend_to),         cmocka_unit_test(large_scores_do_not_overflow),
-        cmocka_unit_test(gradients_are_added),
+        cmocka_unit_test(gradients_are_added),          cmocka_unit_test(grouped_heads_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

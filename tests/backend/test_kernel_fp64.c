@@ -198,6 +198,13 @@ static any_args arguments(operation op, memory *m)
         p->causal = p->accumulate = true;
         break;
     }
+    case OP_rotate:
+        a.rotate =
+            (op_rotate){.x = values(m, 6 * 8), .y = values(m, 6 * 8), .rows = 6, .steps = 3, .heads = 2, .size = 4};
+        a.rotate.angles = (rotary_angles){ROTARY_LLAMA3, 10, 4, 1, 4, 20};
+        a.rotate.scale = 1.25;
+        a.rotate.accumulate = true;
+        break;
     case OP_lstm_cell:
         a.lstm_cell = (op_lstm_cell){values(m, 24), values(m, 6), values(m, 6), values(m, 6), 2, 3, 12, 3};
         break;

@@ -174,7 +174,7 @@ static inline void rig_open(layer_rig *rig, remat_context *context, const layer_
         real *values = rig_values(call->parameters[p]);
         for (uint64_t i = 0; i < rig_parameter_values(rig, p) && node->parameters[p].statistic; i++)
             values[i] = values[i] * values[i] + (real)0.1; /* a variance */
-        if (!node->parameters[p].statistic)
+        if (layer_parameter_is_trained(&node->parameters[p]))
             call->gradients[p] = rig_tensor(rig_parameter_values(rig, p));
     }
     for (uint32_t s = 0; s < node->saved_count; s++)

@@ -7,6 +7,7 @@
 /* Large enough that the fast kernels cut them into several parts. */
 static const layer_case large_cases[] = {
     {"fully_connected", 4, {{1, 130, 257}}, {"unit=300"}, 0},
+    {"lora", 2, {{1, 130, 257}}, {"unit=300", "rank=8", "dropout=0.1"}, 0},
     {"activation", 4, {{1, 130, 257}}, {"activation=gelu"}, 0},
     {"activation", 4, {{1, 130, 257}}, {"activation=softmax"}, 0},
     {"layer_normalization", 4, {{1, 130, 257}}, {0}, 0},
@@ -14,6 +15,13 @@ static const layer_case large_cases[] = {
     {"batch_normalization", 4, {{17, 41, 43}}, {0}, 0},
     {"attention_core", 2, {{1, 150, 288}}, {"num_heads=3", "causal=true"}, 0},
     {"attention_core", 2, {{1, 150, 99}}, {"num_heads=3"}, 0},
+    {"attention_core",
+     2,
+     {{1, 150, 96}, {1, 150, 48}, {1, 150, 48}},
+     {"num_heads=4", "num_key_heads=2", "causal=true"},
+     0},
+    {"rotary_embedding", 3, {{1, 200, 96}}, {"num_heads=4"}, 0},
+    {"gated", 2, {{1, 70, 260}, {1, 70, 260}}, {0}, 0},
     {"embedding", 4, {{1, 1, 300}}, {"in_dim=100", "out_dim=129"}, 100},
     {"position_embedding", 4, {{1, 100, 129}}, {"positions=150"}, 0},
     {"dropout", 4, {{1, 130, 257}}, {"rate=0.1"}, 0},

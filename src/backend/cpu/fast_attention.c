@@ -224,7 +224,7 @@ static void attend_groups(const void *args, parallel_range range)
 void FAST(attention)(const kernel_run *run, const void *args)
 {
     const op_attention *p = args;
-    if (p->size > MOST_SIZE) {
+    if (!attention_is_fast(p->size, p->steps, p->window)) {
         reference_attention_fp32(run, p);
         return;
     }
@@ -238,6 +238,7 @@ void FAST(attention)(const kernel_run *run, const void *args)
                                   .out_row = p->out_row,
                                   .keys = p->keys,
                                   .key_row = p->key_row,
+                                  .group = p->group ? p->group : 1,
                                   .causal = p->causal,
                                   .q = p->q.at,
                                   .k = p->k.at,

@@ -24,7 +24,7 @@
 
 /* What forward and backward read and write. */
 typedef struct attention_args {
-    size_t batch, heads, steps, size, row, out_row, keys, key_row;
+    size_t batch, heads, steps, size, row, out_row, keys, key_row, group;
     bool causal, add_dq, add_dkv;
     const float *q, *k, *v, *dout;
     float *out, *sums, *dq, *dk, *dv;
@@ -44,7 +44,7 @@ FAST_INLINE head_view head_view_of(const attention_args *a, size_t number)
     size_t sequence = number / a->heads, head = number % a->heads;
     size_t at = sequence * a->steps * a->row + head * a->size;
     size_t out = sequence * a->steps * a->out_row + head * a->size;
-    size_t key = sequence * a->keys * a->key_row + head * a->size;
+    size_t key = sequence * a->keys * a->key_row + head / a->group * a->size;
     return (head_view){.of = a,
                        .padded = round_up(a->size, FAST_LANES),
                        .scale = 1.0f / sqrtf((float)a->size),
@@ -57,6 +57,12 @@ FAST_INLINE head_view head_view_of(const attention_args *a, size_t number)
                        .dq = a->dq ? a->dq + at : NULL,
                        .dk = a->dk ? a->dk + key : NULL,
                        .dv = a->dv ? a->dv + key : NULL};
+}
+
+/* Windows that leave out keys go to the reference, like wide heads. */
+FAST_INLINE bool attention_is_fast(size_t size, size_t steps, size_t window)
+{
+    return size <= MOST_SIZE && (window == 0 || window >= steps);
 }
 
 FAST_INLINE size_t keys_in_block(size_t padded)

@@ -1,4 +1,4 @@
-/* Attention, backward. A work item is one head: its dk and dv are sums over all queries, taken in order. The weights are
+/* Attention, backward. A work item is one head of keys: its dk and dv are sums over the queries of its heads, in order. The weights are
  * recomputed from the scores and `sums`. With P the weights, D the dot product of a row of dout with its row of out:
  *     dV += P' dO     dS = scale * P * (dO V' - D)     dQ += dS K     dK += dS' Q
  * P, dP and dS are stored as [key][query], like the scores of the forward. */
@@ -105,13 +105,15 @@ static void panel_backward(const head_view *h, size_t query, size_t queries, siz
             gemm_rows dq = {h->dq + query * row, row, size, of.key || a->add_dq ? queries : 0};
             sum_over_keys(&of, memory->dscores, MOST_QUERIES, k, &dq, prefetch);
         }
-        if (!h->dk)
-            continue;
         size_t old_here = a->add_dkv ? of.keys : old - smaller(old, at);
-        gemm_rows dk = {h->dk + of.key * key_row, key_row, size, old_here};
-        gemm_rows dv = {h->dv + of.key * key_row, key_row, size, old_here};
-        sum_over_queries(&of, memory->weights, MOST_QUERIES, memory->dout_rows, &dv, prefetch);
-        sum_over_queries(&of, memory->dscores, MOST_QUERIES, memory->query_rows, &dk, prefetch);
+        if (h->dv) {
+            gemm_rows dv = {h->dv + of.key * key_row, key_row, size, old_here};
+            sum_over_queries(&of, memory->weights, MOST_QUERIES, memory->dout_rows, &dv, prefetch);
+        }
+        if (h->dk) {
+            gemm_rows dk = {h->dk + of.key * key_row, key_row, size, old_here};
+            sum_over_queries(&of, memory->dscores, MOST_QUERIES, memory->query_rows, &dk, prefetch);
+        }
     }
 }
 
@@ -126,9 +128,9 @@ static prefetch_list panel_to_prefetch(const head_view *h, size_t query, size_t 
                                        rows_needed *rows)
 {
     size_t row = h->of->row, key_row = h->of->key_row, out_row = h->of->out_row, size = h->of->size;
-    size_t dkeys = h->dk ? keys : 0, dqueries = h->dq ? queries : 0;
-    rows->dk = rows_to_prefetch(dkeys ? h->dk + key * key_row : NULL, key_row, dkeys, size, NULL);
-    rows->dv = rows_to_prefetch(dkeys ? h->dv + key * key_row : NULL, key_row, dkeys, size, &rows->dk);
+    size_t dk = h->dk ? keys : 0, dv = h->dv ? keys : 0, dqueries = h->dq ? queries : 0;
+    rows->dk = rows_to_prefetch(dk ? h->dk + key * key_row : NULL, key_row, dk, size, NULL);
+    rows->dv = rows_to_prefetch(dv ? h->dv + key * key_row : NULL, key_row, dv, size, &rows->dk);
     rows->dq = rows_to_prefetch(dqueries ? h->dq + query * row : NULL, row, dqueries, size, &rows->dv);
     rows->v = rows_to_prefetch(h->v + key * key_row, key_row, keys, size, &rows->dq);
     rows->k = rows_to_prefetch(h->k + key * key_row, key_row, keys, size, &rows->v);
@@ -178,17 +180,20 @@ static void backward_heads(const void *args, parallel_range range)
     const backward_loop *loop = args;
     const attention_args *a = loop->args;
     size_t heads = a->batch * a->heads, threads = (size_t)loop->run->threads;
-    for (size_t i = range.begin; i < range.end; i++) {
-        bool more = i + threads < heads;
-        head_view head = head_view_of(a, i), then = head_view_of(a, more ? i + threads : i);
-        head_backward(&head, more ? &then : NULL, fast_scratch(loop->run, range.thread));
+    attention_args added = *a; /* the heads behind the first of a group add to its dk and dv */
+    added.add_dkv = true;
+    for (size_t i = range.begin * a->group; i < range.end * a->group; i++) {
+        const bool ends = (i + 1) % a->group == 0;
+        const size_t next = ends ? i + 1 + (threads - 1) * a->group : i + 1;
+        head_view head = head_view_of(i % a->group ? &added : a, i), then = head_view_of(a, next < heads ? next : i);
+        head_backward(&head, next < heads ? &then : NULL, fast_scratch(loop->run, range.thread));
     }
 }
 
 static void backward(const kernel_run *run, const attention_args *a)
 {
     const backward_loop loop = {run, a};
-    parallel_dynamic(run->threads, a->batch * a->heads, 1, backward_heads, &loop);
+    parallel_dynamic(run->threads, a->batch * a->heads / a->group, 1, backward_heads, &loop);
 }
 
 /* to += from, for the columns of one of the three gradients. */
@@ -230,7 +235,7 @@ static void backward_add(const kernel_run *run, const attention_args *whole, flo
 void FAST(attention_backward)(const kernel_run *run, const void *args)
 {
     const op_attention_backward *p = args;
-    if (p->size > MOST_SIZE) {
+    if (!attention_is_fast(p->size, p->steps, p->window)) {
         reference_attention_backward_fp32(run, p);
         return;
     }
@@ -244,6 +249,7 @@ void FAST(attention_backward)(const kernel_run *run, const void *args)
                                   .out_row = p->out_row,
                                   .keys = p->keys,
                                   .key_row = p->key_row,
+                                  .group = p->group ? p->group : 1,
                                   .causal = p->causal,
                                   .add_dq = p->add_dq,
                                   .add_dkv = p->add_dkv,

@@ -36,6 +36,7 @@
     ROW(group_normalize_backward, T T T T T T T T "u") \
     ROW(attention, T T T T T)                          \
     ROW(attention_backward, T T T T T T T T T "u")     \
+    ROW(rotate, T T)                                   \
     ROW(lstm_cell, T T T T)                            \
     ROW(lstm_cell_backward, T T T T T T T)             \
     ROW(gru_cell, T T T T T)                           \

@@ -29,7 +29,7 @@ static real exponential(real x)
 
 /* What forward and backward read and write, from the first sequence and head on. */
 typedef struct attention_args {
-    size_t heads, steps, size, row, out_row, keys, key_row;
+    size_t heads, steps, size, row, out_row, keys, key_row, group, window;
     bool causal, add_dq, add_dkv;
     const real *q, *k, *v, *dout;
     real *out, *sums, *dq, *dk, *dv;
@@ -39,7 +39,7 @@ typedef struct attention_args {
 static attention_args head_of(attention_args a, size_t sequence, size_t head)
 {
     size_t at = sequence * a.steps * a.row + head * a.size, out = sequence * a.steps * a.out_row + head * a.size;
-    size_t key = sequence * a.keys * a.key_row + head * a.size;
+    size_t key = sequence * a.keys * a.key_row + head / a.group * a.size;
     a.q += at;
     a.k += key;
     a.v += key;
@@ -57,7 +57,12 @@ static real scale_of(const attention_args *a)
     return (real)(1.0 / sqrt((double)a->size));
 }
 
-/* Row i sees the rows 0 .. steps_seen - 1. */
+/* Row i sees the rows first_seen .. steps_seen - 1. */
+static size_t first_seen(const attention_args *a, size_t i)
+{
+    return a->causal && a->window && i >= a->window ? i + 1 - a->window : 0;
+}
+
 static size_t steps_seen(const attention_args *a, size_t i)
 {
     return a->causal ? i + 1 : a->keys;
@@ -70,12 +75,12 @@ static void head_forward(const attention_args *a)
         const real *q = a->q + i * a->row;
         real *out = a->out + i * a->out_row;
         real largest = -(real)INFINITY, sum = 0;
-        for (size_t j = 0; j < steps_seen(a, i); j++) {
+        for (size_t j = first_seen(a, i); j < steps_seen(a, i); j++) {
             real score = scale * dot(a->size, q, a->k + j * a->key_row);
             largest = score > largest ? score : largest;
         }
         fill_zero(a->size, out);
-        for (size_t j = 0; j < steps_seen(a, i); j++) {
+        for (size_t j = first_seen(a, i); j < steps_seen(a, i); j++) {
             real weight = exponential(scale * dot(a->size, q, a->k + j * a->key_row) - largest);
             sum += weight;
             add_scaled(a->size, weight, a->v + j * a->key_row, out);
@@ -91,23 +96,25 @@ static void head_backward(const attention_args *a)
     const real scale = scale_of(a);
     for (size_t i = 0; i < a->steps && a->dq && !a->add_dq; i++)
         fill_zero(a->size, a->dq + i * a->row);
-    for (size_t j = 0; j < a->keys && a->dk && !a->add_dkv; j++) {
-        fill_zero(a->size, a->dk + j * a->key_row);
-        fill_zero(a->size, a->dv + j * a->key_row);
+    for (size_t j = 0; j < a->keys && !a->add_dkv; j++) {
+        if (a->dk)
+            fill_zero(a->size, a->dk + j * a->key_row);
+        if (a->dv)
+            fill_zero(a->size, a->dv + j * a->key_row);
     }
     for (size_t i = 0; i < a->steps; i++) {
         const real *q = a->q + i * a->row, *dout = a->dout + i * a->out_row;
         real mean = dot(a->size, dout, a->out + i * a->out_row); /* of the gradients of the probabilities */
-        for (size_t j = 0; j < steps_seen(a, i); j++) {
+        for (size_t j = first_seen(a, i); j < steps_seen(a, i); j++) {
             const real *k = a->k + j * a->key_row;
             real probability = exponential(scale * dot(a->size, q, k) - a->sums[i]);
             real dscore = scale * probability * (dot(a->size, dout, a->v + j * a->key_row) - mean);
             if (a->dq)
                 add_scaled(a->size, dscore, k, a->dq + i * a->row);
-            if (!a->dk)
-                continue;
-            add_scaled(a->size, probability, dout, a->dv + j * a->key_row);
-            add_scaled(a->size, dscore, q, a->dk + j * a->key_row);
+            if (a->dv)
+                add_scaled(a->size, probability, dout, a->dv + j * a->key_row);
+            if (a->dk)
+                add_scaled(a->size, dscore, q, a->dk + j * a->key_row);
         }
     }
 }
@@ -123,6 +130,8 @@ void REFERENCE(attention)(const kernel_run *run, const void *args)
                                   .out_row = p->out_row,
                                   .keys = p->keys,
                                   .key_row = p->key_row,
+                                  .group = p->group ? p->group : 1,
+                                  .window = p->window,
                                   .causal = p->causal,
                                   .q = p->q.at,
                                   .k = p->k.at,
@@ -154,6 +163,8 @@ void REFERENCE(attention_backward)(const kernel_run *run, const void *args)
                                   .out_row = p->out_row,
                                   .keys = p->keys,
                                   .key_row = p->key_row,
+                                  .group = p->group ? p->group : 1,
+                                  .window = p->window,
                                   .causal = p->causal,
                                   .add_dq = p->add_dq,
                                   .add_dkv = p->add_dkv,
@@ -176,6 +187,7 @@ void REFERENCE(attention_backward)(const kernel_run *run, const void *args)
         }
         for (size_t head = 0; head < p->heads; head++) {
             attention_args of_head = head_of(made_in, 0, head);
+            of_head.add_dkv |= head % of_head.group > 0; /* the first of a group has made it */
             head_backward(&of_head);
         }
         if (p->accumulate) {
