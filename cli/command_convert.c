@@ -1,3 +1,4 @@
+#include "model_file.h"
 #include "model_options.h"
 #include "model_set.h"
 #include "output_path.h"
@@ -15,7 +16,10 @@ typedef struct convert_command {
 static const struct argp_option options[] = {
     {MODEL_ROW_WEIGHTS, 0},
     {"output", 'o', "FILE", 0,
-     "the file to write (required): for torch.load if it ends in .pt, .pth or .bin, otherwise safetensors", 0},
+     "the file to write (required): for torch.load if it ends in .pt, .pth or .bin, otherwise safetensors. DIR/: a "
+     "model that came from a "
+     "folder becomes one again, with the adapters of --adapter added to the weights",
+     0},
     {"to", OPTION_TO, "NAMES", 0, "pytorch (default): PyTorch's names; remat: the names of `remat train`", 0},
     {"map", MODEL_MAP, "FILE", 0,
      "PyTorch's names where its modules are not called like the layers: OUR_NAME = THEIR_NAME", 0},
@@ -67,7 +71,9 @@ int command_convert(remat_context *context, int argc, char **argv)
     command.given.needs_weights = true;
     command.wanted.to_torch = true;
     command_parse(&argp, argc, argv, &command);
-    remat_status status = output_path_check(command.given.output, true);
+    const char *output = command.given.output;
+    const bool folder = output[0] && (output[strlen(output) - 1] == '/' || model_file_is_folder(output));
+    remat_status status = folder ? REMAT_OK : output_path_check(output, true);
     if (status == REMAT_OK)
         status = output_path_check_other(command.given.output, command.given.file, "it is also read");
     return status == REMAT_OK ? model_options_run(&command, convert) : (int)status;

@@ -26,6 +26,7 @@ enum {
     OPTION_STEPS,
     OPTION_SEED,
     OPTION_SAVE,
+    OPTION_MERGE,
     OPTION_SAVE_EVERY,
     OPTION_SAVE_BEST,
     OPTION_RESUME,
@@ -41,6 +42,8 @@ enum {
 typedef struct train_command {
     model_options given;
     const char *save, *save_best, *resume, *log, *trace;
+    const char *save_folder; /* instead of `save`, in Hugging Face's layout */
+    bool merge;
     char best[4096]; /* where the best weights go: save_best, or a name made from `save`; "": nowhere */
     int argc;        /* as the command was given, for the one that goes on */
     char *const *argv;
@@ -84,7 +87,11 @@ static const struct argp_option options[] = {
     {"rank-timeout", OPTION_RANK_TIMEOUT, "SECONDS", 0,
      "with several ranks: end the training if another rank does not answer for so long (default: 600)", 1},
     {"save", OPTION_SAVE, "FILE", 0,
-     "write weights and state to FILE at the end, also after Ctrl-C, SIGTERM and SIGHUP", 2},
+     "write weights and state to FILE at the end, also after Ctrl-C, SIGTERM and SIGHUP. DIR/, or a folder that is "
+     "there: "
+     "write it in Hugging Face's layout, adapters as PEFT does",
+     2},
+    {"merge", OPTION_MERGE, NULL, 0, "with --save DIR/: add the adapters to the weights and write the whole model", 2},
     {"save-every", OPTION_SAVE_EVERY, "N", 0, "with --save, also write that file after every N steps", 2},
     {"save-best", OPTION_SAVE_BEST, "FILE", 0,
      "write weights and state to FILE after each validation that is the best so far. Without it, a model with "
@@ -107,6 +114,23 @@ static const struct argp_option options[] = {
     {"json", MODEL_JSON, NULL, 0, "print the closing figures as JSON", 3},
     {"quiet", 'q', NULL, 0, "no progress", 3},
     {0}};
+
+/* --save DIR/ of a model that came from a folder, or has adapters: a folder, without the state of the training. */
+static void choose_save(train_command *command, struct argp_state *state)
+{
+    const char *path = command->save;
+    const size_t length = path ? strlen(path) : 0;
+    const bool can = model_set_adapts() || (command->given.file && model_file_is_folder(command->given.file));
+    if (length == 0 || !can || !(path[length - 1] == '/' || model_file_is_folder(path))) {
+        if (command->merge)
+            argp_error(state, "--merge is for --save DIR/");
+        return;
+    }
+    if (command->save_every || command->save_best)
+        argp_error(state, "--save-every and --save-best need --save FILE, not a folder");
+    command->save_folder = path;
+    command->save = NULL;
+}
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
@@ -133,6 +157,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         break;
     case OPTION_SEED: command->given.train.seed = command_count(state, command->given.context, argument); break;
     case OPTION_SAVE: command->save = argument; break;
+    case OPTION_MERGE: command->merge = true; break;
     case OPTION_SAVE_EVERY:
         command->save_every = command_count(state, command->given.context, argument);
         if (command->save_every == 0)
@@ -147,6 +172,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case OPTION_LOG: command->log = argument; break;
     case ARGP_KEY_END:
         model_options_parse(key, argument, state);
+        choose_save(command, state);
+        if (command->resume && command->given.weights == command->given.file)
+            command->given.weights = NULL; /* of a folder: the saved training has newer ones */
         if (command->resume && command->given.weights)
             argp_error(state, "--resume brings its own weights: leave out --weights");
         if (command->resume && command->given.train.seed != REMAT_DEFAULT)
@@ -431,6 +459,13 @@ static remat_status train(train_command *command, remat_trainer *trainer, bool *
     char message[TRAINING_SAVE_MESSAGE] = "";
     if (command->save)
         status = training_save(command->given.context, trainer, command->save, !command->weights_only, message);
+    if (command->save_folder) {
+        status = remat_trainer_save_folder(trainer, command->save_folder, command->merge);
+        if (status != REMAT_OK)
+            command_fail(command->given.context, status);
+        else if (!command->quiet)
+            fprintf(stderr, "saved %s\n", shown(command->save_folder));
+    }
     if (status == REMAT_OK && result.restored_best && command->save && !command->save_best)
         unlink(command->best); /* the same weights are saved now */
     /* What the run came to is worth knowing even where it could not be saved. */
@@ -440,7 +475,7 @@ static remat_status train(train_command *command, remat_trainer *trainer, bool *
         print_best(command, &result);
         if (command->save && status == REMAT_OK && result.steps > 0)
             print_saved(command, &figures, &result, taken);
-        if (!command->save && !command->best[0] && result.steps > 0)
+        if (!command->save && !command->save_folder && !command->best[0] && result.steps > 0)
             fputs("note: the weights are not kept; --save FILE saves them\n", stderr);
     }
     if (command->given.json)
@@ -485,7 +520,7 @@ static remat_status check_outputs(const train_command *command)
                                   command->given.train.graph_plan_path,
                                   command->resume,
                                   command->given.weights};
-    remat_status status = REMAT_OK;
+    remat_status status = output_path_make(command->save_folder);
     for (int o = 0; o < 4 && status == REMAT_OK; o++) {
         status = output_path_check(outputs[o], o < 2);
         for (int i = 0; i < (o == 0 ? 4 : 6) && status == REMAT_OK; i++)

@@ -3,6 +3,8 @@
 #include "graph_file.h"
 #include "model_set.h"
 
+#include <sys/stat.h>
+
 void planned_file_release(planned_file *file)
 {
     remat_profile_destroy(file->profile);
@@ -39,12 +41,28 @@ static remat_status read_as(remat_context *context, const file_bytes *bytes, rem
     return status;
 }
 
+bool model_file_is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static remat_status load_folder(remat_context *context, const char *path, remat_model **model)
+{
+    remat_status status = model_set_load(context, path, model);
+    if (status != REMAT_OK)
+        command_fail(context, status);
+    return status;
+}
+
 remat_status model_file_read(remat_context *context, const char *path, const import_settings *settings,
                              planned_file *file)
 {
     file_bytes bytes;
     remat_file_kind kind;
     *file = (planned_file){0};
+    if (model_file_is_folder(path))
+        return load_folder(context, path, &file->model);
     remat_status status = file_bytes_read(context, path, &bytes);
     if (status == REMAT_OK) {
         if (file_bytes_tell(context, &bytes, &kind) != REMAT_OK)
@@ -59,6 +77,8 @@ remat_status model_file_read_model(remat_context *context, const char *path, rem
 {
     file_bytes bytes;
     *model = NULL;
+    if (model_file_is_folder(path))
+        return load_folder(context, path, model);
     remat_status status = file_bytes_read(context, path, &bytes);
     if (status == REMAT_OK) {
         FILE *stream = file_bytes_open(&bytes);

@@ -7,10 +7,12 @@ void model_options_init(remat_context *context, model_options *given)
     remat_train_options_init(&given->train);
 }
 
-static void need(const model_options *given, struct argp_state *state)
+static void need(model_options *given, struct argp_state *state)
 {
     if (!given->file)
         argp_error(state, "MODEL.ini is missing: a model, or - for standard input");
+    if (!given->weights && given->file && model_file_is_folder(given->file))
+        given->weights = given->file; /* a model in Hugging Face's layout brings its weights */
     if (given->needs_weights && !given->weights)
         argp_error(state, "--weights FILE is missing: `remat train MODEL.ini --save FILE` writes one");
 }

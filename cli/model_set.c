@@ -1,24 +1,52 @@
 #include "model_set.h"
+
+#include <stdlib.h>
+
 #include "shown.h"
 
-enum { OPTION_SET = 0x5e7, MOST_SETTINGS = 256 };
+enum { OPTION_SET = 0x5e7, OPTION_LENGTH, OPTION_LORA, OPTION_TRAIN, OPTION_ADAPTER, MOST_SETTINGS = 256 };
 
 /* A program runs one command, so there is one list. */
 static const char *settings[MOST_SETTINGS + 1];
 static size_t setting_count;
+static char *texts[MOST_SETTINGS]; /* of options that stand for a setting; they live as long as the program */
+static size_t text_count;
+static bool adapts;
 
 static const struct argp_option options[] = {
     {"set", OPTION_SET, "KEY=VALUE", 0,
      "change the model file: SECTION.KEY=VALUE, such as model.seed=3 or fc1.unit=64; may be given several times", 5},
+    {"length", OPTION_LENGTH, "N", 0,
+     "of a folder: tokens in a sample (default: 1024, or what the model has if that is less)", 5},
+    {"lora", OPTION_LORA, "KEY=VALUE,...", 0,
+     "train adapters and freeze the rest: rank=8,alpha=16,dropout=0,targets=q_proj+v_proj (default: "
+     "targets=all-linear)",
+     5},
+    {"train", OPTION_TRAIN, "PATTERN", 0,
+     "train only the layers whose names match: 'layers.2?.*', several with + between them; with --lora these and the "
+     "adapters",
+     5},
+    {"adapter", OPTION_ADAPTER, "DIR", 0, "use the adapters in DIR, which has PEFT's layout", 5},
     {0}};
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
-    if (key != OPTION_SET)
+    static const char *const made_of[] = {[OPTION_LENGTH - OPTION_SET] = "model.length=",
+                                          [OPTION_LORA - OPTION_SET] = "model.lora=",
+                                          [OPTION_TRAIN - OPTION_SET] = "model.train=",
+                                          [OPTION_ADAPTER - OPTION_SET] = "model.adapter="};
+    if (key < OPTION_SET || key > OPTION_ADAPTER)
         return ARGP_ERR_UNKNOWN;
     if (setting_count == MOST_SETTINGS)
         argp_error(state, "--set can be given %d times", MOST_SETTINGS);
-    settings[setting_count++] = argument;
+    const char *before = made_of[key - OPTION_SET];
+    adapts |= key == OPTION_LORA || key == OPTION_ADAPTER;
+    settings[setting_count] = argument;
+    if (before && asprintf(&texts[text_count], "%s%s", before, argument) < 0)
+        argp_failure(state, REMAT_NO_MEMORY, 0, "no memory");
+    if (before)
+        settings[setting_count] = texts[text_count++];
+    setting_count++;
     return 0;
 }
 
@@ -31,6 +59,16 @@ remat_status model_set_refuse(const char *name)
         return REMAT_OK;
     fprintf(stderr, "remat: --set changes a model, and %s is none\n", shown(name));
     return REMAT_INVALID;
+}
+
+bool model_set_adapts(void)
+{
+    return adapts;
+}
+
+remat_status model_set_load(remat_context *context, const char *path, remat_model **model)
+{
+    return remat_model_load_with(context, path, settings, model);
 }
 
 remat_status model_set_read(remat_context *context, FILE *stream, const char *name, remat_model **model)

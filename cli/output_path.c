@@ -50,6 +50,18 @@ remat_status output_path_check(const char *path, bool replaced)
     return access(path, W_OK) == 0 ? REMAT_OK : refuse(path, "", strerror(errno));
 }
 
+remat_status output_path_make(const char *path)
+{
+    struct stat info;
+    if (!path || mkdir(path, 0777) == 0)
+        return REMAT_OK;
+    if (errno != EEXIST)
+        return refuse(path, "", strerror(errno));
+    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
+        return refuse(path, "", strerror(ENOTDIR));
+    return access(path, W_OK | X_OK) == 0 ? REMAT_OK : refuse(path, "", strerror(errno));
+}
+
 remat_status output_path_check_other(const char *path, const char *other, const char *reason)
 {
     struct stat a, b;

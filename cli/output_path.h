@@ -15,4 +15,7 @@ remat_status output_path_check_other(const char *path, const char *other, const 
 /* Says on stderr that `path` was written. Nothing where it is NULL or "-", standard output. */
 void output_path_say(const char *path);
 
+/* Makes a folder where it is not there. NULL is fine. Says on stderr why it cannot be written. */
+remat_status output_path_make(const char *path);
+
 #endif

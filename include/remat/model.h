@@ -43,7 +43,10 @@ typedef struct remat_model remat_model;
 #endif
 
 /* Reads a model from an INI file or an open stream, and compiles it. `name` stands for the stream in messages.
- * REMAT_IO, REMAT_BAD_INPUT (the context has the file and the line), REMAT_NO_MEMORY. */
+ * REMAT_IO, REMAT_BAD_INPUT (the context has the file and the line), REMAT_NO_MEMORY.
+ *
+ * The path may also be a folder in Hugging Face's layout (docs/pretrained.md). Only its config.json is read;
+ * remat_trainer_load and remat_predictor_create take the same folder for its weights. */
 remat_status remat_model_load(remat_context *context, const char *path, remat_model **model);
 remat_status remat_model_read(remat_context *context, FILE *stream, const char *name, remat_model **model);
 
@@ -51,6 +54,9 @@ remat_status remat_model_read(remat_context *context, FILE *stream, const char *
  * REMAT_PROPERTIES makes it; NULL: none. A key that is not in the file is added. Paths are relative to the model's file, as
  * in the file. REMAT_INVALID: a section does not exist, or a value is not allowed. */
 remat_status remat_model_read_with(remat_context *context, FILE *stream, const char *name, const char *const *settings,
+                                   remat_model **model);
+/* For a folder there is one setting more, "model.length=N": how many tokens a sample has. */
+remat_status remat_model_load_with(remat_context *context, const char *path, const char *const *settings,
                                    remat_model **model);
 
 /* Makes an empty model. REMAT_NO_MEMORY. Destroy the trainers of a model before the model. */

@@ -191,6 +191,12 @@ static inline remat_status remat_trainer_run(remat_trainer *trainer, const remat
  * written. Of several ranks the first writes, and all get its status. REMAT_IO. */
 remat_status remat_trainer_save(const remat_trainer *trainer, const char *path, bool with_state);
 
+/* Writes a folder in Hugging Face's layout (docs/pretrained.md). If the model has adapters, these are written as PEFT does.
+ * Otherwise, and with `merge`, the whole model is written as it came: the same names, shapes and element types, with the adapters
+ * added to the weights, and copies of config.json and the files of the tokenizer. The folder is made where it is not there.
+ * REMAT_INVALID: a whole model that did not come from a folder, or adapters together with other trained layers. REMAT_IO. */
+remat_status remat_trainer_save_folder(const remat_trainer *trainer, const char *path, bool merge);
+
 /* Whether remat_trainer_save could write to `path` now: the folder is writable, and the disk has room. REMAT_IO says why
  * not. Call it before a long training. */
 remat_status remat_trainer_check_save(const remat_trainer *trainer, const char *path, bool with_state);
@@ -205,7 +211,8 @@ remat_status remat_trainer_load(remat_trainer *trainer, const char *path);
 remat_status remat_trainer_resume(remat_trainer *trainer, const char *path);
 
 /* Writes the weights of a file to another one, under PyTorch's names or ours. Both may be safetensors, or a state dict as
- * torch.save writes it if the name of the output ends in .pt, .pth or .bin. The file that is read may have either names.
+ * torch.save writes it if the name of the output ends in .pt, .pth or .bin. If the output is a folder, or its name ends with '/', a
+ * model that came from a folder is written as one, with its adapters added to the weights. The file that is read may have either names.
  * `options` NULL: the defaults. It must have every parameter of the model, in its shape. REMAT_BAD_INPUT, REMAT_IO,
  * REMAT_NO_MEMORY; REMAT_INVALID: more than 4 GiB for torch.load. */
 typedef struct remat_convert_options {

@@ -9,6 +9,7 @@
 #include "data/torch_file.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are read as they lie in the file");
 
@@ -83,17 +84,35 @@ static remat_status check_names(safetensors *file)
     return REMAT_OK;
 }
 
+remat_status safetensors_sort(safetensors *file)
+{
+    REMAT_TRY(remat_order(file->context, file->count, offset_before, file, &file->by_name));
+    return check_names(file);
+}
+
+const char *safetensors_path(const safetensors *file, const safetensors_tensor *tensor)
+{
+    return safetensors_holder(file, tensor)->source.path;
+}
+
+bool safetensors_is_folder(const safetensors *file)
+{
+    return file->shards != NULL;
+}
+
 /* ---- opening and closing ---- */
 
 static remat_status open_file(safetensors *file, const char *path)
 {
     bool archive = false;
+    struct stat info;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return safetensors_open_folder(file, path);
     REMAT_TRY(data_file_open(file->source.context, path, 0, &file->source));
     REMAT_TRY(npz_is_archive(&file->source, &archive));
     if (archive) {
         REMAT_TRY(torch_file_read(file));
-        REMAT_TRY(remat_order(file->source.context, file->count, offset_before, file, &file->by_name));
-        return check_names(file);
+        return safetensors_sort(file);
     }
     REMAT_TRY(torch_file_check_age(file));
     REMAT_TRY(safetensors_read_header(file));
@@ -133,6 +152,9 @@ void safetensors_close(safetensors *file)
     remat_release(context, file->by_name, file->count, sizeof *file->by_name);
     remat_release(context, file->tensors, file->capacity, sizeof *file->tensors);
     remat_release(context, file->texts, file->text_capacity, sizeof *file->texts);
+    for (size_t i = 0; i < file->shard_count; i++)
+        safetensors_close(file->shards[i]);
+    remat_release(context, file->shards, file->shard_capacity, sizeof *file->shards);
     data_file_close(&file->source);
     remat_release(context, file, 1, sizeof *file);
 }
@@ -192,6 +214,7 @@ remat_status safetensors_read_stored(const safetensors *file, const safetensors_
                                      void *to, size_t count)
 {
     const char *wanted = dtype_traits_of(dtype)->safetensors;
+    file = safetensors_holder(file, tensor);
     remat_place place = data_file_place(&file->source);
     REMAT_TRY(check_count(file, tensor, count));
     if (strcmp(tensor->dtype, wanted) == 0)
@@ -202,6 +225,7 @@ remat_status safetensors_read_stored(const safetensors *file, const safetensors_
 
 remat_status safetensors_read(const safetensors *file, const safetensors_tensor *tensor, float *to, size_t count)
 {
+    file = safetensors_holder(file, tensor);
     remat_place place = data_file_place(&file->source);
     REMAT_TRY(check_count(file, tensor, count));
     if (strcmp(tensor->dtype, "F32") == 0)

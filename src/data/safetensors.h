@@ -59,13 +59,21 @@ typedef struct safetensors_tensor {
     uint64_t values;      /* the product of dims */
     uint64_t begin, end;  /* of its bytes, from the first value of the file on */
     const char *checksum; /* 16 digits of the metadata; NULL: the file has none */
+    uint32_t shard;       /* of a folder: the file that has it */
 } safetensors_tensor;
 
-/* Opens a file and checks everything but the values: lengths, grammar, types, shapes against offsets, that tensors
+/* Opens a file, or a folder with model.safetensors, or with model.safetensors.index.json and the files that it names: these are
+ * like one file then, without metadata. A file's name in a message is that of the file which has the tensor.
+ *
+ * Checks everything but the values: lengths, grammar, types, shapes against offsets, that tensors
  * neither overlap nor leave gaps, that no name is repeated, and the checksum of the header if there is one. REMAT_IO,
  * REMAT_BAD_INPUT, REMAT_NO_MEMORY. */
 remat_status safetensors_open(remat_context *context, const char *path, safetensors **file);
 void safetensors_close(safetensors *file); /* NULL is fine */
+
+/* The path of the file that has a tensor, for messages. */
+const char *safetensors_path(const safetensors *file, const safetensors_tensor *tensor);
+bool safetensors_is_folder(const safetensors *file);
 
 /* A tensor by its name; NULL where there is none. Good until the file is closed. */
 const safetensors_tensor *safetensors_find(const safetensors *file, const char *name);

@@ -117,7 +117,7 @@ remat_status safetensors_check(const safetensors *file, const safetensors_tensor
         return REMAT_OK;
     char part[PART_BYTES];
     tensor_reader reader;
-    tensor_reader_begin(&reader, file, tensor);
+    tensor_reader_begin(&reader, safetensors_holder(file, tensor), tensor);
     for (uint64_t left = tensor->end - tensor->begin; left > 0;) {
         size_t bytes = left < PART_BYTES ? (size_t)left : PART_BYTES;
         REMAT_TRY(tensor_reader_next(&reader, part, bytes));

@@ -15,7 +15,21 @@ struct safetensors {
     uint32_t *by_name;       /* positions in the order of names */
     safetensors_text *texts; /* keys and values are owned */
     size_t text_count, text_capacity;
+    safetensors **shards; /* of a folder; NULL: it is a file */
+    size_t shard_count, shard_capacity;
 };
+
+/* Fills a folder's shards and tensors (safetensors_folder.c). */
+remat_status safetensors_open_folder(safetensors *file, const char *path);
+
+/* Makes the list by name; REMAT_BAD_INPUT for a name that is there twice. */
+remat_status safetensors_sort(safetensors *file);
+
+/* The file that has a tensor: the file itself, or a shard. */
+static inline const safetensors *safetensors_holder(const safetensors *file, const safetensors_tensor *tensor)
+{
+    return file->shards ? file->shards[tensor->shard] : file;
+}
 
 /* Fills tensors, texts and data_offset. After a failure, safetensors_close releases what was read. */
 remat_status safetensors_read_header(safetensors *file);

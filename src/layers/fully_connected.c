@@ -39,8 +39,10 @@ remat_status fully_connected_resolve_units(remat_context *context, layer_node *l
     if (*units == 0 && !remat_multiply(in, options->multiple, units))
         return remat_fail(context, REMAT_INVALID, NULL, "%s: multiple=%" PRIu64 " is too large", layer->type->name,
                           options->multiple);
-    return initializer_add(context, layer, &options->start, (uint64_t[4]){*units, in}, in, *units,
-                           options->bias ? *units : 0);
+    REMAT_TRY(initializer_add(context, layer, &options->start, (uint64_t[4]){*units, in}, in, *units,
+                              options->bias ? *units : 0));
+    layer->parameters[0].transposed = options->transposed;
+    return REMAT_OK;
 }
 
 static remat_status resolve(remat_context *context, layer_node *layer)

@@ -12,6 +12,7 @@ typedef struct fully_connected_options {
     const char *shared_from;
     uint32_t activation;
     initializer start;
+    bool transposed; /* files of other programs hold the weight as width x unit */
 } fully_connected_options;
 
 extern const layer_type layer_type_fully_connected;
@@ -36,7 +37,11 @@ extern const layer_type layer_type_fully_connected;
          0,                                                                                                   \
          NULL,                                                                                                \
          "the layer whose weight this one uses as well"},                                                     \
-        ACTIVATION_PROPERTY(options, name.activation), INITIALIZER_PROPERTIES(options, name.start)
+        ACTIVATION_PROPERTY(options, name.activation), INITIALIZER_PROPERTIES(options, name.start),           \
+    {                                                                                                         \
+        "transposed", PROPERTY_FLAG, offsetof(options, name.transposed), "false", 0, 0, NULL,                 \
+            "whether weights files of other programs hold the matrix as width x unit, as those of GPT-2 do"   \
+    }
 
 /* Finds the number of units from the options and the input, and appends weight [units, width] and bias. */
 remat_status fully_connected_resolve_units(remat_context *context, layer_node *layer, uint64_t *units);

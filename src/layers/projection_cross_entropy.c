@@ -7,13 +7,18 @@
  *     evaluation:  forward makes the loss */
 #include "layers/projection_cross_entropy.h"
 
-/* In a network of bf16 the other tensors are half as large, and logits would be the largest: fewer of them at a time. */
-enum { HALVES_ROWS = 64 };
+/* In a network of bf16 the other tensors are half as large, and logits would be the largest: fewer of them at a time. A frozen
+ * head has no gradient of the weights, whose sums would depend on the cut. Of a large vocabulary, it takes fewer rows. */
+enum { LEAST_ROWS = 64, FROZEN_BYTES = 32 << 20 };
 
 static uint64_t rows_at_a_time(const layer_node *layer)
 {
-    uint64_t rows = layer_input_rows(layer, 0);
-    uint64_t most = layer->halves ? HALVES_ROWS : CROSS_ENTROPY_ROWS;
+    const uint64_t rows = layer_input_rows(layer, 0), units = layer->parameters[0].dims[0];
+    uint64_t most = layer->halves ? LEAST_ROWS : CROSS_ENTROPY_ROWS;
+    if (layer->frozen && !layer->halves && units > FROZEN_BYTES / sizeof(float) / CROSS_ENTROPY_ROWS) {
+        most = FROZEN_BYTES / sizeof(float) / units;
+        most = most < LEAST_ROWS ? LEAST_ROWS : most;
+    }
     return rows < most ? rows : most;
 }
 

@@ -4,7 +4,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/input.h"
 #include "base/names.h"
 #include "base/nearest.h"
 
@@ -381,14 +380,4 @@ remat_status remat_model_read_with(remat_context *context, FILE *stream, const c
 remat_status remat_model_read(remat_context *context, FILE *stream, const char *name, remat_model **model)
 {
     return remat_model_read_with(context, stream, name, NULL, model);
-}
-
-remat_status remat_model_load(remat_context *context, const char *path, remat_model **model)
-{
-    *model = NULL;
-    FILE *stream;
-    REMAT_TRY(input_open(context, path, &stream));
-    remat_status status = remat_model_read(context, stream, path, model);
-    fclose(stream);
-    return status;
 }

@@ -7,6 +7,7 @@
 #include "model/model_names.h"
 #include "model/model_order.h"
 #include "model/network.h"
+#include "model/tuning.h"
 
 enum { MODEL_MOST_LAYERS = 1000000, MODEL_MOST_COPIES = 100000 };
 
@@ -39,8 +40,9 @@ typedef struct model_order_cache {
 struct remat_model {
     remat_context *context;
     text_pool pool;
-    const char *file; /* as the caller named it; NULL: built by calls */
-    const char **set; /* the settings that changed the file, by the order of ini_set() */
+    const char *file;   /* as the caller named it; NULL: built by calls */
+    const char *folder; /* that it came from, in Hugging Face's layout; NULL: none */
+    const char **set;   /* the settings that changed the file, by the order of ini_set() */
     described_layer *layers;
     size_t layer_count, layer_capacity;
     model_names layer_names;
@@ -50,6 +52,7 @@ struct remat_model {
     model_settings settings;
     optimizer_settings optimizer;
     dataset_settings dataset;
+    model_tuning tuning;
     backend *processor;     /* gives the workspaces of operations if no device was chosen */
     remat_network *network; /* of a compiled model, for training where it has a loss; NULL before */
     model_order_cache *order;

@@ -181,6 +181,18 @@ static remat_status check_inputs(const network_builder *builder)
     return REMAT_OK;
 }
 
+/* A pattern that matches nothing is a typing error. */
+static remat_status check_patterns(const network_builder *builder, const char *what, const pattern_list *patterns,
+                                   uint64_t matched)
+{
+    for (size_t i = 0; i < patterns->count && i < 64; i++)
+        if (!(matched >> i & 1) && strcmp(patterns->items[i], "all-linear") != 0)
+            return remat_fail(builder->context, REMAT_INVALID, NULL,
+                              "%s: no layer matches '%.80s'; `remat summary` lists their names", what,
+                              patterns->items[i]);
+    return REMAT_OK;
+}
+
 static remat_status build(network_builder *builder)
 {
     remat_network *network = builder->network;
@@ -189,6 +201,8 @@ static remat_status build(network_builder *builder)
     for (uint32_t i = 0; i < model->layer_count; i++)
         REMAT_TRY(network_add_described(builder, i));
     REMAT_TRY(check_inputs(builder));
+    REMAT_TRY(check_patterns(builder, "lora: targets", &model->tuning.targets, builder->targets));
+    REMAT_TRY(check_patterns(builder, "train", &model->tuning.trained, builder->trained));
     builder->reader_count = network->layer_count;
     builder->readers = remat_alloc(builder->context, builder->reader_count, sizeof *builder->readers);
     if (!builder->readers)
@@ -220,6 +234,7 @@ remat_status network_build(const remat_model *model, const network_options *opti
     if (!whole)
         return REMAT_NO_MEMORY;
     whole->network = (remat_network){.context = context, .users = 1, .options = *options, .batch = options->batch};
+    whole->network.adapter = model->settings.adapter;
     if (!options->device)
         whole->network.options.device = model->processor;
     text_pool_begin(&whole->pool, context);

@@ -57,7 +57,8 @@ typedef struct remat_network {
     uint32_t block_count;
     const char **block_names;
     bool has_labels;
-    layer_shape labels; /* of one sample */
+    const char *adapter; /* the folder with the weights of its adapters; NULL: none */
+    layer_shape labels;  /* of one sample */
     remat_dtype labels_dtype;
 } remat_network;
 

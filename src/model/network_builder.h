@@ -18,6 +18,8 @@ typedef struct network_builder {
     uint32_t *outputs; /* for each described layer, the network layer with its output; NETWORK_NONE for losses */
     uint32_t *readers; /* for each network layer how often it is read */
     size_t reader_count;
+    uint64_t targets,
+        trained;        /* bit i: pattern i of the model's tuning matched a layer; only the first 64 are checked */
     uint32_t described; /* the layer that is being built */
     uint32_t depth;     /* how deep in composites of composites */
 } network_builder;

@@ -222,11 +222,58 @@ static remat_status expand(network_builder *builder, const wanted_layer *wanted,
     return status;
 }
 
+/* ---- what is trained ---- */
+
+typedef struct tuned_layer {
+    bool adapted; /* it gets an adapter, and comes again as one */
+    bool frozen;
+} tuned_layer;
+
+static void note_match(const pattern_list *patterns, const char *name, uint64_t *matched)
+{
+    const char *const *found = tuning_find(patterns, name);
+    if (found && found - patterns->items < 64)
+        *matched |= (uint64_t)1 << (found - patterns->items);
+}
+
+/* A fully_connected with an activation comes again without it. */
+static tuned_layer tune(network_builder *builder, const wanted_layer *wanted)
+{
+    const model_tuning *tuning = &builder->model->tuning;
+    const bool described = builder->model->layers[builder->described].frozen;
+    const fully_connected_options *options = wanted->options;
+    const bool linear = wanted->type == &layer_type_fully_connected && options->activation == ACTIVATION_NONE;
+    note_match(&tuning->trained, wanted->name, &builder->trained);
+    if (wanted->type == &layer_type_lora)
+        return (tuned_layer){false, described};
+    if (linear)
+        note_match(&tuning->targets, wanted->name, &builder->targets);
+    if (linear && !described && tuning_is_target(tuning, wanted->name))
+        return (tuned_layer){true, false};
+    return (tuned_layer){false, described || tuning_freezes(tuning, wanted->name)};
+}
+
+static const void *adapter_options(network_builder *builder, const fully_connected_options *linear)
+{
+    const model_tuning *tuning = &builder->model->tuning;
+    const lora_options options = {*linear, tuning->rank, tuning->alpha, tuning->dropout};
+    return pool_copy(builder, &options, 1, sizeof options);
+}
+
 static remat_status add_layer(network_builder *builder, const wanted_layer *wanted, uint32_t *output)
 {
     remat_network *network = builder->network;
     const layer_type *type = wanted->type;
     REMAT_TRY(check_input_count(builder, wanted));
+    const tuned_layer tuned = tune(builder, wanted);
+    if (tuned.adapted) {
+        const wanted_layer *plain = wanted;
+        wanted_layer adapted = *plain;
+        adapted.type = &layer_type_lora;
+        if (!(adapted.options = adapter_options(builder, plain->options)))
+            return REMAT_NO_MEMORY;
+        return add_layer(builder, &adapted, output);
+    }
     uint32_t inputs[LAYER_MAX_INPUTS];
     layer_room room;
     network_layer layer = {
@@ -235,7 +282,7 @@ static remat_status add_layer(network_builder *builder, const wanted_layer *want
                               .name = wanted->name,
                               .options = wanted->options,
                               .batch = network->batch,
-                              .frozen = builder->model->layers[builder->described].frozen};
+                              .frozen = tuned.frozen};
     layer_node_use(&layer.node, &room);
     layer.node.input_count = (uint32_t)wanted->input_count;
     for (size_t i = 0; i < wanted->input_count; i++) {

@@ -39,6 +39,12 @@ static const property model_properties[] = {
      "of bf16: weights are kept in fp32; false: matrices of weights are kept in bf16 alone"},
     {"early_stopping", PROPERTY_COUNT, AT(early_stopping), "0", 0, 1e9, NULL,
      "validations without improvement before training stops; 0: never"},
+    {"lora", PROPERTY_TEXT, AT(lora), "", 0, 0, NULL,
+     "train adapters of low rank and nothing else: rank=8,alpha=16,dropout=0,targets=q_proj+v_proj"},
+    {"train", PROPERTY_TEXT, AT(train), "", 0, 0, NULL,
+     "train only the layers whose names match: layers.2?.*+lm_head; with lora, these and the adapters"},
+    {"adapter", PROPERTY_TEXT, AT(adapter), "", 0, 0, NULL,
+     "a folder with adapters in PEFT's layout, instead of lora; their weights are loaded after the model's"},
     {0},
 };
 #undef AT
@@ -222,6 +228,35 @@ static remat_status find_choice(const remat_model *model, const char *what, cons
     return property_set(model->context, what, table, choice, "type", name);
 }
 
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* What is trained. It changes the layers, so a compiled model keeps what it has. */
+static remat_status model_read_tuning(remat_model *model, const model_settings *settings)
+{
+    const model_settings *before = &model->settings;
+    model_tuning tuning = {0};
+    if (same_text(settings->lora, before->lora) && same_text(settings->train, before->train) &&
+        same_text(settings->adapter, before->adapter))
+        return REMAT_OK;
+    if (model->network)
+        return remat_fail(model->context, REMAT_INVALID, NULL,
+                          "lora, train and adapter are set before the model is compiled");
+    if (settings->lora && settings->adapter)
+        return remat_fail(model->context, REMAT_INVALID, NULL,
+                          "adapter: its folder says rank, alpha and targets; leave out lora");
+    if (settings->lora)
+        REMAT_TRY(tuning_read_lora(&model->pool, settings->lora, &tuning));
+    if (settings->adapter)
+        REMAT_TRY(tuning_read_adapter(&model->pool, settings->adapter, &tuning));
+    if (settings->train)
+        REMAT_TRY(tuning_read_trained(&model->pool, settings->train, &tuning));
+    model->tuning = tuning;
+    return REMAT_OK;
+}
+
 remat_status model_set(remat_model *model, const ini_entry *entries, size_t count)
 {
     model_settings settings = model->settings;
@@ -232,6 +267,7 @@ remat_status model_set(remat_model *model, const ini_entry *entries, size_t coun
         return model_blame(
             model, NULL, line,
             remat_fail(model->context, REMAT_INVALID, NULL, "budget: %s", remat_context_message(model->context)));
+    REMAT_TRY(model_read_tuning(model, &settings));
     model->settings = settings;
     return REMAT_OK;
 }

@@ -18,6 +18,9 @@ typedef struct model_settings {
     uint32_t precision;      /* PRECISION_FP32: of activations and their gradients */
     bool master;             /* true: weights are in fp32. False: matrices are in bf16, rounded at random */
     uint64_t early_stopping; /* validations without improvement before training stops; 0: never */
+    const char *lora;        /* as tuning.h reads it; NULL: none */
+    const char *train;       /* patterns of layers that are trained; NULL: all */
+    const char *adapter;     /* a folder with adapters; NULL: none */
 } model_settings;
 
 enum { OPTIMIZER_SGD, OPTIMIZER_ADAM, OPTIMIZER_ADAMW, OPTIMIZER_LION, OPTIMIZER_ADAFACTOR };

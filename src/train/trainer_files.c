@@ -95,6 +95,39 @@ static remat_status read_weights(backend_queue *queue, const weights_match *matc
     return REMAT_OK;
 }
 
+/* The weights of adapters, which are in a folder of their own, unless the file had them: it is one that we saved. */
+static remat_status read_adapters(backend_queue *queue, const weights_match *of_model, char *parameters)
+{
+    const remat_network *network = of_model->network;
+    for (size_t p = 0; p < network->parameter_count; p++)
+        if (network->parameters[p].about.adapter && of_model->sources[p].parts[0])
+            return REMAT_OK;
+    if (!network->adapter)
+        return REMAT_OK;
+    safetensors *file;
+    weights_match match = {
+        .context = of_model->context, .path = network->adapter, .network = network, .adapters = true};
+    REMAT_TRY(safetensors_open(match.context, match.path, &file));
+    match.file = file;
+    remat_status status = weights_match_find(&match);
+    if (status == REMAT_OK)
+        status = read_weights(queue, &match, parameters);
+    weights_match_release(&match);
+    safetensors_close(file);
+    return status;
+}
+
+/* A trainer's adapters may start anew; those of a predictor must come from somewhere. */
+static remat_status check_adapters(const weights_match *match)
+{
+    for (size_t p = 0; p < match->network->parameter_count; p++)
+        if (match->network->parameters[p].about.adapter && !match->sources[p].parts[0] && !match->network->adapter)
+            return remat_fail(match->context, REMAT_INVALID, NULL,
+                              "'%.100s' is an adapter without weights; adapter=DIR says where they are",
+                              match->network->parameters[p].name);
+    return REMAT_OK;
+}
+
 remat_status weights_load(backend_queue *queue, const char *path, const safetensors *file, const remat_network *network,
                           const weight_names *names, char *parameters)
 {
@@ -102,7 +135,11 @@ remat_status weights_load(backend_queue *queue, const char *path, const safetens
         .context = queue->owner->context, .path = path, .file = file, .network = network, .names = names};
     remat_status status = weights_match_find(&match);
     if (status == REMAT_OK)
+        status = check_adapters(&match);
+    if (status == REMAT_OK)
         status = read_weights(queue, &match, parameters);
+    if (status == REMAT_OK)
+        status = read_adapters(queue, &match, parameters);
     weights_match_release(&match);
     return status;
 }
@@ -179,6 +216,8 @@ static remat_status load_match(remat_trainer *trainer, weights_match *match)
     REMAT_TRY(weights_match_check(match));
     REMAT_TRY(open_encoded_data(trainer, match->path, match->file, trainer->seed, &data));
     remat_status status = read_weights(trainer->queue, match, trainer->weights.at);
+    if (status == REMAT_OK)
+        status = read_adapters(trainer->queue, match, trainer->weights.at);
     if (status == REMAT_OK)
         take_data(trainer, data);
     else

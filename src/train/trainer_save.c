@@ -8,6 +8,7 @@
 #include "base/number_text.h"
 #include "base/output_file.h"
 #include "data/safetensors.h"
+#include "train/folder_save.h"
 #include "train/host_view.h"
 #include "train/optimizer.h"
 #include "train/trainer_file_format.h"
@@ -164,6 +165,30 @@ remat_status remat_trainer_save(const remat_trainer *trainer, const char *path, 
 {
     REMAT_TRY(trainer_check_started(trainer));
     return trainer_share_status(trainer, trainer_rank(trainer) == 0 ? write_file(trainer, path, with_state) : REMAT_OK);
+}
+
+static remat_status copy_parameter(const void *user, size_t parameter, float *to)
+{
+    const remat_trainer *trainer = user;
+    const uint64_t bytes = trainer->network->parameters[parameter].bytes;
+    host_view view;
+    REMAT_TRY(host_view_open(trainer->queue, trainer_parameter(trainer, &trainer->weights, (uint32_t)parameter).at,
+                             bytes, true, &view));
+    memcpy(to, view.host, bytes);
+    return host_view_close(&view, false);
+}
+
+remat_status remat_trainer_save_folder(const remat_trainer *trainer, const char *path, bool merge)
+{
+    REMAT_TRY(trainer_check_started(trainer));
+    const folder_source source = {trainer->model, trainer->network, copy_parameter, trainer};
+    bool adapted = false;
+    for (size_t p = 0; p < trainer->network->parameter_count; p++)
+        adapted |= trainer->network->parameters[p].about.adapter;
+    if (trainer_rank(trainer) != 0)
+        return trainer_share_status(trainer, REMAT_OK);
+    return trainer_share_status(trainer, adapted && !merge ? folder_save_adapters(&source, path)
+                                                           : folder_save_model(&source, path));
 }
 
 remat_status remat_trainer_check_save(const remat_trainer *trainer, const char *path, bool with_state)

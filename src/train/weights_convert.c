@@ -4,6 +4,7 @@
 #include "base/options.h"
 #include "data/torch_write.h"
 #include "train/trainer_files.h"
+#include "train/folder_save.h"
 #include "train/weights_match.h"
 
 #include <remat/train.h>
@@ -40,6 +41,9 @@ typedef struct conversion {
     size_t count, capacity;
     float *values; /* of the tensor that is being written */
     uint64_t value_count;
+    const remat_model *model;
+    weights_match adapters; /* of a folder of adapters, if the model has one */
+    safetensors *adapter_file;
 } conversion;
 
 /* ---- what is written ---- */
@@ -96,7 +100,7 @@ static remat_status add_as_torch(conversion *c, size_t p)
     const network_parameter *parameter = &c->network->parameters[p];
     const uint64_t rows = parameter->about.rank ? parameter->about.dims[0] : 1;
     char layer[WEIGHT_NAME_TEXT], theirs[WEIGHT_NAME_TEXT];
-    bool transposed = false;
+    bool transposed = parameter->about.transposed;
     if (weight_names_find(c->names, parameter->name, theirs, &transposed))
         return add_piece(c, theirs, p, 0, rows, transposed);
     torch_names_layer(c->network, p, layer);
@@ -203,6 +207,25 @@ static remat_status write_file(conversion *c, const safetensors *file, const cha
                             &source);
 }
 
+/* For a folder. Adapters that are not in the file are in a folder of their own. */
+static remat_status read_parameter(const void *user, size_t parameter, float *to)
+{
+    const conversion *c = user;
+    const bool apart = !c->match.sources[parameter].parts[0];
+    return weights_match_read(apart ? &c->adapters : &c->match, parameter, to);
+}
+
+static remat_status open_adapters(conversion *c)
+{
+    const char *folder = c->network->adapter;
+    if (!folder)
+        return REMAT_OK;
+    REMAT_TRY(safetensors_open(c->context, folder, &c->adapter_file));
+    c->adapters = (weights_match){
+        .context = c->context, .path = folder, .file = c->adapter_file, .network = c->network, .adapters = true};
+    return weights_match_find(&c->adapters);
+}
+
 static remat_status convert(conversion *c, const safetensors *file, const char *from, const char *to, bool to_torch)
 {
     c->match = (weights_match){
@@ -214,6 +237,11 @@ static remat_status convert(conversion *c, const safetensors *file, const char *
         return REMAT_NO_MEMORY;
     REMAT_TRY(weights_match_find(&c->match));
     REMAT_TRY(weights_match_check(&c->match));
+    REMAT_TRY(open_adapters(c));
+    if (folder_is_meant(to)) {
+        const folder_source source = {c->model, c->network, read_parameter, c};
+        return folder_save_model(&source, to);
+    }
     REMAT_TRY(list_tensors(c, to_torch));
     return write_file(c, file, to, to_torch);
 }
@@ -227,7 +255,7 @@ remat_status remat_weights_convert(const remat_model *model, const char *from, c
     REMAT_TRY(remat_options_copy(context, &wanted, sizeof wanted, options, "remat_convert_options_init"));
     weight_names *names = NULL;
     safetensors *file = NULL;
-    conversion c = {.context = context, .network = model_get_network(model)};
+    conversion c = {.context = context, .model = model, .network = model_get_network(model)};
     remat_status status = wanted.names_path ? weight_names_load(context, wanted.names_path, &names) : REMAT_OK;
     c.names = names;
     if (status == REMAT_OK)
@@ -240,6 +268,9 @@ remat_status remat_weights_convert(const remat_model *model, const char *from, c
     remat_release(context, c.tensors, c.capacity, sizeof *c.tensors);
     if (c.match.network)
         weights_match_release(&c.match);
+    if (c.adapters.network)
+        weights_match_release(&c.adapters);
+    safetensors_close(c.adapter_file);
     safetensors_close(file);
     weight_names_destroy(names);
     return status;

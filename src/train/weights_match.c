@@ -2,6 +2,8 @@
 
 #include "base/alloc.h"
 #include "base/nearest.h"
+#include "train/config_keys.h"
+#include "train/trainer_file_format.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -50,6 +52,27 @@ typedef struct reason {
     char text[400];
 } reason;
 
+/* Our own files hold every matrix as the model does. */
+static bool is_foreign(const weights_match *match)
+{
+    const char *format = safetensors_metadata(match->file, "format");
+    return !format || strcmp(format, WEIGHTS_FORMAT) != 0;
+}
+
+/* Folders that hold a model without its head name the tensors without "model." or "transformer." in front. */
+static size_t find_without_prefix(const weights_match *match, size_t p, const char *layer, torch_part parts[2],
+                                  bool *transposed)
+{
+    static const char *const prefixes[] = {"model.", "transformer."};
+    for (size_t i = 0; i < 2 && safetensors_is_folder(match->file); i++)
+        if (strncmp(layer, prefixes[i], strlen(prefixes[i])) == 0) {
+            torch_names_write(match->network, p, layer + strlen(prefixes[i]), true, parts);
+            *transposed |= match->network->parameters[p].about.transposed;
+            return safetensors_find(match->file, parts[0].name) ? 1 : 0;
+        }
+    return 0;
+}
+
 /* What a parameter may be called in the file. Returns the number of its parts; 0: it is not there. */
 static size_t find_parts(const weights_match *match, size_t p, torch_part parts[2], bool *transposed)
 {
@@ -57,6 +80,11 @@ static size_t find_parts(const weights_match *match, size_t p, torch_part parts[
     char layer[WEIGHT_NAME_TEXT], theirs[WEIGHT_NAME_TEXT];
     *transposed = false;
     parts[0] = (torch_part){.rows = 0};
+    if (parameter->about.adapter) { /* as PEFT names it */
+        snprintf(parts[0].name, sizeof parts[0].name, "base_model.model.%.900s.weight", parameter->name);
+        if (safetensors_find(match->file, parts[0].name))
+            return 1;
+    }
     if (weight_names_find(match->names, parameter->name, parts[0].name, transposed))
         return safetensors_find(match->file, parts[0].name) ? 1 : 0;
     torch_names_layer(match->network, p, layer);
@@ -67,17 +95,21 @@ static size_t find_parts(const weights_match *match, size_t p, torch_part parts[
         snprintf(theirs, sizeof theirs, "%s", layer);
     /* Our own name behind it, with the part of the layer. */
     snprintf(parts[0].name, sizeof parts[0].name, "%.1000s%s", theirs, parameter->name + strlen(layer));
-    if (safetensors_find(match->file, parts[0].name))
+    if (safetensors_find(match->file, parts[0].name)) {
+        *transposed |= parameter->about.transposed && is_foreign(match);
         return 1;
+    }
     for (int packed = 1; packed >= 0; packed--) {
         const size_t count = torch_names_write(match->network, p, theirs, packed, parts);
         size_t found = 0;
         while (found < count && safetensors_find(match->file, parts[found].name))
             found++;
-        if (count && found == count)
+        if (count && found == count) {
+            *transposed |= parameter->about.transposed && is_foreign(match);
             return count;
+        }
     }
-    return 0;
+    return find_without_prefix(match, p, theirs, parts, transposed);
 }
 
 static bool is_positions(const remat_network *network, const network_parameter *parameter)
@@ -137,6 +169,12 @@ static void explain_missing(const weights_match *match, size_t p, reason *why)
     char layer[WEIGHT_NAME_TEXT];
     torch_names_layer(match->network, p, layer);
     torch_names_write(match->network, p, layer, true, parts);
+    if (safetensors_is_folder(match->file)) {
+        snprintf(
+            why->text, sizeof why->text,
+            "the model of config.json has this tensor, and the weights do not; is the number of layers there right?");
+        return;
+    }
     const char *like = nearest(match->file, name, parts[0].name);
     snprintf(why->text, sizeof why->text, "the model has this tensor and the file does not%s%.200s%s",
              like ? "; did you mean '" : "", like ? like : "", like ? "'?" : "");
@@ -149,13 +187,25 @@ static void explain_shape(const weights_match *match, size_t p, const safetensor
     print_shape(wanted, sizeof wanted, parameter->about.rank, parameter->about.dims);
     print_shape(found, sizeof found, tensor->rank, tensor->dims);
     snprintf(why->text, sizeof why->text, "it is %s in the file and %s in the model", found, wanted);
+    if (!safetensors_is_folder(match->file) || tensor->rank != parameter->about.rank)
+        return;
+    for (uint32_t d = 0; d < tensor->rank; d++) {
+        const bool turned = tensor->rank == 2 && match->sources[p].transposed;
+        const uint64_t there = tensor->dims[turned ? 1 - d : d], ours = parameter->about.dims[d];
+        const char *key = there == ours ? NULL : config_key_of(parameter->name, d);
+        const size_t used = strlen(why->text);
+        if (key)
+            snprintf(why->text + used, sizeof why->text - used,
+                     "; by %s of config.json it has %" PRIu64 ", not %" PRIu64, key, ours, there);
+    }
 }
 
 /* ---- all of them ---- */
 
-static remat_status refuse(const weights_match *match, const char *name, const reason *why, bool missing)
+static remat_status refuse(const weights_match *match, const char *path, const char *name, const reason *why,
+                           bool missing)
 {
-    const remat_place place = {match->path, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, name};
+    const remat_place place = {path, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, name};
     return remat_fail(match->context, REMAT_BAD_INPUT, &place, "%s%s%s", why->text,
                       !missing                                  ? ""
                       : why->text[strlen(why->text) - 1] == '?' ? " "
@@ -195,16 +245,46 @@ static remat_status find_one(weights_match *match, size_t p, size_t *found)
             warn_of_positions(match, p);
         return REMAT_OK;
     }
+    if (count == 0 && parameter->about.adapter != match->adapters)
+        return REMAT_OK; /* adapters start anew; files of adapters have nothing else */
     if (count)
         explain_shape(match, p, source->parts[0], &why);
     else
         explain_missing(match, p, &why);
+    const char *path = source->parts[0] ? safetensors_path(match->file, source->parts[0]) : match->path;
     *source = (weight_source){0};
     if (!match->partial)
-        return refuse(match, parameter->name, &why, count == 0);
+        return refuse(match, path, parameter->name, &why, count == 0 && !safetensors_is_folder(match->file));
     strncat(why.text, "; it keeps its initial values", sizeof why.text - strlen(why.text) - 1);
     warn(match, parameter->name, why.text);
     return REMAT_OK;
+}
+
+/* Weights of a folder that the model does not have: its config.json is that of another model. */
+static remat_status check_left_over(const weights_match *match)
+{
+    const size_t count = safetensors_count(match->file);
+    bool *taken = remat_alloc_zeroed(match->context, count, sizeof *taken);
+    if (!taken && count)
+        return REMAT_NO_MEMORY;
+    const safetensors_tensor *first = count ? safetensors_at(match->file, 0) : NULL;
+    for (size_t p = 0; p < match->network->parameter_count; p++)
+        for (int i = 0; i < 2; i++)
+            if (match->sources[p].parts[i])
+                taken[match->sources[p].parts[i] - first] = true;
+    const safetensors_tensor *left = NULL;
+    for (size_t i = 0; i < count && !left; i++)
+        if (!taken[i] && !config_may_ignore(first[i].name))
+            left = &first[i];
+    remat_release(match->context, taken, count, sizeof *taken);
+    if (!left)
+        return REMAT_OK;
+    const remat_place place = {safetensors_path(match->file, left), REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE,
+                               left->name};
+    return remat_fail(match->context, REMAT_BAD_INPUT, &place, "%s",
+                      match->adapters ? "the model has no adapter of this name"
+                                      : "the weights have this tensor, and the model of config.json does not; is the "
+                                        "number of layers there right?");
 }
 
 /* Names that nobody asked for, for people who wonder what became of them. */
@@ -244,7 +324,7 @@ remat_status weights_match_find(weights_match *match)
     }
     if (match->partial)
         warn_of_unused(match, found);
-    return REMAT_OK;
+    return safetensors_is_folder(match->file) && !match->partial ? check_left_over(match) : REMAT_OK;
 }
 
 void weights_match_release(weights_match *match)

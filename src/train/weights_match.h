@@ -19,8 +19,9 @@ typedef struct weights_match {
     const safetensors *file;
     const remat_network *network;
     const weight_names *names; /* NULL: none */
-    bool partial; /* what is missing or has another shape keeps its values, and is told by warnings. Of position
+    bool partial;  /* what is missing or has another shape keeps its values, and is told by warnings. Of position
                    * embeddings of another length, the positions that both have are taken */
+    bool adapters; /* the file has adapters, and none of the other weights */
     weight_source *sources; /* for each parameter; filled by weights_match_find */
 } weights_match;
 

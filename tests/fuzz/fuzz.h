@@ -14,7 +14,7 @@
 /* clang-format off */
 #define FUZZ_TARGETS(X) \
     X(chat_template) X(checkpoint) X(csv) X(data_csv) X(data_encoding) X(data_text) X(disk_store) X(file_kind) X(graph) X(graph_plan) X(image) X(ini) X(json) \
-    X(lifetimes) X(model) X(model_plan) X(npy) X(npz) X(pickle) X(plan) X(profile) X(properties) X(report_plan) X(run_log) X(safetensors) X(samples) X(strategy) \
+    X(lifetimes) X(model) X(model_plan) X(npy) X(npz) X(pickle) X(plan) X(pretrained) X(profile) X(properties) X(report_plan) X(run_log) X(safetensors) X(samples) X(strategy) \
     X(tokenizer) X(units) X(utf8) X(weight_names) FUZZ_ONNX(X)
 #ifdef REMAT_HAS_ONNX
 #define FUZZ_ONNX(X) X(onnx)

@@ -1,0 +1,154 @@
+#include "model/pretrained.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/input.h"
+#include "base/names.h"
+#include "model/model_object.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { MOST_SETTINGS = 1024, DEFAULT_LENGTH = 1024 };
+
+bool pretrained_is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* What is being read. */
+typedef struct folder_reader {
+    remat_context *context;
+    text_pool pool;
+    const char *folder;
+    const char *file; /* DIR/config.json */
+    const char *name; /* DIR alone, without the folders before it; "": none that a model file could have */
+    pretrained_config config;
+    uint64_t length;
+    const char *settings[MOST_SETTINGS + 1]; /* without those that are meant for this reader */
+} folder_reader;
+
+static remat_status take_name(folder_reader *reader, const char *path)
+{
+    size_t end = strlen(path), begin;
+    while (end > 1 && path[end - 1] == '/')
+        end--;
+    for (begin = end; begin > 0 && path[begin - 1] != '/';)
+        begin--;
+    char *name = text_pool_part(&reader->pool, path + begin, end - begin);
+    reader->file =
+        text_pool_join(&reader->pool, (const char *const[]){path, path[end] ? "" : "/", "config.json", NULL});
+    if (!name || !reader->file)
+        return REMAT_NO_MEMORY;
+    reader->name = name;
+    for (const char *at = name; *at; at++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789_.", name_letter(*at)))
+            reader->name = "";
+    return REMAT_OK;
+}
+
+/* "model.length=N" is for this reader, everything else for that of model files. */
+static remat_status take_settings(folder_reader *reader, const char *const *settings)
+{
+    static const char key[] = "model.length=";
+    static const property length[] = {{"length", PROPERTY_COUNT, 0, NULL, 1, 1e9, NULL, "how many tokens a sample has"},
+                                      {0}};
+    size_t count = 0;
+    for (; settings && *settings; settings++) {
+        if (strncmp(*settings, key, strlen(key)) == 0) {
+            REMAT_TRY(
+                property_set(reader->context, "a folder", length, &reader->length, "length", *settings + strlen(key)));
+            continue;
+        }
+        if (count == MOST_SETTINGS)
+            return remat_fail(reader->context, REMAT_INVALID, NULL, "more than %d settings", MOST_SETTINGS);
+        reader->settings[count++] = *settings;
+    }
+    return REMAT_OK;
+}
+
+static remat_status read_config(folder_reader *reader)
+{
+    FILE *stream;
+    REMAT_TRY(input_open(reader->context, reader->file, &stream));
+    remat_status status = pretrained_config_read(&reader->pool, stream, reader->file, &reader->config);
+    fclose(stream);
+    const uint64_t most = reader->config.positions;
+    if (status != REMAT_OK)
+        return status;
+    if (reader->length == 0)
+        reader->length = most < DEFAULT_LENGTH ? most : DEFAULT_LENGTH;
+    if (reader->config.family == FAMILY_GPT2 && reader->length > most) {
+        const remat_place place = {reader->file, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, "n_positions"};
+        return remat_fail(reader->context, REMAT_INVALID, &place, "%llu tokens are asked for, and it is %llu",
+                          (unsigned long long)reader->length, (unsigned long long)most);
+    }
+    return REMAT_OK;
+}
+
+static remat_status read_text(folder_reader *reader, char *text, size_t length, remat_model **model)
+{
+    FILE *stream = fmemopen(text, length, "r");
+    if (!stream)
+        return remat_fail(reader->context, REMAT_NO_MEMORY, NULL, "no memory for reading: %s", strerror(errno));
+    remat_status status = remat_model_read_with(reader->context, stream, reader->file, reader->settings, model);
+    fclose(stream);
+    if (status != REMAT_OK)
+        return status;
+    (*model)->dataset.folder = ""; /* the folder is the model's; paths of data start where the program runs */
+    (*model)->folder = text_pool_text(&(*model)->pool, reader->folder);
+    return (*model)->folder ? REMAT_OK : REMAT_NO_MEMORY;
+}
+
+static remat_status write_and_read(folder_reader *reader, remat_model **model)
+{
+    const size_t room = pretrained_write_ini(&reader->config, reader->name, reader->length, NULL, 0) + 1;
+    char *text = remat_alloc(reader->context, room, 1);
+    if (!text)
+        return REMAT_NO_MEMORY;
+    pretrained_write_ini(&reader->config, reader->name, reader->length, text, room);
+    remat_status status = read_text(reader, text, room - 1, model);
+    remat_release(reader->context, text, room, 1);
+    return status;
+}
+
+static remat_status load_folder(remat_context *context, const char *path, const char *const *settings,
+                                remat_model **model)
+{
+    folder_reader *reader = remat_alloc_zeroed(context, 1, sizeof *reader);
+    if (!reader)
+        return REMAT_NO_MEMORY;
+    reader->context = context;
+    reader->folder = path;
+    text_pool_begin(&reader->pool, context);
+    remat_status status = take_name(reader, path);
+    if (status == REMAT_OK)
+        status = take_settings(reader, settings);
+    if (status == REMAT_OK)
+        status = read_config(reader);
+    if (status == REMAT_OK)
+        status = write_and_read(reader, model);
+    text_pool_end(&reader->pool);
+    remat_release(context, reader, 1, sizeof *reader);
+    return status;
+}
+
+remat_status remat_model_load_with(remat_context *context, const char *path, const char *const *settings,
+                                   remat_model **model)
+{
+    FILE *stream;
+    *model = NULL;
+    if (pretrained_is_folder(path))
+        return load_folder(context, path, settings, model);
+    REMAT_TRY(input_open(context, path, &stream));
+    remat_status status = remat_model_read_with(context, stream, path, settings, model);
+    fclose(stream);
+    return status;
+}
+
+remat_status remat_model_load(remat_context *context, const char *path, remat_model **model)
+{
+    return remat_model_load_with(context, path, NULL, model);
+}

@@ -1,0 +1,164 @@
+/* Folders in Hugging Face's layout against what PyTorch computes with them (tests/reference/torch_pretrained.py): logits, losses of
+ * full fine-tuning and of LoRA; the same bits under every plan; what LoRA does not allocate. */
+#include <math.h>
+#include <string.h>
+
+#include <remat/train.h>
+
+#include "support/fixture.h"
+
+enum { LENGTH = 12, BATCH = 2, STEPS = 20, VOCABULARY = 48, LOGITS = LENGTH * VOCABULARY };
+
+static const char *const families[] = {"gpt2", "llama", "mistral", "qwen2", "qwen3"};
+enum { FAMILIES = sizeof families / sizeof families[0] };
+
+#define FOLDER "tests/reference/pretrained/"
+
+/* The numbers of a line of reference.txt. */
+static void read_reference(const char *family, const char *line, double *values, size_t count)
+{
+    char path[256], word[32];
+    snprintf(path, sizeof path, FOLDER "%s/reference.txt", family);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (fscanf(file, "%31s", word) == 1)
+        if (strcmp(word, line) == 0) {
+            for (size_t i = 0; i < count; i++)
+                assert_int_equal(fscanf(file, "%lf", &values[i]), 1);
+            fclose(file);
+            return;
+        }
+    fail_msg("%s has no %s", path, line);
+}
+
+/* Sample s of step t, and what follows each token, as the script makes them. */
+static remat_status make_sample(void *user, uint64_t number, void *const *inputs, void *labels)
+{
+    (void)user;
+    int32_t *tokens = inputs[0], *next = labels;
+    for (uint64_t i = 0; i <= LENGTH; i++) {
+        const uint64_t at = i + number % BATCH * 31 + number / BATCH * 7;
+        const int32_t token = (int32_t)((at * at * 3 + at * 5 + 1) % VOCABULARY);
+        if (i < LENGTH)
+            tokens[i] = token;
+        if (i > 0 && next)
+            next[i - 1] = token;
+    }
+    return REMAT_OK;
+}
+
+static remat_model *load(fixture *f, const char *family, const char *setting, char folder[256])
+{
+    remat_model *model;
+    snprintf(folder, 256, FOLDER "%s", family);
+    const char *const settings[] = {"model.length=12",
+                                    "model.batch_size=2",
+                                    "optimizer.learning_rate=0.002",
+                                    "optimizer.weight_decay=0.01",
+                                    "dataset.type=random",
+                                    "dataset.shuffle=false",
+                                    setting,
+                                    NULL};
+    expect_ok(f, remat_model_load_with(f->context, folder, settings, &model));
+    return model;
+}
+
+static void expect_logits(fixture *f, const char *family, const char *setting, const char *line)
+{
+    char folder[256];
+    double wanted[LOGITS];
+    int32_t tokens[BATCH * LENGTH];
+    remat_train_options options;
+    remat_predictor *predictor;
+    remat_prediction prediction;
+    remat_model *model = load(f, family, setting, folder);
+    read_reference(family, line, wanted, LOGITS);
+    remat_train_options_init(&options);
+    expect_ok(f, remat_predictor_create(model, folder, &options, &predictor));
+    for (uint64_t i = 0; i < BATCH; i++)
+        make_sample(NULL, i, (void *const[]){tokens + i * LENGTH}, NULL);
+    expect_ok(f, remat_predictor_run(predictor, (const void *const[]){tokens}, &prediction));
+    assert_string_equal(prediction.layer, "lm_head");
+    for (size_t i = 0; i < LOGITS; i++)
+        if (!(fabs((double)prediction.values[i] - wanted[i]) <= 1e-5))
+            fail_msg("%s, %s: logit %zu is %.8g, not %.8g", family, line, i, (double)prediction.values[i], wanted[i]);
+    remat_predictor_destroy(predictor);
+    remat_model_destroy(model);
+}
+
+static void logits_are_those_of_pytorch(void **state)
+{
+    for (size_t i = 0; i < FAMILIES; i++) {
+        char adapter[256];
+        snprintf(adapter, sizeof adapter, "model.adapter=" FOLDER "%s/adapter", families[i]);
+        expect_logits(*state, families[i], NULL, "logits");
+        expect_logits(*state, families[i], adapter, "adapted");
+    }
+}
+
+static void train(fixture *f, const char *family, const char *setting, uint64_t budget, double losses[STEPS],
+                  remat_trainer_figures *figures)
+{
+    char folder[256];
+    remat_train_options options;
+    remat_trainer *trainer;
+    remat_model *model = load(f, family, setting, folder);
+    remat_train_options_init(&options);
+    options.sample = make_sample;
+    options.samples = BATCH * STEPS;
+    options.steps = STEPS;
+    options.budget_bytes = budget;
+    expect_ok(f, remat_trainer_create(model, &options, &trainer));
+    expect_ok(f, remat_trainer_load(trainer, folder));
+    remat_trainer_get_figures(trainer, figures);
+    for (int step = 0; step < STEPS; step++) {
+        remat_step_result result;
+        expect_ok(f, remat_trainer_step(trainer, &result));
+        losses[step] = result.loss;
+    }
+    remat_trainer_destroy(trainer);
+    remat_model_destroy(model);
+}
+
+static void expect_losses(fixture *f, const char *family, const char *setting, const char *line,
+                          remat_trainer_figures *figures)
+{
+    double wanted[STEPS], losses[STEPS], again[STEPS];
+    remat_trainer_figures least;
+    read_reference(family, line, wanted, STEPS);
+    train(f, family, setting, REMAT_UNLIMITED, losses, figures);
+    for (int step = 0; step < STEPS; step++)
+        if (!(fabs(losses[step] - wanted[step]) <= 1e-5))
+            fail_msg("%s, %s: the loss of step %d is %.8g, not %.8g", family, line, step + 1, losses[step],
+                     wanted[step]);
+    train(f, family, setting, figures->min_budget_bytes, again, &least);
+    assert_true(least.total_bytes <= figures->min_budget_bytes);
+    assert_memory_equal(again, losses, sizeof losses);
+}
+
+static void full_training_is_that_of_pytorch(void **state)
+{
+    remat_trainer_figures figures;
+    for (size_t i = 0; i < FAMILIES; i++)
+        expect_losses(*state, families[i], NULL, "full", &figures);
+}
+
+static void lora_is_that_of_pytorch(void **state)
+{
+    for (size_t i = 0; i < FAMILIES; i++) {
+        char adapter[256];
+        remat_trainer_figures figures;
+        snprintf(adapter, sizeof adapter, "model.adapter=" FOLDER "%s/adapter", families[i]);
+        expect_losses(*state, families[i], adapter, "lora", &figures);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        FIXTURE_TEST(logits_are_those_of_pytorch),
+        FIXTURE_TEST(full_training_is_that_of_pytorch),
+        FIXTURE_TEST(lora_is_that_of_pytorch),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
