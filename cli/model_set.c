@@ -4,7 +4,15 @@
 
 #include "shown.h"
 
-enum { OPTION_SET = 0x5e7, OPTION_LENGTH, OPTION_LORA, OPTION_TRAIN, OPTION_ADAPTER, MOST_SETTINGS = 256 };
+enum {
+    OPTION_SET = 0x5e7,
+    OPTION_LENGTH,
+    OPTION_LORA,
+    OPTION_TRAIN,
+    OPTION_ADAPTER,
+    OPTION_FROZEN,
+    MOST_SETTINGS = 256
+};
 
 /* A program runs one command, so there is one list. */
 static const char *settings[MOST_SETTINGS + 1];
@@ -27,6 +35,8 @@ static const struct argp_option options[] = {
      "adapters",
      5},
     {"adapter", OPTION_ADAPTER, "DIR", 0, "use the adapters in DIR, which has PEFT's layout", 5},
+    {"frozen", OPTION_FROZEN, "TYPE", 0,
+     "how large frozen matrices are held: fp32, bf16, int8 or int4, of a folder also keep: as the model has them", 5},
     {0}};
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -34,8 +44,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     static const char *const made_of[] = {[OPTION_LENGTH - OPTION_SET] = "model.length=",
                                           [OPTION_LORA - OPTION_SET] = "model.lora=",
                                           [OPTION_TRAIN - OPTION_SET] = "model.train=",
-                                          [OPTION_ADAPTER - OPTION_SET] = "model.adapter="};
-    if (key < OPTION_SET || key > OPTION_ADAPTER)
+                                          [OPTION_ADAPTER - OPTION_SET] = "model.adapter=",
+                                          [OPTION_FROZEN - OPTION_SET] = "model.frozen="};
+    if (key < OPTION_SET || key > OPTION_FROZEN)
         return ARGP_ERR_UNKNOWN;
     if (setting_count == MOST_SETTINGS)
         argp_error(state, "--set can be given %d times", MOST_SETTINGS);

@@ -24,7 +24,7 @@ from ._sequences import LazySequence
 
 #: The element types of tensors, by the number that C has for them.
 DTYPES: Tuple[str, ...] = tuple(
-    py_text(lib.remat_dtype_name(number)) for number in range(lib.REMAT_FP32, lib.REMAT_UINT8 + 1)
+    py_text(lib.remat_dtype_name(number)) for number in range(lib.REMAT_FP32, lib.REMAT_INT4_BLOCKS + 1)
 )
 
 

@@ -194,6 +194,95 @@ static remat_status add_converted(recording *calls, operation op, const void *ar
 
 enum { ROWS_AT_ONCE = 256, ROWS_SUMMED = 64 };
 
+/* ---- weights in fewer bits ---- */
+
+/* Room for `count` values behind what is in use, during a nested call. */
+typedef struct room_part {
+    char *room;
+    uint64_t bytes, before;
+} room_part;
+
+static float *take_room(recording *calls, uint64_t count, room_part *part)
+{
+    *part = (room_part){calls->room, (count * sizeof(float) + 63) & ~(uint64_t)63, calls->room_bytes};
+    calls->room += part->bytes;
+    calls->room_bytes = 0;
+    return (float *)(void *)part->room;
+}
+
+static void give_room(recording *calls, const room_part *part)
+{
+    const uint64_t bytes = part->bytes + calls->room_bytes;
+    calls->room = part->room;
+    calls->room_bytes = bytes > part->before ? bytes : part->before;
+}
+
+static remat_status convert(recording *calls, tensor_ref x, tensor_ref y, size_t count)
+{
+    const op_convert op = {x, y, count};
+    backend_kernel kernel = find_kernel(calls, OP_convert, &op);
+    return kernel ? add_call(calls, OP_convert, &op, kernel) : fail_types(calls, OP_convert, &op.x);
+}
+
+enum { WEIGHTS_AT_ONCE = 1 << 20 }; /* values */
+
+/* The weights of a part become fp32 in the room, are multiplied, and the next part takes their place. Parts are columns of C, or
+ * steps of k at multiples of OPERATION_K_BLOCK: the bits are those of the whole matrix in fp32. */
+static remat_status add_weight_parts(recording *calls, const op_gemm *whole)
+{
+    const bool by_columns = whole->transpose_b;
+    const size_t all = by_columns ? whole->n : whole->k;
+    size_t step = WEIGHTS_AT_ONCE / (whole->ldb ? whole->ldb : 1);
+    step = by_columns ? (step < 64 ? 64 : step / 64 * 64)
+                      : (step < OPERATION_K_BLOCK ? OPERATION_K_BLOCK : step / OPERATION_K_BLOCK * OPERATION_K_BLOCK);
+    step = step < all ? step : all;
+    room_part room;
+    const tensor_ref full = {take_room(calls, (uint64_t)step * whole->ldb, &room), REMAT_FP32};
+    remat_status status = REMAT_OK;
+    for (size_t at = 0; at < all && status == REMAT_OK; at += step) {
+        const size_t count = all - at < step ? all - at : step;
+        op_gemm part = *whole;
+        part.b = full;
+        if (by_columns) {
+            part.n = count;
+            part.c = tensor_from(whole->c, at);
+            part.bias = tensor_from(whole->bias, at);
+        } else {
+            part.k = count;
+            part.a = tensor_from(whole->a, at);
+            part.accumulate = whole->accumulate || at > 0;
+        }
+        status = convert(calls, tensor_from(whole->b, at * whole->ldb), full, count * whole->ldb);
+        if (status == REMAT_OK)
+            status = recording_add(calls, OP_gemm, &part);
+    }
+    give_room(calls, &room);
+    return status;
+}
+
+/* A sum in bf16 would be rounded after each part, so it is made in fp32. */
+static remat_status add_gemm_by_weights(recording *calls, const op_gemm *whole)
+{
+    const bool simple = whole->ldc == whole->n && !whole->activated.at && (whole->transpose_b || !whole->bias.at);
+    if (!simple || !calls->room)
+        return fail_types(calls, OP_gemm, &whole->a);
+    if (whole->transpose_b || whole->c.type != REMAT_BF16)
+        return add_weight_parts(calls, whole);
+    op_gemm sum = *whole;
+    room_part room;
+    const size_t count = whole->m * whole->n;
+    sum.c = (tensor_ref){take_room(calls, count, &room), REMAT_FP32};
+    remat_status status = whole->accumulate ? convert(calls, whole->c, sum.c, count) : REMAT_OK;
+    if (status == REMAT_OK)
+        status = add_weight_parts(calls, &sum);
+    if (status == REMAT_OK)
+        status = convert(calls, sum.c, whole->c, count);
+    give_room(calls, &room);
+    return status;
+}
+
+/* ---- GEMMs ---- */
+
 static size_t rows_from(size_t rows, size_t row, size_t most)
 {
     return rows - row < most ? rows - row : most;
@@ -218,6 +307,8 @@ static remat_status add_gemm(recording *calls, const op_gemm *whole)
 {
     const uint32_t kept = kept_operands(calls, whole);
     op_gemm part = *whole;
+    if (dtype_traits_of(whole->b.type)->blocks && whole->b.at)
+        return add_gemm_by_weights(calls, whole);
     for (size_t row = 0; row < whole->m; row += part.m) {
         part.m = rows_from(whole->m, row, ROWS_AT_ONCE);
         part.a = tensor_from(whole->a, whole->transpose_a ? row : row * whole->lda);

@@ -10,9 +10,10 @@
 
 typedef struct dtype_traits {
     char letter;             /* in the signatures of kernels: 'f' is fp32 */
-    uint32_t bytes;          /* of one element */
+    uint32_t bytes;          /* of one element; of a block of 64 where `blocks` */
     remat_dtype accumulator; /* the type in which sums, statistics and losses over this type are kept */
-    const char *safetensors; /* its name in weights files */
+    const char *safetensors; /* its name in weights files; NULL: it is never in one */
+    bool blocks;
 } dtype_traits;
 
 /* The row of a type. */

@@ -236,3 +236,30 @@ remat_status safetensors_read(const safetensors *file, const safetensors_tensor 
                       "'%.100s' has values of type %s; weights must be F32, F16, BF16 or F64", tensor->name,
                       tensor->dtype);
 }
+
+remat_status safetensors_read_part(const safetensors *file, const safetensors_tensor *tensor, uint64_t first, float *to,
+                                   size_t count)
+{
+    enum { PART = 4096 };
+    uint16_t part[PART];
+    file = safetensors_holder(file, tensor);
+    const bool is_full = strcmp(tensor->dtype, "F32") == 0, is_fp16 = strcmp(tensor->dtype, "F16") == 0;
+    const uint64_t begin = file->data_offset + tensor->begin, bytes = is_full ? 4 : 2;
+    if (first > tensor->values || count > tensor->values - first)
+        return check_count(file, tensor, count);
+    if (is_full)
+        return data_file_read(&file->source, begin + first * bytes, to, count * bytes);
+    if (!is_fp16 && strcmp(tensor->dtype, "BF16") != 0) {
+        remat_place place = data_file_place(&file->source);
+        return remat_fail(file->context, REMAT_BAD_INPUT, &place,
+                          "'%.100s' has values of type %s; weights in fewer bits come from F32, F16 or BF16",
+                          tensor->name, tensor->dtype);
+    }
+    const half_kernels *kernels = half_kernels_choose();
+    for (size_t at = 0, some; at < count; at += some) {
+        some = count - at < PART ? count - at : PART;
+        REMAT_TRY(data_file_read(&file->source, begin + (first + at) * bytes, part, some * bytes));
+        half_unpack(kernels, is_fp16 ? REMAT_FP16 : REMAT_BF16, part, to + at, some);
+    }
+    return REMAT_OK;
+}

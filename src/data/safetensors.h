@@ -96,6 +96,10 @@ remat_status safetensors_check(const safetensors *file, const safetensors_tensor
  * number of its values. REMAT_BAD_INPUT for other types, and if the values are damaged: then they have been read. */
 remat_status safetensors_read(const safetensors *file, const safetensors_tensor *tensor, float *to, size_t count);
 
+/* Some of these values, without a look at the checksum: for weights that are too many to be held in fp32. */
+remat_status safetensors_read_part(const safetensors *file, const safetensors_tensor *tensor, uint64_t first, float *to,
+                                   size_t count);
+
 /* The values of a tensor of this file as they are stored, which must be in this type. REMAT_BAD_INPUT if they are of another,
  * or damaged: then they have been read. */
 remat_status safetensors_read_stored(const safetensors *file, const safetensors_tensor *tensor, remat_dtype dtype,

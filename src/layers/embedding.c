@@ -46,6 +46,7 @@ static remat_status resolve(remat_context *context, layer_node *layer)
     REMAT_TRY(layer_set_output(context, layer, (layer_shape){1, in.w, options->out_dim}));
     REMAT_TRY(layer_add_parameter(context, layer, "weight", (uint64_t[4]){options->in_dim, options->out_dim},
                                   LAYER_NORMAL, options->init_scale));
+    layer->parameters[0].compressible = true;
     layer->needs[LAYER_WEIGHT_GRADIENT] = LAYER_NEEDS_INPUT(0);
     layer_set_pointwise_flops(layer, 1, 0);
     layer->flops[LAYER_WEIGHT_GRADIENT] = layer->flops[LAYER_FORWARD];

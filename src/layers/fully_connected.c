@@ -42,6 +42,7 @@ remat_status fully_connected_resolve_units(remat_context *context, layer_node *l
     REMAT_TRY(initializer_add(context, layer, &options->start, (uint64_t[4]){*units, in}, in, *units,
                               options->bias ? *units : 0));
     layer->parameters[0].transposed = options->transposed;
+    layer->parameters[0].compressible = true;
     return REMAT_OK;
 }
 

@@ -34,6 +34,7 @@ typedef struct layer_parameter {
     bool decay;        /* weight decay applies: true for matrices, false for biases and gains */
     bool statistic;    /* not trained, changed by the forward itself: running means */
     bool frozen;       /* not trained. The model sets it for those of a frozen layer */
+    bool compressible; /* a matrix that may be in fewer bits where it is frozen */
     bool transposed;   /* files of other programs hold the matrix the other way round */
     bool adapter;      /* an addition to the model's own weights, which are frozen: it is saved apart from them */
 } layer_parameter;

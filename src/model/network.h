@@ -82,6 +82,7 @@ const dataset_settings *model_get_dataset(const remat_model *model);
 remat_place model_layer_place(const remat_model *model, uint32_t described);
 const property *model_optimizer_properties(void);           /* the keys of [Optimizer] but its type */
 remat_dtype model_training_dtype(const remat_model *model); /* that its precision says */
+remat_dtype model_frozen_dtype(const remat_model *model);   /* of large frozen matrices */
 remat_context *model_context(const remat_model *model);
 /* The network that it was compiled to: for training where it has a loss. */
 const remat_network *model_get_network(const remat_model *model);

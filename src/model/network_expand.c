@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/weight_blocks.h"
 #include "layers/layer_resolve.h"
 
 #include <string.h>
@@ -91,9 +92,14 @@ remat_status network_resolve(network_builder *builder, network_layer *layer)
                               "%s: its workspace is too large; it must stay below 2^63 bytes", node->type->name);
     REMAT_TRY(layer_check_size(builder->context, node, node->output, node->batch));
     for (uint32_t p = 0; p < node->parameter_count; p++) {
-        node->parameters[p].frozen |= node->frozen;
-        if (is_stored_in_bf16(builder, layer, &node->parameters[p]))
-            node->parameters[p].dtype = REMAT_BF16;
+        layer_parameter *parameter = &node->parameters[p];
+        const remat_dtype frozen_dtype = model_frozen_dtype(builder->model);
+        parameter->frozen |= node->frozen;
+        if (is_stored_in_bf16(builder, layer, parameter))
+            parameter->dtype = REMAT_BF16;
+        if (frozen_dtype != REMAT_FP32 && parameter->frozen && parameter->compressible &&
+            parameter->dims[1] % WEIGHT_BLOCK == 0)
+            parameter->dtype = frozen_dtype;
     }
     return keep_lists(builder, layer);
 }

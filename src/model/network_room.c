@@ -93,13 +93,14 @@ static remat_status record_pass(const layer_node *node, layer_pass pass, layer_c
     }
 }
 
+/* Whether something has to be converted. */
 static bool has_bf16(const layer_node *node)
 {
     bool found = node->dtype == REMAT_BF16;
     for (uint32_t i = 0; i < node->input_count; i++)
         found |= node->input_dtypes[i] == REMAT_BF16;
-    for (uint32_t p = 0; p < node->parameter_count; p++)
-        found |= node->parameters[p].dtype == REMAT_BF16;
+    for (uint32_t p = 0; p < node->parameter_count; p++) /* weights in fewer bits */
+        found |= node->parameters[p].dtype != dtype_traits_of(node->parameters[p].dtype)->accumulator;
     return found;
 }
 

@@ -27,6 +27,8 @@ typedef struct folder_reader {
     const char *name; /* DIR alone, without the folders before it; "": none that a model file could have */
     pretrained_config config;
     uint64_t length;
+    bool keeps;                              /* frozen weights in the type of the file */
+    size_t count;                            /* of the settings */
     const char *settings[MOST_SETTINGS + 1]; /* without those that are meant for this reader */
 } folder_reader;
 
@@ -49,7 +51,7 @@ static remat_status take_name(folder_reader *reader, const char *path)
     return REMAT_OK;
 }
 
-/* "model.length=N" is for this reader, everything else for that of model files. */
+/* "model.length=N" and "model.frozen=keep" are for this reader, everything else for that of model files. */
 static remat_status take_settings(folder_reader *reader, const char *const *settings)
 {
     static const char key[] = "model.length=";
@@ -62,10 +64,15 @@ static remat_status take_settings(folder_reader *reader, const char *const *sett
                 property_set(reader->context, "a folder", length, &reader->length, "length", *settings + strlen(key)));
             continue;
         }
+        if (strcmp(*settings, "model.frozen=keep") == 0) {
+            reader->keeps = true;
+            continue;
+        }
         if (count == MOST_SETTINGS)
             return remat_fail(reader->context, REMAT_INVALID, NULL, "more than %d settings", MOST_SETTINGS);
         reader->settings[count++] = *settings;
     }
+    reader->count = count;
     return REMAT_OK;
 }
 
@@ -78,6 +85,8 @@ static remat_status read_config(folder_reader *reader)
     const uint64_t most = reader->config.positions;
     if (status != REMAT_OK)
         return status;
+    if (reader->keeps && reader->count < MOST_SETTINGS && strcmp(reader->config.dtype, "bfloat16") == 0)
+        reader->settings[reader->count++] = "model.frozen=bf16";
     if (reader->length == 0)
         reader->length = most < DEFAULT_LENGTH ? most : DEFAULT_LENGTH;
     if (reader->config.family == FAMILY_GPT2 && reader->length > most) {

@@ -28,6 +28,7 @@ typedef struct pretrained_config {
     uint64_t vocabulary, width, inner, layers, heads, key_heads, head_size;
     uint64_t positions; /* the longest sequence */
     uint64_t window;    /* 0: none */
+    const char *dtype;  /* of the weights, as config.json has it; "": it does not say */
     double epsilon, init_scale;
     const char *activation; /* as our layers call it */
     bool query_bias, output_bias, inner_bias, tied;

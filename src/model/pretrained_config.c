@@ -317,6 +317,9 @@ static remat_status read_family(const config_list *list, pretrained_config *conf
 {
     REMAT_TRY(get_family(list, &config->family));
     REMAT_TRY(get_count(list, "vocab_size", 0, &config->vocabulary));
+    const char *newer;
+    REMAT_TRY(get_text(list, "dtype", "", &newer));
+    REMAT_TRY(get_text(list, "torch_dtype", newer, &config->dtype));
     REMAT_TRY(get_number(list, "initializer_range", 0.02, &config->init_scale));
     return config->family == FAMILY_GPT2 ? read_gpt2(list, config) : read_llama(list, config);
 }

@@ -11,6 +11,7 @@
 static const char *const optimizer_types[] = {"sgd", "adam", "adamw", "lion", "adafactor", NULL};
 static const char *const state_types[] = {"fp32", "bf16", "int8", NULL};
 static const char *const precisions[] = {"fp32", "bf16", NULL};
+static const char *const frozen_types[] = {"fp32", "bf16", "int8", "int4", NULL};
 static const char *const rate_schedules[] = {"constant", "step", "cosine", "linear", "one_cycle", "plateau", NULL};
 static const char *const dataset_types[] = {"none", "npy", "csv", "text", "random", "images", NULL};
 static const char *const splits[] = {"auto", "last", "shuffled", "stratified", NULL};
@@ -43,6 +44,8 @@ static const property model_properties[] = {
      "train adapters of low rank and nothing else: rank=8,alpha=16,dropout=0,targets=q_proj+v_proj"},
     {"train", PROPERTY_TEXT, AT(train), "", 0, 0, NULL,
      "train only the layers whose names match: layers.2?.*+lm_head; with lora, these and the adapters"},
+    {"frozen", PROPERTY_CHOICE, AT(frozen), "fp32", 0, 0, frozen_types,
+     "how large frozen matrices are held; their products are in fp32 all the same"},
     {"adapter", PROPERTY_TEXT, AT(adapter), "", 0, 0, NULL,
      "a folder with adapters in PEFT's layout, instead of lora; their weights are loaded after the model's"},
     {0},
@@ -159,6 +162,15 @@ remat_dtype model_training_dtype(const remat_model *model)
     return model->settings.precision == PRECISION_BF16 ? REMAT_BF16 : REMAT_FP32;
 }
 
+remat_dtype model_frozen_dtype(const remat_model *model)
+{
+    static const remat_dtype dtypes[] = {[FROZEN_FP32] = REMAT_FP32,
+                                         [FROZEN_BF16] = REMAT_BF16,
+                                         [FROZEN_INT8] = REMAT_INT8_BLOCKS,
+                                         [FROZEN_INT4] = REMAT_INT4_BLOCKS};
+    return dtypes[model->settings.frozen];
+}
+
 const remat_network *model_get_network(const remat_model *model)
 {
     return model->network;
@@ -238,6 +250,8 @@ static remat_status model_read_tuning(remat_model *model, const model_settings *
 {
     const model_settings *before = &model->settings;
     model_tuning tuning = {0};
+    if (model->network && settings->frozen != before->frozen)
+        return remat_fail(model->context, REMAT_INVALID, NULL, "frozen is set before the model is compiled");
     if (same_text(settings->lora, before->lora) && same_text(settings->train, before->train) &&
         same_text(settings->adapter, before->adapter))
         return REMAT_OK;

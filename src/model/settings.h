@@ -5,6 +5,7 @@
 #include "layers/layer.h"
 
 enum { PRECISION_FP32, PRECISION_BF16 };
+enum { FROZEN_FP32, FROZEN_BF16, FROZEN_INT8, FROZEN_INT4 };
 
 typedef struct model_settings {
     const char *name;        /* NULL: none */
@@ -20,6 +21,7 @@ typedef struct model_settings {
     uint64_t early_stopping; /* validations without improvement before training stops; 0: never */
     const char *lora;        /* as tuning.h reads it; NULL: none */
     const char *train;       /* patterns of layers that are trained; NULL: all */
+    uint32_t frozen;         /* FROZEN_FP32: how large frozen matrices are held */
     const char *adapter;     /* a folder with adapters; NULL: none */
 } model_settings;
 

@@ -11,6 +11,7 @@
 #include "backend/cpu/kernel.h"
 #include "base/alloc.h"
 #include "base/min_max.h"
+#include "base/weight_blocks.h"
 #include "train/host_view.h"
 
 /* Streams for first weights stay apart from those of layers, which are numbered from 0. */
@@ -63,7 +64,7 @@ typedef struct fill_loop {
     const network_parameter *parameter;
     const normal_table *table;
     const remat_random *stream;
-    float *values;
+    void *values;
 } fill_loop;
 
 static void fill_chunks(const void *args, parallel_range range)
@@ -77,24 +78,38 @@ static void fill_chunks(const void *args, parallel_range range)
         uint32_t bits[CHUNK];
         uint64_t from = (uint64_t)chunk * CHUNK;
         size_t some = (size_t)remat_min(loop->parameter->values - from, CHUNK);
-        float *values = loop->values + from;
+        const remat_dtype dtype = loop->parameter->about.dtype;
+        float made[CHUNK], *values = dtype == REMAT_FP32 ? (float *)loop->values + from : made;
         kernels->draw(&alone, loop->stream, from, some, bits);
         for (size_t i = 0; i < some; i++)
             values[i] =
                 is_normal ? scale * normal(loop->table, bits[i]) : scale * ((float)(bits[i] >> 8) * 0x1p-23f - 1.0f);
+        if (dtype != REMAT_FP32)
+            weight_blocks_pack(dtype, made, (char *)loop->values + dtype_bytes(dtype, from), some);
     }
 }
 
 static void fill_parameter(const network_parameter *parameter, uint32_t number, const normal_table *table,
-                           uint64_t seed, unsigned threads, float *values)
+                           uint64_t seed, unsigned threads, void *area)
 {
+    float *values = area;
+    if (parameter->about.dtype != REMAT_FP32 &&
+        (parameter->about.fill == LAYER_ZEROS || parameter->about.fill == LAYER_ONES)) {
+        float some[WEIGHT_BLOCK];
+        for (size_t i = 0; i < WEIGHT_BLOCK; i++)
+            some[i] = parameter->about.fill == LAYER_ONES;
+        for (uint64_t i = 0; i < parameter->values; i += WEIGHT_BLOCK)
+            weight_blocks_pack(parameter->about.dtype, some, (char *)area + dtype_bytes(parameter->about.dtype, i),
+                               (size_t)remat_min(parameter->values - i, WEIGHT_BLOCK));
+        return;
+    }
     if (parameter->about.fill == LAYER_ZEROS || parameter->about.fill == LAYER_ONES) {
         for (uint64_t i = 0; i < parameter->values; i++)
             values[i] = parameter->about.fill == LAYER_ONES;
         return;
     }
     remat_random stream = remat_random_stream(seed, PARAMETER_STREAM + number, 0);
-    const fill_loop loop = {parameter, table, &stream, values};
+    const fill_loop loop = {parameter, table, &stream, area};
     size_t chunks = (size_t)(parameter->values / CHUNK + (parameter->values % CHUNK > 0));
     parallel_dynamic(chunks > 16 ? (int)threads : 1, chunks, 64, fill_chunks, &loop);
 }
@@ -108,11 +123,10 @@ remat_status parameters_fill(const remat_network *network, backend_queue *queue,
     for (uint32_t p = 0; p < network->parameter_count && status == REMAT_OK; p++) {
         const network_parameter *parameter = &network->parameters[p];
         host_view view;
-        const tensor_ref of = {parameters + parameter->offset, parameter->about.dtype};
-        status = host_view_open_floats(queue, of, parameter->values, false, &view);
+        status = host_view_open(queue, parameters + parameter->offset, parameter->bytes, false, &view);
         if (status != REMAT_OK)
             break;
-        fill_parameter(parameter, p, table, seed, queue->owner->threads, view.floats);
+        fill_parameter(parameter, p, table, seed, queue->owner->threads, view.host);
         status = host_view_close(&view, true);
     }
     remat_release(network->context, table, 1, sizeof *table);

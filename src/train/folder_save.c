@@ -331,6 +331,11 @@ static remat_status save_model(folder_writer *w)
         return remat_fail(w->context, REMAT_INVALID, NULL,
                           "only a model that came from a folder can be saved as one; save a file such as "
                           "weights.safetensors");
+    for (size_t p = 0; p < w->from->network->parameter_count; p++)
+        if (dtype_traits_of(w->from->network->parameters[p].about.dtype)->blocks)
+            return remat_fail(
+                w->context, REMAT_INVALID, NULL,
+                "the frozen weights are in int8 or int4; save the adapters, and merge them with `remat convert`");
     REMAT_TRY(safetensors_open(w->context, folder, &w->origin));
     w->match = (weights_match){.context = w->context, .path = folder, .file = w->origin, .network = w->from->network};
     REMAT_TRY(weights_match_find(&w->match));

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/half.h"
+#include "base/weight_blocks.h"
 
 remat_status host_view_open(backend_queue *queue, void *at, uint64_t bytes, bool read, host_view *view)
 {
@@ -24,6 +25,7 @@ remat_status host_view_open_floats(backend_queue *queue, tensor_ref of, uint64_t
 {
     REMAT_TRY(host_view_open(queue, of.at, dtype_bytes(of.type, values), read, view));
     view->values = values;
+    view->type = of.type;
     if (of.type == REMAT_FP32) {
         view->floats = view->host;
         return REMAT_OK;
@@ -34,7 +36,7 @@ remat_status host_view_open_floats(backend_queue *queue, tensor_ref of, uint64_t
         return REMAT_NO_MEMORY;
     }
     if (read)
-        half_unpack(half_kernels_choose(), REMAT_BF16, view->host, view->floats, values);
+        weight_blocks_unpack(of.type, view->host, view->floats, values);
     return REMAT_OK;
 }
 
@@ -43,8 +45,10 @@ static void close_floats(host_view *view, bool write)
 {
     if (!view->floats || view->floats == view->host)
         return;
-    if (write)
+    if (write && view->type == REMAT_BF16)
         half_pack(half_kernels_choose(), REMAT_BF16, true, view->floats, view->host, view->values);
+    else if (write)
+        weight_blocks_pack(view->type, view->floats, view->host, view->values);
     remat_release(view->queue->owner->context, view->floats, view->values, sizeof *view->floats);
     view->floats = NULL;
 }

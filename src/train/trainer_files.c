@@ -9,6 +9,8 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/min_max.h"
+#include "base/weight_blocks.h"
 #include "base/number_text.h"
 #include "data/safetensors.h"
 #include "model/model_names.h"
@@ -19,6 +21,8 @@
 #include "train/trainer_object.h"
 #include "train/training_settings.h"
 #include "train/weights_match.h"
+
+enum { PACKED_AT_ONCE = 1 << 18 }; /* values; a multiple of WEIGHT_BLOCK */
 
 static bool same_shape(const safetensors_tensor *tensor, const layer_parameter *about)
 {
@@ -49,8 +53,12 @@ static remat_status read_values(backend_queue *queue, const safetensors *file, c
                                 const network_parameter *parameter, void *to)
 {
     host_view view;
-    REMAT_TRY(host_view_open_floats(queue, (tensor_ref){to, parameter->about.dtype}, parameter->values, false, &view));
-    remat_status status = safetensors_read(file, tensor, view.floats, parameter->values);
+    const remat_dtype dtype = parameter->about.dtype;
+    const bool blocks = dtype_traits_of(dtype)->blocks; /* a save has them as they are */
+    REMAT_TRY(blocks ? host_view_open(queue, to, parameter->bytes, false, &view)
+                     : host_view_open_floats(queue, (tensor_ref){to, dtype}, parameter->values, false, &view));
+    remat_status status = blocks ? safetensors_read_stored(file, tensor, dtype, view.host, parameter->values)
+                                 : safetensors_read(file, tensor, view.floats, parameter->values);
     remat_status closed = host_view_close(&view, status == REMAT_OK);
     return status == REMAT_OK ? closed : status;
 }
@@ -77,6 +85,29 @@ static remat_status load_parameter(backend_queue *queue, const char *path, const
     return REMAT_INTERNAL;
 }
 
+/* A frozen parameter in fewer bits: some values at a time, so that it is never there in fp32 as a whole. Matrices that are stored
+ * the other way round are read at once. */
+static remat_status pack_weights(const weights_match *match, size_t p, char *to)
+{
+    const network_parameter *parameter = &match->network->parameters[p];
+    const remat_dtype dtype = parameter->about.dtype;
+    const bool plain = weights_match_is_plain(match, p);
+    const uint64_t room = plain ? remat_min(parameter->values, PACKED_AT_ONCE) : parameter->values;
+    float *values = remat_alloc(match->context, room, sizeof *values);
+    remat_status status = values ? REMAT_OK : REMAT_NO_MEMORY;
+    if (status == REMAT_OK && !plain)
+        status = weights_match_read(match, p, values);
+    for (uint64_t first = 0; first < parameter->values && status == REMAT_OK; first += room) {
+        const size_t count = remat_min(parameter->values - first, room);
+        if (plain)
+            status = weights_match_read_part(match, p, first, values, count);
+        if (status == REMAT_OK)
+            weight_blocks_pack(dtype, values, to + dtype_bytes(dtype, first), count);
+    }
+    remat_release(match->context, values, room, sizeof *values);
+    return status;
+}
+
 /* Reads all parameters. What has no source keeps its values, so these must be there if the match is partial. */
 static remat_status read_weights(backend_queue *queue, const weights_match *match, char *parameters)
 {
@@ -86,8 +117,10 @@ static remat_status read_weights(backend_queue *queue, const weights_match *matc
         if (!match->sources[p].parts[0])
             continue;
         const tensor_ref of = {parameters + parameter->offset, parameter->about.dtype};
-        REMAT_TRY(host_view_open_floats(queue, of, parameter->values, match->partial, &view));
-        remat_status status = weights_match_read(match, p, view.floats);
+        const bool blocks = dtype_traits_of(of.type)->blocks;
+        REMAT_TRY(blocks ? host_view_open(queue, of.at, parameter->bytes, match->partial, &view)
+                         : host_view_open_floats(queue, of, parameter->values, match->partial, &view));
+        remat_status status = blocks ? pack_weights(match, p, view.host) : weights_match_read(match, p, view.floats);
         remat_status closed = host_view_close(&view, status == REMAT_OK);
         if (status != REMAT_OK || closed != REMAT_OK)
             return status != REMAT_OK ? status : closed;

@@ -139,8 +139,20 @@ remat_status trainer_write_encoding(const remat_trainer *trainer, char **text)
     return encoding && !data_encoding_is_empty(encoding) ? data_encoding_write(encoding, text) : REMAT_OK;
 }
 
+/* Blocks have no name in weights files. */
+static remat_status check_types(const remat_trainer *trainer)
+{
+    for (size_t p = 0; p < trainer->network->parameter_count; p++)
+        if (dtype_traits_of(trainer->network->parameters[p].about.dtype)->blocks)
+            return remat_fail(
+                trainer->context, REMAT_INVALID, NULL,
+                "frozen weights in int8 or int4 cannot be saved to a file; save the adapters to a folder, DIR/");
+    return REMAT_OK;
+}
+
 static remat_status write_file(const remat_trainer *trainer, const char *path, bool with_state)
 {
+    REMAT_TRY(check_types(trainer));
     const remat_network *network = trainer->network;
     entry_list list = {.trainer = trainer, .capacity = network->parameter_count * (1 + OPTIMIZER_STATES)};
     for (size_t p = 0; p < network->parameter_count; p++)
@@ -170,11 +182,11 @@ remat_status remat_trainer_save(const remat_trainer *trainer, const char *path, 
 static remat_status copy_parameter(const void *user, size_t parameter, float *to)
 {
     const remat_trainer *trainer = user;
-    const uint64_t bytes = trainer->network->parameters[parameter].bytes;
+    const uint64_t values = trainer->network->parameters[parameter].values;
     host_view view;
-    REMAT_TRY(host_view_open(trainer->queue, trainer_parameter(trainer, &trainer->weights, (uint32_t)parameter).at,
-                             bytes, true, &view));
-    memcpy(to, view.host, bytes);
+    REMAT_TRY(
+        host_view_open_floats(trainer->queue, trainer_parameter(trainer, (uint32_t)parameter), values, true, &view));
+    memcpy(to, view.floats, values * sizeof *to);
     return host_view_close(&view, false);
 }
 
@@ -194,6 +206,7 @@ remat_status remat_trainer_save_folder(const remat_trainer *trainer, const char 
 remat_status remat_trainer_check_save(const remat_trainer *trainer, const char *path, bool with_state)
 {
     const remat_network *network = trainer->network;
+    REMAT_TRY(check_types(trainer));
     if (trainer_rank(trainer) != 0)
         return REMAT_OK;
     uint64_t copies = 1 + (with_state ? OPTIMIZER_STATES : 0);

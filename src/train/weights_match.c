@@ -381,3 +381,17 @@ remat_status weights_match_read(const weights_match *match, size_t parameter, fl
     }
     return REMAT_OK;
 }
+
+bool weights_match_is_plain(const weights_match *match, size_t parameter)
+{
+    const weight_source *source = &match->sources[parameter];
+    return source->parts[0] && !source->parts[1] && !source->transposed && source->first[0] == 0 &&
+           source->values[0] == source->parts[0]->values &&
+           source->values[0] == match->network->parameters[parameter].values;
+}
+
+remat_status weights_match_read_part(const weights_match *match, size_t parameter, uint64_t first, float *to,
+                                     size_t count)
+{
+    return safetensors_read_part(match->file, match->sources[parameter].parts[0], first, to, count);
+}

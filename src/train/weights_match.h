@@ -33,6 +33,11 @@ void weights_match_release(weights_match *match);
 /* Whether the values that will be read are as they were written. REMAT_BAD_INPUT, REMAT_IO. */
 remat_status weights_match_check(const weights_match *match);
 
+/* Whether the values of a parameter are those of one tensor, in the same order. Then some of them can be read. */
+bool weights_match_is_plain(const weights_match *match, size_t parameter);
+remat_status weights_match_read_part(const weights_match *match, size_t parameter, uint64_t first, float *to,
+                                     size_t count);
+
 /* Reads the values of one parameter; those that its source does not have stay. */
 remat_status weights_match_read(const weights_match *match, size_t parameter, float *to);
 

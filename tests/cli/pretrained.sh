@@ -83,6 +83,22 @@ err "train: no layer matches 'layers.7.*'"
 expect 2 eval "$work/llama" $data --lora rank=2
 err "is an adapter without weights"
 
+# Frozen weights in fewer bits: matrices of 64 columns and more are packed.
+mkdir "$work/wide"
+file wide/config.json <<'END'
+{"model_type": "llama", "vocab_size": 100, "hidden_size": 128, "intermediate_size": 192, "num_hidden_layers": 2,
+ "num_attention_heads": 4, "max_position_embeddings": 64, "torch_dtype": "bfloat16"}
+END
+before=999999999
+for type in fp32 keep int8 int4; do
+  expect 0 fit "$work/wide" --lora rank=2 --frozen $type --json
+  bytes=$(sed -n 's/.*"weight_bytes": \([0-9]*\).*/\1/p' "$work/out")
+  [ "$bytes" -lt $before ] || complain "--frozen $type: $bytes bytes of weights, before $before"
+  before=$bytes
+done
+expect 2 fit "$work/wide" --lora rank=2 --frozen int3
+err "fp32, bf16, int8, int4"
+
 # Broken folders name the file and the key.
 broken() { # file, sed's script: a copy of the folder `llama` with this file changed
   rm -rf "$work/broken"

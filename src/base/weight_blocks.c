@@ -1,0 +1,104 @@
+#include "base/weight_blocks.h"
+
+#include "base/half.h"
+#include "base/half_plain.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The means of 16 equal parts of a normal distribution, scaled to -1 .. 1, with 0 among them. */
+static const float levels[16] = {-1.0f,
+                                 -0.6961928009986877f,
+                                 -0.5250730514526367f,
+                                 -0.39491748809814453f,
+                                 -0.28444138169288635f,
+                                 -0.18477343022823334f,
+                                 -0.09105003625154495f,
+                                 0.0f,
+                                 0.07958029955625534f,
+                                 0.16093020141124725f,
+                                 0.24611230194568634f,
+                                 0.33791524171829224f,
+                                 0.44070982933044434f,
+                                 0.5626170039176941f,
+                                 0.7229568362236023f,
+                                 1.0f};
+
+/* NaN where one of the values is not finite. */
+static float largest_of(const float *from)
+{
+    float largest = 0, sum = 0;
+    for (size_t i = 0; i < WEIGHT_BLOCK; i++) {
+        largest = fabsf(from[i]) > largest ? fabsf(from[i]) : largest;
+        sum += from[i] - from[i];
+    }
+    return sum == 0 ? largest : NAN;
+}
+
+static void pack_int8(const float *from, int8_block *to)
+{
+    to->scale = largest_of(from) / 127;
+    for (size_t i = 0; i < WEIGHT_BLOCK; i++)
+        to->codes[i] = to->scale > 0 ? (int8_t)lrintf(fminf(127, fmaxf(-127, from[i] / to->scale))) : 0;
+}
+
+static uint8_t nearest_level(float value)
+{
+    uint8_t code = 0;
+    while (code < 15 && value > (levels[code] + levels[code + 1]) / 2)
+        code++;
+    return code;
+}
+
+static void pack_int4(const float *from, int4_block *to)
+{
+    to->scale = largest_of(from);
+    const float divisor = to->scale > 0 ? to->scale : 1;
+    for (size_t i = 0; i < WEIGHT_BLOCK / 2; i++)
+        to->codes[i] = (uint8_t)(nearest_level(from[2 * i] / divisor) | nearest_level(from[2 * i + 1] / divisor) << 4);
+}
+
+void weight_blocks_pack(remat_dtype dtype, const float *from, void *to, size_t count)
+{
+    if (dtype == REMAT_BF16)
+        bf16_pack_runs(from, to, count);
+    else if (dtype == REMAT_INT8_BLOCKS)
+        for (size_t b = 0; b < count / WEIGHT_BLOCK; b++)
+            pack_int8(from + b * WEIGHT_BLOCK, (int8_block *)to + b);
+    else if (dtype == REMAT_INT4_BLOCKS)
+        for (size_t b = 0; b < count / WEIGHT_BLOCK; b++)
+            pack_int4(from + b * WEIGHT_BLOCK, (int4_block *)to + b);
+    else
+        memcpy(to, from, count * sizeof *from);
+}
+
+static void unpack_int8(const int8_block *from, float *to)
+{
+    for (size_t i = 0; i < WEIGHT_BLOCK; i++)
+        to[i] = from->scale * (float)from->codes[i];
+}
+
+static void unpack_int4(const int4_block *from, float *to)
+{
+    float scaled[16];
+    for (size_t i = 0; i < 16; i++)
+        scaled[i] = from->scale * levels[i];
+    for (size_t i = 0; i < WEIGHT_BLOCK / 2; i++) {
+        to[2 * i] = scaled[from->codes[i] & 15];
+        to[2 * i + 1] = scaled[from->codes[i] >> 4];
+    }
+}
+
+void weight_blocks_unpack(remat_dtype dtype, const void *from, float *to, size_t count)
+{
+    if (dtype == REMAT_BF16)
+        bf16_unpack_runs(from, to, count);
+    else if (dtype == REMAT_INT8_BLOCKS)
+        for (size_t b = 0; b < count / WEIGHT_BLOCK; b++)
+            unpack_int8((const int8_block *)from + b, to + b * WEIGHT_BLOCK);
+    else if (dtype == REMAT_INT4_BLOCKS)
+        for (size_t b = 0; b < count / WEIGHT_BLOCK; b++)
+            unpack_int4((const int4_block *)from + b, to + b * WEIGHT_BLOCK);
+    else
+        memcpy(to, from, count * sizeof *to);
+}
