@@ -28,7 +28,7 @@ static void open_trainer(fixture *f, const char *frozen, const char *precision, 
     fclose(stream);
     remat_train_options_init(&options);
     options.budget_bytes = budget;
-    options.threads = 2;
+    options.threads = 2; /* the bits do not depend on it */
     expect_ok(f, remat_trainer_create(*model, &options, trainer));
 }
 
