@@ -3,6 +3,8 @@
 #include "support/memory_failures.h"
 #include "support/scratch_files.h"
 
+#include "data/data_samples.h"
+
 #include <remat/tokenizer.h>
 
 #include <unistd.h>
@@ -127,6 +129,41 @@ static void short_samples_share_a_row(void **state)
     remat_tokenizer_destroy(tokenizer);
 }
 
+/* Batches from a source of data: ids, positions and segments as inputs. */
+static void rows_are_a_source_of_data(void **state)
+{
+    fixture *f = *state;
+    enum { LENGTH = 6, BATCH = 2 };
+    remat_tokenizer *tokenizer = load(f, NULL);
+    remat_samples *samples;
+    expect_ok(f, read_samples(tokenizer, "{\"text\": \"abcd\"}\n{\"prompt\": \"ab\", \"completion\": \"cd\"}\n", LENGTH,
+                              0, &samples));
+    data_samples from = {samples, LENGTH, 3};
+    const data_generator generator = data_samples_generator(&from);
+    const dataset_settings settings = {.type = DATASET_NONE};
+    const data_field field = {.values = LENGTH, .dtype = REMAT_INT32};
+    const data_options options = {.settings = &settings,
+                                  .generator = &generator,
+                                  .needs = {.input_count = 3, .inputs = {field, field, field}, .labels = field},
+                                  .batch = BATCH};
+    data_source *source;
+    expect_ok(f, data_source_open(f->context, &options, &source));
+    assert_int_equal(data_source_samples(source, DATA_TRAINING), 2);
+    int32_t filled[4][BATCH * LENGTH];
+    void *const inputs[] = {filled[0], filled[1], filled[2]};
+    expect_ok(f, data_source_fill(source, DATA_TRAINING, 0, 0, BATCH, inputs, filled[3]));
+    for (uint64_t i = 0; i < BATCH; i++) {
+        remat_samples_row row;
+        expect_ok(f, remat_samples_row_get(samples, i, &row));
+        const int32_t *const arrays[] = {row.ids, row.positions, row.segments, row.labels};
+        for (int k = 0; k < 4; k++)
+            assert_memory_equal(filled[k] + i * LENGTH, arrays[k], LENGTH * sizeof(int32_t));
+    }
+    data_source_close(source);
+    remat_samples_destroy(samples);
+    remat_tokenizer_destroy(tokenizer);
+}
+
 /* A template that writes the last turn differently from earlier ones. */
 static void turns_are_found_where_the_last_one_differs(void **state)
 {
@@ -213,11 +250,9 @@ static void failed_allocations_are_survived(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(prompts_are_not_learned),
-        FIXTURE_TEST(short_samples_share_a_row),
-        FIXTURE_TEST(turns_are_found_where_the_last_one_differs),
-        FIXTURE_TEST(broken_lines_are_named),
-        FIXTURE_TEST(failed_allocations_are_survived),
+        FIXTURE_TEST(prompts_are_not_learned),   FIXTURE_TEST(short_samples_share_a_row),
+        FIXTURE_TEST(rows_are_a_source_of_data), FIXTURE_TEST(turns_are_found_where_the_last_one_differs),
+        FIXTURE_TEST(broken_lines_are_named),    FIXTURE_TEST(failed_allocations_are_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
