@@ -95,7 +95,7 @@ before=999999999
 for type in fp32 keep int8 int4; do
   expect 0 plan "$work/wide" --lora rank=2 --frozen $type --strategy none --json
   bytes=$(sed -n 's/.*"total_bytes": \([0-9]*\).*/\1/p' "$work/out")
-  [ "$bytes" -lt $before ] || complain "--frozen $type: $bytes bytes in all, before $before"
+  [ "$bytes" -lt "$before" ] || complain "--frozen $type: $bytes bytes in all, before $before"
   before=$bytes
 done
 expect 2 fit "$work/wide" --lora rank=2 --frozen int3
