@@ -290,7 +290,7 @@ static void wrong_graphs_are_refused(void **state)
         graph_links links;
         const char *part;
     } rows[] = {
-        {&plain, {.reads = &unknown, .read_count = 1}, "does not exist"},
+        {&plain, {.reads = &unknown, .read_count = 1}, "there is no tensor 9; there are 2"},
         {&plain, {.writes = &given, .write_count = 1}, "given"},
         {&plain, {.writes = twice, .write_count = 2}, "twice"},
         {&plain, {.updates = &x, .update_count = 1}, "updates"},

@@ -1,8 +1,6 @@
-/* Weights in blocks, and in bf16, become fp32: whole parts of a matrix, and rows of a table. The same in all tables. */
+/* Weights in blocks become fp32: whole parts of a matrix, and rows of a table. The same in all tables. */
 #include "backend/cpu/kernel_rows.h"
 #include "base/weight_blocks.h"
-
-#include <string.h>
 
 static void convert_blocks(const void *args, parallel_range range)
 {
@@ -23,11 +21,7 @@ static void gather_rows(const void *args, parallel_range range)
     const int32_t *ids = p->ids.at;
     for (size_t row = range.begin; row < range.end; row++) {
         const void *from = tensor_from(p->table, (uint64_t)ids[row] * p->width).at;
-        void *to = tensor_from(p->y, row * p->width).at;
-        if (p->y.type == p->table.type)
-            memcpy(to, from, dtype_bytes(p->y.type, p->width));
-        else
-            weight_blocks_unpack(p->table.type, from, to, p->width);
+        weight_blocks_unpack(p->table.type, from, (float *)p->y.at + row * p->width, p->width);
     }
 }
 

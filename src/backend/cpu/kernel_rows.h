@@ -106,7 +106,6 @@ void kernel_gather_blocks(const kernel_run *run, const void *args);
 #define KERNEL_PLAIN_ROWS                                                                     \
     {OP_copy, "bb", kernel_copy_halves}, {OP_check_finite, "bu", kernel_check_halves},        \
         {OP_convert, "qf", kernel_convert_blocks}, {OP_convert, "nf", kernel_convert_blocks}, \
-        {OP_gather, "iqf", kernel_gather_blocks}, {OP_gather, "inf", kernel_gather_blocks},   \
-        {OP_gather, "ibf", kernel_gather_blocks}, {OP_gather, "ibb", kernel_gather_blocks},
+        {OP_gather, "iqf", kernel_gather_blocks}, {OP_gather, "inf", kernel_gather_blocks},
 
 #endif
