@@ -21,6 +21,7 @@ counted=$(sed -n 's/.*layers kept \([0-9]*\), recomputed \([0-9]*\);.*/\1 \2/p' 
 more=$(sed -n 's/.*, for \([0-9.]* %\) more time a step.*/\1/p' "$work/out")
 total=$(sed -n 's/.*"total_bytes": \([0-9]*\).*/\1/p' "$work/plan.json")
 recomputed=$(grep -c '"decision": "recompute"\|"decision": "input only' "$work/plan.json")
+pieces=$(grep -c '"decision"' "$work/plan.json")
 expect 0 fit $gpt
 smallest=$(sed -n '/^from /{ n; s/^ *\([0-9.]* [KMG]iB\) .*/\1/p; }' "$work/out")
 expect 0 plan examples/unet_graph.json --budget 8MiB
@@ -56,7 +57,7 @@ for page in alone chain; do
   ready $page
   same "$counted" "$card return card(\"recomputed\").split(\" | \")[0]"
   same true "return document.querySelector('.lead').innerText.includes('$counted layers are recomputed')"
-  same "piece 11" 'return document.querySelector("table:has(th button) th").innerText + " " + document.querySelectorAll("table:has(th button) tbody tr").length'
+  same "piece $pieces" 'return document.querySelector("table:has(th button) th").innerText + " " + document.querySelectorAll("table:has(th button) tbody tr").length'
   same "$recomputed" 'const filter = [...document.querySelectorAll("select")].pop(); filter.value = "recompute"; filter.dispatchEvent(new Event("change")); return document.querySelectorAll("table:has(th button) tbody tr").length'
 done
 ready alone
