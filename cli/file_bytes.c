@@ -41,8 +41,15 @@ static remat_status read_part(FILE *stream, file_bytes *file, size_t *capacity, 
     file->count += got;
     const bool onnx = is_onnx(file);
     *more = got > 0 && (onnx || !has_nul) && (onnx || file->count <= most_other || is_json(file));
-    errno = ferror(stream) ? errno : EFBIG;
-    return ferror(stream) || file->count > (onnx ? most_onnx : most_json) ? REMAT_IO : REMAT_OK;
+    if (ferror(stream)) {
+        fprintf(stderr, "remat: %s: cannot be read: %s\n", shown(file->name), strerror(errno));
+        return REMAT_IO;
+    }
+    if (file->count <= (onnx ? most_onnx : most_json))
+        return REMAT_OK;
+    fprintf(stderr, "remat: %s: longer than %d GiB, the most that %s may be\n", shown(file->name), onnx ? 2 : 1,
+            onnx ? "an ONNX file" : "JSON");
+    return REMAT_BAD_INPUT;
 }
 
 /* ---- files that belong elsewhere ---- */
@@ -94,8 +101,8 @@ remat_status file_bytes_read(remat_context *context, const char *path, file_byte
     size_t capacity = 0;
     for (bool more = true; status == REMAT_OK && more;)
         status = read_part(stream, file, &capacity, &more);
-    if (status != REMAT_OK)
-        fprintf(stderr, "remat: %s: cannot be read: %s\n", shown(file->name), strerror(errno));
+    if (status == REMAT_NO_MEMORY)
+        fprintf(stderr, "remat: %s: there is no memory to read it\n", shown(file->name));
     command_close(context, stream, REMAT_OK);
     return status == REMAT_OK ? refuse_data(file) : status;
 }

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { MOST_SETTINGS = 1024, DEFAULT_LENGTH = 1024 };
 
@@ -79,6 +80,12 @@ static remat_status take_settings(folder_reader *reader, const char *const *sett
 static remat_status read_config(folder_reader *reader)
 {
     FILE *stream;
+    if (access(reader->file, F_OK) != 0) {
+        remat_place place = REMAT_PLACE_NOWHERE;
+        place.file = reader->file;
+        return remat_fail(reader->context, REMAT_IO, &place,
+                          "not in the folder; give a model file, or a folder in Hugging Face's layout");
+    }
     REMAT_TRY(input_open(reader->context, reader->file, &stream));
     remat_status status = pretrained_config_read(&reader->pool, stream, reader->file, &reader->config);
     fclose(stream);

@@ -55,11 +55,13 @@ for odd in "$work/sparse" /dev/urandom; do
   refuse '2 3' '.' check "$odd" --profile "$work/profile.json"
 done
 
-# Weights and data are read at any place: only regular files will do.
+# Weights and data are read at any place: only regular files will do, and folders that have some.
 for odd in /dev/zero "$work" "$work/pipe"; do
-  refuse 6 'regular|folder' train "$work/spirals.ini" --resume "$odd"
-  refuse 6 'regular|folder' train "$work/spirals.ini" --weights "$odd"
-  refuse 6 'regular|folder' generate "$work/bytes.ini" --weights "$odd"
+  code=6
+  [ "$odd" != "$work" ] || code=3
+  refuse $code 'regular|folder has no weights' train "$work/spirals.ini" --resume "$odd"
+  refuse $code 'regular|folder has no weights' train "$work/spirals.ini" --weights "$odd"
+  refuse $code 'regular|folder has no weights' generate "$work/bytes.ini" --weights "$odd"
   sed "s|spirals.csv|$odd|" "$work/spirals.ini" >"$work/odd.ini"
   refuse 6 'regular|folder' train "$work/odd.ini" --steps 1
   sed "s|abc.txt|$odd|" "$work/bytes.ini" >"$work/odd.ini"
