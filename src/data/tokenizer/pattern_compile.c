@@ -151,7 +151,8 @@ static remat_status take_escape(compiler *from, pattern_set *set, bool *is_chara
         *code = (unsigned char)codes[known - letters];
         return REMAT_OK;
     }
-    if ((letter >= '0' && letter <= '9') || ((letter | 0x20) >= 'a' && (letter | 0x20) <= 'z') || letter < 0)
+    if ((letter >= '0' && letter <= '9') || ((letter | 0x20) >= 'a' && (letter | 0x20) <= 'z') ||
+        (unsigned char)letter >= 0x80)
         return refuse(from, "this escape is not supported");
     *code = (unsigned char)letter;
     return REMAT_OK;
