@@ -87,6 +87,13 @@ remat_status trainer_run_first(remat_trainer *trainer, const executor_hooks *hoo
 
 /* ---- one step ---- */
 
+/* Which random numbers a micro-batch draws. Streams count 2^32 steps; beyond, the seed moves on. */
+static void set_stream(remat_trainer *trainer, uint64_t micro_step)
+{
+    trainer->host_block.seed = trainer->seed + (micro_step >> 32) * UINT64_C(0x9E3779B97F4A7C15);
+    trainer->host_block.step = (uint32_t)micro_step;
+}
+
 /* Gets the micro-batch of trainer->micro_step ready. */
 static remat_status prepare_micro_batch(remat_trainer *trainer, double *data_seconds)
 {
@@ -100,9 +107,7 @@ static remat_status prepare_micro_batch(remat_trainer *trainer, double *data_sec
                                trainer->staged.inputs, trainer->staged.labels));
     *data_seconds += seconds_now() - began;
     REMAT_TRY(staging_send(&trainer->staged, trainer->executor, trainer->queue));
-    /* Streams count 2^32 steps; beyond, the seed moves on. */
-    trainer->host_block.seed = trainer->seed + (trainer->micro_step >> 32) * UINT64_C(0x9E3779B97F4A7C15);
-    trainer->host_block.step = (uint32_t)trainer->micro_step;
+    set_stream(trainer, trainer->micro_step);
     return send_block(trainer, HOST_PART);
 }
 
@@ -160,6 +165,7 @@ static remat_status run_accumulated(remat_trainer *trainer, double *data_seconds
     if (status == REMAT_OK) {
         trainer->micro_step = (trainer->step + 1) * trainer->settings.accumulate;
         trainer->host_block.loss = loss;
+        set_stream(trainer, trainer->micro_step - 1); /* updates may round at random: the same on all ranks */
         REMAT_TRY(send_block(trainer, sizeof trainer->host_block));
         return trainer_apply_gradients(trainer);
     }

@@ -22,6 +22,15 @@ for n in 2 3 4; do
   same one.bytes some.bytes # a rank takes what a process alone takes
 done
 
+# Updates that round at random draw the same numbers on all ranks.
+for set in "--set optimizer.state=int8" "--set model.precision=bf16 --set model.master=false"; do
+  # shellcheck disable=SC2086 # two or four arguments
+  expect 0 train "$work/net.ini" $set --steps 3 --save "$work/rounded.safetensors" -q -j 1
+  # shellcheck disable=SC2086
+  expect_ranks 0 3 train "$work/net.ini" $set --steps 3 --save "$work/some.safetensors" -q -j 1
+  same rounded.safetensors some.safetensors
+done
+
 # Saved by three, resumed by two, with their transfers in the trace.
 expect_ranks 0 3 train "$work/net.ini" --steps 2 --save "$work/half.safetensors" -q
 expect_ranks 0 2 train "$work/net.ini" --steps 4 --resume "$work/half.safetensors" --save "$work/half.safetensors" -q \
