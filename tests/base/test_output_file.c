@@ -37,7 +37,7 @@ static int folder_teardown(void **state)
 
 static const char *file_path(void)
 {
-    static char path[128];
+    static _Thread_local char path[128];
     snprintf(path, sizeof path, "%s/file", folder);
     return path;
 }
@@ -164,6 +164,8 @@ static void *save_often(void *text)
     for (int i = 0; i < 50 && !wrong; i++)
         if (output_save(context, file_path(), write_text, text) != REMAT_OK)
             wrong = "a save failed";
+    if (wrong)
+        print_error("%s\n", remat_context_message(context));
     remat_context_destroy(context);
     return (void *)(uintptr_t)wrong;
 }
@@ -176,11 +178,11 @@ static void threads_save_one_path(void **state)
     expect_ok(f, output_save(f->context, file_path(), write_text, texts[0]));
     for (int i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, save_often, texts[i]), 0);
-    for (int i = 0; i < 4; i++) {
-        void *wrong;
-        pthread_join(threads[i], &wrong);
-        assert_null(wrong);
-    }
+    void *wrong[4];
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], &wrong[i]);
+    for (int i = 0; i < 4; i++)
+        assert_null(wrong[i]);
     assert_int_equal(file_count(), 1);
 }
 
