@@ -5,6 +5,7 @@
  *
  *     fp32, and bf16 in heads of more than 128 values or of rows that are not aligned   attention_plain.cu
  *     bf16                                                                              attention_forward.cu, _backward.cu
+ *     bf16, heads of at most 64 values, on Hopper                                       attention_hopper.cu, _hopper_backward.cu
  */
 #ifndef REMAT_BACKEND_CUDA_ATTENTION_H
 #define REMAT_BACKEND_CUDA_ATTENTION_H

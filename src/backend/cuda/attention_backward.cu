@@ -277,7 +277,8 @@ using namespace attention;
 uint64_t cuda_attention_backward_workspace(const op_attention_backward *args)
 {
     const problem p = problem_of(args);
-    return 2 * rows_bytes(p);
+    const uint64_t sums_for_dq = args->q.type == REMAT_BF16 ? hopper_dq_floats(p) * sizeof(float) : 0;
+    return 2 * rows_bytes(p) + sums_for_dq;
 }
 
 cudaError_t cuda_attention_backward(const cuda_run *run, const op_attention_backward *args)
@@ -293,6 +294,7 @@ cudaError_t cuda_attention_backward(const cuda_run *run, const op_attention_back
         return cudaSuccess;
     p.delta = (float *)args->workspace.at;
     p.log2_sums = (float *)((char *)args->workspace.at + rows_bytes(p));
+    p.dq_parts = (float *)((char *)args->workspace.at + 2 * rows_bytes(p));
     const bool aligned = is_bf16 && p.size % 8 == 0 && p.out_row % 8 == 0 && is_aligned(p.out) && is_aligned(p.dout);
     const bool by_tensor_cores = aligned && p.size <= 128 && p.row % 8 == 0 && p.key_row % 8 == 0 && is_aligned(p.q) &&
                                  is_aligned(p.k) && is_aligned(p.v) && is_aligned(p.dq) && is_aligned(p.dk) &&
@@ -302,5 +304,6 @@ cudaError_t cuda_attention_backward(const cuda_run *run, const op_attention_back
         return error;
     if (!by_tensor_cores)
         return plain_backward(run, p, is_bf16);
-    return tensor_backward(run, p);
+    error = hopper_backward(run, p);
+    return error == cudaErrorNotSupported ? tensor_backward(run, p) : error;
 }

@@ -151,5 +151,6 @@ cudaError_t cuda_attention(const cuda_run *run, const op_attention *args)
                                  is_aligned(p.out);
     if (!by_tensor_cores)
         return plain_forward(run, p, is_bf16);
-    return tensor_forward(run, p);
+    const cudaError_t error = hopper_forward(run, p);
+    return error == cudaErrorNotSupported ? tensor_forward(run, p) : error;
 }

@@ -22,6 +22,7 @@ struct problem {
     float *sums;
     float *delta;     /* of each row: the product of out and dout, summed */
     float *log2_sums; /* of each row: sums * log2(e); infinite in rows that only pad */
+    float *dq_parts;  /* sums for dq in fp32, in an order of attention_hopper_backward.cu */
     int64_t row, out_row, key_row;
     int batch, heads, steps, size, keys, group;
     int padded; /* rows of delta and log2_sums for each head */
@@ -95,6 +96,13 @@ inline void set_sizes(problem &p, size_t batch, size_t heads, size_t steps, size
 
 cudaError_t plain_forward(const cuda_run *run, const problem &p, bool is_bf16);
 cudaError_t plain_backward(const cuda_run *run, const problem &p, bool is_bf16);
+
+extern bool use_hopper; /* false: as on other devices, for tests and comparisons */
+
+/* cudaErrorNotSupported: not on this device, or not with these sizes. */
+cudaError_t hopper_forward(const cuda_run *run, const problem &p);
+cudaError_t hopper_backward(const cuda_run *run, const problem &p);
+uint64_t hopper_dq_floats(const problem &p);
 
 /* Lets a kernel use so much shared memory, and starts it. */
 template <typename... Kernel, typename... Args>
