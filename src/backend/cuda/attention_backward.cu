@@ -15,6 +15,8 @@ namespace attention
 template <typename T, bool by_16_bytes> __global__ void statistics_kernel(const problem p)
 {
     const int64_t at = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 8;
+    if (p.dq_parts && blockIdx.x == 0) /* the flags before the sums */
+        p.dq_parts[threadIdx.x] = 0;
     const int part = threadIdx.x % 8;
     const int head = (int)(at % p.heads), step = (int)(at / p.heads % p.padded);
     const int64_t sequence = at / p.heads / p.padded;
@@ -270,6 +272,11 @@ static uint64_t rows_bytes(const problem &p)
     return ((uint64_t)p.batch * (uint64_t)p.heads * (uint64_t)p.padded * sizeof(float) + 255) / 256 * 256;
 }
 
+static uint64_t sums_for_dq(const op_attention_backward *args, const problem &p)
+{
+    return args->q.type == REMAT_BF16 ? hopper_dq_floats(p) : 0;
+}
+
 } /* namespace attention */
 
 using namespace attention;
@@ -277,8 +284,7 @@ using namespace attention;
 uint64_t cuda_attention_backward_workspace(const op_attention_backward *args)
 {
     const problem p = problem_of(args);
-    const uint64_t sums_for_dq = args->q.type == REMAT_BF16 ? hopper_dq_floats(p) * sizeof(float) : 0;
-    return 2 * rows_bytes(p) + sums_for_dq;
+    return 2 * rows_bytes(p) + sums_for_dq(args, p) * sizeof(float);
 }
 
 cudaError_t cuda_attention_backward(const cuda_run *run, const op_attention_backward *args)
@@ -294,7 +300,7 @@ cudaError_t cuda_attention_backward(const cuda_run *run, const op_attention_back
         return cudaSuccess;
     p.delta = (float *)args->workspace.at;
     p.log2_sums = (float *)((char *)args->workspace.at + rows_bytes(p));
-    p.dq_parts = (float *)((char *)args->workspace.at + 2 * rows_bytes(p));
+    p.dq_parts = sums_for_dq(args, p) ? (float *)((char *)args->workspace.at + 2 * rows_bytes(p)) : NULL;
     const bool aligned = is_bf16 && p.size % 8 == 0 && p.out_row % 8 == 0 && is_aligned(p.out) && is_aligned(p.dout);
     const bool by_tensor_cores = aligned && p.size <= 128 && p.row % 8 == 0 && p.key_row % 8 == 0 && is_aligned(p.q) &&
                                  is_aligned(p.k) && is_aligned(p.v) && is_aligned(p.dq) && is_aligned(p.dk) &&

@@ -1,7 +1,7 @@
 /* The backward pass of attention on Hopper, in bf16, for heads of at most 64 values.
  *
- * A block has the keys of one head (or one of a few parts of them) and goes over them in tiles of 128, and for each over the
- * queries that see it, 128 at a time. Two warp groups compute, each for 64 of the keys; one warp of a third group starts copies.
+ * A unit of work is a head of keys in a sequence. A block goes over its keys in tiles of 128, and for each over the queries that
+ * see it, 128 at a time. Two warp groups compute, each for 64 of the keys; one thread of a third group starts copies.
  *
  *     scores' = k q'     gradients' = v dout'        64 keys x 128 queries, in registers
  *     weights' = exp(scores')                        dv += weights' dout
@@ -10,7 +10,12 @@
  *
  * So one kernel makes all gradients with five products. dq needs a sum over all tiles of keys: each thread adds its values to
  * fp32 sums of its own in the workspace, in the order of the tiles. No other thread touches them, so the order is fixed.
- * The last tile that a query sees writes dq itself. */
+ * The last tile that a query sees writes dq itself.
+ *
+ * With many units, `workers` blocks share them. Where that leaves many of them idle at the end, the work is cut into equal shares: a
+ * block may begin in the middle of a unit and end in the middle of another. The first part of a unit that is cut is the last thing
+ * that its block does; it adds the sums that the other block left when it began. With few units, each is in parts of its
+ * own, and a second kernel adds them up. All of this depends on sizes alone. */
 #include "backend/cuda/attention_hopper.cuh"
 
 namespace attention
@@ -25,24 +30,34 @@ static __host__ __device__ int tiles_of(int rows)
     return (rows + tile - 1) / tile;
 }
 
-/* In how many parts the keys of a head are. Many heads need no parts; with few, parts keep the device busy. */
-static int parts_of(const problem &p)
-{
-    const int units = p.batch * p.key_heads(), tiles = tiles_of(p.keys);
-    int parts = 1;
-    while (parts < 4 && units * parts < 128 && parts * 4 <= tiles)
-        parts *= 2;
-    return parts;
-}
+constexpr int workers = 132; /* as many as an H200 has multiprocessors. On other devices it only costs time */
+constexpr int flag_floats = 256;
 
-static uint64_t floats_of_part(const problem &p)
-{
-    return (uint64_t)p.batch * (uint64_t)p.heads * (uint64_t)p.padded * 64;
-}
+/* How the units are shared out. */
+struct sharing {
+    int units, tiles;  /* tiles of keys in a unit */
+    int unit_steps;    /* pairs of tiles in a head */
+    int blocks, parts; /* parts: of each unit, if there are fewer units than workers */
+    bool cuts;
+    uint64_t sums;        /* floats for the sums of a unit */
+    uint64_t sums_floats; /* of all */
+
+    sharing(const problem &p) : units(p.batch * p.key_heads()), tiles(tiles_of(p.keys)), parts(1)
+    {
+        const bool windowed = p.causal && p.window < p.steps;
+        unit_steps = p.causal ? tiles * (tiles + 1) / 2 : tiles * tiles_of(p.steps);
+        while (parts < 4 && units * parts * 2 <= workers && parts * 4 <= tiles)
+            parts *= 2;
+        cuts = units > workers && !windowed && (units + workers - 1) / workers * workers > units + units / 16;
+        blocks = units * parts < workers ? units * parts : workers;
+        sums = (uint64_t)p.group * (uint64_t)p.padded * 64;
+        sums_floats = sums * (uint64_t)blocks * (cuts ? 2 : 1);
+    }
+};
 
 uint64_t hopper_dq_floats(const problem &p)
 {
-    return p.size > 64 ? 0 : floats_of_part(p) * (uint64_t)parts_of(p);
+    return p.size > 64 ? 0 : flag_floats + sharing(p).sums_floats;
 }
 
 /* The tiles of queries that see tile `key` of keys: first .. end - 1. */
@@ -80,31 +95,66 @@ static __device__ int part_begin(const problem &p, int part, int parts)
     return at;
 }
 
-/* The steps of a block, one after the other: tile of keys, head, tile of queries. */
-struct cursor {
-    int key, head, query;
-    query_range range;
-    __device__ cursor(const problem &p, int first_key, int first_head)
-        : key(first_key), head(first_head), query(0), range(p, first_key)
+/* What a block does: from a tile of keys of a unit up to, and without, another. */
+struct share {
+    int unit, key, last_unit, last_key;
+
+    __device__ share(const problem &p, const sharing &all)
     {
-        query = range.first;
-    }
-    __device__ void next(const problem &p, int first_head)
-    {
-        if (++query < range.end)
-            return;
-        if (++head == first_head + p.group) {
-            head = first_head;
-            key++;
-            range = query_range(p, key);
+        if (all.parts > 1) {
+            unit = last_unit = blockIdx.x / all.parts;
+            key = part_begin(p, blockIdx.x % all.parts, all.parts);
+            last_key = part_begin(p, blockIdx.x % all.parts + 1, all.parts);
+        } else {
+            /* In reverse, so that a block whose sums another one awaits has started before. */
+            const int number = all.blocks - 1 - blockIdx.x;
+            place(p, all, number, &unit, &key);
+            place(p, all, number + 1, &last_unit, &last_key);
         }
-        query = range.first;
     }
-    __device__ bool is_last_of_key(const problem &p, int first_head) const
+    static __device__ void place(const problem &p, const sharing &all, int number, int *unit, int *key)
     {
-        return query == range.end - 1 && head == first_head + p.group - 1;
+        if (!all.cuts) {
+            *unit = (int)((int64_t)all.units * number / all.blocks);
+            *key = 0;
+            return;
+        }
+        const int64_t at = (int64_t)all.units * all.unit_steps * number / all.blocks;
+        const int rest = (int)(at % all.unit_steps);
+        *unit = (int)(at / all.unit_steps);
+        *key = 0;
+        for (int steps = 0; steps < rest; ++*key)
+            steps += p.causal ? all.tiles - *key : tiles_of(p.steps);
+        if (*key == all.tiles)
+            ++*unit, *key = 0;
     }
 };
+
+/* Calls begin_unit(unit, from, to), for each tile of keys begin_key(key), then step(key, head, query) for all heads and tiles
+ * of queries, then end_key(key), at last end_unit(). Every other tile of keys takes the queries backwards: the L2 cache still has those
+ * that were used last. */
+template <typename BeginUnit, typename BeginKey, typename Step, typename EndKey, typename EndUnit>
+__device__ inline void for_all_steps(const problem &p, const sharing &all, BeginUnit begin_unit, BeginKey begin_key,
+                                     Step step, EndKey end_key, EndUnit end_unit)
+{
+    const share own(p, all);
+    for (int unit = own.unit; unit <= own.last_unit; unit++) {
+        const int from = unit == own.unit ? own.key : 0, to = unit == own.last_unit ? own.last_key : all.tiles;
+        if (from >= to)
+            continue;
+        begin_unit(unit, from, to);
+        for (int key = from; key < to; key++) {
+            const query_range range(p, key);
+            const bool backwards = key % 2 == 1;
+            begin_key(key);
+            for (int head = 0; head < p.group; head++)
+                for (int n = 0; n < range.end - range.first; n++)
+                    step(key, head, backwards ? range.end - 1 - n : range.first + n);
+            end_key(key);
+        }
+        end_unit();
+    }
+}
 
 __device__ inline void add_4(float *to, float a, float b, float c, float d)
 {
@@ -112,23 +162,26 @@ __device__ inline void add_4(float *to, float a, float b, float c, float d)
                  : "memory");
 }
 
-/* A thread's part of 64 rows: dq is stored, or added to its sums, or written with them. */
+/* A thread's part of 64 rows of dq: it is stored, or added to its sums, or written with them. */
 struct query_sums {
-    const problem &p;
-    int sequence, key_begin, key_end;
-    float *part; /* of the workspace */
-    bool whole;  /* the keys are in one part */
+    int from, to; /* the tiles of keys that are added */
+    int slot; /* where the sums of the unit are; two of `blocks` slots each, the second for the ends of units that are cut */
 
-    __device__ void put(const float (&dq)[32], int key, int head, int query) const
+    __device__ float *sums_at(const problem &p, const sharing &all, int number) const
+    {
+        return p.dq_parts + flag_floats + number * all.sums;
+    }
+    __device__ void put(const problem &p, const sharing &all, const float (&dq)[32], int sequence, int first_head,
+                        int key, int head, int query) const
     {
         const int lane = threadIdx.x % 32, group = threadIdx.x / 128;
-        const key_range seen(p, query, key_begin, key_end);
-        float *sums = part + ((((int64_t)sequence * p.heads + head) * (p.padded / tile) + query) * 2 + group) * 4096 +
-                      threadIdx.x % 128 * 4;
-        const bool is_first = key == seen.first, is_last = whole && key == seen.end - 1;
+        const key_range all_seen(p, query, 0, INT_MAX), seen(p, query, from, to);
         if (!p.dq || key < seen.first || key >= seen.end)
             return;
-        if (!is_last) {
+        const int at = ((head * (p.padded / tile) + query) * 2 + group) * 4096 + threadIdx.x % 128 * 4;
+        const bool is_first = key == seen.first, writes = from == 0 && all.parts == 1;
+        float *sums = sums_at(p, all, slot) + at;
+        if (!writes || key != seen.end - 1) {
 #pragma unroll
             for (int i = 0; i < 8; i++)
                 if (is_first)
@@ -138,17 +191,34 @@ struct query_sums {
                     add_4(sums + i * 512, dq[i * 4], dq[i * 4 + 1], dq[i * 4 + 2], dq[i * 4 + 3]);
             return;
         }
-        const int row = query * tile + group * 64 + threadIdx.x / 32 % 4 * 16 + lane / 4;
-        auto *to = (__nv_bfloat16 *)p.dq + p.query_at(sequence, head) + row * p.row + lane % 4 * 2;
+        float whole[32];
 #pragma unroll
-        for (int i = 0; i < 8; i++) {
-            const float4 before = is_first ? make_float4(0, 0, 0, 0) : __ldcg((const float4 *)(sums + i * 512));
-            if (i * 8 < p.size && row < p.steps)
-                put_pair(to + i * 8, (dq[i * 4] + before.x) * p.scale, (dq[i * 4 + 1] + before.y) * p.scale, p.add_dq);
-            if (i * 8 < p.size && row + 8 < p.steps)
-                put_pair(to + 8 * p.row + i * 8, (dq[i * 4 + 2] + before.z) * p.scale,
-                         (dq[i * 4 + 3] + before.w) * p.scale, p.add_dq);
+        for (int i = 0; i < 8; i++) { /* all loads first: each takes long */
+            const float4 x = is_first ? make_float4(0, 0, 0, 0) : __ldcg((const float4 *)(sums + i * 512));
+            whole[i * 4] = x.x, whole[i * 4 + 1] = x.y, whole[i * 4 + 2] = x.z, whole[i * 4 + 3] = x.w;
         }
+#pragma unroll
+        for (int i = 0; i < 32; i++)
+            whole[i] += dq[i];
+        if (seen.end < all_seen.end) { /* the next block had the other keys */
+            const float *other = sums_at(p, all, all.blocks + slot + 1) + at;
+#pragma unroll
+            for (int i = 0; i < 8; i++) {
+                const float4 x = __ldcg((const float4 *)(other + i * 512));
+                whole[i * 4] += x.x, whole[i * 4 + 1] += x.y, whole[i * 4 + 2] += x.z, whole[i * 4 + 3] += x.w;
+            }
+        }
+        const int row = query * tile + group * 64 + threadIdx.x / 32 % 4 * 16 + lane / 4;
+        auto *to_row = (__nv_bfloat16 *)p.dq + p.query_at(sequence, first_head + head) + row * p.row + lane % 4 * 2;
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+            if (row + half * 8 < p.steps) {
+#pragma unroll
+                for (int i = 0; i < 8; i++)
+                    if (i * 8 < p.size)
+                        put_pair(to_row + half * 8 * p.row + i * 8, whole[i * 4 + half * 2] * p.scale,
+                                 whole[i * 4 + half * 2 + 1] * p.scale, p.add_dq);
+            }
     }
 };
 
@@ -172,7 +242,7 @@ __device__ inline void put_rows(const problem &p, const float (&c)[32], float fa
 __global__ void __launch_bounds__(threads, 1)
     hopper_backward_kernel(const __grid_constant__ CUtensorMap q_map, const __grid_constant__ CUtensorMap k_map,
                            const __grid_constant__ CUtensorMap v_map, const __grid_constant__ CUtensorMap dout_map,
-                           const problem p, const int parts, const uint64_t part_floats)
+                           const problem p, const sharing all)
 {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     extern __shared__ char shared[];
@@ -183,9 +253,7 @@ __global__ void __launch_bounds__(threads, 1)
     /* Two tiles of keys and `stages` tiles of queries each have a barrier for "copied" and one for "used". */
     const uint32_t keys_full = barriers, keys_free = barriers + 16, queries_full = barriers + 32,
                    queries_free = barriers + 64;
-    const int part = blockIdx.x % parts, unit = blockIdx.x / parts;
-    const int key_head = unit % p.key_heads(), sequence = unit / p.key_heads(), first_head = key_head * p.group;
-    const int begin = part_begin(p, part, parts), end = part_begin(p, part + 1, parts);
+    int key_count = 0, step_count = 0, sequence = 0, key_head = 0; /* counts: in this block, so far */
 
     if (threadIdx.x == 0) {
         for (int i = 0; i < 2; i++) {
@@ -201,178 +269,214 @@ __global__ void __launch_bounds__(threads, 1)
     __syncthreads();
 
     if (threadIdx.x >= 256) { /* copies */
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
-        if (threadIdx.x == 256) {
-            int step = 0;
-            for (cursor at(p, begin, first_head); at.key < end; at.next(p, first_head), step++) {
-                const int stage = step % stages;
-                if (at.query == at.range.first && at.head == first_head) {
-                    const int number = at.key - begin, place = number % 2;
-                    const uint32_t full = keys_full + place * 8;
-                    barrier_wait(keys_free + place * 8, number / 2 % 2 ^ 1);
-                    barrier_expect(full, 2 * tile_bytes);
-                    load_box(k_tiles + place * tile_bytes, &k_map, key_head, at.key * tile, sequence, full);
-                    load_box(v_tiles + place * tile_bytes, &v_map, key_head, at.key * tile, sequence, full);
-                }
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        if (threadIdx.x != 256)
+            return;
+        for_all_steps(
+            p, all,
+            [&](int unit, int, int) {
+                sequence = unit / p.key_heads();
+                key_head = unit % p.key_heads();
+            },
+            [&](int key) {
+                const int place = key_count % 2;
+                const uint32_t full = keys_full + place * 8;
+                barrier_wait(keys_free + place * 8, key_count / 2 % 2 ^ 1);
+                barrier_expect(full, 2 * tile_bytes);
+                load_box(k_tiles + place * tile_bytes, &k_map, key_head, key * tile, sequence, full);
+                load_box(v_tiles + place * tile_bytes, &v_map, key_head, key * tile, sequence, full);
+                key_count++;
+            },
+            [&](int, int head_in_group, int query) {
+                const int stage = step_count % stages, head = key_head * p.group + head_in_group;
                 const uint32_t full = queries_full + stage * 8;
-                const int64_t stats = ((int64_t)sequence * p.heads + at.head) * p.padded + at.query * tile;
-                barrier_wait(queries_free + stage * 8, step / stages % 2 ^ 1);
+                const int64_t stats = ((int64_t)sequence * p.heads + head) * p.padded + query * tile;
+                barrier_wait(queries_free + stage * 8, step_count / stages % 2 ^ 1);
                 barrier_expect(full, 2 * tile_bytes + 2 * stats_bytes);
-                load_box(q_tiles + stage * tile_bytes, &q_map, at.head, at.query * tile, sequence, full);
+                load_box(q_tiles + stage * tile_bytes, &q_map, head, query * tile, sequence, full);
                 load_bytes(log2_sums + stage * stats_bytes, p.log2_sums + stats, stats_bytes, full);
-                load_box(dout_tiles + stage * tile_bytes, &dout_map, at.head, at.query * tile, sequence, full);
+                load_box(dout_tiles + stage * tile_bytes, &dout_map, head, query * tile, sequence, full);
                 load_bytes(deltas + stage * stats_bytes, p.delta + stats, stats_bytes, full);
-            }
-        }
+                step_count++;
+            },
+            [](int) {}, [] {});
     } else {
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
         const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, group = threadIdx.x / 128;
-        const query_sums sums = {p, sequence, begin, end, p.dq_parts + part * part_floats, parts == 1};
         const uint32_t group_rows = group * 64 * 128; /* bytes before this group's rows in a tile */
-        float dk[32], dv[32], dq[32];
-#pragma unroll
-        for (int i = 0; i < 32; i++)
-            dk[i] = dv[i] = dq[i] = 0;
+        query_sums sums;
+        float dk[32], dv[32];
 
-        cursor at(p, begin, first_head);
-        int step = 0;
-        for (; at.key < end; at.next(p, first_head), step++) {
-            const int stage = step % stages, place = (at.key - begin) % 2;
-            const uint64_t k_rows = tile_descriptor(k_tiles + place * tile_bytes + group_rows);
-            const uint64_t v_rows = tile_descriptor(v_tiles + place * tile_bytes + group_rows);
-            const uint64_t q_rows = tile_descriptor(q_tiles + stage * tile_bytes);
-            const uint64_t dout_rows = tile_descriptor(dout_tiles + stage * tile_bytes);
-            if (at.query == at.range.first && at.head == first_head)
-                barrier_wait(keys_full + place * 8, (at.key - begin) / 2 % 2);
-            barrier_wait(queries_full + stage * 8, step / stages % 2);
-
-            float weight[64], gradient[64];
-            begin_products();
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                multiply_128(weight, k_rows + i * next_16_columns, q_rows + i * next_16_columns, i > 0);
-            commit_products();
-
-            begin_products();
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                multiply_128(gradient, v_rows + i * next_16_columns, dout_rows + i * next_16_columns, i > 0);
-            commit_products();
-
-            wait_products<1>();
-            const int query = at.query * tile, key = at.key * tile + group * 64 + warp * 16 + lane / 4;
-            const uint32_t stats = stage * stats_bytes + lane % 4 * 8;
-#pragma unroll
-            for (int n = 0; n < 16; n++) {
-                float x, y;
-                asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x), "=f"(y) : "r"(log2_sums + stats + n * 32));
-#pragma unroll
-                for (int half = 0; half < 2; half++) {
-                    weight[n * 4 + half * 2] = exp2_fast(weight[n * 4 + half * 2] * p.scale_log2 - x);
-                    weight[n * 4 + half * 2 + 1] = exp2_fast(weight[n * 4 + half * 2 + 1] * p.scale_log2 - y);
+        for_all_steps(
+            p, all,
+            [&](int unit, int from, int to) {
+                const int number = all.parts > 1 ? blockIdx.x : all.blocks - 1 - blockIdx.x;
+                sequence = unit / p.key_heads();
+                key_head = unit % p.key_heads();
+                sums.from = from;
+                sums.to = to;
+                sums.slot = from > 0 && all.parts == 1 ? all.blocks + number : number;
+                if (from == 0 && to < all.tiles && all.parts == 1) {
+                    uint32_t is_there;
+                    do
+                        asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
+                                     : "=r"(is_there)
+                                     : "l"(p.dq_parts + number + 1)
+                                     : "memory");
+                    while (!is_there);
                 }
-            }
-            if (!p.all_seen(query, tile, at.key * tile + group * 64, 64)) {
-#pragma unroll
-                for (int half = 0; half < 2; half++) {
-                    const int row = key + half * 8, low = (p.causal ? row : 0) - query - lane % 4 * 2;
-                    const unsigned seen = row >= p.keys ? 0u : p.causal ? (unsigned)p.window : INT_MAX;
-#pragma unroll
-                    for (int i = 0; i < 32; i++)
-                        if ((unsigned)(i / 2 * 8 + i % 2 - low) >= seen)
-                            weight[i / 2 * 4 + half * 2 + i % 2] = 0;
-                }
-            }
-            wait_products<0>();
-#pragma unroll
-            for (int n = 0; n < 16; n++) {
-                float x, y;
-                asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x), "=f"(y) : "r"(deltas + stats + n * 32));
-#pragma unroll
-                for (int half = 0; half < 2; half++) {
-                    gradient[n * 4 + half * 2] = weight[n * 4 + half * 2] * (gradient[n * 4 + half * 2] - x);
-                    gradient[n * 4 + half * 2 + 1] =
-                        weight[n * 4 + half * 2 + 1] * (gradient[n * 4 + half * 2 + 1] - y);
-                }
-            }
-            uint32_t packed[32], packed_gradient[32];
-#pragma unroll
-            for (int i = 0; i < 32; i++) {
-                packed[i] = pack_bf16(weight[i * 2], weight[i * 2 + 1]);
-                packed_gradient[i] = pack_bf16(gradient[i * 2], gradient[i * 2 + 1]);
-            }
-            begin_products();
-#pragma unroll
-            for (int i = 0; i < 8; i++)
-                multiply_held_64(dv, packed + i * 4, dout_rows + i * next_16_rows, 1);
-            commit_products();
-            /* Rows are keys, columns queries; the first 64 queries are in one tile, the others in the next. Two pairs of
-             * tiles take turns, because the other group may still read the pair before. */
-            const uint32_t dscore = dscores + step % 2 * 2 * tile_bytes;
-            const int dscore_row = group * 64 + warp * 16 + lane % 16;
-#pragma unroll
-            for (int i = 0; i < 8; i++)
-                store_matrices(dscore + i / 4 * tile_bytes + swizzled<64>(dscore_row, i % 4 * 2 + lane / 16),
-                               packed_gradient[i * 4], packed_gradient[i * 4 + 1], packed_gradient[i * 4 + 2],
-                               packed_gradient[i * 4 + 3]);
-            fence_for_async();
-            begin_products();
-#pragma unroll
-            for (int i = 0; i < 8; i++)
-                multiply_held_64(dk, packed_gradient + i * 4, q_rows + i * next_16_rows, 1);
-            commit_products();
-            named_barrier(1, 256);
-            const uint64_t dscore_rows = tile_descriptor(dscore + group * tile_bytes);
-            const uint64_t all_k_rows = tile_descriptor(k_tiles + place * tile_bytes);
-            begin_products();
-#pragma unroll
-            for (int i = 0; i < 8; i++)
-                multiply_transposed_64(dq, dscore_rows + i * next_16_rows, all_k_rows + i * next_16_rows, i > 0);
-            commit_products();
-            wait_products<1>(); /* dk and dv are up to date */
-            wait_products<0>();
-            if (lane == 0)
-                barrier_arrive(queries_free + stage * 8);
-            sums.put(dq, at.key, at.head, at.query);
-
-            if (at.is_last_of_key(p, first_head)) {
-                const int64_t rows = p.key_at(sequence, key_head);
-                if (p.dk)
-                    put_rows(p, dk, p.scale, p.dk, rows, key);
-                if (p.dv)
-                    put_rows(p, dv, 1, p.dv, rows, key);
+            },
+            [&](int) {
+                barrier_wait(keys_full + key_count % 2 * 8, key_count / 2 % 2);
 #pragma unroll
                 for (int i = 0; i < 32; i++)
                     dk[i] = dv[i] = 0;
-                wait_products<0>(); /* dq has read the keys */
+            },
+            [&](int key, int head, int query) {
+                const int stage = step_count % stages, place = key_count % 2;
+                const uint64_t k_rows = tile_descriptor(k_tiles + place * tile_bytes + group_rows);
+                const uint64_t v_rows = tile_descriptor(v_tiles + place * tile_bytes + group_rows);
+                const uint64_t q_rows = tile_descriptor(q_tiles + stage * tile_bytes);
+                const uint64_t dout_rows = tile_descriptor(dout_tiles + stage * tile_bytes);
+                barrier_wait(queries_full + stage * 8, step_count / stages % 2);
+
+                float weight[64], gradient[64], dq[32];
+                begin_products();
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    multiply_128(weight, k_rows + i * next_16_columns, q_rows + i * next_16_columns, i > 0);
+                commit_products();
+
+                begin_products();
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    multiply_128(gradient, v_rows + i * next_16_columns, dout_rows + i * next_16_columns, i > 0);
+                commit_products();
+
+                wait_products<1>();
+                const int first_query = query * tile, first_key = key * tile + group * 64;
+                const uint32_t stats = stage * stats_bytes + lane % 4 * 8;
+#pragma unroll
+                for (int n = 0; n < 16; n++) {
+                    float x, y;
+                    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];"
+                                 : "=f"(x), "=f"(y)
+                                 : "r"(log2_sums + stats + n * 32));
+#pragma unroll
+                    for (int half = 0; half < 2; half++) {
+                        weight[n * 4 + half * 2] = exp2_fast(weight[n * 4 + half * 2] * p.scale_log2 - x);
+                        weight[n * 4 + half * 2 + 1] = exp2_fast(weight[n * 4 + half * 2 + 1] * p.scale_log2 - y);
+                    }
+                }
+                if (!p.all_seen(first_query, tile, first_key, 64)) {
+#pragma unroll
+                    for (int half = 0; half < 2; half++) {
+                        const int row = first_key + warp * 16 + lane / 4 + half * 8;
+                        const int low = (p.causal ? row : 0) - first_query - lane % 4 * 2;
+                        const unsigned seen = row >= p.keys ? 0u : p.causal ? (unsigned)p.window : INT_MAX;
+#pragma unroll
+                        for (int i = 0; i < 32; i++)
+                            if ((unsigned)(i / 2 * 8 + i % 2 - low) >= seen)
+                                weight[i / 2 * 4 + half * 2 + i % 2] = 0;
+                    }
+                }
+                wait_products<0>();
+#pragma unroll
+                for (int n = 0; n < 16; n++) {
+                    float x, y;
+                    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x), "=f"(y) : "r"(deltas + stats + n * 32));
+#pragma unroll
+                    for (int half = 0; half < 2; half++) {
+                        gradient[n * 4 + half * 2] = weight[n * 4 + half * 2] * (gradient[n * 4 + half * 2] - x);
+                        gradient[n * 4 + half * 2 + 1] =
+                            weight[n * 4 + half * 2 + 1] * (gradient[n * 4 + half * 2 + 1] - y);
+                    }
+                }
+                uint32_t packed[32], packed_gradient[32];
+#pragma unroll
+                for (int i = 0; i < 32; i++) {
+                    packed[i] = pack_bf16(weight[i * 2], weight[i * 2 + 1]);
+                    packed_gradient[i] = pack_bf16(gradient[i * 2], gradient[i * 2 + 1]);
+                }
+                begin_products();
+#pragma unroll
+                for (int i = 0; i < 8; i++)
+                    multiply_held_64(dv, packed + i * 4, dout_rows + i * next_16_rows, 1);
+                commit_products();
+                /* Rows are keys, columns queries; the first 64 queries are in one tile, the others in the next. Two pairs of
+                 * tiles take turns, because the other group may still read the pair before. */
+                const uint32_t dscore = dscores + step_count % 2 * 2 * tile_bytes;
+                const int dscore_row = group * 64 + warp * 16 + lane % 16;
+#pragma unroll
+                for (int i = 0; i < 8; i++)
+                    store_matrices(dscore + i / 4 * tile_bytes + swizzled<64>(dscore_row, i % 4 * 2 + lane / 16),
+                                   packed_gradient[i * 4], packed_gradient[i * 4 + 1], packed_gradient[i * 4 + 2],
+                                   packed_gradient[i * 4 + 3]);
+                fence_for_async();
+                begin_products();
+#pragma unroll
+                for (int i = 0; i < 8; i++)
+                    multiply_held_64(dk, packed_gradient + i * 4, q_rows + i * next_16_rows, 1);
+                commit_products();
+                named_barrier(1, 256);
+                const uint64_t dscore_rows = tile_descriptor(dscore + group * tile_bytes);
+                const uint64_t all_k_rows = tile_descriptor(k_tiles + place * tile_bytes);
+                begin_products();
+#pragma unroll
+                for (int i = 0; i < 8; i++)
+                    multiply_transposed_64(dq, dscore_rows + i * next_16_rows, all_k_rows + i * next_16_rows, i > 0);
+                commit_products();
+                wait_products<0>();
                 if (lane == 0)
-                    barrier_arrive(keys_free + place * 8);
-            }
-        }
+                    barrier_arrive(queries_free + stage * 8);
+                sums.put(p, all, dq, sequence, key_head * p.group, key, head, query);
+                step_count++;
+            },
+            [&](int key) {
+                const int64_t rows = p.key_at(sequence, key_head);
+                const int row = key * tile + group * 64 + warp * 16 + lane / 4;
+                if (lane == 0)
+                    barrier_arrive(keys_free + key_count % 2 * 8);
+                if (p.dk)
+                    put_rows(p, dk, p.scale, p.dk, rows, row);
+                if (p.dv)
+                    put_rows(p, dv, 1, p.dv, rows, row);
+                key_count++;
+            },
+            [&] {
+                if (sums.from > 0 && all.parts == 1) { /* the sums are there for the block that has the first part */
+                    __threadfence();
+                    named_barrier(1, 256);
+                    if (threadIdx.x == 0)
+                        asm volatile(
+                            "st.release.gpu.global.u32 [%0], 1;" ::"l"(p.dq_parts + all.blocks - 1 - blockIdx.x)
+                            : "memory");
+                }
+            });
     }
 #endif
 }
 
-/* Adds up the parts. Each thread has 4 sums of the layout in which hopper_backward_kernel left them. */
-static __global__ void add_parts_kernel(const problem p, const int parts, const uint64_t part_floats)
+/* Adds up the parts of all units. Each thread has 4 sums of the layout in which hopper_backward_kernel left them. */
+static __global__ void add_parts_kernel(const problem p, const sharing all)
 {
-    const uint64_t index = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (index * 4 >= part_floats)
+    const uint64_t index = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x, of_unit = all.sums / 4;
+    const int unit = (int)(index / of_unit), in_unit = (int)(index % of_unit), tiles = p.padded / tile;
+    if (unit >= all.units)
         return;
-    const int thread = index % 128, column = index / 128 % 8 * 8, group = index / 1024 % 2;
-    const int query = (int)(index / 2048 % (p.padded / tile)), lane = thread % 32;
-    const int64_t of_all = index / 2048 / (p.padded / tile);
+    const int thread = in_unit % 128, column = in_unit / 128 % 8 * 8, group = in_unit / 1024 % 2, lane = thread % 32;
+    const int query = in_unit / 2048 % tiles, head = unit % p.key_heads() * p.group + in_unit / 2048 / tiles;
+    const float4 *from = (const float4 *)(p.dq_parts + flag_floats);
     float4 sum = make_float4(0, 0, 0, 0);
-    for (int part = 0; part < parts; part++) {
-        const key_range seen(p, query, part_begin(p, part, parts), part_begin(p, part + 1, parts));
+    for (int part = 0; part < all.parts; part++) {
+        const key_range seen(p, query, part_begin(p, part, all.parts), part_begin(p, part + 1, all.parts));
         if (seen.first >= seen.end)
             continue;
-        const float4 x = ((const float4 *)(p.dq_parts + part * part_floats))[index];
+        const float4 x = from[((uint64_t)unit * all.parts + part) * of_unit + in_unit];
         sum.x += x.x, sum.y += x.y, sum.z += x.z, sum.w += x.w;
     }
     const int row = query * tile + group * 64 + thread / 32 * 16 + lane / 4;
-    auto *to = (__nv_bfloat16 *)p.dq + p.query_at((int)(of_all / p.heads), (int)(of_all % p.heads)) + row * p.row +
-               column + lane % 4 * 2;
+    auto *to = (__nv_bfloat16 *)p.dq + p.query_at(unit / p.key_heads(), head) + row * p.row + column + lane % 4 * 2;
     if (column < p.size && row < p.steps)
         put_pair(to, sum.x * p.scale, sum.y * p.scale, p.add_dq);
     if (column < p.size && row + 8 < p.steps)
@@ -393,13 +497,13 @@ cudaError_t hopper_backward(const cuda_run *run, const problem &p)
         error = make_tensor_map(&dout, p.dout, p.size, p.heads, p.steps, p.batch, p.out_row, tile);
     if (error)
         return error;
-    const int parts = parts_of(p);
-    const uint64_t part_floats = floats_of_part(p);
-    error = launch(run, hopper_backward_kernel, dim3((unsigned)(p.batch * p.key_heads() * parts)), threads,
-                   shared_bytes, q, k, v, dout, p, parts, part_floats);
-    if (!error && p.dq && parts > 1)
-        error = launch(run, add_parts_kernel, dim3((unsigned)((part_floats / 4 + 255) / 256)), 256, 0, p, parts,
-                       part_floats);
+    const sharing all(p);
+    error =
+        launch(run, hopper_backward_kernel, dim3((unsigned)all.blocks), threads, shared_bytes, q, k, v, dout, p, all);
+    if (!error && p.dq && all.parts > 1) {
+        const uint64_t count = all.sums / 4 * (uint64_t)all.units;
+        error = launch(run, add_parts_kernel, dim3((unsigned)((count + 255) / 256)), 256, 0, p, all);
+    }
     return error;
 }
 
