@@ -80,7 +80,8 @@ __global__ void __launch_bounds__(threads, 2)
                    v_used = barriers + 72;
     const place at(blockIdx.x, (p.steps + tile - 1) / tile, p.heads, p.heads * p.batch, section);
     const int head = at.head, sequence = at.sequence, first = at.block * tile, key_head = head / p.group;
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, group = threadIdx.x / 128;
+    const int lane = threadIdx.x % 32, warp = same_in_warp(threadIdx.x / 32 % 4),
+              group = same_in_warp(threadIdx.x / 128);
     const int row = first + group * 64 + warp * 16 + lane / 4; /* this thread has this row and row + 8 */
     const int begin = p.first_key(first) / tile, count = (p.key_end(first, tile) + tile - 1) / tile - begin;
 

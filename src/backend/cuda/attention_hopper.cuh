@@ -23,6 +23,12 @@ cudaError_t make_tensor_map(CUtensorMap *map, const void *at, int size, int head
 
 #ifdef __CUDACC__
 
+/* Tells the compiler that all threads of a warp have the same number, so that it is in a uniform register. */
+__device__ inline int same_in_warp(int x)
+{
+    return __shfl_sync(~0u, x, 0);
+}
+
 /* ---- barriers and copies ---- */
 
 __device__ inline void barrier_init(uint32_t barrier, int arrivals)

@@ -171,78 +171,85 @@ struct query_sums {
     {
         return p.dq_parts + flag_floats + number * all.sums;
     }
-    __device__ void put(const problem &p, const sharing &all, const float (&dq)[32], int sequence, int first_head,
-                        int key, int head, int query) const
+    __device__ bool is_last(const problem &p, const sharing &all, int key, int query) const
     {
-        const int lane = threadIdx.x % 32, group = threadIdx.x / 128;
-        const key_range all_seen(p, query, 0, INT_MAX), seen(p, query, from, to);
-        if (!p.dq || key < seen.first || key >= seen.end)
-            return;
-        const int at = ((head * (p.padded / tile) + query) * 2 + group) * 4096 + threadIdx.x % 128 * 4;
-        const bool is_first = key == seen.first, writes = from == 0 && all.parts == 1;
-        float *sums = sums_at(p, all, slot) + at;
-        if (!writes || key != seen.end - 1) {
+        return p.dq && from == 0 && all.parts == 1 && key == key_range(p, query, from, to).end - 1;
+    }
+    __device__ int place(const problem &p, int head, int query) const
+    {
+        return ((head * (p.padded / tile) + query) * 2 + threadIdx.x / 128) * 4096 + threadIdx.x % 128 * 4;
+    }
+    /* All sums for a last tile but its own. */
+    __device__ void get(const problem &p, const sharing &all, float (&before)[32], int key, int head, int query) const
+    {
+        const int at = place(p, head, query);
+        const bool is_first = key == key_range(p, query, from, to).first;
+        const float *sums = sums_at(p, all, slot) + at;
 #pragma unroll
-            for (int i = 0; i < 8; i++)
-                if (is_first)
-                    __stcg((float4 *)(sums + i * 512),
-                           make_float4(dq[i * 4], dq[i * 4 + 1], dq[i * 4 + 2], dq[i * 4 + 3]));
-                else
-                    add_4(sums + i * 512, dq[i * 4], dq[i * 4 + 1], dq[i * 4 + 2], dq[i * 4 + 3]);
-            return;
-        }
-        float whole[32];
-#pragma unroll
-        for (int i = 0; i < 8; i++) { /* all loads first: each takes long */
+        for (int i = 0; i < 8; i++) {
             const float4 x = is_first ? make_float4(0, 0, 0, 0) : __ldcg((const float4 *)(sums + i * 512));
-            whole[i * 4] = x.x, whole[i * 4 + 1] = x.y, whole[i * 4 + 2] = x.z, whole[i * 4 + 3] = x.w;
+            before[i * 4] = x.x, before[i * 4 + 1] = x.y, before[i * 4 + 2] = x.z, before[i * 4 + 3] = x.w;
         }
-#pragma unroll
-        for (int i = 0; i < 32; i++)
-            whole[i] += dq[i];
-        if (seen.end < all_seen.end) { /* the next block had the other keys */
+        if (to < key_range(p, query, from, INT_MAX).end) { /* the next block had the other keys */
             const float *other = sums_at(p, all, all.blocks + slot + 1) + at;
 #pragma unroll
             for (int i = 0; i < 8; i++) {
                 const float4 x = __ldcg((const float4 *)(other + i * 512));
-                whole[i * 4] += x.x, whole[i * 4 + 1] += x.y, whole[i * 4 + 2] += x.z, whole[i * 4 + 3] += x.w;
+                before[i * 4] += x.x, before[i * 4 + 1] += x.y, before[i * 4 + 2] += x.z, before[i * 4 + 3] += x.w;
             }
         }
-        const int row = query * tile + group * 64 + threadIdx.x / 32 % 4 * 16 + lane / 4;
-        auto *to_row = (__nv_bfloat16 *)p.dq + p.query_at(sequence, first_head + head) + row * p.row + lane % 4 * 2;
+    }
+    __device__ void add(const problem &p, const sharing &all, const float (&dq)[32], int key, int head, int query) const
+    {
+        const key_range seen(p, query, from, to);
+        if (!p.dq || key < seen.first || key >= seen.end)
+            return;
+        float *sums = sums_at(p, all, slot) + place(p, head, query);
+        if (key == seen.first) {
 #pragma unroll
-        for (int half = 0; half < 2; half++)
-            if (row + half * 8 < p.steps) {
+            for (int i = 0; i < 8; i++)
+                __stcg((float4 *)(sums + i * 512), make_float4(dq[i * 4], dq[i * 4 + 1], dq[i * 4 + 2], dq[i * 4 + 3]));
+        } else {
 #pragma unroll
-                for (int i = 0; i < 8; i++)
-                    if (i * 8 < p.size)
-                        put_pair(to_row + half * 8 * p.row + i * 8, whole[i * 4 + half * 2] * p.scale,
-                                 whole[i * 4 + half * 2 + 1] * p.scale, p.add_dq);
-            }
+            for (int i = 0; i < 8; i++)
+                add_4(sums + i * 512, dq[i * 4], dq[i * 4 + 1], dq[i * 4 + 2], dq[i * 4 + 3]);
+        }
     }
 };
 
-/* 64 rows of dk or dv. */
-__device__ inline void put_rows(const problem &p, const float (&c)[32], float factor, void *gradient, int64_t at,
-                                int row)
+/* Adds what is in memory to 64 rows of a gradient. `row` is the first of this thread. */
+__device__ inline void add_rows(float (&c)[32], const __nv_bfloat16 *from, int64_t stride, int row, int rows, int size)
 {
     const int lane = threadIdx.x % 32;
-    auto *to = (__nv_bfloat16 *)gradient + at + row * p.key_row + lane % 4 * 2;
 #pragma unroll
     for (int half = 0; half < 2; half++)
-        if (row + half * 8 < p.keys) {
+        if (row + half * 8 < rows) {
 #pragma unroll
             for (int i = 0; i < 8; i++)
-                if (i * 8 < p.size)
-                    put_pair(to + half * 8 * p.key_row + i * 8, c[i * 4 + half * 2] * factor,
-                             c[i * 4 + half * 2 + 1] * factor, p.add_dkv);
+                if (i * 8 < size) {
+                    const uint32_t x = *(const uint32_t *)(from + (row + half * 8) * stride + i * 8 + lane % 4 * 2);
+                    c[i * 4 + half * 2] += __uint_as_float(x << 16);
+                    c[i * 4 + half * 2 + 1] += __uint_as_float(x & 0xffff0000u);
+                }
         }
+}
+
+/* Puts the 64 rows of a group into shared memory, as bf16, for the copy engine. */
+__device__ inline void stage_rows(uint32_t to, const float (&c)[32])
+{
+    const int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane % 16;
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        store_matrices(to + swizzled<64>(row, i * 2 + lane / 16), pack_bf16(c[i * 8], c[i * 8 + 1]),
+                       pack_bf16(c[i * 8 + 2], c[i * 8 + 3]), pack_bf16(c[i * 8 + 4], c[i * 8 + 5]),
+                       pack_bf16(c[i * 8 + 6], c[i * 8 + 7]));
 }
 
 __global__ void __launch_bounds__(threads, 1)
     hopper_backward_kernel(const __grid_constant__ CUtensorMap q_map, const __grid_constant__ CUtensorMap k_map,
                            const __grid_constant__ CUtensorMap v_map, const __grid_constant__ CUtensorMap dout_map,
-                           const problem p, const sharing all)
+                           const __grid_constant__ CUtensorMap dq_map, const __grid_constant__ CUtensorMap dk_map,
+                           const __grid_constant__ CUtensorMap dv_map, const problem p, const sharing all)
 {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     extern __shared__ char shared[];
@@ -258,7 +265,7 @@ __global__ void __launch_bounds__(threads, 1)
     if (threadIdx.x == 0) {
         for (int i = 0; i < 2; i++) {
             barrier_init(keys_full + i * 8, 1);
-            barrier_init(keys_free + i * 8, 8);
+            barrier_init(keys_free + i * 8, 2);
         }
         for (int i = 0; i < stages; i++) {
             barrier_init(queries_full + i * 8, 1);
@@ -269,7 +276,7 @@ __global__ void __launch_bounds__(threads, 1)
     __syncthreads();
 
     if (threadIdx.x >= 256) { /* copies */
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
         if (threadIdx.x != 256)
             return;
         for_all_steps(
@@ -301,11 +308,13 @@ __global__ void __launch_bounds__(threads, 1)
             },
             [](int) {}, [] {});
     } else {
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-        const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, group = threadIdx.x / 128;
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
+        const int lane = threadIdx.x % 32, warp = same_in_warp(threadIdx.x / 32 % 4),
+                  group = same_in_warp(threadIdx.x / 128);
         const uint32_t group_rows = group * 64 * 128; /* bytes before this group's rows in a tile */
         query_sums sums;
         float dk[32], dv[32];
+        bool keys_are_used = false; /* the tile of keys before is free when its gradients are written */
 
         for_all_steps(
             p, all,
@@ -418,6 +427,12 @@ __global__ void __launch_bounds__(threads, 1)
                 for (int i = 0; i < 8; i++)
                     multiply_held_64(dk, packed_gradient + i * 4, q_rows + i * next_16_rows, 1);
                 commit_products();
+                if (threadIdx.x % 128 == 0) {
+                    wait_stores();
+                    if (keys_are_used)
+                        barrier_arrive(keys_free + (key_count + 1) % 2 * 8);
+                }
+                keys_are_used = false;
                 named_barrier(1, 256);
                 const uint64_t dscore_rows = tile_descriptor(dscore + group * tile_bytes);
                 const uint64_t all_k_rows = tile_descriptor(k_tiles + place * tile_bytes);
@@ -426,21 +441,56 @@ __global__ void __launch_bounds__(threads, 1)
                 for (int i = 0; i < 8; i++)
                     multiply_transposed_64(dq, dscore_rows + i * next_16_rows, all_k_rows + i * next_16_rows, i > 0);
                 commit_products();
+                const bool is_last = sums.is_last(p, all, key, query);
                 wait_products<0>();
                 if (lane == 0)
                     barrier_arrive(queries_free + stage * 8);
-                sums.put(p, all, dq, sequence, key_head * p.group, key, head, query);
+                if (is_last) {
+                    const int all_head = key_head * p.group + head, row = query * tile + group * 64;
+                    float before[32];
+                    sums.get(p, all, before, key, head, query);
+#pragma unroll
+                    for (int i = 0; i < 32; i++)
+                        dq[i] = (dq[i] + before[i]) * p.scale;
+                    if (p.add_dq)
+                        add_rows(dq, (const __nv_bfloat16 *)p.dq + p.query_at(sequence, all_head), p.row,
+                                 row + warp * 16 + lane / 4, p.steps, p.size);
+                    /* Only this group has read its half of the gradients of the scores. */
+                    named_barrier(2 + group, 128);
+                    stage_rows(dscore + group * tile_bytes, dq);
+                    fence_for_async();
+                    named_barrier(2 + group, 128);
+                    if (threadIdx.x % 128 == 0)
+                        store_box(&dq_map, dscore + group * tile_bytes, all_head, row, sequence);
+                } else {
+                    sums.add(p, all, dq, key, head, query);
+                }
                 step_count++;
             },
             [&](int key) {
-                const int64_t rows = p.key_at(sequence, key_head);
-                const int row = key * tile + group * 64 + warp * 16 + lane / 4;
-                if (lane == 0)
-                    barrier_arrive(keys_free + key_count % 2 * 8);
-                if (p.dk)
-                    put_rows(p, dk, p.scale, p.dk, rows, row);
-                if (p.dv)
-                    put_rows(p, dv, 1, p.dv, rows, row);
+                const int64_t at = p.key_at(sequence, key_head);
+                const int first_row = key * tile + group * 64, row = first_row + warp * 16 + lane / 4;
+                const uint32_t dk_place = dscores + ((step_count + 1) % 2 * 2 + group) * tile_bytes + tile_bytes / 2,
+                               dv_place = v_tiles + key_count % 2 * tile_bytes + group_rows;
+#pragma unroll
+                for (int i = 0; i < 32; i++)
+                    dk[i] *= p.scale;
+                if (p.dk && p.add_dkv)
+                    add_rows(dk, (const __nv_bfloat16 *)p.dk + at, p.key_row, row, p.keys, p.size);
+                if (p.dv && p.add_dkv)
+                    add_rows(dv, (const __nv_bfloat16 *)p.dv + at, p.key_row, row, p.keys, p.size);
+                named_barrier(2 + group, 128);
+                stage_rows(dk_place, dk);
+                stage_rows(dv_place, dv);
+                fence_for_async();
+                named_barrier(2 + group, 128);
+                if (threadIdx.x % 128 == 0) {
+                    if (p.dk)
+                        store_box(&dk_map, dk_place, key_head, first_row, sequence);
+                    if (p.dv)
+                        store_box(&dv_map, dv_place, key_head, first_row, sequence);
+                }
+                keys_are_used = true;
                 key_count++;
             },
             [&] {
@@ -453,6 +503,8 @@ __global__ void __launch_bounds__(threads, 1)
                             : "memory");
                 }
             });
+        if (threadIdx.x % 128 == 0)
+            wait_stores();
     }
 #endif
 }
@@ -487,7 +539,7 @@ cudaError_t hopper_backward(const cuda_run *run, const problem &p)
 {
     if (p.size > 64 || !is_hopper())
         return cudaErrorNotSupported;
-    CUtensorMap q, k, v, dout;
+    CUtensorMap q, k, v, dout, dq, dk, dv;
     cudaError_t error = make_tensor_map(&q, p.q, p.size, p.heads, p.steps, p.batch, p.row, tile);
     if (!error)
         error = make_tensor_map(&k, p.k, p.size, p.key_heads(), p.keys, p.batch, p.key_row, tile);
@@ -495,11 +547,18 @@ cudaError_t hopper_backward(const cuda_run *run, const problem &p)
         error = make_tensor_map(&v, p.v, p.size, p.key_heads(), p.keys, p.batch, p.key_row, tile);
     if (!error)
         error = make_tensor_map(&dout, p.dout, p.size, p.heads, p.steps, p.batch, p.out_row, tile);
+    /* Gradients that are not asked for have maps that are not used. */
+    if (!error)
+        error = make_tensor_map(&dq, p.dq ? p.dq : p.q, p.size, p.heads, p.steps, p.batch, p.row, 64);
+    if (!error)
+        error = make_tensor_map(&dk, p.dk ? p.dk : p.k, p.size, p.key_heads(), p.keys, p.batch, p.key_row, 64);
+    if (!error)
+        error = make_tensor_map(&dv, p.dv ? p.dv : p.v, p.size, p.key_heads(), p.keys, p.batch, p.key_row, 64);
     if (error)
         return error;
     const sharing all(p);
-    error =
-        launch(run, hopper_backward_kernel, dim3((unsigned)all.blocks), threads, shared_bytes, q, k, v, dout, p, all);
+    error = launch(run, hopper_backward_kernel, dim3((unsigned)all.blocks), threads, shared_bytes, q, k, v, dout, dq,
+                   dk, dv, p, all);
     if (!error && p.dq && all.parts > 1) {
         const uint64_t count = all.sums / 4 * (uint64_t)all.units;
         error = launch(run, add_parts_kernel, dim3((unsigned)((count + 255) / 256)), 256, 0, p, all);
