@@ -1,5 +1,5 @@
-/* Attention on the GPU. The kernels hold nothing quadratic and use no atomics: the bits of a result depend on the sizes
- * and the device alone.
+/* Attention on the GPU. The kernels hold nothing quadratic. Every sum has a fixed order: the bits of a result depend on the
+ * sizes, the alignment of rows to 16 bytes, and the kind of device.
  *
  * Which kernels run depends on the element type, the sizes and the device:
  *

@@ -11,53 +11,83 @@ namespace attention
 
 /* ---- statistics of the rows ---- */
 
-/* 8 threads have one row of one head. */
-template <typename T, bool by_16_bytes> __global__ void statistics_kernel(const problem p)
+constexpr int stats_threads = 256, rows_at_once = 4, stats_block = stats_threads / 8 * rows_at_once;
+
+/* The product of 8 values, stored as bf16, with 8 others. */
+__device__ inline float product_of_8(uint4 x, uint4 y)
 {
-    const int64_t at = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 8;
+    const uint32_t xs[4] = {x.x, x.y, x.z, x.w}, ys[4] = {y.x, y.y, y.z, y.w};
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        sum += __uint_as_float(xs[i] << 16) * __uint_as_float(ys[i] << 16);
+        sum += __uint_as_float(xs[i] & 0xffff0000u) * __uint_as_float(ys[i] & 0xffff0000u);
+    }
+    return sum;
+}
+
+/* 8 threads have one row of one head, and a few rows at once. A block stays within a sequence. */
+template <typename T, bool by_16_bytes>
+__global__ void __launch_bounds__(stats_threads) statistics_kernel(const problem p)
+{
+    const int blocks = p.heads * (p.padded / stats_block), sequence = blockIdx.x / blocks;
+    const int first = blockIdx.x % blocks * stats_block + threadIdx.x / 8, part = threadIdx.x % 8;
     if (p.dq_parts && blockIdx.x == 0) /* the flags before the sums */
         p.dq_parts[threadIdx.x] = 0;
-    const int part = threadIdx.x % 8;
-    const int head = (int)(at % p.heads), step = (int)(at / p.heads % p.padded);
-    const int64_t sequence = at / p.heads / p.padded;
-    float sum = 0;
-    if (sequence < p.batch && step < p.steps) {
-        const int64_t from = p.out_at((int)sequence, head) + step * p.out_row;
-        const T *out = (const T *)p.out + from, *dout = (const T *)p.dout + from;
-        if (by_16_bytes) {
-            for (int c = part * 8; c < p.size; c += 64) {
-                const uint4 x = *(const uint4 *)(out + c), y = *(const uint4 *)(dout + c);
-                const uint32_t xs[4] = {x.x, x.y, x.z, x.w}, ys[4] = {y.x, y.y, y.z, y.w};
+    int head[rows_at_once], step[rows_at_once];
+    float sum[rows_at_once];
+    const T *out[rows_at_once], *dout[rows_at_once];
 #pragma unroll
-                for (int i = 0; i < 4; i++) {
-                    sum += __uint_as_float(xs[i] << 16) * __uint_as_float(ys[i] << 16);
-                    sum += __uint_as_float(xs[i] & 0xffff0000u) * __uint_as_float(ys[i] & 0xffff0000u);
-                }
+    for (int i = 0; i < rows_at_once; i++) {
+        const int row = first + i * (stats_threads / 8);
+        head[i] = row % p.heads;
+        step[i] = row / p.heads;
+        sum[i] = 0;
+        const int64_t from = p.out_at(sequence, head[i]) + min(step[i], p.steps - 1) * p.out_row;
+        out[i] = (const T *)p.out + from;
+        dout[i] = (const T *)p.dout + from;
+    }
+    if (by_16_bytes) {
+        for (int c = part * 8; c < p.size; c += 64) {
+            uint4 x[rows_at_once], y[rows_at_once];
+#pragma unroll
+            for (int i = 0; i < rows_at_once; i++) {
+                x[i] = *(const uint4 *)(out[i] + c);
+                y[i] = *(const uint4 *)(dout[i] + c);
             }
-        } else {
-            for (int c = part; c < p.size; c += 8)
-                sum += to_float(out[c]) * to_float(dout[c]);
+#pragma unroll
+            for (int i = 0; i < rows_at_once; i++)
+                sum[i] += product_of_8(x[i], y[i]);
         }
+    } else {
+        for (int c = part; c < p.size; c += 8)
+#pragma unroll
+            for (int i = 0; i < rows_at_once; i++)
+                sum[i] += to_float(out[i][c]) * to_float(dout[i][c]);
     }
 #pragma unroll
-    for (int distance = 1; distance < 8; distance *= 2)
-        sum += __shfl_xor_sync(~0u, sum, distance);
-    if (part == 0 && sequence < p.batch) {
-        const int64_t head_at = sequence * p.heads + head, to = head_at * p.padded + step;
-        p.delta[to] = sum;
-        p.log2_sums[to] = step < p.steps ? p.sums[head_at * p.steps + step] * log2_e : INFINITY;
+    for (int i = 0; i < rows_at_once; i++) {
+#pragma unroll
+        for (int distance = 1; distance < 8; distance *= 2)
+            sum[i] += __shfl_xor_sync(~0u, sum[i], distance);
+        if (part == 0) {
+            const bool is_there = step[i] < p.steps;
+            const int64_t head_at = (int64_t)sequence * p.heads + head[i], to = head_at * p.padded + step[i];
+            p.delta[to] = is_there ? sum[i] : 0;
+            p.log2_sums[to] = is_there ? p.sums[head_at * p.steps + step[i]] * log2_e : INFINITY;
+        }
     }
 }
 
 static cudaError_t make_statistics(const cuda_run *run, const problem &p, bool is_bf16, bool by_16_bytes)
 {
-    const int64_t count = (int64_t)p.batch * p.heads * p.padded * 8;
-    const dim3 grid((unsigned)((count + 255) / 256));
+    static_assert(stats_rows % stats_block == 0, "blocks stay within a sequence");
+    const dim3 grid((unsigned)(p.batch * p.heads * (p.padded / stats_block)));
     if (by_16_bytes)
-        return launch(run, statistics_kernel<__nv_bfloat16, true>, grid, 256, 0, p);
+        return launch(run, statistics_kernel<__nv_bfloat16, true>, grid, stats_threads, 0, p);
     if (is_bf16)
-        return launch(run, statistics_kernel<__nv_bfloat16, false>, grid, 256, 0, p);
-    return launch(run, statistics_kernel<float, false>, grid, 256, 0, p);
+        return launch(run, statistics_kernel<__nv_bfloat16, false>, grid, stats_threads, 0, p);
+    return launch(run, statistics_kernel<float, false>, grid, stats_threads, 0, p);
 }
 
 /* ---- gradients ---- */

@@ -222,8 +222,10 @@ cudaError_t hopper_forward(const cuda_run *run, const problem &p)
     if (error)
         return error;
     const int blocks = (p.steps + tile - 1) / tile, heads = p.heads * p.batch;
-    const int64_t head_bytes = (int64_t)p.keys * p.size * 4, fitting = (16 << 20) / head_bytes;
-    const int section = (int)(fitting < 1 ? 1 : fitting > heads ? heads : fitting);
+    /* Sections of equal size with at most 32 MiB of keys and values. */
+    const int64_t all_bytes = (int64_t)p.keys * p.size * 4 * heads,
+                  sections = (all_bytes + (32 << 20) - 1) / (32 << 20);
+    const int section = sections < heads ? (int)((heads + sections - 1) / sections) : 1;
     return launch(run, hopper_forward_kernel, dim3((unsigned)(blocks * heads)), threads, shared_bytes, q, k, v, out, p,
                   section);
 }

@@ -23,12 +23,6 @@ cudaError_t make_tensor_map(CUtensorMap *map, const void *at, int size, int head
 
 #ifdef __CUDACC__
 
-/* Tells the compiler that all threads of a warp have the same number, so that it is in a uniform register. */
-__device__ inline int same_in_warp(int x)
-{
-    return __shfl_sync(~0u, x, 0);
-}
-
 /* ---- barriers and copies ---- */
 
 __device__ inline void barrier_init(uint32_t barrier, int arrivals)
@@ -72,18 +66,24 @@ __device__ inline void fence_for_async()
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-__device__ inline void load_box(uint32_t to, const CUtensorMap *map, int head, int row, int sequence, uint32_t barrier)
+/* How long the L2 cache should keep what is copied: by default, or not longer than needed. */
+constexpr uint64_t keep_in_cache = 0x1000000000000000, pass_through_cache = 0x12f0000000000000;
+
+__device__ inline void load_box(uint32_t to, const CUtensorMap *map, int head, int row, int sequence, uint32_t barrier,
+                                uint64_t cache = keep_in_cache)
 {
     asm volatile(
-        "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], "
-        "[%2];" ::"r"(to),
-        "l"(map), "r"(barrier), "r"(0), "r"(head), "r"(row), "r"(sequence)
+        "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, "
+        "{%3, %4, %5, %6}], [%2], %7;" ::"r"(to),
+        "l"(map), "r"(barrier), "r"(0), "r"(head), "r"(row), "r"(sequence), "l"(cache)
         : "memory");
 }
-__device__ inline void store_box(const CUtensorMap *map, uint32_t from, int head, int row, int sequence)
+__device__ inline void store_box(const CUtensorMap *map, uint32_t from, int head, int row, int sequence,
+                                 uint64_t cache = keep_in_cache)
 {
-    asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(map),
-                 "r"(from), "r"(0), "r"(head), "r"(row), "r"(sequence)
+    asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group.L2::cache_hint [%0, {%2, %3, %4, %5}], [%1], "
+                 "%6;" ::"l"(map),
+                 "r"(from), "r"(0), "r"(head), "r"(row), "r"(sequence), "l"(cache)
                  : "memory");
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }

@@ -179,6 +179,14 @@ struct query_sums {
     {
         return ((head * (p.padded / tile) + query) * 2 + threadIdx.x / 128) * 4096 + threadIdx.x % 128 * 4;
     }
+    /* Has the L2 cache fetch the sums for a last tile. */
+    __device__ void prefetch(const problem &p, const sharing &all, int head, int query) const
+    {
+        const float *sums = sums_at(p, all, slot) + place(p, head, query);
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            asm volatile("prefetch.global.L2 [%0];" ::"l"(sums + i * 512));
+    }
     /* All sums for a last tile but its own. */
     __device__ void get(const problem &p, const sharing &all, float (&before)[32], int key, int head, int query) const
     {
@@ -290,8 +298,10 @@ __global__ void __launch_bounds__(threads, 1)
                 const uint32_t full = keys_full + place * 8;
                 barrier_wait(keys_free + place * 8, key_count / 2 % 2 ^ 1);
                 barrier_expect(full, 2 * tile_bytes);
-                load_box(k_tiles + place * tile_bytes, &k_map, key_head, key * tile, sequence, full);
-                load_box(v_tiles + place * tile_bytes, &v_map, key_head, key * tile, sequence, full);
+                load_box(k_tiles + place * tile_bytes, &k_map, key_head, key * tile, sequence, full,
+                         pass_through_cache);
+                load_box(v_tiles + place * tile_bytes, &v_map, key_head, key * tile, sequence, full,
+                         pass_through_cache);
                 key_count++;
             },
             [&](int, int head_in_group, int query) {
@@ -362,6 +372,9 @@ __global__ void __launch_bounds__(threads, 1)
                     multiply_128(gradient, v_rows + i * next_16_columns, dout_rows + i * next_16_columns, i > 0);
                 commit_products();
 
+                const bool is_last = sums.is_last(p, all, key, query);
+                if (is_last)
+                    sums.prefetch(p, all, head, query);
                 wait_products<1>();
                 const int first_query = query * tile, first_key = key * tile + group * 64;
                 const uint32_t stats = stage * stats_bytes + lane % 4 * 8;
@@ -441,7 +454,6 @@ __global__ void __launch_bounds__(threads, 1)
                 for (int i = 0; i < 8; i++)
                     multiply_transposed_64(dq, dscore_rows + i * next_16_rows, all_k_rows + i * next_16_rows, i > 0);
                 commit_products();
-                const bool is_last = sums.is_last(p, all, key, query);
                 wait_products<0>();
                 if (lane == 0)
                     barrier_arrive(queries_free + stage * 8);
@@ -461,7 +473,7 @@ __global__ void __launch_bounds__(threads, 1)
                     fence_for_async();
                     named_barrier(2 + group, 128);
                     if (threadIdx.x % 128 == 0)
-                        store_box(&dq_map, dscore + group * tile_bytes, all_head, row, sequence);
+                        store_box(&dq_map, dscore + group * tile_bytes, all_head, row, sequence, pass_through_cache);
                 } else {
                     sums.add(p, all, dq, key, head, query);
                 }
@@ -486,9 +498,9 @@ __global__ void __launch_bounds__(threads, 1)
                 named_barrier(2 + group, 128);
                 if (threadIdx.x % 128 == 0) {
                     if (p.dk)
-                        store_box(&dk_map, dk_place, key_head, first_row, sequence);
+                        store_box(&dk_map, dk_place, key_head, first_row, sequence, pass_through_cache);
                     if (p.dv)
-                        store_box(&dv_map, dv_place, key_head, first_row, sequence);
+                        store_box(&dv_map, dv_place, key_head, first_row, sequence, pass_through_cache);
                 }
                 keys_are_used = true;
                 key_count++;

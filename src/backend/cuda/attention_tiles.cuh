@@ -119,6 +119,12 @@ inline cudaError_t launch(const cuda_run *run, void (*kernel)(Kernel...), dim3 g
 
 /* ---- numbers ---- */
 
+/* Tells the compiler that all threads of a warp have the same number, so that it is in a uniform register. */
+__device__ inline int same_in_warp(int x)
+{
+    return __shfl_sync(~0u, x, 0);
+}
+
 __device__ inline float to_float(float x)
 {
     return x;
