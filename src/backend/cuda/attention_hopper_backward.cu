@@ -277,7 +277,7 @@ __global__ void __launch_bounds__(threads, 1)
         }
         for (int i = 0; i < stages; i++) {
             barrier_init(queries_full + i * 8, 1);
-            barrier_init(queries_free + i * 8, 8);
+            barrier_init(queries_free + i * 8, 256);
         }
         barriers_are_ready();
     }
@@ -455,8 +455,7 @@ __global__ void __launch_bounds__(threads, 1)
                     multiply_transposed_64(dq, dscore_rows + i * next_16_rows, all_k_rows + i * next_16_rows, i > 0);
                 commit_products();
                 wait_products<0>();
-                if (lane == 0)
-                    barrier_arrive(queries_free + stage * 8);
+                barrier_arrive(queries_free + stage * 8);
                 if (is_last) {
                     const int all_head = key_head * p.group + head, row = query * tile + group * 64;
                     float before[32];
