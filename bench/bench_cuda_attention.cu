@@ -2,8 +2,9 @@
  *
  *     bench_cuda_attention [check | small | time | once] [any]
  *
- * `small`: few checks, for compute-sanitizer. `once`: one call of each pass, for profilers. `any`: the kernels for all devices, even where faster ones exist. Every check runs
- * twice and compares all bytes; outputs are filled with NaN before, and what lies between their rows must stay as it was. */
+ * `small`: few checks, for compute-sanitizer. `once`: one call of each pass, for profilers. `any`: the kernels for all
+ * devices, even where faster ones exist. Every check runs twice and compares all bytes; outputs are filled with NaN before,
+ * and what lies between their rows must stay as it was. */
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -115,9 +115,9 @@ struct share {
     }
 };
 
-/* Calls begin_unit(unit, from, to), for each tile of keys begin_key(key), then step(key, head, query) for all heads and tiles
- * of queries, then end_key(key), at last end_unit(). Every other tile of keys takes the queries backwards: the L2 cache still has those
- * that were used last. */
+/* Calls begin_unit(unit, from, to), for each tile of keys begin_key(key), then step(key, head, query) for all heads and
+ * tiles of queries, then end_key(key), at last end_unit(). Every other tile of keys takes the queries backwards: the L2
+ * cache still has those that were used last. */
 template <typename BeginUnit, typename BeginKey, typename Step, typename EndKey, typename EndUnit>
 __device__ inline void for_all_steps(const problem &p, const sharing &all, BeginUnit begin_unit, BeginKey begin_key,
                                      Step step, EndKey end_key, EndUnit end_unit)
