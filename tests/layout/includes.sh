@@ -11,7 +11,7 @@ allowed() {
     plan/chain) echo "graph base" ;;
     plan/graph) echo "plan/chain graph arena base" ;;
     tape) echo "plan/chain graph arena store base" ;;
-    backend/cpu) echo "backend base" ;;
+    backend/cpu | backend/cuda) echo "backend base" ;;
     layers) echo "backend base" ;;
     model) echo "layers backend plan/graph plan/chain graph arena base" ;;
     data/tokenizer) echo "base" ;;
