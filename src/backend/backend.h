@@ -26,7 +26,7 @@ typedef struct backend_type backend_type;
 typedef struct recording recording;
 
 typedef struct backend_options {
-    const char *device;  /* "cpu" (also NULL); in tests also "fenced" */
+    const char *device;  /* "cpu" (also NULL), "cuda", "cuda:1"; in tests also "fenced" */
     const char *kernels; /* "fast" (also NULL), the name of an instruction set, "reference" */
     unsigned threads;    /* 0: as many as there are cores */
 } backend_options;
@@ -36,9 +36,13 @@ typedef struct backend {
     const backend_type *type;
     remat_context *context;
     const char *kernels; /* the name of the table in use */
+    const char *about;   /* the device in words, with its memory and libraries; NULL: nothing beyond the kernels */
     unsigned threads;
     uint64_t scratch_bytes; /* that every queue allocates for its kernels */
     bool host_visible;      /* the host may access the backend's memory while no queue runs */
+    bool half_products;     /* GEMMs with one operand in bf16 take both in bf16, and round a C in bf16 once */
+    uint64_t
+        loss_rows; /* for how many rows at a time a loss makes its logits; 0: as many as suit a processor's cache */
 } backend;
 
 /* DEVICE: kernels read and write it. STAGING: host memory for fast copies to and from the device. */

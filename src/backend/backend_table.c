@@ -6,7 +6,13 @@
 
 #include <string.h>
 
-#define BACKENDS(X)          X(cpu)
+#ifdef REMAT_HAS_CUDA
+#define BACKENDS(X) X(cpu) X(cuda)
+#define HAS_CUDA    true
+#else
+#define BACKENDS(X) X(cpu)
+#define HAS_CUDA    false
+#endif
 #define OPTIONAL_BACKENDS(X) X(fenced)
 
 #define X(name) extern const backend_type backend_##name;
@@ -22,12 +28,25 @@ static const backend_type *const types[] = {
 #undef X
 };
 
+/* A number may follow the name: cuda:1. */
+static bool is_named(const backend_type *type, const char *device)
+{
+    const size_t length = strlen(type->name);
+    return strncmp(type->name, device, length) == 0 && (device[length] == 0 || device[length] == ':');
+}
+
 remat_status backend_open(remat_context *context, const backend_options *options, backend **made)
 {
-    const char *device = options->device ? options->device : "cpu";
+    backend_options named = *options;
+    if (!named.device)
+        named.device = "cpu";
     *made = NULL;
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (types[i] && strcmp(types[i]->name, device) == 0)
-            return types[i]->open(context, options, made);
-    return remat_fail(context, REMAT_INVALID, NULL, "there is no device '%.40s'; there is cpu", device);
+        if (types[i] && is_named(types[i], named.device))
+            return types[i]->open(context, &named, made);
+    if (!HAS_CUDA && strncmp(named.device, "cuda", 4) == 0)
+        return remat_fail(context, REMAT_INVALID, NULL,
+                          "this remat was built without CUDA; build it where nvcc is installed, or use the device cpu");
+    return remat_fail(context, REMAT_INVALID, NULL, "there is no device '%.40s'; there is cpu%s", named.device,
+                      HAS_CUDA ? " and cuda" : "");
 }

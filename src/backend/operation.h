@@ -75,8 +75,8 @@ static inline bool activation_reads_output(activation_kind kind)
  * `bias` (n values or none) is added to every row of C. If `activated` is given, it receives activation(C). If
  * `derivative_at` is given too, it receives C * activation'(derivative_at) instead; derivative_at is the input or the
  * output of the activation, as activation_reads_output says. Both have rows of ldc values; `activated` may be C itself.
- * The sum over k has the same order for every m and n. So a GEMM that is split by rows or columns of C gives the same
- * bits. It also gives the same bits if it is split along k at multiples of OPERATION_K_BLOCK and the parts are added
+ * On a processor, the sum over k has the same order for every m and n. So a GEMM that is split by rows or columns of C gives the
+ * same bits. It also gives the same bits if it is split along k at multiples of OPERATION_K_BLOCK and the parts are added
  * with `accumulate`. A and B may be in bf16, and so may C if k is at most OPERATION_K_BLOCK and nothing is activated. */
 #define OPERATION_K_BLOCK 384
 typedef struct op_gemm {

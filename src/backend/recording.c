@@ -4,12 +4,14 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 void recording_begin(recording *calls, const backend *owner)
 {
-    *calls = (recording){.owner = owner};
+    static atomic_uint_fast64_t numbers;
+    *calls = (recording){.owner = owner, .number = atomic_fetch_add(&numbers, 1) + 1};
 }
 
 remat_status recording_reserve(recording *calls)
@@ -297,9 +299,34 @@ static uint32_t kept_operands(const recording *calls, const op_gemm *gemm)
 }
 
 /* Whether a GEMM that is computed in bf16 would round C several times. */
-static bool is_long(const op_gemm *gemm)
+static bool is_long(const recording *calls, const op_gemm *gemm)
 {
-    return gemm->c.type == REMAT_BF16 && gemm->k > OPERATION_K_BLOCK;
+    return gemm->c.type == REMAT_BF16 && gemm->k > OPERATION_K_BLOCK && !calls->owner->half_products;
+}
+
+static bool is_half(tensor_ref tensor)
+{
+    return tensor.type == REMAT_BF16;
+}
+
+/* The operand that is not in bf16 becomes bf16 in the room: the product is faster than one in fp32. */
+static remat_status add_half_gemm(recording *calls, const op_gemm *whole)
+{
+    op_gemm halves = *whole;
+    tensor_ref *operand = is_half(whole->a) ? &halves.b : &halves.a;
+    operation_extent extents[OPERATION_MAX_TENSORS];
+    room_part room;
+    if (!calls->room)
+        return fail_types(calls, OP_gemm, &whole->a);
+    operation_extents(OP_gemm, whole, extents);
+    const uint64_t count = extents[operand == &halves.a ? 0 : 1].values;
+    const tensor_ref from = *operand;
+    *operand = (tensor_ref){take_room(calls, (count + 1) / 2, &room), REMAT_BF16};
+    remat_status status = convert(calls, from, *operand, count);
+    if (status == REMAT_OK)
+        status = recording_add(calls, OP_gemm, &halves);
+    give_room(calls, &room);
+    return status;
 }
 
 /* Rows of C are independent. */
@@ -307,6 +334,8 @@ static remat_status add_gemm(recording *calls, const op_gemm *whole)
 {
     const uint32_t kept = kept_operands(calls, whole);
     op_gemm part = *whole;
+    if (calls->owner->half_products && is_half(whole->a) != is_half(whole->b))
+        return add_half_gemm(calls, whole);
     if (dtype_traits_of(whole->b.type)->blocks && whole->b.at)
         return add_gemm_by_weights(calls, whole);
     for (size_t row = 0; row < whole->m; row += part.m) {
@@ -405,7 +434,7 @@ static remat_status add_column_sums(recording *calls, const op_column_sums *whol
 remat_status recording_add(recording *calls, operation op, const void *args)
 {
     backend_kernel kernel = find_kernel(calls, op, args);
-    if (kernel && !(op == OP_gemm && is_long(args)))
+    if (kernel && !(op == OP_gemm && is_long(calls, args)))
         return add_call(calls, op, args, kernel);
     switch (op) {
     case OP_gemm: return add_gemm(calls, args);

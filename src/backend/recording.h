@@ -13,6 +13,7 @@
 
 struct recording {
     const backend *owner; /* whose kernels are called */
+    uint64_t number;      /* no other recording of the program has it: a queue may keep what it prepares for this one */
     char *bytes;
     size_t used, capacity;
     bool counts; /* calls are only counted: `used` is what they would take */

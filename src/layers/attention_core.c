@@ -37,6 +37,7 @@ static op_attention_backward separate_attention_of(const layer_node *layer, cons
         .dq = call->d_inputs[0],
         .dk = call->d_inputs[1],
         .dv = call->d_inputs[2],
+        .workspace = call->workspace,
         .batch = layer->batch,
         .heads = options->num_heads,
         .steps = layer->output.h,
@@ -69,6 +70,7 @@ static op_attention_backward attention_of(const layer_node *layer, const layer_c
             .dq = call->d_inputs[0],
             .dk = call->d_inputs[1],
             .dv = tensor_from(call->d_inputs[1], width),
+            .workspace = call->workspace,
             .batch = layer->batch,
             .heads = options->num_heads,
             .steps = steps,
@@ -105,15 +107,26 @@ static op_attention_backward attention_of(const layer_node *layer, const layer_c
     };
 }
 
-/* Adding to a gradient may take more workspace than making it. */
+/* What the device needs for the backward. */
+static uint64_t device_workspace(const layer_node *layer, bool accumulate)
+{
+    const layer_call none = {.inputs = {layer_tensor_like(layer->dtype)}};
+    op_attention_backward backward = attention_of(layer, &none);
+    backward.accumulate = accumulate;
+    return (backend_workspace(layer->device, OP_attention_backward, &backward) + 63) & ~(uint64_t)63;
+}
+
+/* Adding to a gradient may take more workspace than making it: with three inputs, the gradients are made behind the workspace of the
+ * device first. */
 static void set_workspaces(layer_node *layer)
 {
-    layer_call none = {.inputs = {layer_tensor_like(layer->dtype)}};
-    op_attention_backward backward = attention_of(layer, &none);
-    layer->workspace[LAYER_INPUT_GRADIENT] = backend_workspace(layer->device, OP_attention_backward, &backward);
-    backward.accumulate = true;
-    layer->accumulate_workspace =
-        backend_workspace(layer->device, OP_attention_backward, &backward) - layer->workspace[LAYER_INPUT_GRADIENT];
+    const uint64_t plain = device_workspace(layer, false), adding = device_workspace(layer, true);
+    layer->workspace[LAYER_INPUT_GRADIENT] = plain;
+    if (layer->input_count == 1)
+        layer->accumulate_workspace = adding > plain ? adding - plain : 0;
+    if (layer->input_count == 3)
+        layer->accumulate_workspace =
+            dtype_bytes(layer_statistics_dtype(layer), layer_input_values(layer, 0) + 2 * layer_input_values(layer, 1));
 }
 
 /* The keys and values of cross-attention. */
@@ -189,14 +202,10 @@ static remat_status resolve(remat_context *context, layer_node *layer)
                           heads);
     REMAT_TRY(layer_set_output(context, layer, (layer_shape){1, in.h, width}));
     REMAT_TRY(layer_add_saved(context, layer, "sums", layer->batch * heads * in.h, layer_statistics_dtype(layer)));
-    if (is_packed)
-        set_workspaces(layer);
+    set_workspaces(layer);
     layer->needs[LAYER_INPUT_GRADIENT] = LAYER_NEEDS_INPUT(0) | LAYER_NEEDS_OUTPUT | LAYER_NEEDS_SAVED;
     for (uint32_t i = 1; i < layer->input_count; i++)
         layer->needs[LAYER_INPUT_GRADIENT] |= LAYER_NEEDS_INPUT(i);
-    if (layer->input_count == 3)
-        layer->accumulate_workspace =
-            dtype_bytes(layer_statistics_dtype(layer), layer_input_values(layer, 0) + 2 * layer_input_values(layer, 1));
     /* Two GEMMs of steps x steps x width forward, five backward; half of each where causal. */
     uint64_t pairs = layer_flops(layer->batch * in.h, keys, width);
     layer->flops[LAYER_FORWARD] = layer_flops(pairs, options->causal ? 2 : 4, 1);
@@ -234,7 +243,8 @@ static remat_status separate_gradient(const layer_node *layer, const layer_call 
         adds |= call->accumulate_inputs[i];
     if (!adds)
         return record_attention_backward(call->calls, &backward);
-    backward.dq = (tensor_ref){call->workspace.at, layer_statistics_dtype(layer)};
+    backward.dq =
+        (tensor_ref){(char *)call->workspace.at + device_workspace(layer, false), layer_statistics_dtype(layer)};
     backward.dk = tensor_from(backward.dq, layer_input_values(layer, 0));
     backward.dv = tensor_from(backward.dk, layer_input_values(layer, 1));
     REMAT_TRY(record_attention_backward(call->calls, &backward));

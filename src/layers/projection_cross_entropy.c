@@ -11,15 +11,35 @@
  * head has no gradient of the weights, whose sums would depend on the cut. Of a large vocabulary, it takes fewer rows. */
 enum { LEAST_ROWS = 64, FROZEN_BYTES = 32 << 20 };
 
+/* Logits are in bf16 where products of them would be slow in fp32. */
+static remat_dtype logits_dtype(const layer_node *layer)
+{
+    return layer->halves && layer->device->half_products ? REMAT_BF16 : layer->dtype;
+}
+
+/* Where products take their operands in bf16, weights in fp32 are converted once for all rows, behind the logits. */
+static bool converts_weight(const layer_node *layer)
+{
+    return logits_dtype(layer) == REMAT_BF16 && layer->parameters[0].dtype == REMAT_FP32 &&
+           layer->device->half_products;
+}
+
 static uint64_t rows_at_a_time(const layer_node *layer)
 {
     const uint64_t rows = layer_input_rows(layer, 0), units = layer->parameters[0].dims[0];
     uint64_t most = layer->halves ? LEAST_ROWS : CROSS_ENTROPY_ROWS;
+    if (layer->device->loss_rows)
+        return rows < layer->device->loss_rows ? rows : layer->device->loss_rows;
     if (layer->frozen && !layer->halves && units > FROZEN_BYTES / sizeof(float) / CROSS_ENTROPY_ROWS) {
         most = FROZEN_BYTES / sizeof(float) / units;
         most = most < LEAST_ROWS ? LEAST_ROWS : most;
     }
     return rows < most ? rows : most;
+}
+
+static uint64_t logits_bytes(const layer_node *layer, uint64_t values)
+{
+    return (dtype_bytes(logits_dtype(layer), values) + 63) & ~(uint64_t)63;
 }
 
 static remat_status resolve(remat_context *context, layer_node *layer)
@@ -32,7 +52,8 @@ static remat_status resolve(remat_context *context, layer_node *layer)
     layer_shape logits = {1, rows_at_a_time(layer), units};
     REMAT_TRY(layer_check_size(context, layer, logits, 1));
     layer->workspace[LAYER_FORWARD] = layer->workspace[LAYER_INPUT_GRADIENT] =
-        dtype_bytes(layer->dtype, layer_values(logits));
+        logits_bytes(layer, layer_values(logits)) +
+        (converts_weight(layer) ? dtype_bytes(REMAT_BF16, units * layer->inputs[0].w) : 0);
     uint64_t product = layer_flops(2 * rows, units, layer->inputs[0].w), softmax = layer_flops(rows, units, 18);
     uint64_t *flops = &layer->flops[LAYER_INPUT_GRADIENT];
     *flops = layer_flops(product, layer->frozen ? 2 : 3, 1);
@@ -42,12 +63,21 @@ static remat_status resolve(remat_context *context, layer_node *layer)
 }
 
 /* The loss of all rows; with gradients where `backward`. */
-static remat_status record_rows(const layer_node *layer, const layer_call *call, bool backward)
+static remat_status record_rows(const layer_node *layer, const layer_call *given, bool backward)
 {
+    layer_call with_weight = *given;
+    const layer_call *call = &with_weight;
     uint64_t rows = layer_input_rows(layer, 0), in = layer->inputs[0].w, units = layer->parameters[0].dims[0];
     const projection_options *options = layer->options;
     uint64_t step = rows_at_a_time(layer);
-    const tensor_ref logits = {call->workspace.at, layer->dtype};
+    const tensor_ref logits = {call->workspace.at, logits_dtype(layer)};
+    if (converts_weight(layer)) {
+        with_weight.parameters[0] =
+            (tensor_ref){(char *)call->workspace.at + logits_bytes(layer, step * units), REMAT_BF16};
+        REMAT_TRY(record_convert(
+            call->calls,
+            &(op_convert){.x = given->parameters[0], .y = with_weight.parameters[0], .count = units * in}));
+    }
     for (uint64_t first = 0; first < rows; first += step) {
         uint64_t count = rows - first < step ? rows - first : step;
         const tensor_ref x = tensor_from(call->inputs[0], first * in);
