@@ -1,0 +1,309 @@
+/* Normalisation of rows: a warp for each row, which passes over it from the first-level cache after the first time. */
+#include "backend/cuda/cuda_device.cuh"
+
+enum { ROWS_AT_ONCE = 4, NORM_THREADS = ROWS_AT_ONCE * WARP };
+
+/* The pieces of a row that are a lane's: eight columns each, or one where rows cannot be read by eights. */
+#define EACH_PIECE(columns, eights, i) \
+    for (size_t i = (threadIdx.x % WARP) * ((eights) ? 8 : 1); i < (columns); i += WARP * ((eights) ? 8 : 1))
+
+struct piece {
+    float of[8];
+};
+
+template <bool EIGHTS> __device__ __forceinline__ piece get_piece(tensor_ref t, size_t i)
+{
+    piece v;
+    if (EIGHTS) {
+        const eight x = get8(t, i);
+#pragma unroll
+        for (int j = 0; j < 8; j++)
+            v.of[j] = x.of[j];
+    } else {
+        v.of[0] = get(t, i);
+    }
+    return v;
+}
+
+template <bool EIGHTS> __device__ __forceinline__ void put_piece(tensor_ref t, size_t i, const piece &v)
+{
+    if (EIGHTS) {
+        eight x;
+#pragma unroll
+        for (int j = 0; j < 8; j++)
+            x.of[j] = v.of[j];
+        put8(t, i, x);
+    } else {
+        put(t, i, v.of[0]);
+    }
+}
+
+template <bool EIGHTS> __global__ void __launch_bounds__(NORM_THREADS) normalize_rows(op_normalize p)
+{
+    enum { EACH = EIGHTS ? 8 : 1 };
+    const size_t row = (size_t)blockIdx.x * ROWS_AT_ONCE + threadIdx.x / WARP, from = row * p.columns;
+    if (row >= p.rows)
+        return;
+    float mean = 0, variance = 0;
+    if (p.means.at) {
+        EACH_PIECE(p.columns, EIGHTS, i)
+        {
+            const piece x = get_piece<EIGHTS>(p.x, from + i);
+#pragma unroll
+            for (int j = 0; j < EACH; j++)
+                mean += x.of[j];
+        }
+        mean = warp_sum(mean) / (float)p.columns;
+    }
+    EACH_PIECE(p.columns, EIGHTS, i)
+    {
+        const piece x = get_piece<EIGHTS>(p.x, from + i);
+#pragma unroll
+        for (int j = 0; j < EACH; j++)
+            variance += (x.of[j] - mean) * (x.of[j] - mean);
+    }
+    variance = warp_sum(variance) / (float)p.columns;
+    const float scale = rsqrtf(variance + (float)p.epsilon);
+    if (threadIdx.x % WARP == 0) {
+        if (p.means.at)
+            put(p.means, row, mean);
+        put(p.scales, row, scale);
+    }
+    if (!p.y.at)
+        return;
+    EACH_PIECE(p.columns, EIGHTS, i)
+    {
+        piece x = get_piece<EIGHTS>(p.x, from + i);
+        const piece gain = get_piece<EIGHTS>(p.gain, i), shift = p.shift.at ? get_piece<EIGHTS>(p.shift, i) : piece{};
+#pragma unroll
+        for (int j = 0; j < EACH; j++)
+            x.of[j] = (x.of[j] - mean) * scale * gain.of[j] + shift.of[j];
+        put_piece<EIGHTS>(p.y, from + i, x);
+    }
+}
+
+cudaError_t cuda_normalize(const cuda_run *run, const op_normalize *p)
+{
+    const bool eights =
+        p->columns % 8 == 0 && by_eights(p->x) && by_eights(p->gain) && by_eights(p->shift) && by_eights(p->y);
+    if (!p->columns || !p->rows)
+        return cudaSuccess;
+    const unsigned blocks = blocks_for(p->rows, ROWS_AT_ONCE);
+    if (eights)
+        normalize_rows<true><<<blocks, NORM_THREADS, 0, run->stream>>>(*p);
+    else
+        normalize_rows<false><<<blocks, NORM_THREADS, 0, run->stream>>>(*p);
+    return cudaGetLastError();
+}
+
+/* ---- backward ----
+ *
+ * A block takes the rows part, part + parts, ... of the batch, one after the other. A thread has the same eight columns in all of them, and
+ * adds up their shares in the gradients of gain and shift. These go to the workspace:
+ *
+ *     | gain of part 0 | shift of part 0 | gain of part 1 | ...
+ */
+static const size_t MOST_NORM_PARTS = 528, LONGEST_ROW = 4096;
+
+static size_t norm_parts(size_t rows)
+{
+    return rows < MOST_NORM_PARTS ? rows : MOST_NORM_PARTS;
+}
+
+uint64_t cuda_normalize_backward_workspace(const op_normalize_backward *p)
+{
+    return norm_parts(p->rows) * 2 * p->columns * sizeof(float);
+}
+
+/* What a thread has of a row. */
+struct row_share {
+    eight x, dy;
+    float mean, scale;
+};
+
+static __device__ __forceinline__ row_share share_of(const op_normalize_backward &p, size_t row, size_t column)
+{
+    row_share s = {};
+    if (row < p.rows && column < p.columns) {
+        s.x = get8(p.x, row * p.columns + column);
+        s.dy = get8(p.dy, row * p.columns + column);
+        s.mean = p.means.at ? get(p.means, row) : 0;
+        s.scale = get(p.scales, row);
+    }
+    return s;
+}
+
+template <int THREADS> __global__ void __launch_bounds__(THREADS) derive_rows(op_normalize_backward p, bool sums)
+{
+    __shared__ float shared[2][2][THREADS / WARP]; /* written for one row while the one before is still read */
+    const size_t column = 8 * threadIdx.x;
+    const bool mine = column < p.columns;
+    const float share = 1 / (float)p.columns;
+    const eight gain = mine ? get8(p.gain, column) : eight{};
+    eight gains = {}, shifts = {};
+    row_share next = share_of(p, blockIdx.x, column);
+    int turn = 0;
+    for (size_t row = blockIdx.x; row < p.rows; row += gridDim.x, turn ^= 1) {
+        const row_share now = next;
+        eight normal, g;
+        float average = 0, slope = 0;
+        next = share_of(p, row + gridDim.x, column); /* it is on its way while this one is computed */
+#pragma unroll
+        for (int j = 0; j < 8; j++) {
+            normal.of[j] = (now.x.of[j] - now.mean) * now.scale;
+            g.of[j] = now.dy.of[j] * gain.of[j];
+            average += g.of[j];
+            slope += g.of[j] * normal.of[j];
+            gains.of[j] += now.dy.of[j] * normal.of[j];
+            shifts.of[j] += now.dy.of[j];
+        }
+        average = warp_sum(average);
+        slope = warp_sum(slope);
+        if (threadIdx.x % WARP == 0) {
+            shared[turn][0][threadIdx.x / WARP] = average;
+            shared[turn][1][threadIdx.x / WARP] = slope;
+        }
+        __syncthreads();
+        average = slope = 0;
+#pragma unroll
+        for (int w = 0; w < THREADS / WARP; w++) {
+            average += shared[turn][0][w];
+            slope += shared[turn][1][w];
+        }
+        average = p.means.at ? average * share : 0;
+        slope *= share;
+        if (!p.dx.at || !mine)
+            continue;
+        const eight old = p.accumulate ? get8(p.dx, row * p.columns + column) : eight{};
+#pragma unroll
+        for (int j = 0; j < 8; j++) {
+            const float value = now.scale * (g.of[j] - average - normal.of[j] * slope);
+            g.of[j] = p.accumulate ? old.of[j] + value : value;
+        }
+        put8(p.dx, row * p.columns + column, g);
+    }
+    if (!sums || !mine)
+        return;
+    const tensor_ref partial = {(float *)p.workspace.at + (size_t)blockIdx.x * 2 * p.columns, REMAT_FP32};
+    put8(partial, column, gains);
+    put8(partial, p.columns + column, shifts);
+}
+
+/* Rows that are too long for that or not by eights: gradients of the input by rows, and the sums column by column. */
+struct row_averages {
+    float mean, scale, average, slope;
+};
+
+template <bool EIGHTS>
+static __device__ __forceinline__ row_averages averages_of(const op_normalize_backward &p, size_t row)
+{
+    enum { EACH = EIGHTS ? 8 : 1 };
+    row_averages a = {p.means.at ? get(p.means, row) : 0, get(p.scales, row), 0, 0};
+    EACH_PIECE(p.columns, EIGHTS, i)
+    {
+        const piece x = get_piece<EIGHTS>(p.x, row * p.columns + i), dy = get_piece<EIGHTS>(p.dy, row * p.columns + i);
+        const piece gain = get_piece<EIGHTS>(p.gain, i);
+#pragma unroll
+        for (int j = 0; j < EACH; j++) {
+            const float g = dy.of[j] * gain.of[j];
+            a.average += g;
+            a.slope += g * (x.of[j] - a.mean) * a.scale;
+        }
+    }
+    a.average = p.means.at ? warp_sum(a.average) / (float)p.columns : 0;
+    a.slope = warp_sum(a.slope) / (float)p.columns;
+    return a;
+}
+
+template <bool EIGHTS> __global__ void __launch_bounds__(NORM_THREADS) derive_long_rows(op_normalize_backward p)
+{
+    enum { EACH = EIGHTS ? 8 : 1 };
+    const size_t row = (size_t)blockIdx.x * ROWS_AT_ONCE + threadIdx.x / WARP;
+    if (row >= p.rows)
+        return;
+    const row_averages a = averages_of<EIGHTS>(p, row);
+    EACH_PIECE(p.columns, EIGHTS, i)
+    {
+        const size_t at = row * p.columns + i;
+        const piece x = get_piece<EIGHTS>(p.x, at), dy = get_piece<EIGHTS>(p.dy, at);
+        piece gain = get_piece<EIGHTS>(p.gain, i), old = {};
+        if (p.accumulate)
+            old = get_piece<EIGHTS>(p.dx, at);
+#pragma unroll
+        for (int j = 0; j < EACH; j++) {
+            const float n = (x.of[j] - a.mean) * a.scale;
+            const float value = a.scale * (dy.of[j] * gain.of[j] - a.average - n * a.slope);
+            gain.of[j] = p.accumulate ? old.of[j] + value : value;
+        }
+        put_piece<EIGHTS>(p.dx, at, gain);
+    }
+}
+
+__global__ void sum_long_columns(op_normalize_backward p, size_t parts)
+{
+    const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x, part = blockIdx.y;
+    if (i >= p.columns)
+        return;
+    float gain = 0, shift = 0;
+    for (size_t row = part; row < p.rows; row += parts) {
+        const float dy = get(p.dy, row * p.columns + i), mean = p.means.at ? get(p.means, row) : 0;
+        gain += dy * (get(p.x, row * p.columns + i) - mean) * get(p.scales, row);
+        shift += dy;
+    }
+    float *partial = (float *)p.workspace.at + part * 2 * p.columns;
+    partial[i] = gain;
+    partial[p.columns + i] = shift;
+}
+
+__global__ void add_norm_parts(op_normalize_backward p, size_t parts)
+{
+    const size_t i = (size_t)blockIdx.x * PART_COLUMNS + threadIdx.x, at = i % p.columns;
+    const float total = sum_parts((const float *)p.workspace.at, parts, 2 * p.columns, i);
+    const tensor_ref to = i < p.columns ? p.dgain : p.dshift;
+    if (i < 2 * p.columns && to.at && threadIdx.y == 0)
+        put(to, at, p.accumulate_parameters ? get(to, at) + total : total);
+}
+
+template <bool EIGHTS>
+static void derive_long(const cuda_run *run, const op_normalize_backward *p, size_t parts, bool sums)
+{
+    if (sums) /* first, because dx may overlap dy */
+        sum_long_columns<<<dim3(blocks_for(p->columns, 128), (unsigned)parts), 128, 0, run->stream>>>(*p, parts);
+    if (p->dx.at)
+        derive_long_rows<EIGHTS><<<blocks_for(p->rows, ROWS_AT_ONCE), NORM_THREADS, 0, run->stream>>>(*p);
+}
+
+static void derive(const cuda_run *run, const op_normalize_backward *p, size_t parts, bool sums)
+{
+    const size_t threads = p->columns / 8;
+    if (threads <= 32)
+        derive_rows<32><<<(unsigned)parts, 32, 0, run->stream>>>(*p, sums);
+    else if (threads <= 64)
+        derive_rows<64><<<(unsigned)parts, 64, 0, run->stream>>>(*p, sums);
+    else if (threads <= 128)
+        derive_rows<128><<<(unsigned)parts, 128, 0, run->stream>>>(*p, sums);
+    else if (threads <= 256)
+        derive_rows<256><<<(unsigned)parts, 256, 0, run->stream>>>(*p, sums);
+    else
+        derive_rows<512><<<(unsigned)parts, 512, 0, run->stream>>>(*p, sums);
+}
+
+cudaError_t cuda_normalize_backward(const cuda_run *run, const op_normalize_backward *p)
+{
+    const bool sums = p->dgain.at || p->dshift.at;
+    const bool eights =
+        p->columns % 8 == 0 && by_eights(p->x) && by_eights(p->gain) && by_eights(p->dy) && by_eights(p->dx);
+    const size_t parts = norm_parts(p->rows);
+    if (!p->columns || (!parts && p->accumulate_parameters))
+        return cudaSuccess;
+    if (parts && eights && p->columns <= LONGEST_ROW)
+        derive(run, p, parts, sums);
+    else if (parts && eights)
+        derive_long<true>(run, p, parts, sums);
+    else if (parts)
+        derive_long<false>(run, p, parts, sums);
+    if (sums)
+        add_norm_parts<<<blocks_for(2 * p->columns, PART_COLUMNS), dim3(PART_COLUMNS, PART_LANES), 0, run->stream>>>(
+            *p, parts);
+    return cudaGetLastError();
+}
