@@ -1,0 +1,558 @@
+/* One GPU. Memory of the device, a stream for each queue, and recordings that become graphs: the second time that a queue runs the
+ * same calls, it captures them, and from then on launches them as one. That is possible because addresses never change. */
+#include "backend/cuda/cuda_products.h"
+#include "backend/cuda/cuda_table.h"
+#include "backend/cuda/cudnn_attention.h"
+
+#include "backend/recording.h"
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+extern const backend_type backend_cuda;
+
+/* The scratch memory of a queue: workspace of the matrix products, partial sums. */
+#define SCRATCH_BYTES ((uint64_t)33 << 20)
+
+/* The most that cuDNN's attention may take for its backward pass. */
+#define ATTENTION_BYTES ((uint64_t)128 << 20)
+
+typedef struct cuda_backend {
+    backend base;
+    cuda_products *products;
+    cudnn_attention *attention; /* NULL: cuDNN is not there */
+    int device, multiprocessors;
+    char kernels[64]; /* such as "cuda sm_90" */
+    char about[512];
+    /* Times of events are distances to this one. */
+    cudaEvent_t zero;
+    uint64_t zero_nanoseconds;
+} cuda_backend;
+
+struct backend_event {
+    cudaEvent_t at;
+};
+
+/* Calls that a queue has run before. */
+typedef struct cuda_graph {
+    uint64_t recording;
+    size_t first, end;
+    cudaGraphExec_t ready; /* NULL: they ran once */
+} cuda_graph;
+
+enum { MOST_GRAPHS = 8, LEAST_CALLS = 16 };
+
+typedef struct cuda_queue {
+    backend_queue base;
+    cuda_run run;
+    cuda_graph graphs[MOST_GRAPHS];
+    size_t next_graph;
+} cuda_queue;
+
+/* ---- failures ---- */
+
+static remat_status fail(const backend *owner, cudaError_t error, const char *what)
+{
+    const bool memory = error == cudaErrorMemoryAllocation;
+    cudaGetLastError(); /* it would be reported again */
+    return remat_fail(owner->context, memory ? REMAT_NO_MEMORY : REMAT_IO, NULL, "%s on the GPU failed: %s", what,
+                      cudaGetErrorString(error));
+}
+
+#define TRY(owner, call, what)                   \
+    do {                                         \
+        const cudaError_t tried = (call);        \
+        if (tried != cudaSuccess)                \
+            return fail((owner), tried, (what)); \
+    } while (0)
+
+static remat_status enter(const backend *owner)
+{
+    TRY(owner, cudaSetDevice(((const cuda_backend *)owner)->device), "choosing the device");
+    return REMAT_OK;
+}
+
+/* ---- opening ---- */
+
+static uint64_t clock_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* "cuda" is the first device, "cuda:2" the third. */
+static remat_status choose_device(remat_context *context, const char *name, int *device)
+{
+    int count = 0;
+    char *end = NULL;
+    const cudaError_t error = cudaGetDeviceCount(&count);
+    cudaGetLastError();
+    if (error != cudaSuccess || count == 0)
+        return remat_fail(context, REMAT_INVALID, NULL, "there is no GPU that CUDA can use: %s",
+                          error != cudaSuccess ? cudaGetErrorString(error) : "no device was found");
+    const char *number = name[4] == ':' ? name + 5 : "0";
+    const long wanted = strtol(number, &end, 10);
+    if (end == number || *end || wanted < 0 || wanted >= count)
+        return remat_fail(context, REMAT_INVALID, NULL, "there is no device '%.40s'; there is cuda:0%s%.0d", name,
+                          count > 1 ? " to cuda:" : "", count > 1 ? count - 1 : 0);
+    *device = (int)wanted;
+    return REMAT_OK;
+}
+
+static void describe(cuda_backend *cuda, const struct cudaDeviceProp *properties)
+{
+    int driver = 0;
+    char cudnn[32] = "no cuDNN";
+    const size_t cublas = cuda_products_version(cuda->products);
+    cudaDriverGetVersion(&driver);
+    if (cuda->attention) {
+        const size_t version = cudnn_attention_version(cuda->attention);
+        snprintf(cudnn, sizeof cudnn, "cuDNN %zu.%zu", version / 10000, version / 100 % 100);
+    }
+    snprintf(cuda->about, sizeof cuda->about,
+             "%s, compute capability %d.%d, %.1f GiB, CUDA %d.%d, cuBLASLt %zu.%zu, %s", properties->name,
+             properties->major, properties->minor, (double)properties->totalGlobalMem / (1 << 30), driver / 1000,
+             driver / 10 % 100, cublas / 10000, cublas / 100 % 100, cudnn);
+    cuda->base.about = cuda->about;
+}
+
+static remat_status prepare(cuda_backend *cuda)
+{
+    struct cudaDeviceProp properties;
+    backend *owner = &cuda->base;
+    REMAT_TRY(enter(owner));
+    TRY(owner, cudaGetDeviceProperties(&properties, cuda->device), "asking for its properties");
+    if (properties.major < 8)
+        return remat_fail(owner->context, REMAT_INVALID, NULL, "%s has compute capability %d.%d; 8.0 or more is needed",
+                          properties.name, properties.major, properties.minor);
+    cuda->multiprocessors = properties.multiProcessorCount;
+    snprintf(cuda->kernels, sizeof cuda->kernels, "cuda sm_%d%d", properties.major, properties.minor);
+    REMAT_TRY(cuda_products_open(owner->context, &cuda->products));
+    REMAT_TRY(cudnn_attention_open(owner->context, 10 * properties.major + properties.minor, ATTENTION_BYTES,
+                                   &cuda->attention));
+    describe(cuda, &properties);
+    TRY(owner, cudaEventCreate(&cuda->zero), "making an event");
+    TRY(owner, cudaEventRecord(cuda->zero, NULL), "recording an event");
+    TRY(owner, cudaEventSynchronize(cuda->zero), "waiting for an event");
+    cuda->zero_nanoseconds = clock_now();
+    return REMAT_OK;
+}
+
+static void close_cuda(backend *owner)
+{
+    cuda_backend *cuda = (cuda_backend *)owner;
+    if (cuda->zero)
+        cudaEventDestroy(cuda->zero);
+    cudnn_attention_close(cuda->attention);
+    cuda_products_close(owner->context, cuda->products);
+    remat_release(owner->context, cuda, 1, sizeof *cuda);
+}
+
+static remat_status open_cuda(remat_context *context, const backend_options *options, backend **made)
+{
+    int device = 0;
+    if (options->kernels && strcmp(options->kernels, "fast") != 0)
+        return remat_fail(context, REMAT_INVALID, NULL,
+                          "there are no kernels '%.40s' for the device cuda; there are fast", options->kernels);
+    REMAT_TRY(choose_device(context, options->device, &device));
+    cuda_backend *cuda = remat_alloc_zeroed(context, 1, sizeof *cuda);
+    if (!cuda)
+        return REMAT_NO_MEMORY;
+    cuda->base = (backend){.type = &backend_cuda,
+                           .context = context,
+                           .kernels = cuda->kernels,
+                           .threads = options->threads ? options->threads : 1,
+                           .scratch_bytes = SCRATCH_BYTES,
+                           .half_products = true,
+                           .loss_rows = 2048};
+    cuda->device = device;
+    const remat_status status = prepare(cuda);
+    if (status != REMAT_OK) {
+        close_cuda(&cuda->base);
+        return status;
+    }
+    *made = &cuda->base;
+    return REMAT_OK;
+}
+
+/* ---- memory ---- */
+
+static remat_status allocate(backend *owner, memory_kind kind, uint64_t bytes, bool zeroed, backend_memory *memory)
+{
+    void *at = NULL;
+    REMAT_TRY(enter(owner));
+    const cudaError_t error =
+        kind == MEMORY_STAGING ? cudaHostAlloc(&at, bytes, cudaHostAllocDefault) : cudaMalloc(&at, bytes);
+    if (error != cudaSuccess) {
+        size_t left = 0, total = 0;
+        cudaGetLastError();
+        if (error != cudaErrorMemoryAllocation || kind == MEMORY_STAGING ||
+            cudaMemGetInfo(&left, &total) != cudaSuccess)
+            return fail(owner, error, "allocating memory");
+        return remat_fail(owner->context, REMAT_NO_MEMORY, NULL,
+                          "the GPU has no memory for %llu bytes: %llu of its %llu bytes are free",
+                          (unsigned long long)bytes, (unsigned long long)left, (unsigned long long)total);
+    }
+    *memory = (backend_memory){at, bytes, kind};
+    if (zeroed && kind == MEMORY_STAGING)
+        memset(at, 0, bytes);
+    if (zeroed && kind == MEMORY_DEVICE)
+        TRY(owner, cudaMemset(at, 0, bytes), "clearing memory");
+    return REMAT_OK;
+}
+
+static void release(backend *owner, backend_memory *memory)
+{
+    (void)owner;
+    if (memory->kind == MEMORY_STAGING)
+        cudaFreeHost(memory->at);
+    else
+        cudaFree(memory->at);
+}
+
+/* ---- kernels ---- */
+
+static backend_kernel find_kernel(const backend *owner, operation op, const char *types)
+{
+    (void)owner;
+    return cuda_table_find(op, types);
+}
+
+static uint64_t workspace(const backend *owner, operation op, const void *args)
+{
+    return cuda_table_workspace(((const cuda_backend *)owner)->attention, op, args);
+}
+
+/* ---- queues ---- */
+
+static void queue_destroy(backend_queue *base)
+{
+    cuda_queue *queue = (cuda_queue *)base;
+    if (queue->run.stream)
+        cudaStreamSynchronize(queue->run.stream);
+    for (size_t i = 0; i < MOST_GRAPHS; i++)
+        if (queue->graphs[i].ready)
+            cudaGraphExecDestroy(queue->graphs[i].ready);
+    if (queue->run.stream)
+        cudaStreamDestroy(queue->run.stream);
+    if (queue->run.scratch)
+        cudaFree(queue->run.scratch);
+    remat_release(base->owner->context, queue, 1, sizeof *queue);
+}
+
+static remat_status fill_queue(cuda_queue *queue)
+{
+    cuda_backend *cuda = (cuda_backend *)queue->base.owner;
+    REMAT_TRY(enter(&cuda->base));
+    TRY(&cuda->base, cudaMalloc(&queue->run.scratch, SCRATCH_BYTES), "allocating scratch memory");
+    TRY(&cuda->base, cudaStreamCreateWithFlags(&queue->run.stream, cudaStreamNonBlocking), "making a stream");
+    queue->run.scratch_bytes = SCRATCH_BYTES;
+    queue->run.multiprocessors = cuda->multiprocessors;
+    queue->run.products = cuda->products;
+    queue->run.attention = cuda->attention;
+    return REMAT_OK;
+}
+
+static remat_status queue_create(backend *owner, backend_queue **made)
+{
+    cuda_queue *queue = remat_alloc_zeroed(owner->context, 1, sizeof *queue);
+    if (!queue)
+        return REMAT_NO_MEMORY;
+    queue->base.owner = owner;
+    const remat_status status = fill_queue(queue);
+    if (status != REMAT_OK) {
+        queue_destroy(&queue->base);
+        return status;
+    }
+    *made = &queue->base;
+    return REMAT_OK;
+}
+
+/* ---- running ---- */
+
+/* Calls of one kernel that follow each other; returns where the next one is. */
+enum { MOST_CALLS = 1024 };
+
+static size_t collect(const recording *calls, size_t at, size_t end, const void *args[MOST_CALLS], size_t *count)
+{
+    const cuda_row *row = recording_call(calls, at)->kernel;
+    *count = 0;
+    while (at < end && *count < MOST_CALLS && recording_call(calls, at)->kernel == row) {
+        recorded_call *call = recording_call(calls, at);
+        args[(*count)++] = recorded_args(call);
+        at += call->bytes;
+    }
+    return at;
+}
+
+static remat_status launch(const cuda_queue *queue, const recording *calls, size_t first, size_t end)
+{
+    const void *args[MOST_CALLS];
+    for (size_t at = first; at < end;) {
+        recorded_call *call = recording_call(calls, at);
+        const cuda_row *row = call->kernel;
+        cudaError_t error = cudaSuccess;
+        size_t count;
+        if (row && row->launch_many) {
+            at = collect(calls, at, end, args, &count);
+            error = row->launch_many(&queue->run, args, count);
+        } else {
+            error = row ? row->launch(&queue->run, recorded_args(call)) : cudaSuccess;
+            at += call->bytes;
+        }
+        if (error != cudaSuccess)
+            return fail(queue->base.owner, error, operation_table[call->op].name);
+    }
+    return REMAT_OK;
+}
+
+static bool are_many(const recording *calls, size_t first, size_t end)
+{
+    size_t count = 0;
+    for (size_t at = first; at < end && count < LEAST_CALLS; at += recording_call(calls, at)->bytes)
+        count++;
+    return count == LEAST_CALLS;
+}
+
+/* The entry of these calls; a new one takes the place of the oldest. */
+static cuda_graph *graph_of(cuda_queue *queue, const recording *calls, size_t first, size_t end, bool *is_new)
+{
+    *is_new = false;
+    for (size_t i = 0; i < MOST_GRAPHS; i++) {
+        cuda_graph *graph = &queue->graphs[i];
+        if (graph->end && graph->recording == calls->number && graph->first == first && graph->end == end)
+            return graph;
+    }
+    cuda_graph *graph = &queue->graphs[queue->next_graph];
+    queue->next_graph = (queue->next_graph + 1) % MOST_GRAPHS;
+    if (graph->ready)
+        cudaGraphExecDestroy(graph->ready);
+    *graph = (cuda_graph){calls->number, first, end, NULL};
+    *is_new = true;
+    return graph;
+}
+
+static remat_status capture(cuda_queue *queue, const recording *calls, cuda_graph *graph)
+{
+    const backend *owner = queue->base.owner;
+    cudaGraph_t captured = NULL;
+    TRY(owner, cudaStreamBeginCapture(queue->run.stream, cudaStreamCaptureModeThreadLocal), "beginning a graph");
+    const remat_status status = launch(queue, calls, graph->first, graph->end);
+    const cudaError_t ended = cudaStreamEndCapture(queue->run.stream, &captured);
+    cudaError_t made = ended;
+    if (status == REMAT_OK && ended == cudaSuccess)
+        made = cudaGraphInstantiate(&graph->ready, captured, 0);
+    if (captured)
+        cudaGraphDestroy(captured);
+    REMAT_TRY(status);
+    TRY(owner, made, "making a graph");
+    return REMAT_OK;
+}
+
+/* The first run is a plain one: libraries prepare what they need, which a graph must not contain. */
+static remat_status run(backend_queue *base, const recording *calls, size_t first, size_t end)
+{
+    cuda_queue *queue = (cuda_queue *)base;
+    bool is_new;
+    REMAT_TRY(enter(base->owner));
+    if (!are_many(calls, first, end))
+        return launch(queue, calls, first, end);
+    cuda_graph *graph = graph_of(queue, calls, first, end, &is_new);
+    if (is_new)
+        return launch(queue, calls, first, end);
+    if (!graph->ready)
+        REMAT_TRY(capture(queue, calls, graph));
+    TRY(base->owner, cudaGraphLaunch(graph->ready, queue->run.stream), "launching a graph");
+    return REMAT_OK;
+}
+
+static remat_status copy(backend_queue *base, void *to, const void *from, uint64_t bytes, enum cudaMemcpyKind kind)
+{
+    const cuda_queue *queue = (const cuda_queue *)base;
+    REMAT_TRY(enter(base->owner));
+    TRY(base->owner, cudaMemcpyAsync(to, from, bytes, kind, queue->run.stream), "copying");
+    return REMAT_OK;
+}
+
+static remat_status copy_in(backend_queue *queue, void *to, const void *host, uint64_t bytes)
+{
+    return copy(queue, to, host, bytes, cudaMemcpyHostToDevice);
+}
+
+static remat_status copy_out(backend_queue *queue, void *host, const void *from, uint64_t bytes)
+{
+    return copy(queue, host, from, bytes, cudaMemcpyDeviceToHost);
+}
+
+static remat_status wait(backend_queue *base)
+{
+    TRY(base->owner, cudaStreamSynchronize(((const cuda_queue *)base)->run.stream), "the work");
+    return REMAT_OK;
+}
+
+/* ---- events ---- */
+
+static remat_status event_create(backend *owner, backend_event **made)
+{
+    *made = remat_alloc_zeroed(owner->context, 1, sizeof **made);
+    if (!*made)
+        return REMAT_NO_MEMORY;
+    const cudaError_t error = cudaEventCreate(&(*made)->at);
+    if (error == cudaSuccess)
+        return REMAT_OK;
+    remat_release(owner->context, *made, 1, sizeof **made);
+    *made = NULL;
+    return fail(owner, error, "making an event");
+}
+
+static void event_destroy(backend *owner, backend_event *event)
+{
+    cudaEventDestroy(event->at);
+    remat_release(owner->context, event, 1, sizeof *event);
+}
+
+/* Distances are milliseconds in fp32: beyond a quarter of a second they would lose microseconds. */
+static remat_status move_zero(cuda_backend *cuda, cudaStream_t stream)
+{
+    const backend *owner = &cuda->base;
+    cudaEvent_t later;
+    float milliseconds;
+    if (clock_now() - cuda->zero_nanoseconds < 250000000u)
+        return REMAT_OK;
+    TRY(owner, cudaEventCreate(&later), "making an event");
+    cudaError_t error = cudaEventRecord(later, stream);
+    if (error == cudaSuccess)
+        error = cudaEventSynchronize(later);
+    if (error == cudaSuccess)
+        error = cudaEventElapsedTime(&milliseconds, cuda->zero, later);
+    if (error != cudaSuccess) {
+        cudaEventDestroy(later);
+        return fail(owner, error, "recording an event");
+    }
+    cudaEventDestroy(cuda->zero);
+    cuda->zero = later;
+    cuda->zero_nanoseconds += (uint64_t)(1e6 * (double)milliseconds);
+    return REMAT_OK;
+}
+
+static remat_status event_record(backend_queue *base, backend_event *event)
+{
+    const cuda_queue *queue = (const cuda_queue *)base;
+    REMAT_TRY(move_zero((cuda_backend *)base->owner, queue->run.stream));
+    TRY(base->owner, cudaEventRecord(event->at, queue->run.stream), "recording an event");
+    return REMAT_OK;
+}
+
+static remat_status event_wait(backend *owner, backend_event *event, uint64_t *nanoseconds)
+{
+    const cuda_backend *cuda = (const cuda_backend *)owner;
+    float milliseconds = 0;
+    TRY(owner, cudaEventSynchronize(event->at), "waiting for an event");
+    TRY(owner, cudaEventElapsedTime(&milliseconds, cuda->zero, event->at), "asking for a time");
+    *nanoseconds = (uint64_t)((double)cuda->zero_nanoseconds + 1e6 * (double)milliseconds);
+    return REMAT_OK;
+}
+
+/* ---- limits ---- */
+
+enum { LIMIT_SIZE = 8192, LIMIT_ROUNDS = 5 };
+
+/* The best of some rounds: a large product in bf16, and a copy. */
+static cudaError_t time_rounds(const cuda_queue *queue, const op_gemm *product, char *memory, uint64_t bytes,
+                               double best[2])
+{
+    cudaEvent_t events[3] = {NULL};
+    cudaError_t error = cudaSuccess;
+    for (int i = 0; i < 3 && error == cudaSuccess; i++)
+        error = cudaEventCreate(&events[i]);
+    for (int round = 0; round < LIMIT_ROUNDS && error == cudaSuccess; round++) {
+        float times[2] = {0};
+        cudaEventRecord(events[0], queue->run.stream);
+        error = cuda_gemm(&queue->run, product);
+        cudaEventRecord(events[1], queue->run.stream);
+        cudaMemcpyAsync(memory, memory + bytes, bytes, cudaMemcpyDeviceToDevice, queue->run.stream);
+        cudaEventRecord(events[2], queue->run.stream);
+        if (error == cudaSuccess)
+            error = cudaStreamSynchronize(queue->run.stream);
+        for (int i = 0; i < 2 && error == cudaSuccess; i++) {
+            error = cudaEventElapsedTime(&times[i], events[i], events[i + 1]);
+            best[i] = round == 0 || (double)times[i] < best[i] ? (double)times[i] : best[i];
+        }
+    }
+    for (int i = 0; i < 3; i++)
+        if (events[i])
+            cudaEventDestroy(events[i]);
+    return error;
+}
+
+/* Numbers that are not all alike: a product of zeros takes less power, and so less time. */
+static cudaError_t fill_numbers(const cuda_queue *queue, char *memory, size_t count)
+{
+    op_dropout drop = {.x = {memory, REMAT_BF16}, .y = {memory, REMAT_BF16}, .step = {queue->run.scratch, REMAT_UINT8}};
+    drop.count = count;
+    drop.keep = 0.5;
+    cudaError_t error = cudaMemsetAsync(queue->run.scratch, 0, sizeof(step_block), queue->run.stream);
+    if (error == cudaSuccess)
+        error = cuda_fill(&queue->run, &(op_fill){.y = drop.y, .count = count, .value = 0.7});
+    return error == cudaSuccess ? cuda_dropout(&queue->run, &drop) : error;
+}
+
+static remat_status measure_limits(backend *owner, backend_limits *limits)
+{
+    const uint64_t each = (uint64_t)LIMIT_SIZE * LIMIT_SIZE * 2;
+    backend_memory memory = {0};
+    backend_queue *queue = NULL;
+    double best[2] = {1, 1};
+    remat_status status = queue_create(owner, &queue);
+    if (status == REMAT_OK)
+        status = backend_allocate(owner, MEMORY_DEVICE, 4 * each, false, &memory);
+    if (status == REMAT_OK) {
+        const tensor_ref parts[3] = {
+            {memory.at, REMAT_BF16}, {memory.at + each, REMAT_BF16}, {memory.at + 2 * each, REMAT_BF16}};
+        const op_gemm product = {.a = parts[0],
+                                 .b = parts[1],
+                                 .c = parts[2],
+                                 .m = LIMIT_SIZE,
+                                 .n = LIMIT_SIZE,
+                                 .k = LIMIT_SIZE,
+                                 .lda = LIMIT_SIZE,
+                                 .ldb = LIMIT_SIZE,
+                                 .ldc = LIMIT_SIZE};
+        cudaError_t error = fill_numbers((cuda_queue *)queue, memory.at, 2 * (size_t)LIMIT_SIZE * LIMIT_SIZE);
+        if (error == cudaSuccess)
+            error = time_rounds((cuda_queue *)queue, &product, memory.at, 2 * each, best);
+        if (error != cudaSuccess)
+            status = fail(owner, error, "measuring its limits");
+    }
+    backend_release(owner, &memory);
+    backend_queue_destroy(queue);
+    *limits =
+        (backend_limits){2e3 * LIMIT_SIZE * LIMIT_SIZE * LIMIT_SIZE / best[0], 1e3 * 4 * (double)each / best[1], 1};
+    return status;
+}
+
+const backend_type backend_cuda = {
+    .name = "cuda",
+    .open = open_cuda,
+    .close = close_cuda,
+    .allocate = allocate,
+    .release = release,
+    .find_kernel = find_kernel,
+    .workspace = workspace,
+    .measure_limits = measure_limits,
+    .queue_create = queue_create,
+    .queue_destroy = queue_destroy,
+    .run = run,
+    .copy_in = copy_in,
+    .copy_out = copy_out,
+    .wait = wait,
+    .event_create = event_create,
+    .event_destroy = event_destroy,
+    .event_record = event_record,
+    .event_wait = event_wait,
+};

@@ -1,0 +1,267 @@
+#include "backend/cuda/cuda_products.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <cublasLt.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The functions that are used, by name. */
+#define FUNCTIONS(X)                        \
+    X(cublasLtCreate)                       \
+    X(cublasLtDestroy)                      \
+    X(cublasLtGetVersion)                   \
+    X(cublasLtMatmul)                       \
+    X(cublasLtMatmulDescCreate)             \
+    X(cublasLtMatmulDescDestroy)            \
+    X(cublasLtMatmulDescSetAttribute)       \
+    X(cublasLtMatrixLayoutCreate)           \
+    X(cublasLtMatrixLayoutDestroy)          \
+    X(cublasLtMatmulPreferenceCreate)       \
+    X(cublasLtMatmulPreferenceDestroy)      \
+    X(cublasLtMatmulPreferenceSetAttribute) \
+    X(cublasLtMatmulAlgoGetHeuristic)
+
+/* What determines the algorithm of a product. No padding: it is compared as bytes. */
+typedef struct product_key {
+    uint64_t m, n, k, lda, ldb, ldc;
+    uint32_t transpose_a, transpose_b, accumulate, has_bias;
+    uint32_t type, c_type, alignment, unused;
+} product_key;
+
+typedef struct product {
+    product_key key;
+    cublasLtMatmulDesc_t about;
+    cublasLtMatrixLayout_t a, b, c;
+    cublasLtMatmulAlgo_t algorithm;
+    bool is_missing; /* the library has none */
+    struct product *next;
+} product;
+
+enum { BUCKETS = 256 };
+
+struct cuda_products {
+    void *library;
+    cublasLtHandle_t handle;
+    remat_context *context;
+    product *buckets[BUCKETS];
+#define X(name) __typeof__(&name) name;
+    FUNCTIONS(X)
+#undef X
+};
+
+/* ---- opening ---- */
+
+static void *load(void)
+{
+    static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12",
+                                        "/usr/local/cuda/lib64/libcublasLt.so.13",
+                                        "/usr/local/cuda/lib64/libcublasLt.so.12"};
+    void *library = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !library; i++)
+        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    return library;
+}
+
+static bool find_functions(cuda_products *products)
+{
+    bool found = true;
+#define X(name)                                                  \
+    *(void **)&products->name = dlsym(products->library, #name); \
+    found = found && products->name;
+    FUNCTIONS(X)
+#undef X
+    return found;
+}
+
+remat_status cuda_products_open(remat_context *context, cuda_products **made)
+{
+    cuda_products *products = remat_alloc_zeroed(context, 1, sizeof *products);
+    *made = NULL;
+    if (!products)
+        return REMAT_NO_MEMORY;
+    products->context = context;
+    products->library = load();
+    if (!products->library || !find_functions(products) ||
+        products->cublasLtCreate(&products->handle) != CUBLAS_STATUS_SUCCESS) {
+        cuda_products_close(context, products);
+        return remat_fail(
+            context, REMAT_INVALID, NULL,
+            "the device cuda needs cuBLAS: libcublasLt.so.13 was not found; install it, or name its folder in "
+            "LD_LIBRARY_PATH");
+    }
+    *made = products;
+    return REMAT_OK;
+}
+
+static void release_product(cuda_products *products, product *made)
+{
+    if (made->a)
+        products->cublasLtMatrixLayoutDestroy(made->a);
+    if (made->b)
+        products->cublasLtMatrixLayoutDestroy(made->b);
+    if (made->c)
+        products->cublasLtMatrixLayoutDestroy(made->c);
+    if (made->about)
+        products->cublasLtMatmulDescDestroy(made->about);
+    remat_release(products->context, made, 1, sizeof *made);
+}
+
+void cuda_products_close(remat_context *context, cuda_products *products)
+{
+    if (!products)
+        return;
+    for (size_t i = 0; i < BUCKETS; i++)
+        for (product *made = products->buckets[i], *next; made; made = next) {
+            next = made->next;
+            release_product(products, made);
+        }
+    if (products->handle)
+        products->cublasLtDestroy(products->handle);
+    if (products->library)
+        dlclose(products->library);
+    remat_release(context, products, 1, sizeof *products);
+}
+
+size_t cuda_products_version(const cuda_products *products)
+{
+    return products->cublasLtGetVersion();
+}
+
+/* ---- one product ---- */
+
+/* How addresses are aligned, at most 16 bytes: what is fastest needs no more. */
+static uint32_t alignment_of(const op_gemm *p)
+{
+    const uintptr_t all = (uintptr_t)p->a.at | (uintptr_t)p->b.at | (uintptr_t)p->c.at | 16;
+    return (uint32_t)(all & (~all + 1));
+}
+
+static product_key key_of(const op_gemm *p)
+{
+    return (product_key){.m = p->m,
+                         .n = p->n,
+                         .k = p->k,
+                         .lda = p->lda,
+                         .ldb = p->ldb,
+                         .ldc = p->ldc,
+                         .transpose_a = p->transpose_a,
+                         .transpose_b = p->transpose_b,
+                         .accumulate = p->accumulate,
+                         .has_bias = p->bias.at != NULL,
+                         .type = (uint32_t)p->a.type,
+                         .c_type = (uint32_t)p->c.type,
+                         .alignment = alignment_of(p)};
+}
+
+static size_t bucket_of(const product_key *key)
+{
+    uint64_t hash = 1469598103934665603u;
+    for (size_t i = 0; i < sizeof *key; i++)
+        hash = (hash ^ ((const unsigned char *)key)[i]) * 1099511628211u;
+    return (size_t)(hash % BUCKETS);
+}
+
+static cudaDataType type_of(uint32_t type)
+{
+    return type == REMAT_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+static cublasStatus_t describe(const cuda_products *l, const product_key *key, product *made)
+{
+    /* Matrices by rows are the transposed ones by columns: C' = B' A'. */
+    const cublasOperation_t of_b = key->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t of_a = key->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    const cudaDataType type = type_of(key->type), c_type = type_of(key->c_type);
+    /* Products in fp32 are in fp32: no tensor cores that round their operands. */
+    const cublasComputeType_t compute = key->type == REMAT_FP32 ? CUBLAS_COMPUTE_32F_PEDANTIC : CUBLAS_COMPUTE_32F;
+    cublasStatus_t status = l->cublasLtMatmulDescCreate(&made->about, compute, CUDA_R_32F);
+    if (!status)
+        status = l->cublasLtMatmulDescSetAttribute(made->about, CUBLASLT_MATMUL_DESC_TRANSA, &of_b, sizeof of_b);
+    if (!status)
+        status = l->cublasLtMatmulDescSetAttribute(made->about, CUBLASLT_MATMUL_DESC_TRANSB, &of_a, sizeof of_a);
+    if (!status && key->has_bias)
+        status =
+            l->cublasLtMatmulDescSetAttribute(made->about, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+    if (!status && key->has_bias)
+        status =
+            l->cublasLtMatmulDescSetAttribute(made->about, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &c_type, sizeof c_type);
+    if (!status)
+        status = l->cublasLtMatrixLayoutCreate(&made->b, type, key->transpose_b ? key->k : key->n,
+                                               key->transpose_b ? key->n : key->k, (int64_t)key->ldb);
+    if (!status)
+        status = l->cublasLtMatrixLayoutCreate(&made->a, type, key->transpose_a ? key->m : key->k,
+                                               key->transpose_a ? key->k : key->m, (int64_t)key->lda);
+    if (!status)
+        status = l->cublasLtMatrixLayoutCreate(&made->c, c_type, key->n, key->m, (int64_t)key->ldc);
+    return status;
+}
+
+/* The first of the library's proposals for products that add in a fixed order. */
+static cublasStatus_t choose(const cuda_products *l, const product_key *key, size_t workspace, product *made)
+{
+    const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    cublasLtMatmulPreference_t wish = NULL;
+    cublasLtMatmulHeuristicResult_t found;
+    int count = 0;
+    cublasStatus_t status = l->cublasLtMatmulPreferenceCreate(&wish);
+    if (status)
+        return status;
+#define WISH(what, value) \
+    if (!status)          \
+        status = l->cublasLtMatmulPreferenceSetAttribute(wish, what, &(value), sizeof(value));
+    WISH(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace)
+    WISH(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes)
+    WISH(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key->alignment)
+    WISH(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key->alignment)
+    WISH(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key->alignment)
+    WISH(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key->alignment)
+#undef WISH
+    if (!status)
+        status = l->cublasLtMatmulAlgoGetHeuristic(l->handle, made->about, made->b, made->a, made->c, made->c, wish, 1,
+                                                   &found, &count);
+    if (!status && (count == 0 || found.state != CUBLAS_STATUS_SUCCESS))
+        status = CUBLAS_STATUS_NOT_SUPPORTED;
+    if (!status)
+        made->algorithm = found.algo;
+    l->cublasLtMatmulPreferenceDestroy(wish);
+    return status;
+}
+
+static product *find(cuda_products *products, const product_key *key, size_t workspace)
+{
+    product **bucket = &products->buckets[bucket_of(key)];
+    for (product *made = *bucket; made; made = made->next)
+        if (memcmp(&made->key, key, sizeof *key) == 0)
+            return made;
+    product *made = remat_alloc_zeroed(products->context, 1, sizeof *made);
+    if (!made)
+        return NULL;
+    made->key = *key;
+    made->is_missing = describe(products, key, made) || choose(products, key, workspace, made);
+    made->next = *bucket;
+    *bucket = made;
+    return made;
+}
+
+cudaError_t cuda_product_launch(cuda_products *products, cudaStream_t stream, const op_gemm *p, void *workspace,
+                                size_t bytes)
+{
+    const product_key key = key_of(p);
+    const float one = 1, old = p->accumulate ? 1 : 0;
+    product *made = find(products, &key, bytes);
+    if (!made)
+        return cudaErrorMemoryAllocation;
+    if (made->is_missing)
+        return cudaErrorNotSupported;
+    if (key.has_bias && products->cublasLtMatmulDescSetAttribute(made->about, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                                                 &p->bias.at, sizeof p->bias.at))
+        return cudaErrorUnknown;
+    const cublasStatus_t status =
+        products->cublasLtMatmul(products->handle, made->about, &one, p->b.at, made->b, p->a.at, made->a, &old, p->c.at,
+                                 made->c, p->c.at, made->c, &made->algorithm, workspace, bytes, stream);
+    return status == CUBLAS_STATUS_SUCCESS ? cudaSuccess : cudaErrorLaunchFailure;
+}

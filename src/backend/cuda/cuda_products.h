@@ -1,0 +1,29 @@
+/* Matrix products by cuBLASLt, which is loaded when a device is opened. The algorithm of a product follows from its sizes and types
+ * alone, and it is none that adds in random order: the same product gives the same bits in every plan. */
+#ifndef REMAT_BACKEND_CUDA_CUDA_PRODUCTS_H
+#define REMAT_BACKEND_CUDA_CUDA_PRODUCTS_H
+
+#include <remat/context.h>
+
+#include "backend/cuda/cuda_run.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* REMAT_INVALID: the library is not there; the message says what was looked for. */
+remat_status cuda_products_open(remat_context *context, cuda_products **made);
+void cuda_products_close(remat_context *context, cuda_products *products);
+
+/* The version of cuBLASLt, such as 130002. */
+size_t cuda_products_version(const cuda_products *products);
+
+/* C = op(A) op(B) + bias, as op_gemm, without an activation. A and B have the same type; C has it too, or fp32; the bias has that of
+ * C. No size is 0. `workspace` is memory of the device. */
+cudaError_t cuda_product_launch(cuda_products *products, cudaStream_t stream, const op_gemm *args, void *workspace,
+                                size_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
