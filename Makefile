@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 jobs = $(or $(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))),$(JOBS))
 
 .NOTPARALLEL:
-.PHONY: all demo check check-long check-faults check-ranks check-torch check-arm check-browser check-access coverage fuzz docs bench python install \
+.PHONY: all demo check check-long check-faults check-cuda bench-cuda check-ranks check-torch check-arm check-browser check-access coverage fuzz docs bench python install \
 	uninstall clean
 
 all:
@@ -34,6 +34,18 @@ check-faults:
 	@scripts/configure.sh build-check -DREMAT_TESTS=ON -DREMAT_STRICT=ON
 	@env -u MAKEFLAGS cmake --build build-check -j "$(jobs)" --target fault_campaign -- --no-print-directory -s
 	REMAT=build-check/remat REMAT_FAULTS=build-check/tests/preloaded_faults.so build-check/tests/fault_campaign --kills 1000
+
+# All kernels, layers, example models and bits on a GPU, against the processor. Says "skipped" where there is none.
+check-cuda:
+	@scripts/packages.sh build check
+	@scripts/configure.sh build-check -DREMAT_TESTS=ON -DREMAT_STRICT=ON
+	@scripts/check_cuda.sh "$(jobs)"
+
+# GPT-2 of three sizes on a GPU: step times and memory, with everything kept and within budgets.
+bench-cuda:
+	@scripts/packages.sh build
+	@scripts/build.sh "$(jobs)"
+	@scripts/bench_cuda.sh build/remat
 
 # 500 random kills of a random rank. `make check` makes three.
 check-ranks:

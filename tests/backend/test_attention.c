@@ -1,6 +1,7 @@
 #include <math.h>
 
 #include "support/fixture.h"
+#include "support/device_kernels.h"
 #include "support/kernel_compare.h"
 
 /* An attention with its memory: q, k and v side by side in one matrix, their gradients in another. */
@@ -307,7 +308,10 @@ static void judge_added(const kernel_table *table, test_random *random, int thre
     memset(workspace, 0xff, bytes); /* NaN: nothing may be read from before */
     of.backward.workspace = raw(workspace);
     perform(table, &run, OP_attention_backward, &of.backward);
-    expect_same_bits(of.dqkv, wanted, of.qkv_count);
+    for (size_t i = 0; table == device_kernels() && i < of.qkv_count; i++) /* a device may add in one operation */
+        expect_near(of.dqkv[i], wanted[i], 1e-6 + 1e-6 * fabs((double)wanted[i]));
+    if (table != device_kernels())
+        expect_same_bits(of.dqkv, wanted, of.qkv_count);
     free(workspace);
     free(before);
     free(wanted);

@@ -1,6 +1,7 @@
 /* The blocks of GEMMs: every row of the table, and sizes around blocks' and tiles' limits in blocks of every kind. */
 #include <string.h>
 
+#include "support/device_kernels.h"
 #include "gemm_case.h"
 #include "backend/cpu/fast_gemm_table.h"
 
@@ -91,6 +92,8 @@ static void judge_blocks(const kernel_table *table, gemm_case *of, gemm_blocks b
 static void blocks_keep_the_bits(void **state)
 {
     (void)state;
+    if (device_kernels())
+        skip(); /* blocks are the processor's */
     static const gemm_blocks kinds[] = {{16, 48, false}, {16, 48, true},   {32, 96, false},  {32, 96, true},
                                         {64, 48, true},  {48, 144, false}, {96, 576, false}, {16, 672, true}};
     test_random random = random_open();

@@ -1,5 +1,7 @@
 #include "support/kernel_compare.h"
 
+#include "support/device_kernels.h"
+
 #include <math.h>
 
 extern const kernel_table fast_table_portable;
@@ -17,6 +19,10 @@ const kernel_table *const *kernel_tables(void)
 {
     static const kernel_table *tables[4];
     size_t count = 0;
+    if (device_kernels()) {
+        tables[0] = device_kernels();
+        return tables;
+    }
     tables[count++] = &fast_table_portable;
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
@@ -54,6 +60,10 @@ types_text types_of(operation op, const void *args)
 void perform(const kernel_table *table, const kernel_run *run, operation op, const void *args)
 {
     types_text types = types_of(op, args);
+    if (table == device_kernels()) {
+        device_perform(op, args);
+        return;
+    }
     const kernel_row *kernel = kernel_find(table, op, types.letters);
     if (!kernel)
         fail_msg("%s has no kernel for %s of %s", table->name, operation_table[op].name, types.letters);

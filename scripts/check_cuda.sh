@@ -1,0 +1,30 @@
+#!/bin/sh
+# The kernels, layers and example models on a GPU, compared with the processor: check_cuda.sh [JOBS]. SANITIZE=memcheck (racecheck,
+# initcheck) runs the tests of the kernels under that tool of compute-sanitizer.
+set -eu
+jobs=${1:-2}
+build="build-check"
+kernels="test_attention test_batch_norm test_gemm test_gemm_blocks test_group_norm test_kernel_activations test_kernel_dropout
+test_kernel_elementwise test_kernel_embedding test_kernel_losses test_kernel_moments test_kernel_normalize test_kernel_optimizers
+test_kernel_rotate test_kernel_softmax test_kernel_sums test_kernel_weights test_window"
+
+# shellcheck disable=SC2086 # a list
+env -u MAKEFLAGS cmake --build $build -j "$jobs" --target remat_cli test_cuda_training $kernels -- --no-print-directory -s
+
+finding=$($build/remat doctor | sed -n 's/^gpu  *//p')
+case $finding in
+  *"compute capability"*) echo "$finding" ;;
+  *) echo "skipped: $finding"; exit 0 ;;
+esac
+
+run=
+[ -z "${SANITIZE:-}" ] || run="compute-sanitizer --tool $SANITIZE --error-exitcode 99"
+failed=0
+for test in $kernels; do
+  # shellcheck disable=SC2086 # a command and its arguments
+  REMAT_TEST_DEVICE=cuda $run $build/tests/"$test" >"$build/$test.cuda.log" 2>&1 ||
+    { echo "$test failed: see $build/$test.cuda.log"; failed=1; }
+done
+$build/tests/test_cuda_training || failed=1
+[ $failed = 0 ] && echo "all tests on the GPU passed"
+exit $failed
