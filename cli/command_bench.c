@@ -20,6 +20,7 @@ static const struct argp_option options[] = {
     {MODEL_ROW_MICRO_BATCH, 0},
     {MODEL_ROW_THREADS, 0},
     {MODEL_ROW_KERNELS, 0},
+    {MODEL_ROW_DEVICE, 0},
     {"json", MODEL_JSON, NULL, 0, "print as JSON", 1},
     {0}};
 
@@ -109,7 +110,7 @@ static remat_status bench(void *user, remat_model *model)
     if (status == REMAT_OK)
         status = time_steps(trainer, times, result);
     if (status == REMAT_OK)
-        status = remat_measure_limits(command->given.context, train->threads, &result->limits);
+        status = remat_measure_device(command->given.context, train->device, train->threads, &result->limits);
     if (status == REMAT_OK)
         (command->given.json ? bench_print_json : bench_print_table)(result);
     remat_trainer_destroy(trainer);

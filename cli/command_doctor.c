@@ -117,6 +117,14 @@ static void find_processor(findings *all)
     add(all, "threads", NULL, "%u unless you ask for another number", remat_default_threads());
 }
 
+/* Why there is none is worth knowing, too. */
+static void find_gpu(findings *all, remat_context *context)
+{
+    char text[512];
+    const bool found = remat_device_describe(context, "cuda", text, sizeof text) == REMAT_OK;
+    add(all, "gpu", NULL, "%s", found ? text : remat_context_message(context));
+}
+
 static void find_memory(findings *all)
 {
     char text[512];
@@ -157,12 +165,12 @@ static void print_json(const findings *all)
 
 int command_doctor(remat_context *context, int argc, char **argv)
 {
-    (void)context;
     bool json = false;
     command_parse(&argp, argc, argv, &json);
     findings all = {.count = 0};
     find_program(&all);
     find_processor(&all);
+    find_gpu(&all, context);
     find_memory(&all);
     if (json) {
         print_json(&all);

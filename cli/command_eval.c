@@ -11,6 +11,7 @@ static const struct argp_option options[] = {
     {MODEL_ROW_BATCH, 1},
     {MODEL_ROW_THREADS, 1},
     {MODEL_ROW_KERNELS, 1},
+    {MODEL_ROW_DEVICE, 1},
     {"json", MODEL_JSON, NULL, 0, "print as JSON", 1},
     {0},
 };

@@ -24,6 +24,7 @@ static const struct argp_option options[] = {
     {"strategy", MODEL_STRATEGY, "NAME[:ARG]", 0, "what to keep (default: the best within the budget)", 0},
     {MODEL_ROW_PROFILE, 0},
     {"threads", 'j', "N", 0, "threads to compute with (default: all cores); each has scratch of its own", 0},
+    {MODEL_ROW_DEVICE, 0},
     {ONNX_ROW_DIM(OPTION_DIM), 0},
     {"json", MODEL_JSON, NULL, 0, "print the answers as JSON", 1},
     {0}};

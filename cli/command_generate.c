@@ -22,6 +22,7 @@ static const struct argp_option options[] = {
     {"seed", OPTION_SEED, "N", 0, "seed of the random draws (default: 0)", 0},
     {MODEL_ROW_THREADS, 1},
     {MODEL_ROW_KERNELS, 1},
+    {MODEL_ROW_DEVICE, 1},
     {0}};
 
 static error_t parse(int key, char *argument, struct argp_state *state)

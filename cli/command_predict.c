@@ -29,6 +29,7 @@ static const struct argp_option options[] = {
     {MODEL_ROW_BATCH, 1},
     {MODEL_ROW_THREADS, 1},
     {MODEL_ROW_KERNELS, 1},
+    {MODEL_ROW_DEVICE, 1},
     {0}};
 
 static error_t parse(int key, char *argument, struct argp_state *state)

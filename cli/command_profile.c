@@ -17,6 +17,7 @@ static const struct argp_option options[] = {
     {MODEL_ROW_MICRO_BATCH, 0},
     {MODEL_ROW_THREADS, 0},
     {MODEL_ROW_KERNELS, 0},
+    {MODEL_ROW_DEVICE, 0},
     {0}};
 
 static error_t parse(int key, char *argument, struct argp_state *state)

@@ -79,6 +79,7 @@ static const struct argp_option options[] = {
     {"seed", OPTION_SEED, "N", 0, "seed of weights, order and dropout (default: the model's)", 1},
     {"threads", 'j', "N", 0, "threads to compute with (default: all cores); the bits do not depend on it", 1},
     {MODEL_ROW_KERNELS, 1},
+    {MODEL_ROW_DEVICE, 1},
     {"reduce", OPTION_REDUCE, "fixed|fast", 0,
      "with several ranks (mpirun -np N): 'fixed' adds gradients in the order of the micro-batches, with the same bits "
      "for "

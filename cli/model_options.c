@@ -32,6 +32,7 @@ error_t model_options_parse(int key, char *argument, struct argp_state *state)
     case MODEL_STRATEGY: train->strategy = argument; break;
     case MODEL_PROFILE: train->profile_path = argument; break;
     case MODEL_KERNELS: train->kernels = argument; break;
+    case MODEL_DEVICE: train->device = argument; break;
     case MODEL_JSON: given->json = true; break;
     case MODEL_DATA: train->data_path = argument; break;
     case MODEL_LABELS: train->labels_path = argument; break;

@@ -13,6 +13,7 @@ enum {
     MODEL_STRATEGY,
     MODEL_PROFILE,
     MODEL_KERNELS,
+    MODEL_DEVICE,
     MODEL_JSON,
     MODEL_DATA,
     MODEL_LABELS,
@@ -43,6 +44,9 @@ enum {
 #define MODEL_ROW_KERNELS                \
     "kernels", MODEL_KERNELS, "NAME", 0, \
         "avx512, avx2, portable, reference, or fast (default): the best of the first three on this processor"
+
+#define MODEL_ROW_DEVICE \
+    "device", MODEL_DEVICE, "NAME", 0, "what computes: cpu (default), or cuda: a GPU; cuda:1 is the second one"
 
 typedef struct model_options {
     remat_context *context;

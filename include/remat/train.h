@@ -72,7 +72,7 @@ typedef struct remat_train_options {
     /* Only plan: no data is opened and no memory for tensors is allocated. The trainer answers questions about figures,
      * chain, plan and curve; calls that need weights or data return REMAT_INVALID before remat_trainer_start. */
     bool plan_only;
-    /* The device that computes: NULL or "cpu", the only one so far. */
+    /* The device that computes: NULL or "cpu"; "cuda", or "cuda:1" for the second GPU, where the library was built with CUDA. */
     const char *device;
     /* A plan of the model's graph to use (docs/formats.md, "Graph plan"), from whatever program. It is checked as
      * remat_graph_plan_check does. NULL: make a plan. Not together with plan_path or strategy. */
@@ -522,15 +522,28 @@ static inline void remat_trainer_get_measurement(const remat_trainer *trainer, r
     remat_trainer_get_measurement_sized(trainer, measured, sizeof *measured);
 }
 
+/* What a device is, in words: its name, memory and libraries, such as "NVIDIA H200, compute capability 9.0, ...". The text is cut to `room`
+ * bytes. REMAT_INVALID: there is no such device; the message says why. */
+remat_status remat_device_describe(remat_context *context, const char *device, char *text, size_t room);
+
 /* Measures what this machine can do, in a fraction of a second. `threads` 0: all cores. REMAT_NO_MEMORY. */
 typedef struct remat_machine_limits {
-    double flops_per_second; /* of multiply-adds on registers */
+    double flops_per_second; /* of multiply-adds on registers, or in a large product of a GPU */
     double bytes_per_second; /* through memory */
     unsigned threads;        /* how many ran: the system may allow fewer than were asked for */
     const char *kernels;     /* the instruction set that was measured: always that of the fast kernels */
 } remat_machine_limits;
 remat_status remat_measure_limits_sized(remat_context *context, unsigned threads, remat_machine_limits *limits,
                                         size_t limits_size);
+/* The same for a device, as in remat_train_options. On a GPU, the operations are those of a large product in bf16. REMAT_INVALID: there is
+ * no such device. */
+remat_status remat_measure_device_sized(remat_context *context, const char *device, unsigned threads,
+                                        remat_machine_limits *limits, size_t limits_size);
+static inline remat_status remat_measure_device(remat_context *context, const char *device, unsigned threads,
+                                                remat_machine_limits *limits)
+{
+    return remat_measure_device_sized(context, device, threads, limits, sizeof *limits);
+}
 static inline remat_status remat_measure_limits(remat_context *context, unsigned threads, remat_machine_limits *limits)
 {
     return remat_measure_limits_sized(context, threads, limits, sizeof *limits);
