@@ -115,8 +115,21 @@ static bool find_shapes(importer *im, onnx_node *node)
     return im->status == REMAT_OK;
 }
 
+/* A subgraph may read any tensor outside of it, and how often it runs is not known before: no schedule could be planned. */
+static bool has_no_subgraph(importer *im, const onnx_node *node)
+{
+    for (size_t i = 0; i < node->proto->n_attribute; i++)
+        if (node->proto->attribute[i]->has_g || node->proto->attribute[i]->n_graphs)
+            return onnx_fail(im, REMAT_BAD_INPUT, node,
+                             "it has a subgraph, and only models without control flow can be planned; export the model "
+                             "with fixed branches and unrolled loops, or remove them with a simplifier");
+    return true;
+}
+
 static bool define_node(importer *im, onnx_node *node)
 {
+    if (!has_no_subgraph(im, node))
+        return false;
     for (size_t i = 0; i < node->input_count; i++)
         if (node->inputs[i] && !node->inputs[i]->is_defined)
             return onnx_fail(im, REMAT_BAD_INPUT, node, "it reads '%.100s', which nothing before it writes",

@@ -4,7 +4,7 @@
 . tests/cli/support/expect.sh
 has_python || exit 77
 "$REMAT" doctor | grep -q 'ONNX.*read' || { part_skipped "this build reads no ONNX files"; exit 77; }
-for model in mlp residual transformer unet lstm unknown unstated training; do
+for model in mlp residual transformer unet lstm unknown unstated branches several training; do
   python3 tests/cli/support/onnx_file.py $model "$work/$model.onnx" || complain "$model was not written"
 done
 
@@ -110,6 +110,14 @@ expect 0 plan "$work/unknown.onnx"
 err "node 'fancy': the operator Fancy is unknown"
 expect 3 plan "$work/unstated.onnx"
 err "node 'fancy' (Fancy): the operator is unknown, and the file does not state the shape of 'f'"
+
+# Subgraphs read what no input names, so that such a file is refused, even where the shapes are stated.
+for command in plan fit report; do
+  expect 3 $command "$work/branches.onnx"
+  err "node 'choice' (If): it has a subgraph, and only models without control flow can be planned"
+done
+expect 3 plan "$work/several.onnx"
+err "node 'fancy' (Fancy): it has a subgraph"
 
 # Models that PyTorch exported, where Debian's package of them is installed: all are read, and the shapes that are found are those
 # that the files state.

@@ -23,6 +23,11 @@ def block(field, data):
     return varint(field << 3 | 2) + varint(len(data)) + data
 
 
+class Subgraph:
+    def __init__(self, nodes):
+        self.graph = b"".join(block(1, n) for n in nodes) + block(2, "inner")
+
+
 def attribute(name, value):
     out = block(1, name)
     if isinstance(value, float):
@@ -33,6 +38,10 @@ def attribute(name, value):
         return out + block(4, value) + number(20, 3)
     if isinstance(value, bytes):
         return out + block(5, value) + number(20, 4)
+    if isinstance(value, Subgraph):
+        return out + block(6, value.graph) + number(20, 5)
+    if value and isinstance(value[0], Subgraph):
+        return out + b"".join(block(11, one.graph) for one in value) + number(20, 10)
     return out + b"".join(number(8, v) for v in value) + number(20, 7)
 
 
@@ -143,6 +152,23 @@ def unknown(stated=True):
 
 def unstated():
     return unknown(False)
+
+
+def branches():
+    """A choice between two graphs, which read a tensor of the outer one. The shape is stated."""
+    return model([node("MatMul", ["x", "w"], ["h"], "in"),
+                  node("If", ["flag"], ["f"], "choice", then_branch=Subgraph([node("Relu", ["h"], ["a"])]),
+                       else_branch=Subgraph([node("Tanh", ["h"], ["b"])])),
+                  node("MatMul", ["f", "w"], ["y"], "out")],
+                 [tensor("w", [4, 4])], [value("x", [2, 4]), value("flag", [], 9)], [value("y", [2, 4])],
+                 [value("f", [2, 4])], name="branches")
+
+
+def several():
+    """An operator with a list of graphs."""
+    return model([node("MatMul", ["x", "w"], ["h"], "in"),
+                  node("Fancy", ["h"], ["y"], "fancy", "com.example", parts=[Subgraph([node("Relu", ["h"], ["a"])])])],
+                 [tensor("w", [4, 4])], [value("x", [2, 4])], [value("y", [2, 4])], name="several")
 
 
 def training():
