@@ -412,23 +412,33 @@ static void choose_best_path(train_command *command, const remat_trainer_figures
         snprintf(command->best, sizeof command->best, "%.*s.best%s", (int)(dot - path), path, dot);
 }
 
+static training_target save_target(const train_command *command)
+{
+    return (training_target){.path = command->save ? command->save : command->save_folder,
+                             .is_folder = !command->save,
+                             .with_state = !command->weights_only,
+                             .merge = command->merge};
+}
+
 /* A run that failed keeps the steps that it took. */
 static void save_after_failure(const train_command *command, const remat_trainer *trainer, remat_status failure)
 {
     char message[TRAINING_SAVE_MESSAGE];
-    if (training_save(command->given.context, trainer, command->save, !command->weights_only, message) == REMAT_OK)
+    const training_target target = save_target(command);
+    if (training_save(command->given.context, trainer, &target, message) == REMAT_OK)
         fprintf(stderr, "remat: the %s saved to %s\n",
                 failure == REMAT_DIVERGED ? "last finite weights were" : "training up to this step was",
-                shown(command->save));
+                shown(target.path));
     fputs(message, stderr);
 }
 
 /* What may fail before the first step. Says on stderr what is wrong. */
 static remat_status prepare(train_command *command, remat_trainer *trainer)
 {
+    const training_target target = save_target(command);
     remat_status status = load(command, trainer);
-    if (status == REMAT_OK && command->save)
-        status = remat_trainer_check_save(trainer, command->save, !command->weights_only);
+    if (status == REMAT_OK)
+        status = training_save_check(trainer, &target);
     if (status != REMAT_OK)
         command_fail(command->given.context, status);
     return status;
@@ -453,20 +463,16 @@ static remat_status train(train_command *command, remat_trainer *trainer, bool *
         remat_communicator_size(command->ranks) > 1)
         ranks_fail(command->ranks, status);
     if (status != REMAT_OK) {
-        if (command->save && remat_trainer_steps_taken(trainer) > first)
+        if ((command->save || command->save_folder) && remat_trainer_steps_taken(trainer) > first)
             save_after_failure(command, trainer, status);
         return status;
     }
     char message[TRAINING_SAVE_MESSAGE] = "";
-    if (command->save)
-        status = training_save(command->given.context, trainer, command->save, !command->weights_only, message);
-    if (command->save_folder) {
-        status = remat_trainer_save_folder(trainer, command->save_folder, command->merge);
-        if (status != REMAT_OK)
-            command_fail(command->given.context, status);
-        else if (!command->quiet)
-            fprintf(stderr, "saved %s\n", shown(command->save_folder));
-    }
+    const training_target target = save_target(command);
+    if (target.path)
+        status = training_save(command->given.context, trainer, &target, message);
+    if (target.is_folder && target.path && status == REMAT_OK && !command->quiet)
+        fprintf(stderr, "saved %s\n", shown(target.path));
     if (status == REMAT_OK && result.restored_best && command->save && !command->save_best)
         unlink(command->best); /* the same weights are saved now */
     /* What the run came to is worth knowing even where it could not be saved. */

@@ -200,6 +200,8 @@ remat_status remat_trainer_save_folder(const remat_trainer *trainer, const char 
 /* Whether remat_trainer_save could write to `path` now: the folder is writable, and the disk has room. REMAT_IO says why
  * not. Call it before a long training. */
 remat_status remat_trainer_check_save(const remat_trainer *trainer, const char *path, bool with_state);
+/* The same for remat_trainer_save_folder. The folder is made where it is not there. REMAT_INVALID, REMAT_IO. */
+remat_status remat_trainer_check_save_folder(const remat_trainer *trainer, const char *path, bool merge);
 
 /* Reads weights, by our names or PyTorch's: safetensors, or a state dict that torch.save wrote. The file must have every
  * parameter, in its shape, and must not be damaged; see names_path and partial_weights of the options. If it is refused

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -265,12 +266,16 @@ remat_status output_save(remat_context *context, const char *path, output_fn wri
 static remat_status check_room(const target *to, uint64_t bytes)
 {
     struct statvfs disk;
+    struct rlimit limit;
+    remat_place place = REMAT_PLACE_NOWHERE;
+    place.file = to->path;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur)
+        return remat_fail(to->context, REMAT_IO, &place, "needs %llu bytes, and a file may have %llu (ulimit -f)",
+                          (unsigned long long)bytes, (unsigned long long)limit.rlim_cur);
     if (statvfs(to->folder, &disk) != 0 || disk.f_blocks == 0)
         return REMAT_OK; /* it does not say */
     if (bytes / disk.f_frsize < disk.f_bavail)
         return REMAT_OK;
-    remat_place place = REMAT_PLACE_NOWHERE;
-    place.file = to->path;
     return remat_fail(to->context, REMAT_IO, &place, "needs %llu bytes, and its disk has %llu left",
                       (unsigned long long)bytes, (unsigned long long)(disk.f_bavail * disk.f_frsize));
 }

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/half.h"
+#include "base/input.h"
 #include "base/number_text.h"
 #include "base/output.h"
 #include "base/output_file.h"
@@ -25,6 +26,7 @@ typedef struct folder_writer {
     size_t count, capacity;
     void *data; /* of the entry that is being written */
     uint64_t data_bytes;
+    bool only_checks; /* nothing is written */
 } folder_writer;
 
 bool folder_is_meant(const char *path)
@@ -235,9 +237,8 @@ static remat_status copy_files(folder_writer *w, const char *origin)
             return REMAT_NO_MEMORY;
         if (stat(from, &a) != 0 || (stat(to, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino))
             continue;
-        copied_file file = {fopen(from, "rb")};
-        if (!file.from)
-            continue;
+        copied_file file;
+        REMAT_TRY(input_open(w->context, from, &file.from));
         remat_status status = output_save(w->context, to, copy_bytes, &file);
         fclose(file.from);
         REMAT_TRY(status);
@@ -303,6 +304,16 @@ static remat_status write_config(const void *user, FILE *stream)
 
 /* ---- the whole ---- */
 
+/* Room for all tensors, and for the line that the header has for each. */
+static remat_status check_room(folder_writer *w, const char *path)
+{
+    uint64_t bytes = 4096;
+    for (size_t i = 0; i < w->count; i++)
+        bytes += dtype_bytes(w->entries[i].dtype, w->from->network->parameters[w->numbers[i]].values) + 160 +
+                 strlen(w->entries[i].name);
+    return output_save_check(w->context, path, bytes);
+}
+
 static remat_status save_tensors(folder_writer *w, const char *name)
 {
     const char *path = join(w, w->path, name);
@@ -310,6 +321,8 @@ static remat_status save_tensors(folder_writer *w, const char *name)
     const safetensors_source source = {open_tensor, close_tensor, w};
     if (!path)
         return REMAT_NO_MEMORY;
+    if (w->only_checks)
+        return check_room(w, path);
     return safetensors_save(w->context, path, w->entries, w->count, &format, 1, &source);
 }
 
@@ -321,7 +334,7 @@ static remat_status save_adapters(folder_writer *w)
     REMAT_TRY(list_adapters(w));
     REMAT_TRY(make_folder(w));
     REMAT_TRY(save_tensors(w, "adapter_model.safetensors"));
-    return output_save(w->context, config, write_config, w);
+    return w->only_checks ? REMAT_OK : output_save(w->context, config, write_config, w);
 }
 
 static remat_status save_model(folder_writer *w)
@@ -342,13 +355,18 @@ static remat_status save_model(folder_writer *w)
     list_model(w);
     REMAT_TRY(make_folder(w));
     REMAT_TRY(save_tensors(w, "model.safetensors"));
-    return copy_files(w, folder);
+    return w->only_checks ? REMAT_OK : copy_files(w, folder);
 }
 
-static remat_status save(const folder_source *source, const char *path, remat_status (*what)(folder_writer *w))
+static remat_status save(const folder_source *source, const char *path, bool only_checks,
+                         remat_status (*what)(folder_writer *w))
 {
     remat_context *context = source->network->context;
-    folder_writer w = {.from = source, .context = context, .path = path, .capacity = source->network->parameter_count};
+    folder_writer w = {.from = source,
+                       .context = context,
+                       .path = path,
+                       .capacity = source->network->parameter_count,
+                       .only_checks = only_checks};
     text_pool_begin(&w.pool, context);
     w.entries = remat_alloc(context, w.capacity, sizeof *w.entries);
     w.numbers = remat_alloc(context, w.capacity, sizeof *w.numbers);
@@ -364,10 +382,15 @@ static remat_status save(const folder_source *source, const char *path, remat_st
 
 remat_status folder_save_adapters(const folder_source *source, const char *path)
 {
-    return save(source, path, save_adapters);
+    return save(source, path, false, save_adapters);
 }
 
 remat_status folder_save_model(const folder_source *source, const char *path)
 {
-    return save(source, path, save_model);
+    return save(source, path, false, save_model);
+}
+
+remat_status folder_save_check(const folder_source *source, const char *path, bool adapters)
+{
+    return save(source, path, true, adapters ? save_adapters : save_model);
 }

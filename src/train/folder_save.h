@@ -20,5 +20,7 @@ bool folder_is_meant(const char *path);
 remat_status folder_save_adapters(const folder_source *source, const char *path);
 /* REMAT_INVALID: the model did not come from a folder. */
 remat_status folder_save_model(const folder_source *source, const char *path);
+/* Whether one of them could write now. Makes the folder, and writes nothing. */
+remat_status folder_save_check(const folder_source *source, const char *path, bool adapters);
 
 #endif

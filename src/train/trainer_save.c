@@ -190,17 +190,28 @@ static remat_status copy_parameter(const void *user, size_t parameter, float *to
     return host_view_close(&view, false);
 }
 
+static bool is_adapted(const remat_trainer *trainer)
+{
+    for (size_t p = 0; p < trainer->network->parameter_count; p++)
+        if (trainer->network->parameters[p].about.adapter)
+            return true;
+    return false;
+}
+
 remat_status remat_trainer_save_folder(const remat_trainer *trainer, const char *path, bool merge)
 {
     REMAT_TRY(trainer_check_started(trainer));
     const folder_source source = {trainer->model, trainer->network, copy_parameter, trainer};
-    bool adapted = false;
-    for (size_t p = 0; p < trainer->network->parameter_count; p++)
-        adapted |= trainer->network->parameters[p].about.adapter;
     if (trainer_rank(trainer) != 0)
         return trainer_share_status(trainer, REMAT_OK);
-    return trainer_share_status(trainer, adapted && !merge ? folder_save_adapters(&source, path)
-                                                           : folder_save_model(&source, path));
+    return trainer_share_status(trainer, is_adapted(trainer) && !merge ? folder_save_adapters(&source, path)
+                                                                       : folder_save_model(&source, path));
+}
+
+remat_status remat_trainer_check_save_folder(const remat_trainer *trainer, const char *path, bool merge)
+{
+    const folder_source source = {trainer->model, trainer->network, copy_parameter, trainer};
+    return trainer_rank(trainer) == 0 ? folder_save_check(&source, path, is_adapted(trainer) && !merge) : REMAT_OK;
 }
 
 remat_status remat_trainer_check_save(const remat_trainer *trainer, const char *path, bool with_state)

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -285,6 +286,21 @@ static void what_could_not_be_saved_is_known_before(void **state)
     assert_int_equal(file_count(), 0);
 }
 
+static void a_limit_of_files_is_known_before(void **state)
+{
+    fixture *f = *state;
+    struct rlimit before, small;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = before;
+    small.rlim_cur = 1000;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    expect_ok(f, output_save_check(f->context, file_path(), 1000));
+    expect_status(f, output_save_check(f->context, file_path(), 1001), REMAT_IO);
+    expect_message(f, "a file may have 1000");
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(file_count(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +319,7 @@ int main(void)
         FOLDER_TEST(the_longest_name_works),
         FOLDER_TEST(a_pipe_without_a_reader_is_refused),
         FOLDER_TEST(what_could_not_be_saved_is_known_before),
+        FOLDER_TEST(a_limit_of_files_is_known_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
