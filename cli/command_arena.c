@@ -102,13 +102,12 @@ static remat_status read_table(const arena_command *command, remat_lifetime_tabl
     remat_file_kind kind;
     *table = NULL;
     remat_status status = file_bytes_read(command->context, command->file, &file);
-    if (status == REMAT_OK) {
-        if (file_bytes_tell(command->context, &file, &kind) != REMAT_OK)
-            kind = REMAT_FILE_LIFETIMES; /* the reader of these says what is wrong */
+    if (status == REMAT_OK)
+        status = file_bytes_tell_or(command->context, &file, REMAT_FILE_LIFETIMES, &kind);
+    if (status == REMAT_OK)
         status = kind == REMAT_FILE_GRAPH || kind == REMAT_FILE_GRAPH_PLAN || kind == REMAT_FILE_ONNX
                      ? read_graph(command, &file, kind, table)
                      : read_rows(command->context, &file, table);
-    }
     file_bytes_free(&file);
     return status;
 }

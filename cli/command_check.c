@@ -101,14 +101,13 @@ int command_check(remat_context *context, int argc, char **argv)
     file_bytes file;
     remat_file_kind kind;
     remat_status status = file_bytes_read(context, command.profile, &file);
-    if (status == REMAT_OK) {
-        /* Whatever is neither a model nor a graph is read as a profile, so that the message says what a profile would be. */
-        if (file_bytes_tell(context, &file, &kind) != REMAT_OK)
-            kind = REMAT_FILE_PROFILE;
+    /* Whatever is neither a model nor a graph is read as a profile, so that the message says what a profile would be. */
+    if (status == REMAT_OK)
+        status = file_bytes_tell_or(context, &file, REMAT_FILE_PROFILE, &kind);
+    if (status == REMAT_OK)
         status = kind == REMAT_FILE_MODEL || kind == REMAT_FILE_ONNX ? refuse_model(file.name, kind == REMAT_FILE_ONNX)
                  : kind == REMAT_FILE_GRAPH ? graph_check(context, &file, command.plan, command.json)
                                             : check_chain(context, &file, &command);
-    }
     file_bytes_free(&file);
     return (int)status;
 }

@@ -210,8 +210,10 @@ static remat_status parse_ids(const char *text, size_t bytes, const char *name, 
 {
     *count = 0;
     *ids = malloc((bytes / 2 + 1) * sizeof **ids);
-    if (!*ids)
+    if (!*ids) {
+        fputs("remat: out of memory\n", stderr);
         return REMAT_NO_MEMORY;
+    }
     for (size_t at = 0; at < bytes;) {
         if (memchr(" \t\r\n,[]", text[at], 8)) {
             at++;

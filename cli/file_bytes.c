@@ -129,3 +129,14 @@ remat_status file_bytes_tell(remat_context *context, const file_bytes *file, rem
     fclose(stream);
     return status;
 }
+
+remat_status file_bytes_tell_or(remat_context *context, const file_bytes *file, remat_file_kind otherwise,
+                                remat_file_kind *kind)
+{
+    remat_status status = file_bytes_tell(context, file, kind);
+    if (status == REMAT_NO_MEMORY)
+        return fprintf(stderr, "remat: %s: there is no memory to read it\n", shown(file->name)), status;
+    if (status != REMAT_OK)
+        *kind = otherwise;
+    return REMAT_OK;
+}

@@ -21,5 +21,9 @@ FILE *file_bytes_open(const file_bytes *file);
 
 /* What it is, by remat_file_kind_tell. */
 remat_status file_bytes_tell(remat_context *context, const file_bytes *file, remat_file_kind *kind);
+/* The same; what is none of these files is taken for `otherwise`, whose reader says what is wrong. REMAT_NO_MEMORY is told on
+ * stderr. */
+remat_status file_bytes_tell_or(remat_context *context, const file_bytes *file, remat_file_kind otherwise,
+                                remat_file_kind *kind);
 
 #endif

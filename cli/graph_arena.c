@@ -1,21 +1,42 @@
 #include "graph_arena.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+/* A stream over memory would not say that memory ran out. */
+typedef struct growing_text {
+    char *bytes;
+    size_t count, room;
+    bool failed;
+} growing_text;
+
+static void put_bytes(growing_text *to, const char *bytes, size_t count)
+{
+    if (to->room - to->count < count) {
+        const size_t room = 2 * to->room + count + 4096;
+        char *moved = realloc(to->bytes, room);
+        to->failed |= !moved;
+        if (!moved)
+            return;
+        to->bytes = moved;
+        to->room = room;
+    }
+    memcpy(to->bytes + to->count, bytes, count);
+    to->count += count;
+}
 
 /* A cell of a CSV file: quotes are doubled. */
-static void write_quoted(FILE *to, const char *text)
+static void write_quoted(growing_text *to, const char *text)
 {
-    putc('"', to);
-    for (; *text; text++) {
-        if (*text == '"')
-            putc('"', to);
-        putc(*text, to);
-    }
-    putc('"', to);
+    put_bytes(to, "\"", 1);
+    for (; *text; text++)
+        put_bytes(to, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
+    put_bytes(to, "\"", 1);
 }
 
 /* A tensor is called by its name or number; a workspace by that of its action. */
-static void write_id(FILE *to, const remat_graph *graph, const remat_graph_plan *plan, const remat_graph_place *place)
+static void write_id(growing_text *to, const remat_graph *graph, const remat_graph_plan *plan,
+                     const remat_graph_place *place)
 {
     char number[32];
     remat_graph_tensor tensor;
@@ -49,17 +70,20 @@ static void collect_rows(const remat_graph_plan *plan, remat_graph_place *rows)
     }
 }
 
-static void write_rows(FILE *to, const remat_graph *graph, const remat_graph_plan *plan, const remat_graph_place *rows,
-                       size_t count)
+static void write_rows(growing_text *to, const remat_graph *graph, const remat_graph_plan *plan,
+                       const remat_graph_place *rows, size_t count)
 {
-    fputs("id,lower,upper,size\n", to);
+    static const char header[] = "id,lower,upper,size\n";
+    put_bytes(to, header, sizeof header - 1);
     for (size_t i = 0; i < count; i++) {
         const remat_graph_place *row = &rows[i];
         if (!row->bytes)
             continue;
         write_id(to, graph, plan, row);
-        fprintf(to, ",%llu,%llu,%llu\n", (unsigned long long)row->born, (unsigned long long)row->ends,
-                (unsigned long long)row->bytes);
+        char numbers[80];
+        const int length = snprintf(numbers, sizeof numbers, ",%llu,%llu,%llu\n", (unsigned long long)row->born,
+                                    (unsigned long long)row->ends, (unsigned long long)row->bytes);
+        put_bytes(to, numbers, (size_t)length);
     }
 }
 
@@ -67,8 +91,7 @@ static void write_rows(FILE *to, const remat_graph *graph, const remat_graph_pla
 static remat_status make_table(remat_context *context, const remat_graph *graph, const remat_graph_plan *plan,
                                remat_lifetime_table **table)
 {
-    char *text = NULL;
-    size_t length = 0;
+    growing_text text = {0};
     size_t most = 0; /* buffers are numbered from 0, and those of 0 bytes have no place */
     for (size_t i = 0; i < remat_graph_plan_place_count(plan); i++) {
         remat_graph_place place;
@@ -76,21 +99,17 @@ static remat_status make_table(remat_context *context, const remat_graph *graph,
         most = place.buffer + 1 > most ? place.buffer + 1 : most;
     }
     remat_graph_place *rows = calloc(most + 1, sizeof *rows);
-    FILE *to = rows ? open_memstream(&text, &length) : NULL;
-    if (to) {
+    if (rows) {
         collect_rows(plan, rows);
-        write_rows(to, graph, plan, rows, most);
+        write_rows(&text, graph, plan, rows, most);
     }
-    free(rows);
-    if (!to || fclose(to) != 0) {
-        free(text);
-        return REMAT_NO_MEMORY;
-    }
-    FILE *stream = fmemopen(text, length, "r");
-    remat_status status = stream ? remat_lifetime_table_read(context, stream, "live ranges", table) : REMAT_NO_MEMORY;
+    const file_bytes made = {"live ranges", text.bytes, text.count};
+    FILE *stream = rows && !text.failed ? file_bytes_open(&made) : NULL;
+    remat_status status = stream ? remat_lifetime_table_read(context, stream, made.name, table) : REMAT_NO_MEMORY;
     if (stream)
         fclose(stream);
-    free(text);
+    free(text.bytes);
+    free(rows);
     return status;
 }
 

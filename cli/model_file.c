@@ -2,7 +2,11 @@
 #include "file_bytes.h"
 #include "graph_file.h"
 #include "model_set.h"
+#include "shown.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 void planned_file_release(planned_file *file)
@@ -44,7 +48,13 @@ static remat_status read_as(remat_context *context, const file_bytes *bytes, rem
 bool model_file_is_folder(const char *path)
 {
     struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    if (stat(path, &info) == 0)
+        return S_ISDIR(info.st_mode);
+    if (errno == ENOENT || errno == ENOTDIR)
+        return false;
+    /* A folder that is taken for a file would be a model without its weights. */
+    fprintf(stderr, "remat: %s: cannot be opened: %s\n", shown(path), strerror(errno));
+    exit(REMAT_IO);
 }
 
 static remat_status load_folder(remat_context *context, const char *path, remat_model **model)
@@ -64,11 +74,10 @@ remat_status model_file_read(remat_context *context, const char *path, const imp
     if (model_file_is_folder(path))
         return load_folder(context, path, &file->model);
     remat_status status = file_bytes_read(context, path, &bytes);
-    if (status == REMAT_OK) {
-        if (file_bytes_tell(context, &bytes, &kind) != REMAT_OK)
-            kind = REMAT_FILE_PROFILE;
+    if (status == REMAT_OK)
+        status = file_bytes_tell_or(context, &bytes, REMAT_FILE_PROFILE, &kind);
+    if (status == REMAT_OK)
         status = read_as(context, &bytes, kind, settings, file);
-    }
     file_bytes_free(&bytes);
     return status;
 }

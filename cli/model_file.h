@@ -18,7 +18,8 @@ remat_status model_file_read(remat_context *context, const char *path, const imp
                              planned_file *file);
 void planned_file_release(planned_file *file);
 
-/* Whether a path is a folder: a model in Hugging Face's layout. */
+/* Whether a path is a folder: a model in Hugging Face's layout. Where the system does not say, it ends the program with a
+ * message. */
 bool model_file_is_folder(const char *path);
 
 /* The same for commands that take models only. */

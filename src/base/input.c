@@ -77,6 +77,16 @@ remat_status input_open_regular(remat_context *context, const char *path, FILE *
     return open_checked(context, path, true, stream);
 }
 
+remat_status input_exists(remat_context *context, const char *path, bool *exists)
+{
+    *exists = access(path, F_OK) == 0;
+    if (*exists || errno == ENOENT || errno == ENOTDIR)
+        return REMAT_OK;
+    remat_place place = REMAT_PLACE_NOWHERE;
+    place.file = path;
+    return remat_fail(context, REMAT_IO, &place, "cannot be opened: %s", strerror(errno));
+}
+
 remat_status remat_input_open(remat_context *context, const char *path, FILE **stream)
 {
     return input_open(context, path, stream);

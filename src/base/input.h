@@ -2,6 +2,7 @@
 #ifndef REMAT_BASE_INPUT_H
 #define REMAT_BASE_INPUT_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/error.h"
@@ -17,6 +18,9 @@ remat_status input_open(remat_context *context, const char *path, FILE **stream)
 
 /* The same for a file that is read more than once: it must be a regular one. */
 remat_status input_open_regular(remat_context *context, const char *path, FILE **stream);
+
+/* Whether there is something at `path`. REMAT_IO where the system does not say: a folder on the way that must not be read. */
+remat_status input_exists(remat_context *context, const char *path, bool *exists);
 
 /* Fails with REMAT_BAD_INPUT where more than INPUT_MOST_BYTES were read. `name` is for the message. */
 remat_status input_check_length(remat_context *context, const char *name, uint64_t bytes);

@@ -8,7 +8,6 @@
 
 #include <limits.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { MOST_SHARDS = 1000 };
 
@@ -85,7 +84,9 @@ static remat_status find_shard(index_reader *index, const char *tensor, const ch
     index->shards[*number] = text_pool_text(&index->pool, name);
     if (!path || !index->shards[*number])
         return REMAT_NO_MEMORY;
-    if (access(path, F_OK) != 0) {
+    bool exists;
+    REMAT_TRY(input_exists(index->file->context, path, &exists));
+    if (!exists) {
         char text[400];
         snprintf(text, sizeof text, "the index says that it is in '%.200s', and this file is not there", name);
         return fail_index(index, tensor, text);
@@ -159,11 +160,15 @@ static remat_status open_parts(index_reader *index)
     index->path = join(&index->pool, index->folder, INDEX_FILE);
     if (!one || !adapter || !index->path)
         return REMAT_NO_MEMORY;
-    if (access(one, F_OK) == 0)
+    bool has_one, has_index, has_adapter;
+    REMAT_TRY(input_exists(file->context, one, &has_one));
+    REMAT_TRY(input_exists(file->context, index->path, &has_index));
+    REMAT_TRY(input_exists(file->context, adapter, &has_adapter));
+    if (has_one)
         return add_shard(file, one);
-    if (access(index->path, F_OK) == 0)
+    if (has_index)
         return open_index(index);
-    if (access(adapter, F_OK) == 0)
+    if (has_adapter)
         return add_shard(file, adapter);
     const remat_place place = {index->folder, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, NULL};
     return remat_fail(file->context, REMAT_BAD_INPUT, &place,

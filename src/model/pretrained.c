@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { MOST_SETTINGS = 1024, DEFAULT_LENGTH = 1024 };
 
@@ -80,7 +79,9 @@ static remat_status take_settings(folder_reader *reader, const char *const *sett
 static remat_status read_config(folder_reader *reader)
 {
     FILE *stream;
-    if (access(reader->file, F_OK) != 0) {
+    bool exists;
+    REMAT_TRY(input_exists(reader->context, reader->file, &exists));
+    if (!exists) {
         remat_place place = REMAT_PLACE_NOWHERE;
         place.file = reader->file;
         return remat_fail(reader->context, REMAT_IO, &place,

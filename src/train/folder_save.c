@@ -233,9 +233,11 @@ static remat_status copy_files(folder_writer *w, const char *origin)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const char *from = join(w, origin, names[i]), *to = join(w, w->path, names[i]);
         struct stat a, b;
+        bool exists;
         if (!from || !to)
             return REMAT_NO_MEMORY;
-        if (stat(from, &a) != 0 || (stat(to, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino))
+        REMAT_TRY(input_exists(w->context, from, &exists));
+        if (!exists || (stat(from, &a) == 0 && stat(to, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino))
             continue;
         copied_file file;
         REMAT_TRY(input_open(w->context, from, &file.from));

@@ -105,6 +105,25 @@ static void endless_texts_are_refused(void **state)
     }
 }
 
+static void what_is_there_is_told_from_what_cannot_be_seen(void **state)
+{
+    fixture *f = *state;
+    char loop[256], longest[400] = "/";
+    bool exists;
+    expect_ok(f, input_exists(f->context, "/dev/null", &exists));
+    assert_true(exists);
+    expect_ok(f, input_exists(f->context, "/nowhere/at/all", &exists));
+    assert_false(exists);
+    expect_ok(f, input_exists(f->context, "/dev/null/below", &exists));
+    assert_false(exists);
+    snprintf(loop, sizeof loop, "%s", scratch_path("loop"));
+    assert_int_equal(symlink(loop, loop), 0);
+    expect_status(f, input_exists(f->context, loop, &exists), REMAT_IO);
+    expect_message(f, "loop: cannot be opened");
+    memset(longest + 1, 'a', 300);
+    expect_status(f, input_exists(f->context, longest, &exists), REMAT_IO);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -112,6 +131,7 @@ int main(void)
         FIXTURE_TEST(a_pipe_needs_a_writer),
         FIXTURE_TEST(a_writer_may_take_its_time),
         FIXTURE_TEST(endless_texts_are_refused),
+        FIXTURE_TEST(what_is_there_is_told_from_what_cannot_be_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,10 +41,16 @@ static void look_at(void *user, const char *relative)
     for (int i = 0; i < SCENE_FILES; i++)
         if (search->scene->files[i].file && strcmp(relative, search->scene->files[i].file) == 0)
             return;
-    const char *slash = strrchr(relative, '/');
+    const char *slash = strrchr(relative, '/'), *instead = strstr(relative, "remat-");
     if (access(path_in(SCENE_INPUTS, relative), F_OK) == 0 ||
         file_text_has(&search->said, slash ? slash + 1 : relative))
         return;
+    if (instead && slash && slash > instead) { /* in a folder that is named */
+        char folder[PATH_MAX];
+        snprintf(folder, sizeof folder, "%.*s", (int)(slash - instead), instead);
+        if (file_text_has(&search->said, folder))
+            return;
+    }
     snprintf(search->found, PATH_MAX, "%s", relative);
 }
 
@@ -71,6 +77,20 @@ static void look_for_instead(void *user, const char *relative)
         snprintf(search->path, sizeof search->path, "%s", relative);
 }
 
+/* Where nothing is saved: no step was taken, or it is said that the training is lost. */
+static const char *judge_lost(void)
+{
+    file_text words = file_text_read(SCENE_SAID), log = file_text_read(path_in(SCENE_FOLDER, "run.jsonl")),
+              before = file_text_read(path_in(SCENE_INPUTS, "run.jsonl"));
+    bool stepped =
+        file_text_has(&words, "step 1/") || file_text_has(&words, "step 3/") || (log.bytes && log.count > before.count);
+    bool told = file_text_has(&words, "not saved");
+    file_text_free(&words);
+    file_text_free(&log);
+    file_text_free(&before);
+    return !stepped || told ? NULL : "steps were taken, nothing is saved and nothing says so";
+}
+
 /* A training is saved in its file or in another that was named, or no step was taken, or it is said that it is lost. */
 static const char *judge_training(const file_text *old, const file_text *now, const file_text *wanted, bool done,
                                   bool killed)
@@ -88,15 +108,20 @@ static const char *judge_training(const file_text *old, const file_text *now, co
     folder_walk(SCENE_FOLDER, look_for_instead, &instead);
     if (instead.path[0])
         return fault_scene_resumes(instead.path) ? NULL : "what is saved elsewhere does not go on to the same bits";
-    file_text words = file_text_read(SCENE_SAID), log = file_text_read(path_in(SCENE_FOLDER, "run.jsonl")),
-              before = file_text_read(path_in(SCENE_INPUTS, "run.jsonl"));
-    bool stepped =
-        file_text_has(&words, "step 1/") || file_text_has(&words, "step 3/") || (log.bytes && log.count > before.count);
-    bool told = file_text_has(&words, "not saved");
+    return judge_lost();
+}
+
+/* The same of one that is saved to a folder, where less steps make other weights. */
+static const char *judge_adapter(bool is_old, bool whole, bool done, bool killed)
+{
+    file_text words = file_text_read(SCENE_SAID);
+    bool instead = file_text_has(&words, " instead"), saved = file_text_has(&words, "was saved to");
     file_text_free(&words);
-    file_text_free(&log);
-    file_text_free(&before);
-    return !stepped || told ? NULL : "steps were taken, nothing is saved and nothing says so";
+    if (whole || (!done && !is_old && saved))
+        return NULL;
+    if (done || !is_old)
+        return done ? "is not complete" : "is neither the old nor the new one";
+    return killed || instead ? NULL : judge_lost();
 }
 
 /* As the undisturbed run writes it, up to where this run ended. */
@@ -134,6 +159,7 @@ static const char *judge_product(const char *name, product_kind kind, bool done,
         else if (kind == PRODUCT_APPENDED && !file_text_begins(&now, &old))
             wrong = "has lost what was there before";
         break;
+    case PRODUCT_ADAPTER: wrong = judge_adapter(is_old, whole, done, killed); break;
     case PRODUCT_TRAINING: wrong = judge_training(&old, &now, &wanted, done, killed); break;
     default: break;
     }
@@ -185,7 +211,7 @@ static const char *judge_killed(const fault_scene *scene, const traced_result *r
         return "the next run fails";
     for (int i = 0; i < SCENE_FILES && !wrong; i++)
         if (scene->files[i].kind == PRODUCT_EXACT || scene->files[i].kind == PRODUCT_TIMED ||
-            scene->files[i].kind == PRODUCT_TRAINING)
+            scene->files[i].kind == PRODUCT_ADAPTER || scene->files[i].kind == PRODUCT_TRAINING)
             wrong = judge_product(scene->files[i].file, scene->files[i].kind, true, false, false);
     if (!wrong && fault_scene_leftover(scene))
         wrong = "the next run does not remove what was left";

@@ -46,7 +46,8 @@ static void reset(const fault_scene *scene)
     folder_make(SCENE_FOLDER);
     folder_copy(SCENE_INPUTS, SCENE_FOLDER);
     for (int i = 0; i < SCENE_FILES; i++)
-        if (scene->files[i].kind == PRODUCT_EXACT || scene->files[i].kind == PRODUCT_TIMED)
+        if (scene->files[i].kind == PRODUCT_EXACT || scene->files[i].kind == PRODUCT_TIMED ||
+            scene->files[i].kind == PRODUCT_ADAPTER)
             file_text_write(path_in(SCENE_FOLDER, scene->files[i].file), SCENE_OLD, strlen(SCENE_OLD));
 }
 

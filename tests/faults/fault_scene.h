@@ -12,10 +12,11 @@ typedef enum product_kind {
     PRODUCT_GROWING,  /* written line by line, the same but for numbers */
     PRODUCT_APPENDED, /* the same, behind what is there */
     PRODUCT_TRAINING, /* a saved training */
+    PRODUCT_ADAPTER,  /* of a training that is saved to a folder: the same bytes in every run, replaced whole */
     PRODUCT_ANY,      /* whatever it finds */
 } product_kind;
 
-enum { SCENE_FILES = 3 };
+enum { SCENE_FILES = 4 };
 
 typedef struct fault_scene {
     const char *name, *command; /* words, with one space between */

@@ -76,6 +76,28 @@ static void put_arrays(void)
     file_text_write(path_in(SCENE_INPUTS, "labels.npy"), bytes, HEADER + sizeof labels);
 }
 
+/* A model in a folder, with a tokenizer and a template of chats, adapters of it, and folders that are written to. */
+static void put_folders(const char *sources)
+{
+    static const char *const folders[] = {"llama", "before", "adapter", "merged"};
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
+        folder_make(path_in(SCENE_INPUTS, folders[i]));
+    put_copy("llama/config.json", path_in(sources, "tests/reference/pretrained/llama/config.json"));
+    put_copy("llama/model.safetensors", path_in(sources, "tests/reference/pretrained/llama/model.safetensors"));
+    put_copy("llama/tokenizer.json", path_in(sources, "tests/data/tokenizers/qwen2.json"));
+    put("llama/tokenizer_config.json",
+        "{\"eos_token\": \"<|im_end|>\", \"chat_template\": \"{% for m in messages %}<|im_start|>{{ m.role }}\\n"
+        "{{ m.content }}<|im_end|>\\n{% endfor %}\"}");
+    put_copy("before/adapter_config.json",
+             path_in(sources, "tests/reference/pretrained/llama/adapter/adapter_config.json"));
+    put_copy("before/adapter_model.safetensors",
+             path_in(sources, "tests/reference/pretrained/llama/adapter/adapter_model.safetensors"));
+    put("lesson.txt", "to be or not to be\nthat is the question\nto be or not to be\n");
+    put("ids.txt", "72 73 74, 75 [76]\n");
+    put("chats.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}, {\"role\": \"assistant\", "
+                       "\"content\": \"Hello.\"}]}\n{\"prompt\": \"One and one is\", \"completion\": \" two.\"}\n");
+}
+
 static void make(const char *command)
 {
     traced_result result;
@@ -103,9 +125,11 @@ void fault_scene_make_inputs(const char *sources)
     put_copy("points.csv", path_in(sources, "examples/data/spirals.csv"));
     put_copy("profile.json", path_in(sources, "examples/transformer.json"));
     put("profile.csv", profile_csv);
+    put_folders(sources);
     make("train model.ini -j 1 --steps 2 --save weights.st --log run.jsonl -q");
     put_copy("before.jsonl", path_in(SCENE_INPUTS, "run.jsonl"));
     make("train bytes.ini -j 1 --steps 2 --save bytes.st --weights-only -q");
     make("plan model.ini --threads 1 --budget 1330000 -o model-plan.json --profile-out model-chain.json");
+    make("plan model.ini --threads 1 --budget 1330000 --graph-out model-graph.json --graph-plan model-graph-plan.json");
     make("profile model.ini -j 1 --repeats 1 -o costs.json");
 }

@@ -121,14 +121,18 @@ void folder_copy(const char *from, const char *to)
         give_up(from);
     for (const struct dirent *entry; (entry = readdir(entries));) {
         struct stat info;
-        if (entry->d_name[0] == '.' || stat(path_in(from, entry->d_name), &info) != 0)
+        char source[PATH_MAX], copy[PATH_MAX]; /* path_in's do not last */
+        snprintf(source, sizeof source, "%s", path_in(from, entry->d_name));
+        snprintf(copy, sizeof copy, "%s", path_in(to, entry->d_name));
+        if (entry->d_name[0] == '.' || stat(source, &info) != 0)
             continue;
         if (S_ISDIR(info.st_mode)) {
-            folder_make(path_in(to, entry->d_name));
+            folder_make(copy);
+            folder_copy(source, copy);
             continue;
         }
-        file_text text = file_text_read(path_in(from, entry->d_name));
-        file_text_write(path_in(to, entry->d_name), text.bytes, text.count);
+        file_text text = file_text_read(source);
+        file_text_write(copy, text.bytes, text.count);
         file_text_free(&text);
     }
     closedir(entries);

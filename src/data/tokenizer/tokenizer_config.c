@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static remat_status keep(remat_context *context, const char *text, char **to)
 {
@@ -99,7 +98,9 @@ static remat_status read_json(remat_context *context, const char *path, tokenize
 {
     FILE *stream;
     json_reader *reader = NULL;
-    if (access(path, F_OK) != 0)
+    bool exists;
+    REMAT_TRY(input_exists(context, path, &exists));
+    if (!exists)
         return REMAT_OK;
     REMAT_TRY(input_open(context, path, &stream));
     remat_status status = json_reader_create(context, stream, path, &reader);
@@ -133,7 +134,9 @@ static remat_status read_jinja(remat_context *context, const char *path, tokeniz
     FILE *stream;
     char *text = NULL;
     size_t capacity = 0;
-    if (access(path, F_OK) != 0)
+    bool exists;
+    REMAT_TRY(input_exists(context, path, &exists));
+    if (!exists)
         return REMAT_OK;
     REMAT_TRY(input_open(context, path, &stream));
     remat_status status = read_stream(context, stream, path, &text, &capacity);
