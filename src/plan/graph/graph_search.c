@@ -14,6 +14,9 @@ enum { WHOLE_MARGIN = 1, FINE_CHAIN_MARGIN = 10 };
 /* A chain of at least so many pieces, none of them above so many tensors, is solved well as a chain. */
 enum { FINE_CHAIN = 8, FINE_PIECE = 24 };
 
+/* A fine chain whose pieces are alike, so many of a kind, gets a small part of the effort. */
+enum { ALIKE = 4, ALIKE_PART = 10 };
+
 /* A fine chain of more actions is left to the chain's planner: the search would take more memory than the training does. */
 enum { LONG_CHAIN = 2000 };
 
@@ -84,19 +87,27 @@ static bool is_fine_chain(const graph_pieces *pieces)
     return true;
 }
 
+/* A plan of a training has a margin to pass, so that more effort would change little. */
+static uint64_t find_effort(const graph_search *search, const hold_graph *g, const graph_plan_options *options)
+{
+    const graph_pieces *pieces = search->pieces[0];
+    const bool is_fine = is_fine_chain(pieces);
+    const bool is_alike = is_fine && pieces->cut.piece_count >= ALIKE * pieces->kind_count;
+    const uint64_t part = is_alike || (is_fine && options->binds == GRAPH_PLACED) ? ALIKE_PART : 1;
+    const uint64_t effort = hold_search_effort(g) / part;
+    return options->effort ? effort / 1000 * options->effort + 1 : effort;
+}
+
 /* Some of the chain's schedules are where the search begins. */
 static remat_status search_holds(graph_search *search, const hold_graph *g, const graph_plan_options *options)
 {
     graph_curve *curve = &search->curve;
     remat_context *context = search->outline.graph->context;
     graph_sequence seeds[MOST_SEEDS] = {0};
-    const bool is_fine = is_fine_chain(search->pieces[0]);
     hold_search_options how = {.seeds = seeds,
                                .most_runs = curve->most_actions,
                                .threads = options->threads,
-                               .effort = hold_search_effort(g) / (is_fine ? 10 : 1)};
-    if (options->effort)
-        how.effort = how.effort / 1000 * options->effort + 1;
+                               .effort = find_effort(search, g, options)};
     size_t most = remat_min(curve->count, MOST_SEEDS);
     remat_status status = REMAT_OK;
     for (; status == REMAT_OK && how.seed_count < most; how.seed_count++) {
@@ -104,6 +115,7 @@ static remat_status search_holds(graph_search *search, const hold_graph *g, cons
         status = graph_point_actions(curve, &curve->points[point], &seeds[how.seed_count]);
     }
     if (status == REMAT_OK) {
+        const bool is_fine = is_fine_chain(search->pieces[0]);
         curve->margin = options->binds == GRAPH_EXACT ? 0 : is_fine ? FINE_CHAIN_MARGIN : WHOLE_MARGIN;
         status = hold_search_run(g, &how, add_found, curve);
         curve->margin = 0;
