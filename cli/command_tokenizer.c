@@ -1,5 +1,6 @@
 #include "command.h"
 #include "output_path.h"
+#include "run_text.h"
 #include "shown.h"
 #include "terminal.h"
 
@@ -232,23 +233,27 @@ static remat_status parse_ids(const char *text, size_t bytes, const char *name, 
     return REMAT_OK;
 }
 
+/* JSON and terminals get nothing on which a terminal would act. A text may hold bytes of 0. */
 static void print_decoded(const tokenizer_command *command, const char *text, size_t bytes)
 {
-    if (!command->json && terminal_is_output())
-        shown_lines(stdout, text); /* without what a terminal would act on */
-    else if (!command->json)
+    if (!command->json && !terminal_is_output()) {
         fwrite(text, 1, bytes, stdout);
-    if (!command->json)
         return;
-    fputs("{\"text\": \"", stdout);
-    for (size_t i = 0; i < bytes; i++) {
-        unsigned char byte = (unsigned char)text[i];
-        if (byte < 0x20 || byte == 0x7f)
-            printf("\\u%04x", byte);
-        else
-            printf(byte == '"' || byte == '\\' ? "\\%c" : "%c", byte);
     }
-    puts("\"}");
+    if (command->json)
+        fputs("{\"text\": \"", stdout);
+    for (size_t at = 0; at < bytes; at += strlen(text + at) + 1) {
+        if (at)
+            fputs(command->json ? "\\u0000" : "\\x00", stdout);
+        if (command->json)
+            run_text_json_letters(stdout, text + at);
+        else
+            shown_lines(stdout, text + at);
+    }
+    if (bytes && text[bytes - 1] == '\0')
+        fputs(command->json ? "\\u0000" : "\\x00", stdout);
+    if (command->json)
+        puts("\"}");
 }
 
 static remat_status decode(const tokenizer_command *command, remat_tokenizer *tokenizer, const char *text, size_t bytes,

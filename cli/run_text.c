@@ -135,9 +135,8 @@ static unsigned code_of(const char *text, size_t bytes)
 }
 
 /* Escapes what JSON wants, and what a terminal would act on: that becomes longer in remat_text_escape. */
-void run_text_json_quoted(FILE *to, const char *text)
+void run_text_json_letters(FILE *to, const char *text)
 {
-    fputc('"', to);
     for (size_t bytes; *text; text += bytes) {
         unsigned char first = (unsigned char)*text;
         char one[5] = "";
@@ -155,6 +154,12 @@ void run_text_json_quoted(FILE *to, const char *text)
             bytes = 1;
         }
     }
+}
+
+void run_text_json_quoted(FILE *to, const char *text)
+{
+    fputc('"', to);
+    run_text_json_letters(to, text);
     fputc('"', to);
 }
 

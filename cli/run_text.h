@@ -20,6 +20,7 @@ void run_text_truth(FILE *to, const remat_trainer_figures *figures, const remat_
 /* The figures as JSON members, with commas between but none behind the last. */
 void run_text_json(FILE *to, const remat_trainer_figures *figures, bool timed);
 void run_text_json_number(FILE *to, const char *before, const char *key, double value); /* null where not finite */
+void run_text_json_letters(FILE *to, const char *text);                                 /* escaped, without quotes */
 void run_text_json_quoted(FILE *to, const char *text);                                  /* with its quotes */
 void run_text_json_text(FILE *to, const char *before, const char *key, const char *text);
 

@@ -13,6 +13,13 @@ cp "$work/out" "$work/ids"
 [ "$(wc -w <"$work/ids")" -lt "$(($(wc -c <docs/concepts.md) * 2 / 3))" ] || complain "400 tokens do not make the text shorter"
 expect 0 tokenizer decode "$work/t.json" "$work/ids"
 cmp -s "$work/out" docs/concepts.md || complain "the text is not the same when it comes back"
+printf 'a\0\302\205b\0' >"$work/zeros"
+expect_stdin 0 "$work/zeros" tokenizer encode "$work/t.json"
+cp "$work/out" "$work/ids"
+expect 0 tokenizer decode "$work/t.json" "$work/ids"
+cmp -s "$work/out" "$work/zeros" || complain "a text with zeros is not the same when it comes back"
+expect 0 tokenizer decode "$work/t.json" "$work/ids" --json
+out '{"text": "a\u0000\u0085b\u0000"}'
 expect 0 tokenizer train README.md --special '<s> </s>' --pattern '\S+|\s+' -o "$work/own.json"
 expect 0 tokenizer encode "$work/own.json" --text '</s><s>'
 [ "$(cat "$work/out")" = "1 0" ] || complain "special tokens are $(cat "$work/out")"

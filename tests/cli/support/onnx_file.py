@@ -171,6 +171,14 @@ def several():
                  [tensor("w", [4, 4])], [value("x", [2, 4])], [value("y", [2, 4])], name="several")
 
 
+def hostile():
+    """Names with control characters, and an operator that nobody knows."""
+    bad = "x\x1b]0;t\x07\x7f\u0085\u202ey\nremat: warning: forged"
+    return model([node("MatMul", ["x", bad], [bad + "h"], bad), node(bad, [bad + "h"], [bad + "f"], bad + "2", bad),
+                  node("MatMul", [bad + "f", bad], ["y"], "out")],
+                 [tensor(bad, [4, 4])], [value("x", [2, 4])], [value("y", [2, 4])], [value(bad + "f", [2, 4])], name=bad)
+
+
 def training():
     """A step with its own gradients, as training frameworks write it."""
     return model([node("MatMul", ["x", "w1"], ["h"], "in"), node("Relu", ["h"], ["r"], "relu"),
