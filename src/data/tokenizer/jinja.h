@@ -62,7 +62,7 @@ remat_status jinja_parse(chat_template *template, const char *text);
 /* ---- values ---- */
 
 typedef enum value_kind {
-    VALUE_UNDEFINED,
+    VALUE_UNDEFINED, /* with `self`: if it is called, the method `text` of that */
     VALUE_NONE,
     VALUE_BOOLEAN,
     VALUE_INTEGER,
@@ -70,7 +70,6 @@ typedef enum value_kind {
     VALUE_LIST,
     VALUE_DICTIONARY,
     VALUE_FUNCTION, /* text: its name */
-    VALUE_METHOD,   /* of *self, text: its name */
     VALUE_MACRO,
 } value_kind;
 

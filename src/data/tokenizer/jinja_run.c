@@ -57,11 +57,7 @@ static remat_status get_attribute(jinja_run *run, const jinja_value *of, const c
     if (!self)
         return REMAT_NO_MEMORY;
     *self = *of;
-    static const char *const methods[] = {"items", "keys", "values", "get"};
-    bool is_method = of->kind == VALUE_STRING || of->kind == VALUE_LIST;
-    for (size_t i = 0; of->kind == VALUE_DICTIONARY && i < 4; i++)
-        is_method = is_method || strcmp(name, methods[i]) == 0;
-    *value = (jinja_value){.kind = is_method ? VALUE_METHOD : VALUE_UNDEFINED, .text = name, .self = self};
+    *value = (jinja_value){.kind = VALUE_UNDEFINED, .text = name, .self = self};
     return REMAT_OK;
 }
 
@@ -291,7 +287,7 @@ static remat_status call(jinja_run *run, const jinja_node *node, jinja_scope *sc
     REMAT_TRY(evaluate(run, node->a, scope, &callee));
     REMAT_TRY(take_arguments(run, node->b, scope, &given));
     run->line = node->line;
-    if (callee.kind == VALUE_METHOD)
+    if (callee.kind == VALUE_UNDEFINED && callee.self)
         return jinja_method(run, callee.self, callee.text, given.values, given.count, value);
     if (callee.kind == VALUE_MACRO)
         return call_macro(run, callee.macro, &given, scope, value);
