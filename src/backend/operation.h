@@ -485,11 +485,19 @@ typedef struct op_count_correct {
 
 /* ---- optimizers ---- */
 
-/* squares += the sum of squares of x, in double and fixed order. */
+/* squares += the sums of squares of x, in double: each block of OPERATION_SQUARES_BLOCK values has a sum, and they are added in
+ * order. So whoever has some blocks can make their sums, and someone else can add them. */
 typedef struct op_add_squares {
     tensor_ref x, step;
     size_t count;
 } op_add_squares;
+#define OPERATION_SQUARES_BLOCK 4096
+
+/* These sums, without adding them: `sums` are the bytes of one double for each block of x. */
+typedef struct op_block_squares {
+    tensor_ref x, sums;
+    size_t count;
+} op_block_squares;
 
 /* Where x has a value that is not finite, and nothing was broken before: broken = 1 + number. */
 typedef struct op_check_finite {
@@ -513,7 +521,10 @@ typedef struct op_clip {
  * upper half for the second.
  *
  * Weights in bf16 are rounded in the same way, with the lower halves of the stream (seed, WEIGHT_STREAM + number, step). Their
- * gradients are in fp32. */
+ * gradients are in fp32.
+ *
+ * The tensors may be a part of a parameter. `offset` is the number of its first value in the parameter, a multiple of
+ * OPERATION_SQUARES_BLOCK: it decides which random numbers are drawn. */
 
 /* One step of stochastic gradient descent. `velocity` is none without momentum. */
 typedef struct op_sgd {
@@ -521,7 +532,7 @@ typedef struct op_sgd {
     size_t count;
     double momentum, decay;
     bool nesterov;
-    uint64_t number;
+    uint64_t number, offset;
 } op_sgd;
 
 /* One step of adam. `decoupled` is adamw: weights shrink by rate * decay; else decay * weight joins the gradient. */
@@ -530,7 +541,7 @@ typedef struct op_adam {
     size_t count;
     double beta1, beta2, epsilon, decay;
     bool decoupled;
-    uint64_t number;
+    uint64_t number, offset;
 } op_adam;
 
 /* One step of lion: weights shrink by rate * decay, and move by the rate against the sign of beta1 * mean + (1 - beta1) *
@@ -539,7 +550,7 @@ typedef struct op_lion {
     tensor_ref gradient, weight, mean, mean_scales, step;
     size_t count;
     double beta1, beta2, decay;
-    uint64_t number;
+    uint64_t number, offset;
 } op_lion;
 
 /* One step of adafactor, as PyTorch has it, for a matrix. `row_squares` and `column_squares` are means of the gradient's squares
@@ -618,6 +629,7 @@ typedef struct op_custom {
     X(finish_loss, 1)              \
     X(count_correct, 3)            \
     X(add_squares, 2)              \
+    X(block_squares, 2)            \
     X(check_finite, 2)             \
     X(clip, 1)                     \
     X(sgd, 5)                      \

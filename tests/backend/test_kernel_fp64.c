@@ -275,16 +275,19 @@ static any_args arguments(operation op, memory *m)
         a.count_correct = (op_count_correct){values(m, N), integers(m, COLUMNS), step, ROWS, COLUMNS};
         break;
     case OP_add_squares: a.add_squares = (op_add_squares){values(m, N), step, N}; break;
+    case OP_block_squares: a.block_squares = (op_block_squares){values(m, N), raw(&m->step.squares), N}; break;
     case OP_check_finite: a.check_finite = (op_check_finite){values(m, N), step, N, 3}; break;
     case OP_custom: a.custom = (op_custom){.of = values(m, 1), .function = do_nothing}; break;
     case OP_clip: a.clip = (op_clip){step, 0.5}; break;
-    case OP_sgd: a.sgd = (op_sgd){values(m, N), values(m, N), values(m, N), none, step, N, 0.9, 0.01, true, 0}; break;
+    case OP_sgd:
+        a.sgd = (op_sgd){values(m, N), values(m, N), values(m, N), none, step, N, 0.9, 0.01, true, 0, 0};
+        break;
     case OP_adam:
         a.adam = (op_adam){values(m, N), values(m, N), values(m, N), positive(m, N), none, none, step, N,
-                           0.9,          0.999,        1e-8,         0.01,           true, 0};
+                           0.9,          0.999,        1e-8,         0.01,           true, 0,    0};
         break;
     case OP_lion:
-        a.lion = (op_lion){values(m, N), values(m, N), values(m, N), none, step, N, 0.9, 0.99, 0.01, 0};
+        a.lion = (op_lion){values(m, N), values(m, N), values(m, N), none, step, N, 0.9, 0.99, 0.01, 0, 0};
         break;
     case OP_adafactor:
         a.adafactor = (op_adafactor){values(m, N),

@@ -170,21 +170,33 @@ typedef struct problem {
     step_block block;
 } problem;
 
-static void run_problem(const kernel_table *table, const kernel_run *run, problem *p)
+static tensor_ref behind(tensor_ref tensor, size_t values)
 {
-    const tensor_ref gradient = fp32(p->gradient), weight = fp32(p->weight), step = raw(&p->block);
+    return tensor.at ? (tensor_ref){(char *)tensor.at + dtype_bytes(tensor.type, values), tensor.type} : tensor;
+}
+
+/* The values from `from` on, a multiple of BLOCK. */
+static void run_part(const kernel_table *table, const kernel_run *run, problem *p, size_t from, size_t count)
+{
+    const tensor_ref gradient = fp32(p->gradient + from), weight = fp32(p->weight + from), step = raw(&p->block);
+    const tensor_ref first = behind(codes_of(&p->first), from), second = behind(codes_of(&p->second), from);
+    const tensor_ref first_scales = behind(scales_of(&p->first), from / BLOCK);
+    const tensor_ref second_scales = behind(scales_of(&p->second), from / BLOCK);
     if (p->op == OP_sgd)
-        perform(
-            table, run, p->op,
-            &(op_sgd){gradient, weight, codes_of(&p->first), scales_of(&p->first), step, p->count, 0.9, 0.01, true, 7});
+        perform(table, run, p->op,
+                &(op_sgd){gradient, weight, first, first_scales, step, count, 0.9, 0.01, true, 7, from});
     else if (p->op == OP_lion)
         perform(table, run, p->op,
-                &(op_lion){gradient, weight, codes_of(&p->first), scales_of(&p->first), step, p->count, 0.9, 0.99, 0.01,
-                           7});
+                &(op_lion){gradient, weight, first, first_scales, step, count, 0.9, 0.99, 0.01, 7, from});
     else
         perform(table, run, p->op,
-                &(op_adam){gradient, weight, codes_of(&p->first), codes_of(&p->second), scales_of(&p->first),
-                           scales_of(&p->second), step, p->count, 0.9, 0.999, 1e-8, 0.1, true, 7});
+                &(op_adam){gradient, weight, first, second, first_scales, second_scales, step, count, 0.9, 0.999, 1e-8,
+                           0.1, true, 7, from});
+}
+
+static void run_problem(const kernel_table *table, const kernel_run *run, problem *p)
+{
+    run_part(table, run, p, 0, p->count);
 }
 
 /* One step in double from what the codes stand for. */
@@ -237,6 +249,19 @@ static void expect_slow_step(const kernel_table *table, const problem *start)
     }
 }
 
+/* A parameter in two parts has the same bits as the whole. */
+static void expect_parts(const kernel_table *table, const problem *start)
+{
+    problem whole = *start, parts = *start;
+    const size_t cut = start->count > 2 * BLOCK ? 2 * BLOCK : 0;
+    kernel_run run = kernel_run_open(table, 1);
+    run_problem(table, &run, &whole);
+    run_part(table, &run, &parts, cut, start->count - cut);
+    run_part(table, &run, &parts, 0, cut);
+    kernel_run_close(&run);
+    assert_memory_equal(&whole, &parts, sizeof whole);
+}
+
 static void steps_are_those_of_the_slow_version(void **state)
 {
     (void)state;
@@ -259,6 +284,8 @@ static void steps_are_those_of_the_slow_version(void **state)
                 p.weight[i] = random_value(&random, -1, 1);
             }
             expect_slow_step(kernels_reference(), &p);
+            expect_parts(kernels_reference(), &p);
+            expect_parts(kernels_fast(), &p);
             for (const kernel_table *const *table = kernel_tables(); *table; table++)
                 expect_slow_step(*table, &p);
         }

@@ -70,8 +70,8 @@ static void lion_agrees_with_the_reference(void **state)
         float *mean = values_random(&random, *size, -1, 1);
         step_block block = {.rate = 1e-3, .scale = 0.5};
         gradient[0] = mean[0] = 0; /* a direction without a sign */
-        const op_lion args = {fp32(gradient), fp32(weight), fp32(mean), TENSOR_NONE, raw(&block),
-                              *size,          0.9,          0.99,       0.1,         0};
+        const op_lion args = {
+            fp32(gradient), fp32(weight), fp32(mean), TENSOR_NONE, raw(&block), *size, 0.9, 0.99, 0.1, 0, 0};
         expect_agreement(&((kernel_trial){
             .op = OP_lion, .args = &args, .outputs = {{weight, *size}, {mean, *size}}, .absolute = 5e-7}));
         free(gradient);

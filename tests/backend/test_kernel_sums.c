@@ -67,12 +67,38 @@ static void squares_are_added(void **state)
     }
 }
 
+/* Sums of blocks, added in order by whoever has them, are the sum of all. */
+static void squares_of_blocks_are_added(void **state)
+{
+    (void)state;
+    enum { COUNT = 3 * OPERATION_SQUARES_BLOCK + 100, BLOCKS = 4 };
+    test_random random = random_open();
+    float *x = values_random(&random, COUNT, -1, 1);
+    const kernel_table *const tables[] = {kernels_reference(), kernels_fast()};
+    for (size_t t = 0; t < 2; t++)
+        for (int threads = 1; threads < 4; threads++) {
+            kernel_run run = kernel_run_open(tables[t], threads);
+            step_block block = {.squares = 0.1};
+            double sums[BLOCKS], sum = 0.1;
+            const size_t cut = 2 * OPERATION_SQUARES_BLOCK;
+            perform(tables[t], &run, OP_add_squares, &(op_add_squares){fp32(x), raw(&block), COUNT});
+            perform(tables[t], &run, OP_block_squares, &(op_block_squares){fp32(x), raw(sums), cut});
+            perform(tables[t], &run, OP_block_squares, &(op_block_squares){fp32(x + cut), raw(sums + 2), COUNT - cut});
+            for (size_t i = 0; i < BLOCKS; i++)
+                sum += sums[i];
+            assert_memory_equal(&sum, &block.squares, sizeof sum);
+            kernel_run_close(&run);
+        }
+    free(x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(column_sums_agree),
         cmocka_unit_test(channels_are_added),
         cmocka_unit_test(squares_are_added),
+        cmocka_unit_test(squares_of_blocks_are_added),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

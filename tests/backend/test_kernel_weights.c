@@ -39,16 +39,16 @@ static void run_problem(const kernel_table *table, int threads, problem *p, bool
     if (p->op == OP_sgd)
         perform(table, &run, p->op,
                 &(op_sgd){gradient, weight, moment(p, p->first, false), scales(p, p->first_scales), step, p->count, 0.9,
-                          0.01, true, NUMBER});
+                          0.01, true, NUMBER, 0});
     else if (p->op == OP_lion)
         perform(table, &run, p->op,
                 &(op_lion){gradient, weight, moment(p, p->first, false), scales(p, p->first_scales), step, p->count,
-                           0.9, 0.99, 0.01, NUMBER});
+                           0.9, 0.99, 0.01, NUMBER, 0});
     else if (p->op == OP_adam)
         perform(table, &run, p->op,
                 &(op_adam){gradient, weight, moment(p, p->first, false), moment(p, p->second, true),
                            scales(p, p->first_scales), scales(p, p->second_scales), step, p->count, 0.9, 0.999, 1e-8,
-                           0.1, true, NUMBER});
+                           0.1, true, NUMBER, 0});
     else
         perform(table, &run, p->op,
                 &(op_adafactor){gradient, weight, fp32(p->first), p->columns ? fp32(p->second) : TENSOR_NONE, step,

@@ -160,7 +160,7 @@ static void move_weights(const void *args, parallel_range range)
     STORE(w + i, fast_fms(LOAD(w + i), shrink, f->rate * update_of(f, row, LOAD(g + i), LOAD(squares + i))))
                 FAST_EACH(count, STEP);
 #undef STEP
-                weight_close(f->p->weight, f->p->step.at, f->p->number, v.at + from, count, w);
+                weight_close(f->p->weight, f->p->step.at, f->p->number, 0, v.at + from, count, w);
             }
         }
 }

@@ -150,13 +150,14 @@ FAST_INLINE float *weight_open(tensor_ref weight, size_t from, size_t count, flo
     return moment_open(weight, TENSOR_NONE, from, count, room);
 }
 
-FAST_INLINE void weight_close(tensor_ref weight, const step_block *block, uint64_t number, size_t from, size_t count,
-                              const float *values)
+/* Value 0 of the tensor is value `first` of the parameter. */
+FAST_INLINE void weight_close(tensor_ref weight, const step_block *block, uint64_t number, size_t first, size_t from,
+                              size_t count, const float *values)
 {
     moment_drawn drawn;
     if (weight.type == REMAT_BF16)
-        moment_pack(weight, TENSOR_NONE, from, count, values, moment_draw(block, WEIGHT_STREAM + number, from, drawn),
-                    0);
+        moment_pack(weight, TENSOR_NONE, from, count, values,
+                    moment_draw(block, WEIGHT_STREAM + number, first + from, drawn), 0);
 }
 
 #endif

@@ -69,10 +69,10 @@ static void sgd_packed(const op_sgd *p, const sgd_factors *o, size_t begin, size
         float *weight = weight_open(p->weight, from, count, room[0]);
         float *velocity = moment_open(p->velocity, p->velocity_scales, from, count, room[1]);
         sgd_block(o, p->nesterov, count, (const float *)p->gradient.at + from, weight, velocity);
-        weight_close(p->weight, p->step.at, p->number, from, count, weight);
+        weight_close(p->weight, p->step.at, p->number, p->offset, from, count, weight);
         if (velocity == room[1])
             moment_pack(p->velocity, p->velocity_scales, from, count, velocity,
-                        moment_draw(p->step.at, MOMENT_STREAM + p->number, from, drawn), 0);
+                        moment_draw(p->step.at, MOMENT_STREAM + p->number, p->offset + from, drawn), 0);
     }
 }
 
@@ -155,10 +155,10 @@ static void adam_packed(const op_adam *p, adam_factors factors, size_t begin, si
         float *first = moment_open(p->first, p->first_scales, from, count, room[1]);
         float *second = moment_open(p->second, p->second_scales, from, count, room[2]);
         adam_block(factors, count, (const float *)p->gradient.at + from, weight, first, second);
-        weight_close(p->weight, p->step.at, p->number, from, count, weight);
+        weight_close(p->weight, p->step.at, p->number, p->offset, from, count, weight);
         if (first != room[1])
             continue;
-        const uint32_t *numbers = moment_draw(p->step.at, MOMENT_STREAM + p->number, from, drawn);
+        const uint32_t *numbers = moment_draw(p->step.at, MOMENT_STREAM + p->number, p->offset + from, drawn);
         moment_pack(p->first, p->first_scales, from, count, first, numbers, 0);
         moment_pack(p->second, p->second_scales, from, count, second, numbers, 1);
     }
@@ -220,10 +220,10 @@ static void lion_packed(const op_lion *p, lion_factors factors, size_t begin, si
         float *weight = weight_open(p->weight, from, count, room[0]);
         float *mean = moment_open(p->mean, p->mean_scales, from, count, room[1]);
         lion_block(factors, count, (const float *)p->gradient.at + from, weight, mean);
-        weight_close(p->weight, p->step.at, p->number, from, count, weight);
+        weight_close(p->weight, p->step.at, p->number, p->offset, from, count, weight);
         if (mean == room[1])
             moment_pack(p->mean, p->mean_scales, from, count, mean,
-                        moment_draw(p->step.at, MOMENT_STREAM + p->number, from, drawn), 0);
+                        moment_draw(p->step.at, MOMENT_STREAM + p->number, p->offset + from, drawn), 0);
     }
 }
 

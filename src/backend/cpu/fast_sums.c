@@ -109,33 +109,48 @@ static double squares(size_t count, const float *x)
     return sum;
 }
 
+_Static_assert(FAST_BLOCK == OPERATION_SQUARES_BLOCK, "a pass of the loop is a block");
+enum { SQUARES_ROUND = 4096 }; /* blocks whose sums are in the scratch at a time */
+_Static_assert(SQUARES_ROUND * sizeof(double) <= FAST_SCRATCH_BYTES, "they fit");
+
 typedef struct squares_loop {
-    const op_add_squares *args;
+    const float *x;
+    size_t count;
     double *sums;
-    size_t parts;
 } squares_loop;
 
-static void square_parts(const void *args, parallel_range range)
+static void square_blocks(const void *args, parallel_range range)
 {
     const squares_loop *loop = args;
-    const float *x = loop->args->x.at;
-    const size_t count = loop->args->count, parts = loop->parts;
-    for (size_t part = range.begin; part < range.end; part++) {
-        size_t first = fast_cut(count, parts, part), last = fast_cut(count, parts, part + 1);
-        loop->sums[part] = squares(last - first, x + first);
+    for (size_t block = range.begin; block < range.end; block++) {
+        const size_t from = block * FAST_BLOCK;
+        loop->sums[block] = squares(fast_block_length(loop->count, from), loop->x + from);
     }
+}
+
+static void make_squares(const kernel_run *run, const float *x, size_t count, double *sums)
+{
+    const squares_loop loop = {x, count, sums};
+    parallel_static(fast_threads(run, count), fast_blocks(count), square_blocks, &loop);
 }
 
 void FAST(add_squares)(const kernel_run *run, const void *args)
 {
     const op_add_squares *p = args;
     step_block *block = p->step.at;
-    const squares_loop loop = {p, run->scratch, fast_parts(p->count, FAST_BLOCK)};
-    double sum = 0;
-    parallel_static(fast_threads(run, p->count), loop.parts, square_parts, &loop);
-    for (size_t part = 0; part < loop.parts; part++)
-        sum += loop.sums[part];
-    block->squares += sum;
+    double *sums = run->scratch;
+    for (size_t from = 0; from < p->count; from += SQUARES_ROUND * FAST_BLOCK) {
+        const size_t count = smaller(p->count - from, SQUARES_ROUND * FAST_BLOCK);
+        make_squares(run, (const float *)p->x.at + from, count, sums);
+        for (size_t i = 0; i < fast_blocks(count); i++)
+            block->squares += sums[i];
+    }
+}
+
+void FAST(block_squares)(const kernel_run *run, const void *args)
+{
+    const op_block_squares *p = args;
+    make_squares(run, p->x.at, p->count, p->sums.at);
 }
 
 static void check_blocks(const void *args, parallel_range range)

@@ -55,6 +55,7 @@
     ROW(pointwise_loss, T T T "u")                     \
     ROW(count_correct, T "iu")                         \
     ROW(add_squares, T "u")                            \
+    ROW(block_squares, T "u")                          \
     ROW(check_finite, T "u")                           \
     ROW(sgd, T T T T "u")                              \
     ROW(adam, T T T T T T "u")                         \

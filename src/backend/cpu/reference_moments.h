@@ -33,9 +33,10 @@ static inline void moment_unpack(tensor_ref moment, tensor_ref scales, size_t fr
     }
 }
 
-/* `random` says which random numbers to round with; `half` is 0 for the first moment, 1 for the second. */
+/* `random` says which random numbers to round with, and value 0 of the tensor takes number `first` of them; `half` is 0 for
+ * the first moment, 1 for the second. */
 static inline void moment_pack(tensor_ref moment, tensor_ref scales, size_t from, size_t count, const real *values,
-                               const remat_random *random, int half)
+                               const remat_random *random, size_t first, int half)
 {
     float largest = 0;
     if (!moment.at)
@@ -47,8 +48,8 @@ static inline void moment_pack(tensor_ref moment, tensor_ref scales, size_t from
     for (size_t i = 0; i < count; i++) {
         uint32_t numbers[4];
         const float value = (float)values[i];
-        remat_random_block(random, (from + i) / 4, numbers);
-        const uint32_t number = numbers[(from + i) % 4] >> 16 * half & 0xffff;
+        remat_random_block(random, (first + from + i) / 4, numbers);
+        const uint32_t number = numbers[(first + from + i) % 4] >> 16 * half & 0xffff;
         if (moment.type == REMAT_BF16) {
             ((uint16_t *)moment.at)[from + i] = moment_bf16(value, number);
         } else if (moment.type == REMAT_UINT8) {

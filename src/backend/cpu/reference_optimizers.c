@@ -48,8 +48,8 @@ static void sgd_blocks(const void *args, parallel_range range)
             }
             weight[i] -= rate * step;
         }
-        moment_pack(p->weight, TENSOR_NONE, from, count, weight, &weight_random, 0);
-        moment_pack(p->velocity, p->velocity_scales, from, count, velocity, &random, 0);
+        moment_pack(p->weight, TENSOR_NONE, from, count, weight, &weight_random, p->offset, 0);
+        moment_pack(p->velocity, p->velocity_scales, from, count, velocity, &random, p->offset, 0);
     }
 }
 
@@ -89,9 +89,9 @@ static void adam_blocks(const void *args, parallel_range range)
             second[i] = beta2 * second[i] + (1 - beta2) * g * g;
             weight[i] = w - rate * first[i] / (sqrt(second[i]) / deviation + epsilon);
         }
-        moment_pack(p->weight, TENSOR_NONE, from, count, weight, &weight_random, 0);
-        moment_pack(p->first, p->first_scales, from, count, first, &random, 0);
-        moment_pack(p->second, p->second_scales, from, count, second, &random, 1);
+        moment_pack(p->weight, TENSOR_NONE, from, count, weight, &weight_random, p->offset, 0);
+        moment_pack(p->first, p->first_scales, from, count, first, &random, p->offset, 0);
+        moment_pack(p->second, p->second_scales, from, count, second, &random, p->offset, 1);
     }
 }
 
@@ -125,8 +125,8 @@ static void lion_blocks(const void *args, parallel_range range)
             weight[i] -= direction > 0 ? rate : direction < 0 ? -rate : 0;
             mean[i] = beta2 * mean[i] + (1 - beta2) * g;
         }
-        moment_pack(p->weight, TENSOR_NONE, from, count, weight, &weight_random, 0);
-        moment_pack(p->mean, p->mean_scales, from, count, mean, &random, 0);
+        moment_pack(p->weight, TENSOR_NONE, from, count, weight, &weight_random, p->offset, 0);
+        moment_pack(p->mean, p->mean_scales, from, count, mean, &random, p->offset, 0);
     }
 }
 
@@ -211,6 +211,6 @@ void REFERENCE(adafactor)(const kernel_run *run, const void *args)
             real w = 0;
             moment_unpack(p->weight, TENSOR_NONE, at, 1, &w);
             w = (real)((double)w * (1 - block->rate * p->decay) - rate * adafactor_update(p, mean, r, c));
-            moment_pack(p->weight, TENSOR_NONE, at, 1, &w, &random, 0);
+            moment_pack(p->weight, TENSOR_NONE, at, 1, &w, &random, 0, 0);
         }
 }
