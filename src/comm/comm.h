@@ -26,7 +26,8 @@ typedef enum comm_kind {
     COMM_BARRIER,   /* done when all ranks have started it */
     COMM_BROADCAST, /* the data of rank `peer` to all */
     COMM_GATHER,    /* `bytes` of `mine` from every rank, in their order, to `data` of all */
-    COMM_SUM,       /* replaces `data`, of type `dtype`, by the sum over all ranks; the order is that of the library */
+    COMM_JOIN, /* `data` of all gets the part of every rank: parts[r] bytes at places[r] from rank r; its own is there */
+    COMM_SUM,  /* replaces `data`, of type `dtype`, by the sum over all ranks; the order is that of the library */
 } comm_kind;
 
 typedef struct comm_transfer {
@@ -36,7 +37,8 @@ typedef struct comm_transfer {
     void *data;
     const void *mine;
     uint64_t bytes;
-    remat_dtype dtype; /* REMAT_FP32 or REMAT_FP64, for COMM_SUM */
+    remat_dtype dtype;         /* REMAT_FP32 or REMAT_FP64, for COMM_SUM */
+    const int *parts, *places; /* for COMM_JOIN; both live until the transfer is done */
 } comm_transfer;
 
 /* A transfer under way. Zeros: none, which is done. */

@@ -88,6 +88,10 @@ static remat_status start(remat_communicator *ranks, const comm_transfer *transf
     case COMM_GATHER:
         CHECK(ranks->context, Iallgather, transfer->mine, bytes, byte, data, bytes, byte, comm, &request->handle);
         break;
+    case COMM_JOIN:
+        CHECK(ranks->context, Iallgatherv, MPI_ABI_IN_PLACE, 0, byte, data, transfer->parts, transfer->places, byte,
+              comm, &request->handle);
+        break;
     case COMM_SUM:
         if (!is_double && transfer->dtype != REMAT_FP32)
             return remat_fail(ranks->context, REMAT_INVALID, NULL, "MPI adds only fp32 and fp64");

@@ -39,6 +39,8 @@ enum {
     X(Ibcast, (void *data, int count, mpi_handle type, int root, mpi_handle comm, mpi_handle *request))                \
     X(Iallgather, (const void *mine, int count, mpi_handle type, void *data, int each, mpi_handle each_type,           \
                    mpi_handle comm, mpi_handle *request))                                                              \
+    X(Iallgatherv, (const void *mine, int count, mpi_handle type, void *data, const int *counts, const int *places,    \
+                    mpi_handle each_type, mpi_handle comm, mpi_handle *request))                                       \
     X(Iallreduce,                                                                                                      \
       (const void *mine, void *data, int count, mpi_handle type, mpi_handle op, mpi_handle comm, mpi_handle *request)) \
     X(Test, (mpi_handle * request, int *flag, void *status))

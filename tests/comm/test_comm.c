@@ -37,6 +37,19 @@ static void test_collectives(void **state)
     run(&(comm_transfer){.kind = COMM_GATHER, .data = all, .mine = &mine, .bytes = sizeof mine});
     for (uint64_t r = 0; r < ranks->size; r++)
         assert_int_equal(all[r], r * r);
+    /* Rank r has r + 1 numbers, the last rank's first. */
+    int parts[64], places[64], count = 0;
+    uint32_t joined[64 * 65 / 2] = {0};
+    for (int r = (int)ranks->size - 1; r >= 0; r--) {
+        parts[r] = (r + 1) * (int)sizeof *joined;
+        places[r] = count * (int)sizeof *joined;
+        for (int i = 0; i <= r; i++, count++)
+            joined[count] = r == (int)ranks->rank ? (uint32_t)(100 * r + i) : 0;
+    }
+    run(&(comm_transfer){.kind = COMM_JOIN, .data = joined, .parts = parts, .places = places});
+    for (int r = (int)ranks->size - 1, at = 0; r >= 0; r--)
+        for (int i = 0; i <= r; i++, at++)
+            assert_int_equal(joined[at], 100 * r + i);
     float singles[3] = {(float)ranks->rank, 1, 0.5f};
     run(&(comm_transfer){.kind = COMM_SUM, .data = singles, .bytes = sizeof singles, .dtype = REMAT_FP32});
     assert_true(singles[0] == (float)(ranks->size * (ranks->size - 1) / 2) && singles[1] == (float)ranks->size);

@@ -19,6 +19,8 @@ SAME(MPI_Isend, int, const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Re
 SAME(MPI_Irecv, int, void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
 SAME(MPI_Ibcast, int, void *, int, MPI_Datatype, int, MPI_Comm, MPI_Request *);
 SAME(MPI_Iallgather, int, const void *, int, MPI_Datatype, void *, int, MPI_Datatype, MPI_Comm, MPI_Request *);
+SAME(MPI_Iallgatherv, int, const void *, int, MPI_Datatype, void *, const int *, const int *, MPI_Datatype, MPI_Comm,
+     MPI_Request *);
 SAME(MPI_Iallreduce, int, const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request *);
 SAME(MPI_Test, int, MPI_Request *, int *, MPI_Status *);
 _Static_assert(sizeof(MPI_Comm) == sizeof(mpi_handle) && sizeof(MPI_Request) == sizeof(mpi_handle), "handles");
