@@ -1,0 +1,259 @@
+#include "train/shard_transfer.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/min_max.h"
+#include "base/weight_blocks.h"
+
+enum {
+    STAGED_VALUES = 1 << 18, /* that a message of shard_add has at most; a multiple of a block */
+    TAG_ADD = 1 << 29,       /* apart from those of gradient chains */
+    TAG_COLLECT,
+};
+
+struct shard_transfers {
+    remat_context *context;
+    shard_transfer_options options;
+    int *parts, *places;    /* of each rank, for COMM_JOIN */
+    comm_request *requests; /* of each rank */
+};
+
+/* ---- sizes ---- */
+
+shard_unit shard_unit_of(remat_dtype dtype)
+{
+    const uint64_t values = dtype_traits_of(dtype)->blocks ? WEIGHT_BLOCK : 1;
+    return (shard_unit){dtype_bytes(dtype, values), values};
+}
+
+uint64_t shard_unit_bytes(shard_unit unit, uint64_t values)
+{
+    return (values / unit.values + (values % unit.values > 0)) * unit.bytes;
+}
+
+static uint64_t staged_values(const shard_map *map)
+{
+    uint64_t most = 0;
+    for (uint32_t p = 0; p < map->network->parameter_count; p++)
+        if (layer_parameter_is_trained(&map->network->parameters[p].about))
+            most = remat_max(most, shard_map_most(map, p));
+    return remat_min(most, STAGED_VALUES);
+}
+
+/* Two messages: one is received while the other is added. */
+static uint64_t staged_bytes(const shard_map *map)
+{
+    return (staged_values(map) * sizeof(float) + 63) & ~(uint64_t)63;
+}
+
+uint64_t shard_staging_bytes(const shard_map *map)
+{
+    return 2 * staged_bytes(map);
+}
+
+/* ---- making ---- */
+
+remat_status shard_transfers_create(remat_context *context, const shard_transfer_options *options,
+                                    shard_transfers **made)
+{
+    shard_transfers *transfers = remat_alloc_zeroed(context, 1, sizeof *transfers);
+    *made = NULL;
+    if (!transfers)
+        return REMAT_NO_MEMORY;
+    const uint64_t size = options->ranks->size;
+    *transfers = (shard_transfers){.context = context, .options = *options};
+    transfers->parts = remat_alloc(context, size, sizeof *transfers->parts);
+    transfers->places = remat_alloc(context, size, sizeof *transfers->places);
+    transfers->requests = remat_alloc_zeroed(context, size, sizeof *transfers->requests);
+    if (!transfers->parts || !transfers->places || !transfers->requests) {
+        shard_transfers_destroy(transfers);
+        return REMAT_NO_MEMORY;
+    }
+    *made = transfers;
+    return REMAT_OK;
+}
+
+void shard_transfers_destroy(shard_transfers *transfers)
+{
+    if (!transfers)
+        return;
+    const uint64_t size = transfers->options.ranks->size;
+    remat_release(transfers->context, transfers->parts, size, sizeof *transfers->parts);
+    remat_release(transfers->context, transfers->places, size, sizeof *transfers->places);
+    remat_release(transfers->context, transfers->requests, size, sizeof *transfers->requests);
+    remat_release(transfers->context, transfers, 1, sizeof *transfers);
+}
+
+static uint64_t nanoseconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void note(const shard_transfers *transfers, const char *what, uint32_t parameter, uint64_t bytes, uint64_t began)
+{
+    if (transfers->options.observe)
+        transfers->options.observe(transfers->options.user, what, parameter, bytes, began, nanoseconds_now());
+}
+
+static uint64_t began_now(const shard_transfers *transfers)
+{
+    return transfers->options.observe ? nanoseconds_now() : 0;
+}
+
+/* ---- all-gather ---- */
+
+/* The values that a part has in a range. */
+static shard_part part_in(shard_part part, uint64_t first, uint64_t end)
+{
+    const uint64_t from = remat_max(part.first, first), to = remat_min(part.first + part.values, end);
+    return from < to ? (shard_part){from, to - from} : (shard_part){first, 0};
+}
+
+/* MPI counts bytes in int: large parameters are joined in several transfers. */
+remat_status shard_join(shard_transfers *transfers, uint32_t parameter, shard_unit unit, char *whole)
+{
+    const shard_map *map = transfers->options.map;
+    const uint64_t values = map->network->parameters[parameter].values, began = began_now(transfers);
+    const uint64_t block = shard_unit_bytes(unit, SHARD_BLOCK);
+    const uint64_t most = COMM_MOST_BYTES / block * SHARD_BLOCK;
+    for (uint64_t first = 0; first < values; first += most) {
+        const uint64_t end = remat_min(values, first + most);
+        for (uint64_t r = 0; r < map->size; r++) {
+            const shard_part part = part_in(shard_map_part(map, parameter, r), first, end);
+            transfers->parts[r] = (int)shard_unit_bytes(unit, part.values);
+            transfers->places[r] = (int)shard_unit_bytes(unit, part.first - first);
+        }
+        REMAT_TRY(comm_run(transfers->options.ranks, &(comm_transfer){.kind = COMM_JOIN,
+                                                                      .data = whole + shard_unit_bytes(unit, first),
+                                                                      .parts = transfers->parts,
+                                                                      .places = transfers->places}));
+    }
+    note(transfers, "gather", parameter, shard_unit_bytes(unit, values), began);
+    return REMAT_OK;
+}
+
+/* ---- reduce-scatter ---- */
+
+/* The values of a rank's part that message number `message` has. */
+static shard_part message_of(const shard_map *map, uint32_t parameter, uint64_t rank, uint64_t message)
+{
+    const shard_part part = shard_map_part(map, parameter, rank);
+    const uint64_t first = remat_min(message * STAGED_VALUES, part.values);
+    return (shard_part){part.first + first, remat_min(part.values - first, STAGED_VALUES)};
+}
+
+static remat_status send_parts(shard_transfers *transfers, uint32_t parameter, const float *gradient, uint64_t message)
+{
+    remat_communicator *ranks = transfers->options.ranks;
+    for (uint64_t i = 1; i < ranks->size; i++) { /* each begins with another, so that nobody gets all of them at once */
+        const uint64_t to = (ranks->rank + i) % ranks->size;
+        const shard_part part = message_of(transfers->options.map, parameter, to, message);
+        transfers->requests[to] = (comm_request){0};
+        if (part.values)
+            REMAT_TRY(comm_start(ranks,
+                                 &(comm_transfer){.kind = COMM_SEND,
+                                                  .peer = to,
+                                                  .tag = TAG_ADD,
+                                                  .data = (void *)(uintptr_t)(gradient + part.first),
+                                                  .bytes = part.values * sizeof *gradient},
+                                 &transfers->requests[to]));
+    }
+    return REMAT_OK;
+}
+
+static float *staged(const shard_transfers *transfers, uint64_t number)
+{
+    char *at = transfers->options.staging + number % 2 * staged_bytes(transfers->options.map);
+    return (float *)(void *)at;
+}
+
+static remat_status start_receiving(shard_transfers *transfers, uint64_t from, uint64_t values, comm_request *request)
+{
+    remat_communicator *ranks = transfers->options.ranks;
+    *request = (comm_request){0};
+    if (from >= ranks->size || from == ranks->rank)
+        return REMAT_OK;
+    return comm_start(ranks,
+                      &(comm_transfer){.kind = COMM_RECEIVE,
+                                       .peer = from,
+                                       .tag = TAG_ADD,
+                                       .data = staged(transfers, from),
+                                       .bytes = values * sizeof(float)},
+                      request);
+}
+
+static void add(uint64_t values, const float *restrict x, float *restrict sum)
+{
+    for (uint64_t i = 0; i < values; i++)
+        sum[i] += x[i];
+}
+
+/* Adds the parts of all ranks, in their order. */
+static remat_status receive_parts(shard_transfers *transfers, const float *own, uint64_t values, float *sum)
+{
+    remat_communicator *ranks = transfers->options.ranks;
+    comm_request requests[2];
+    if (values == 0)
+        return REMAT_OK;
+    REMAT_TRY(start_receiving(transfers, 0, values, &requests[0]));
+    for (uint64_t r = 0; r < ranks->size; r++) {
+        REMAT_TRY(start_receiving(transfers, r + 1, values, &requests[(r + 1) % 2]));
+        REMAT_TRY(comm_wait(ranks, &requests[r % 2]));
+        add(values, r == ranks->rank ? own : staged(transfers, r), sum);
+    }
+    return REMAT_OK;
+}
+
+remat_status shard_add(shard_transfers *transfers, uint32_t parameter, const float *gradient, float *sum)
+{
+    const shard_map *map = transfers->options.map;
+    remat_communicator *ranks = transfers->options.ranks;
+    const uint64_t most = shard_map_most(map, parameter), began = began_now(transfers);
+    for (uint64_t message = 0; message * STAGED_VALUES < most; message++) {
+        const shard_part part = message_of(map, parameter, ranks->rank, message);
+        REMAT_TRY(send_parts(transfers, parameter, gradient, message));
+        REMAT_TRY(receive_parts(transfers, gradient + part.first, part.values, sum + message * STAGED_VALUES));
+        for (uint64_t r = 0; r < ranks->size; r++)
+            if (r != ranks->rank)
+                REMAT_TRY(comm_wait(ranks, &transfers->requests[r]));
+    }
+    note(transfers, "scatter", parameter, map->network->parameters[parameter].values * sizeof *gradient, began);
+    return REMAT_OK;
+}
+
+/* ---- to rank 0 ---- */
+
+static remat_status move_part(shard_transfers *transfers, comm_kind kind, uint64_t peer, char *data, uint64_t bytes)
+{
+    for (uint64_t done = 0; done < bytes; done += COMM_MOST_BYTES)
+        REMAT_TRY(
+            comm_run(transfers->options.ranks, &(comm_transfer){.kind = kind,
+                                                                .peer = peer,
+                                                                .tag = TAG_COLLECT,
+                                                                .data = data + done,
+                                                                .bytes = remat_min(bytes - done, COMM_MOST_BYTES)}));
+    return REMAT_OK;
+}
+
+remat_status shard_collect(shard_transfers *transfers, uint32_t parameter, shard_unit unit, const char *mine,
+                           char *whole)
+{
+    const shard_map *map = transfers->options.map;
+    const uint64_t rank = transfers->options.ranks->rank;
+    for (uint64_t r = 0; r < map->size; r++) {
+        const shard_part part = shard_map_part(map, parameter, r);
+        const uint64_t bytes = shard_unit_bytes(unit, part.values);
+        if (rank == 0 && r == 0 && bytes)
+            memcpy(whole + shard_unit_bytes(unit, part.first), mine, bytes);
+        else if (rank == 0)
+            REMAT_TRY(move_part(transfers, COMM_RECEIVE, r, whole + shard_unit_bytes(unit, part.first), bytes));
+        else if (r == rank)
+            REMAT_TRY(move_part(transfers, COMM_SEND, 0, (char *)(uintptr_t)mine, bytes));
+    }
+    return REMAT_OK;
+}
