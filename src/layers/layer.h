@@ -190,8 +190,10 @@ struct layer_type {
      * right; the model adds the layer's name and line. */
     remat_status (*resolve)(remat_context *context, layer_node *layer);
     layer_function forward;
-    layer_function weight_gradient; /* NULL: input_gradient makes it as well, or there are no parameters */
-    layer_function input_gradient;  /* NULL: there is none, or passes_gradient */
+    layer_function
+        weight_gradient; /* NULL: input_gradient makes it as well, or there are no parameters. It reads none of
+                                     * them: they may not be there */
+    layer_function input_gradient; /* NULL: there is none, or passes_gradient */
     /* For timings. By default a call in training counts the flops of its pass and reads or writes every tensor and
      * every parameter once. This function corrects that. NULL: no correction. */
     void (*correct_work)(const layer_node *layer, layer_pass pass, const layer_call *call, layer_work *work);

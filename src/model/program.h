@@ -57,6 +57,7 @@ typedef struct remat_program {
     remat_context *context;
     const remat_network *network;
     program_apply apply;
+    bool fetches; /* weights are fetched for each pass */
     remat_graph *graph;
     program_action *actions; /* one for each action of the graph */
     graph_hint *hints;       /* likewise, for the planner; none with PROGRAM_FORWARD_ONLY */
@@ -77,6 +78,13 @@ void program_destroy(remat_program *program);
 
 /* What an action does, with its tensors. */
 program_binding program_binding_of(const remat_program *program, uint32_t action);
+
+/* Makes it a program whose weights are fetched (program_fetch.c). Before it is planned, and before program_set_costs. */
+remat_status program_fetch_weights(remat_program *program);
+/* Whether parameter number i of the layer is fetched for an action; the bytes of all that are, each placed at a multiple of 64 in
+ * the order of their numbers, at the end of the workspace. */
+bool program_fetches(const remat_program *program, uint32_t action, uint32_t number);
+uint64_t program_fetched_bytes(const remat_program *program, uint32_t action);
 
 /* Of each action: the block that the model declares for its layer, or GRAPH_NONE. The caller releases the list. */
 remat_status program_find_blocks(const remat_program *program, uint32_t **blocks);

@@ -14,6 +14,7 @@ void executor_destroy(remat_executor *executor)
     remat_context *context = executor->context;
     poison_map_destroy(executor->poison);
     remat_release(context, executor->until, executor->count, sizeof *executor->until);
+    remat_release(context, executor->fetched, executor->count, sizeof *executor->fetched);
     recorded_run_release(executor, &executor->fused);
     recorded_run_release(executor, &executor->plain);
     recorded_run_release(executor, &executor->checked);
@@ -45,6 +46,11 @@ static remat_status fill(remat_executor *executor)
     executor->until = remat_alloc(executor->context, executor->count, sizeof *executor->until);
     if (!executor->gradients || !executor->until)
         return REMAT_NO_MEMORY;
+    if (executor->options.program->fetches) {
+        executor->fetched = remat_alloc_zeroed(executor->context, executor->count, sizeof *executor->fetched);
+        if (!executor->fetched)
+            return REMAT_NO_MEMORY;
+    }
     for (size_t position = 0; position < executor->count; position++) {
         executor->until[position] = position;
         executor->forwards += executor_action(executor, position)->kind == ACTION_FORWARD;
@@ -81,7 +87,8 @@ remat_status executor_measure(remat_context *context, const executor_options *op
     remat_release(context, counted.gradients, parameters, sizeof *counted.gradients);
     if (status == REMAT_OK)
         *bytes += sizeof counted + (counted.count + 1) * sizeof *counted.fused.starts +
-                  counted.count * sizeof *counted.until + parameters * sizeof *counted.gradients;
+                  counted.count * sizeof *counted.until + parameters * sizeof *counted.gradients +
+                  (options->program->fetches ? counted.count * sizeof *counted.fetched : 0);
     return status;
 }
 
@@ -131,11 +138,37 @@ layer_work executor_work(const remat_executor *executor, size_t position)
 
 /* ---- running ---- */
 
+static remat_status fetch_weights(const remat_executor *executor, size_t position, backend_queue *queue)
+{
+    const executor_options *options = &executor->options;
+    const uint32_t action = options->sequence->actions[position];
+    char *to = executor->fetched ? executor->fetched[position] : NULL;
+    if (!to)
+        return REMAT_OK;
+    const network_layer *layer = &options->program->network->layers[options->program->actions[action].layer];
+    REMAT_TRY(backend_wait(queue));
+    for (uint32_t i = 0; i < layer->node.parameter_count; i++) {
+        const uint32_t parameter = layer->parameters[i];
+        if (!program_fetches(options->program, action, i))
+            continue;
+        REMAT_TRY(options->weights.fetch(options->weights.user, parameter, to));
+        to += (options->program->network->parameters[parameter].bytes + 63) & ~(uint64_t)63;
+    }
+    return REMAT_OK;
+}
+
+/* All ranks fetch before one of them waits for what another does at this position. */
+static remat_status enter_position(remat_executor *executor, const recorded_run *run, size_t position,
+                                   backend_queue *queue)
+{
+    poison_map_enter(executor->poison, run == &executor->fused ? executor->until[position] : position);
+    return fetch_weights(executor, position, queue);
+}
+
 static remat_status run_position(remat_executor *executor, const recorded_run *run, size_t position,
                                  backend_queue *queue)
 {
     size_t first = run->starts[position];
-    poison_map_enter(executor->poison, run == &executor->fused ? executor->until[position] : position);
     remat_status status = REMAT_OK;
     if (run == &executor->plain && position == run->apply_position) { /* its time is not this layer's */
         status = backend_run(queue, &run->calls, first, run->apply_begun);
@@ -151,11 +184,14 @@ static remat_status run_position(remat_executor *executor, const recorded_run *r
 
 static remat_status run_all(remat_executor *executor, const recorded_run *run, backend_queue *queue)
 {
-    if (!executor->poison)
+    if (!executor->poison && !executor->fetched)
         return backend_run(queue, &run->calls, 0, run->calls.used);
     remat_status status = REMAT_OK;
-    for (size_t position = 0; position < executor->count && status == REMAT_OK; position++)
-        status = run_position(executor, run, position, queue);
+    for (size_t position = 0; position < executor->count && status == REMAT_OK; position++) {
+        status = enter_position(executor, run, position, queue);
+        if (status == REMAT_OK)
+            status = run_position(executor, run, position, queue);
+    }
     poison_map_open(executor->poison);
     return status;
 }
@@ -168,6 +204,7 @@ remat_status executor_run(remat_executor *executor, backend_queue *queue)
 static remat_status run_watched(remat_executor *executor, backend_queue *queue, const executor_hooks *hooks)
 {
     for (size_t position = 0; position < executor->count; position++) {
+        REMAT_TRY(enter_position(executor, &executor->fused, position, queue));
         REMAT_TRY(hooks->before(hooks->user, position));
         REMAT_TRY(run_position(executor, &executor->fused, position, queue));
         REMAT_TRY(hooks->after(hooks->user, position));
@@ -234,6 +271,7 @@ static remat_status run_observed(remat_executor *executor, backend_queue *queue,
     REMAT_TRY(backend_event_record(queue, executor->events[0]));
     for (size_t position = 0; position < executor->count; position++) {
         REMAT_TRY(call_before_apply(executor, position, queue, hooks));
+        REMAT_TRY(enter_position(executor, &executor->plain, position, queue));
         if (hooks->before)
             REMAT_TRY(hooks->before(hooks->user, position));
         REMAT_TRY(run_position(executor, &executor->plain, position, queue));

@@ -18,6 +18,15 @@ typedef struct executor_memory {
     char *step;              /* the step block */
 } executor_memory;
 
+/* Where weights are, if they are not all in executor_memory. For programs that fetch them. */
+typedef struct executor_weights {
+    /* The address of a parameter that is always there. */
+    char *(*find)(void *user, uint32_t parameter);
+    /* Writes a parameter to an address, when the queue is idle. Called before each action that needs it. */
+    remat_status (*fetch)(void *user, uint32_t parameter, char *to);
+    void *user;
+} executor_weights;
+
 /* Functions that record what the optimizer does with gradients. */
 typedef struct executor_optimizer {
     /* Called before the first apply action if all gradients are complete by then (PROGRAM_APPLY_AT_END). */
@@ -34,6 +43,7 @@ typedef struct executor_options {
     executor_memory memory;
     backend *device;
     executor_optimizer optimizer; /* for programs with apply actions */
+    executor_weights weights;     /* for programs that fetch them */
     bool training;
     double loss_share; /* 1 / micro-batches */
 } executor_options;

@@ -28,6 +28,7 @@ struct remat_executor {
     tensor_ref *gradients; /* of each network parameter */
     tensor_ref results[LAYER_MAX_INPUTS];
     uint32_t result_layers[LAYER_MAX_INPUTS];
+    char **fetched; /* of each position, for programs that fetch weights: where they go */
     uint64_t forwards, fused_count;
     poison_map *poison;
     size_t *until; /* with `poison`: the last position whose operations are fused into this one */

@@ -53,15 +53,45 @@ static tensor_ref take_births(recorder *r, size_t position)
     return workspace;
 }
 
-static void bind_parameters(const recorder *r, const network_layer *layer, const program_binding *binding,
-                            layer_call *call)
+/* Weights that are fetched are at the end of the workspace. */
+static char *fetched_at(const recorder *r, size_t position, tensor_ref workspace)
+{
+    const executor_options *options = &r->executor->options;
+    const uint32_t action = options->sequence->actions[position];
+    const uint64_t bytes = options->program->fetches ? program_fetched_bytes(options->program, action) : 0;
+    char *at = bytes ? (char *)workspace.at + options->program->graph->actions[action].workspace_bytes - bytes : NULL;
+    if (r->executor->fetched)
+        r->executor->fetched[position] = at;
+    return at;
+}
+
+static tensor_ref fetched_parameter(const recorder *r, uint32_t action, uint32_t number, uint32_t parameter, char **at)
+{
+    const executor_options *options = &r->executor->options;
+    const network_parameter *about = &options->program->network->parameters[parameter];
+    if (about->about.statistic)
+        return (tensor_ref){options->weights.find(options->weights.user, parameter), about->about.dtype};
+    if (!program_fetches(options->program, action, number))
+        return TENSOR_NONE;
+    const tensor_ref found = {*at, about->about.dtype};
+    *at += (about->bytes + 63) & ~(uint64_t)63;
+    return found;
+}
+
+static void bind_parameters(const recorder *r, size_t position, const network_layer *layer,
+                            const program_binding *binding, layer_call *call)
 {
     const executor_memory *memory = &r->executor->options.memory;
-    const remat_network *network = r->executor->options.program->network;
+    const remat_program *program = r->executor->options.program;
+    const remat_network *network = program->network;
+    char *fetched = fetched_at(r, position, call->workspace);
     for (uint32_t i = 0; i < layer->node.parameter_count; i++) {
         const network_parameter *parameter = &network->parameters[layer->parameters[i]];
         const remat_dtype dtype = layer_gradient_dtype(&parameter->about);
-        call->parameters[i] = (tensor_ref){memory->parameters + parameter->offset, parameter->about.dtype};
+        call->parameters[i] = program->fetches
+                                  ? fetched_parameter(r, r->executor->options.sequence->actions[position], i,
+                                                      layer->parameters[i], &fetched)
+                                  : (tensor_ref){memory->parameters + parameter->offset, parameter->about.dtype};
         call->gradients[i] = tensor_at(r, binding->gradients[i], dtype);
         call->accumulate_gradients[i] = binding->accumulate_gradients >> i & 1u;
     }
@@ -96,7 +126,7 @@ static void bind(recorder *r, size_t position, const program_binding *binding, l
         call->d_inputs[i] = tensor_at(r, binding->d_inputs[i], node->input_dtypes[i]);
         call->accumulate_inputs[i] = binding->accumulate_inputs >> i & 1u;
     }
-    bind_parameters(r, layer, binding, call);
+    bind_parameters(r, position, layer, binding, call);
 }
 
 /* Where tensors are converted, and how many bytes that may take: behind the layer's own workspace. */
