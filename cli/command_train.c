@@ -17,6 +17,7 @@
 #include "run_text.h"
 #include "trace.h"
 #include "training_save.h"
+#include "shard_option.h"
 #include "shown.h"
 #include "waiting.h"
 
@@ -37,6 +38,7 @@ enum {
     OPTION_TRACE,
     OPTION_REDUCE,
     OPTION_RANK_TIMEOUT,
+    OPTION_SHARD,
 };
 
 typedef struct train_command {
@@ -84,6 +86,11 @@ static const struct argp_option options[] = {
      "with several ranks (mpirun -np N): 'fixed' adds gradients in the order of the micro-batches, with the same bits "
      "for "
      "every N (default); 'fast' leaves the order to MPI",
+     1},
+    {"shard", OPTION_SHARD, "WHAT", 0,
+     "with several ranks: what they share, so that each holds only its part: none (default), optimizer, gradients (and "
+     "the "
+     "optimizer's state) or weights (and both); the bits are the same",
      1},
     {"rank-timeout", OPTION_RANK_TIMEOUT, "SECONDS", 0,
      "with several ranks: end the training if another rank does not answer for so long (default: 600)", 1},
@@ -151,6 +158,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
             argp_error(state, "--reduce takes 'fixed' or 'fast', not '%s'", shown(argument));
         command->given.train.reduce_fast = strcmp(argument, "fast") == 0;
         break;
+    case OPTION_SHARD: command->given.train.shard = shard_parse(state, argument); break;
     case OPTION_RANK_TIMEOUT:
         command->rank_timeout = command_count(state, command->given.context, argument);
         if (command->rank_timeout == 0)

@@ -47,6 +47,14 @@ typedef remat_status (*remat_sample_fn)(void *user, uint64_t sample, void *const
 #define REMAT_UNLIMITED  ((uint64_t)INT64_MAX)
 #define REMAT_ANY_BUDGET REMAT_UNLIMITED /* its name in release 0.1 */
 
+/* What several ranks share, so that each holds and updates only its part: the known stages of ZeRO. Each includes those before. */
+typedef enum remat_shard {
+    REMAT_SHARD_NONE,      /* every rank has everything */
+    REMAT_SHARD_OPTIMIZER, /* the state of the optimizer */
+    REMAT_SHARD_GRADIENTS, /* the sums of gradients over micro-batches */
+    REMAT_SHARD_WEIGHTS,   /* the weights, frozen ones too: those of a layer are gathered for each of its passes */
+} remat_shard;
+
 typedef struct remat_train_options {
     size_t struct_size;
     /* The budget for all memory that is allocated for tensors: weights, optimizer, gradients, scratch, and the arena
@@ -95,6 +103,12 @@ typedef struct remat_train_options {
     /* With several ranks: each adds its own gradients, and MPI adds these sums in an order of its own. The bits depend on
      * the number of ranks then. */
     bool reduce_fast;
+    /* With several ranks: what they share. The bits are the same. All ranks then take part in saving, and in calls that read or
+     * write parameters or moments. REMAT_INVALID for optimizers that need whole matrices (adafactor), and from
+     * REMAT_SHARD_GRADIENTS on for reduce_fast and remat_trainer_on_gradient. */
+    remat_shard shard;
+    /* With plan_only and without a communicator: plan as one of so many ranks. 0: this process alone. */
+    uint64_t plan_ranks;
 } remat_train_options;
 void remat_train_options_init_sized(remat_train_options *options, size_t size);
 static inline void remat_train_options_init(remat_train_options *options)

@@ -210,17 +210,34 @@ static remat_status check_count(const safetensors *file, const safetensors_tenso
                       tensor->name, (unsigned long long)tensor->values, count);
 }
 
+static remat_status check_stored(const safetensors *file, const safetensors_tensor *tensor, remat_dtype dtype)
+{
+    const char *wanted = dtype_traits_of(dtype)->safetensors;
+    remat_place place = data_file_place(&file->source);
+    if (strcmp(tensor->dtype, wanted) == 0)
+        return REMAT_OK;
+    return remat_fail(file->context, REMAT_BAD_INPUT, &place, "'%.100s' has values of type %s; they must be %s",
+                      tensor->name, tensor->dtype, wanted);
+}
+
 remat_status safetensors_read_stored(const safetensors *file, const safetensors_tensor *tensor, remat_dtype dtype,
                                      void *to, size_t count)
 {
-    const char *wanted = dtype_traits_of(dtype)->safetensors;
     file = safetensors_holder(file, tensor);
-    remat_place place = data_file_place(&file->source);
     REMAT_TRY(check_count(file, tensor, count));
-    if (strcmp(tensor->dtype, wanted) == 0)
-        return read_bytes(file, tensor, to);
-    return remat_fail(file->context, REMAT_BAD_INPUT, &place, "'%.100s' has values of type %s; they must be %s",
-                      tensor->name, tensor->dtype, wanted);
+    REMAT_TRY(check_stored(file, tensor, dtype));
+    return read_bytes(file, tensor, to);
+}
+
+remat_status safetensors_read_stored_part(const safetensors *file, const safetensors_tensor *tensor, remat_dtype dtype,
+                                          uint64_t first, void *to, size_t count)
+{
+    file = safetensors_holder(file, tensor);
+    if (first > tensor->values || count > tensor->values - first)
+        return check_count(file, tensor, count);
+    REMAT_TRY(check_stored(file, tensor, dtype));
+    return data_file_read(&file->source, file->data_offset + tensor->begin + dtype_bytes(dtype, first), to,
+                          dtype_bytes(dtype, count));
 }
 
 remat_status safetensors_read(const safetensors *file, const safetensors_tensor *tensor, float *to, size_t count)

@@ -105,4 +105,8 @@ remat_status safetensors_read_part(const safetensors *file, const safetensors_te
 remat_status safetensors_read_stored(const safetensors *file, const safetensors_tensor *tensor, remat_dtype dtype,
                                      void *to, size_t count);
 
+/* Some of these values, from `first` on, without a look at the checksum. In a type of blocks, `first` begins a block. */
+remat_status safetensors_read_stored_part(const safetensors *file, const safetensors_tensor *tensor, remat_dtype dtype,
+                                          uint64_t first, void *to, size_t count);
+
 #endif

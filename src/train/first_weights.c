@@ -58,12 +58,13 @@ static float normal(const normal_table *table, uint32_t bits)
     return table->at[cell] + (table->at[cell + 1] - table->at[cell]) * share;
 }
 
-enum { CHUNK = 1024 }; /* numbers drawn at a time; a multiple of 64 */
+enum { CHUNK = FIRST_WEIGHTS_BLOCK }; /* numbers drawn at a time; a multiple of 64 */
 
 typedef struct fill_loop {
     const network_parameter *parameter;
     const normal_table *table;
     const remat_random *stream;
+    uint64_t first, count; /* of the parameter's values */
     void *values;
 } fill_loop;
 
@@ -77,10 +78,10 @@ static void fill_chunks(const void *args, parallel_range range)
     for (size_t chunk = range.begin; chunk < range.end; chunk++) {
         uint32_t bits[CHUNK];
         uint64_t from = (uint64_t)chunk * CHUNK;
-        size_t some = (size_t)remat_min(loop->parameter->values - from, CHUNK);
+        size_t some = (size_t)remat_min(loop->count - from, CHUNK);
         const remat_dtype dtype = loop->parameter->about.dtype;
         float made[CHUNK], *values = dtype == REMAT_FP32 ? (float *)loop->values + from : made;
-        kernels->draw(&alone, loop->stream, from, some, bits);
+        kernels->draw(&alone, loop->stream, loop->first + from, some, bits);
         for (size_t i = 0; i < some; i++)
             values[i] =
                 is_normal ? scale * normal(loop->table, bits[i]) : scale * ((float)(bits[i] >> 8) * 0x1p-23f - 1.0f);
@@ -90,31 +91,32 @@ static void fill_chunks(const void *args, parallel_range range)
 }
 
 static void fill_parameter(const network_parameter *parameter, uint32_t number, const normal_table *table,
-                           uint64_t seed, unsigned threads, void *area)
+                           uint64_t seed, unsigned threads, weight_place place)
 {
-    float *values = area;
+    float *values = (float *)(void *)place.at;
     if (parameter->about.dtype != REMAT_FP32 &&
         (parameter->about.fill == LAYER_ZEROS || parameter->about.fill == LAYER_ONES)) {
         float some[WEIGHT_BLOCK];
         for (size_t i = 0; i < WEIGHT_BLOCK; i++)
             some[i] = parameter->about.fill == LAYER_ONES;
-        for (uint64_t i = 0; i < parameter->values; i += WEIGHT_BLOCK)
-            weight_blocks_pack(parameter->about.dtype, some, (char *)area + dtype_bytes(parameter->about.dtype, i),
-                               (size_t)remat_min(parameter->values - i, WEIGHT_BLOCK));
+        for (uint64_t i = 0; i < place.values; i += WEIGHT_BLOCK)
+            weight_blocks_pack(parameter->about.dtype, some, place.at + dtype_bytes(parameter->about.dtype, i),
+                               (size_t)remat_min(place.values - i, WEIGHT_BLOCK));
         return;
     }
     if (parameter->about.fill == LAYER_ZEROS || parameter->about.fill == LAYER_ONES) {
-        for (uint64_t i = 0; i < parameter->values; i++)
+        for (uint64_t i = 0; i < place.values; i++)
             values[i] = parameter->about.fill == LAYER_ONES;
         return;
     }
     remat_random stream = remat_random_stream(seed, PARAMETER_STREAM + number, 0);
-    const fill_loop loop = {parameter, table, &stream, area};
-    size_t chunks = (size_t)(parameter->values / CHUNK + (parameter->values % CHUNK > 0));
+    const fill_loop loop = {parameter, table, &stream, place.first, place.values, place.at};
+    size_t chunks = (size_t)(place.values / CHUNK + (place.values % CHUNK > 0));
     parallel_dynamic(chunks > 16 ? (int)threads : 1, chunks, 64, fill_chunks, &loop);
 }
 
-remat_status parameters_fill(const remat_network *network, backend_queue *queue, char *parameters, uint64_t seed)
+remat_status parameters_fill(const remat_network *network, backend_queue *queue, uint64_t seed, weight_place_fn *place,
+                             const void *user)
 {
     normal_table *table = remat_alloc(network->context, 1, sizeof *table);
     remat_status status = table ? REMAT_OK : REMAT_NO_MEMORY;
@@ -122,11 +124,15 @@ remat_status parameters_fill(const remat_network *network, backend_queue *queue,
         make_table(table);
     for (uint32_t p = 0; p < network->parameter_count && status == REMAT_OK; p++) {
         const network_parameter *parameter = &network->parameters[p];
+        weight_place to = place(user, p);
         host_view view;
-        status = host_view_open(queue, parameters + parameter->offset, parameter->bytes, false, &view);
+        if (to.values == 0)
+            continue;
+        status = host_view_open(queue, to.at, dtype_bytes(parameter->about.dtype, to.values), false, &view);
         if (status != REMAT_OK)
             break;
-        fill_parameter(parameter, p, table, seed, queue->owner->threads, view.host);
+        to.at = view.host;
+        fill_parameter(parameter, p, table, seed, queue->owner->threads, to);
         status = host_view_close(&view, true);
     }
     remat_release(network->context, table, 1, sizeof *table);

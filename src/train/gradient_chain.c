@@ -90,7 +90,7 @@ static remat_status link_parameters(gradient_chain *chain, link_range *ranges)
     const remat_network *network = program->network;
     bool open = false; /* the last link may take more */
     for (uint32_t p = 0; p < network->parameter_count; p++)
-        if (program->gradients[p] != GRAPH_NONE)
+        if (program->gradients[p] != GRAPH_NONE && !chain->options.statistics_only)
             REMAT_TRY(link_gradient(chain, p, &open, &ranges[p]));
         else if (chain->options.fast)
             open = false; /* what is in its place must not be summed */
@@ -98,8 +98,9 @@ static remat_status link_parameters(gradient_chain *chain, link_range *ranges)
         const network_parameter *about = &network->parameters[p];
         if (!about->about.statistic || about->about.frozen)
             continue;
+        const uint64_t offset = chain->options.weight_offsets ? chain->options.weight_offsets[p] : about->offset;
         ranges[p].first = (uint32_t)chain->link_count;
-        REMAT_TRY(add_link(chain, (chain_link){.at = chain->options.weights + about->offset, .bytes = about->bytes}));
+        REMAT_TRY(add_link(chain, (chain_link){.at = chain->options.weights + offset, .bytes = about->bytes}));
         ranges[p].end = (uint32_t)chain->link_count;
     }
     return REMAT_OK;

@@ -30,10 +30,12 @@ typedef struct chain_options {
     const remat_program *program; /* these two must outlive the chain */
     const graph_sequence *sequence;
     backend_queue *queue;
-    char *gradients;     /* the sums, in the layout of the network */
-    char *weights;       /* with the statistics */
-    uint64_t link_bytes; /* 0: the default */
+    char *gradients;                /* the sums, in the layout of the network */
+    char *weights;                  /* with the statistics */
+    const uint64_t *weight_offsets; /* of parameters among the weights; NULL: those of the network */
+    uint64_t link_bytes;            /* 0: the default */
     bool fast;
+    bool statistics_only; /* gradients travel in another way */
     /* Told when a transfer is over; NULL: nobody. Times are nanoseconds of the monotonic clock. */
     void (*observe)(void *user, const char *what, uint64_t number, uint64_t bytes, uint64_t began, uint64_t ended);
     void *user;

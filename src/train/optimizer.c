@@ -163,7 +163,8 @@ remat_status optimizer_record(const optimizer_settings *settings, recording *cal
                                            .momentum = settings->momentum,
                                            .decay = decay,
                                            .nesterov = settings->nesterov,
-                                           .number = u->number});
+                                           .number = u->number,
+                                           .offset = u->offset});
     if (settings->type == OPTIMIZER_LION)
         return record_lion(calls, &(op_lion){.gradient = u->gradient,
                                              .weight = u->weight,
@@ -174,7 +175,8 @@ remat_status optimizer_record(const optimizer_settings *settings, recording *cal
                                              .beta1 = settings->beta1,
                                              .beta2 = settings->beta2,
                                              .decay = decay,
-                                             .number = u->number});
+                                             .number = u->number,
+                                             .offset = u->offset});
     return record_adam(calls, &(op_adam){.gradient = u->gradient,
                                          .weight = u->weight,
                                          .first = u->states[STATE_FIRST],
@@ -188,5 +190,6 @@ remat_status optimizer_record(const optimizer_settings *settings, recording *cal
                                          .epsilon = settings->epsilon,
                                          .decay = decay,
                                          .decoupled = settings->type == OPTIMIZER_ADAMW,
-                                         .number = u->number});
+                                         .number = u->number,
+                                         .offset = u->offset});
 }

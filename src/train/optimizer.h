@@ -64,6 +64,7 @@ typedef struct optimizer_update {
     const layer_parameter *about;
     uint64_t values;
     uint64_t number; /* of the parameter, for messages and random numbers */
+    uint64_t offset; /* of the first of these values in the parameter */
     tensor_ref step, gradient, weight, states[OPTIMIZER_STATES];
 } optimizer_update;
 

@@ -77,6 +77,10 @@ static remat_status build_programs(remat_trainer *trainer)
                           "the model has no loss, so there is nothing to train; add an mse or cross_entropy layer");
     REMAT_TRY(program_build(trainer->network, when_to_apply(trainer), &trainer->program));
     REMAT_TRY(program_build(trainer->network, PROGRAM_FORWARD_ONLY, &trainer->evaluation));
+    if (trainer->options.shard == REMAT_SHARD_WEIGHTS && trainer_rank_count(trainer) > 1) {
+        REMAT_TRY(program_fetch_weights(trainer->program));
+        REMAT_TRY(program_fetch_weights(trainer->evaluation));
+    }
     if (!trainer->options.profile_path)
         return REMAT_OK;
     remat_profile *profile;
@@ -136,7 +140,7 @@ static remat_status create(remat_trainer *trainer, const remat_train_options *op
 {
     REMAT_TRY(take_settings(trainer, options));
     REMAT_TRY(build_programs(trainer));
-    REMAT_TRY(trainer_place_state(trainer));
+    REMAT_TRY(trainer_place(trainer));
     if (trainer->options.plan_only)
         return trainer_plan(trainer);
     REMAT_TRY(trainer_load_data(trainer)); /* first: it fails sooner than a plan is made */
@@ -185,9 +189,7 @@ void remat_trainer_destroy(remat_trainer *trainer)
     placed_graph_release(&trainer->evaluation_plan);
     program_destroy(trainer->program);
     program_destroy(trainer->evaluation);
-    if (trainer->state_offsets)
-        remat_release(trainer->context, trainer->state_offsets, trainer->network->parameter_count,
-                      sizeof *trainer->state_offsets);
+    trainer_release_places(trainer);
     network_destroy(trainer->network);
     remat_text_release(trainer->context, trainer->strategy);
     weight_names_destroy(trainer->names);

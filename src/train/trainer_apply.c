@@ -15,7 +15,12 @@
 #include "base/error.h"
 #include "train/optimizer.h"
 
-enum { CLEAR, RESTORE, NORM, UPDATES };
+enum {
+    CLEAR,
+    RESTORE,
+    NORM,
+    UPDATES
+}; /* and behind the updates, where ranks share gradients: squares of each parameter */
 
 static tensor_ref step_of(const remat_trainer *trainer)
 {
@@ -36,7 +41,7 @@ static remat_status record_norm(void *user, recording *calls, const remat_execut
     const remat_trainer *trainer = user;
     if (trainer->settings.clip_norm <= 0)
         return REMAT_OK;
-    for (uint32_t p = 0; p < trainer->network->parameter_count; p++) {
+    for (uint32_t p = 0; p < trainer->network->parameter_count && !trainer_scatters(trainer); p++) {
         const tensor_ref gradient = gradient_of(trainer, executor, p);
         if (gradient.at)
             REMAT_TRY(record_add_squares(calls, &(op_add_squares){.x = gradient,
@@ -50,12 +55,14 @@ static remat_status record_update(void *user, recording *calls, uint32_t paramet
 {
     const remat_trainer *trainer = user;
     const network_parameter *about = &trainer->network->parameters[parameter];
+    const shard_part part = trainer_part(trainer, parameter, REMAT_SHARD_OPTIMIZER);
     optimizer_update update = {.about = &about->about,
-                               .values = about->values,
+                               .values = part.values,
                                .number = parameter,
+                               .offset = part.first,
                                .step = step_of(trainer),
                                .gradient = gradient,
-                               .weight = trainer_parameter(trainer, parameter)};
+                               .weight = trainer_updated(trainer, parameter)};
     for (unsigned i = 0; i < OPTIMIZER_STATES; i++)
         update.states[i] = trainer_state(trainer, parameter, i);
     return optimizer_record(&trainer->optimizer, calls, &update);
@@ -71,8 +78,17 @@ static remat_status record_sum(void *user, recording *calls, uint32_t parameter,
                                                      .count = trainer->network->parameters[parameter].values});
 }
 
+/* The ranks add it before the action. */
+static remat_status record_nothing(void *user, recording *calls, uint32_t parameter, tensor_ref gradient)
+{
+    (void)user, (void)calls, (void)parameter, (void)gradient;
+    return REMAT_OK;
+}
+
 executor_optimizer trainer_optimizer(remat_trainer *trainer)
 {
+    if (trainer_scatters(trainer))
+        return (executor_optimizer){NULL, record_nothing, trainer};
     return trainer->gradients.at ? (executor_optimizer){NULL, record_sum, trainer}
                                  : (executor_optimizer){record_norm, record_update, trainer};
 }
@@ -91,8 +107,34 @@ static remat_status record_begin(const remat_trainer *trainer, recording *calls,
                                                     .y = restore ? statistic : gradient,
                                                     .count = about->values}));
         else if (!restore)
-            REMAT_TRY(record_fill(calls, &(op_fill){.y = gradient, .count = about->values}));
+            REMAT_TRY(record_fill(
+                calls, &(op_fill){.y = gradient, .count = trainer_part(trainer, p, REMAT_SHARD_GRADIENTS).values}));
     }
+    return REMAT_OK;
+}
+
+/* The norm of gradients that ranks share: each makes the sums of its blocks. */
+static bool adds_squares(const remat_trainer *trainer)
+{
+    return trainer_scatters(trainer) && trainer->settings.clip_norm > 0;
+}
+
+static size_t squares_start(const remat_trainer *trainer)
+{
+    return UPDATES + trainer->network->parameter_count + 1;
+}
+
+static remat_status record_squares(const remat_trainer *trainer, recording *calls, size_t *starts)
+{
+    for (uint32_t p = 0; p < trainer->network->parameter_count; p++) {
+        const shard_part part = trainer_part(trainer, p, REMAT_SHARD_GRADIENTS);
+        const tensor_ref sums = {trainer_squares(trainer) + part.first / SHARD_BLOCK, REMAT_UINT8};
+        starts[p] = calls->used;
+        if (layer_parameter_is_trained(&trainer->network->parameters[p].about))
+            REMAT_TRY(record_block_squares(
+                calls, &(op_block_squares){.x = trainer_gradient(trainer, p), .sums = sums, .count = part.values}));
+    }
+    starts[trainer->network->parameter_count] = calls->used;
     return REMAT_OK;
 }
 
@@ -105,18 +147,18 @@ static remat_status record_all(const remat_trainer *trainer, recording *calls, s
     starts[NORM] = calls->used;
     REMAT_TRY(record_norm((void *)(uintptr_t)trainer, calls, NULL));
     for (uint32_t p = 0; p < trainer->network->parameter_count; p++) {
-        const tensor_ref gradient = gradient_of(trainer, NULL, p);
+        const bool trained = layer_parameter_is_trained(&trainer->network->parameters[p].about);
         starts[UPDATES + p] = calls->used;
-        if (gradient.at)
-            REMAT_TRY(record_update((void *)(uintptr_t)trainer, calls, p, gradient));
+        if (trained && trainer_part(trainer, p, REMAT_SHARD_OPTIMIZER).values)
+            REMAT_TRY(record_update((void *)(uintptr_t)trainer, calls, p, trainer_summed(trainer, p)));
     }
     starts[UPDATES + trainer->network->parameter_count] = calls->used;
-    return REMAT_OK;
+    return adds_squares(trainer) ? record_squares(trainer, calls, starts + squares_start(trainer)) : REMAT_OK;
 }
 
 static size_t start_count(const remat_trainer *trainer)
 {
-    return trainer->network->parameter_count + UPDATES + 1;
+    return squares_start(trainer) + (adds_squares(trainer) ? trainer->network->parameter_count + 1 : 0);
 }
 
 /* Counted first, so that the recording has no room to spare. */
@@ -207,9 +249,22 @@ remat_status trainer_restore_statistics(remat_trainer *trainer)
     return run_part(trainer, RESTORE, NORM);
 }
 
+static remat_status add_squares(remat_trainer *trainer)
+{
+    double sum = 0;
+    for (uint32_t p = 0; p < trainer->network->parameter_count; p++)
+        if (layer_parameter_is_trained(&trainer->network->parameters[p].about)) {
+            REMAT_TRY(run_part(trainer, squares_start(trainer) + p, squares_start(trainer) + p + 1));
+            REMAT_TRY(trainer_add_squares(trainer, p, &sum));
+        }
+    return backend_copy_in(trainer->queue, trainer->block.at + offsetof(step_block, squares), &sum, sizeof sum);
+}
+
 remat_status trainer_apply_gradients(remat_trainer *trainer)
 {
     size_t parameters = trainer->network->parameter_count;
+    if (adds_squares(trainer))
+        REMAT_TRY(add_squares(trainer));
     if (!trainer->on_action && !trainer->on_gradient)
         return run_part(trainer, NORM, UPDATES + parameters);
     uint64_t began, ended;

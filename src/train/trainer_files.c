@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/min_max.h"
+#include "base/moment_codes.h"
 #include "base/weight_blocks.h"
 #include "base/number_text.h"
 #include "data/safetensors.h"
@@ -49,22 +50,34 @@ typedef enum load_pass {
     PASS_VALUES,    /* reads them */
 } load_pass;
 
+/* A part of a parameter, or all of it. */
+static remat_status read_some(const safetensors *file, const safetensors_tensor *tensor, remat_dtype dtype,
+                              shard_part part, host_view *view)
+{
+    const bool blocks = dtype_traits_of(dtype)->blocks; /* a save has them as they are */
+    if (part.values != tensor->values)
+        return blocks ? safetensors_read_stored_part(file, tensor, dtype, part.first, view->host, part.values)
+                      : safetensors_read_part(file, tensor, part.first, view->floats, part.values);
+    return blocks ? safetensors_read_stored(file, tensor, dtype, view->host, part.values)
+                  : safetensors_read(file, tensor, view->floats, part.values);
+}
+
 static remat_status read_values(backend_queue *queue, const safetensors *file, const safetensors_tensor *tensor,
-                                const network_parameter *parameter, void *to)
+                                remat_dtype dtype, const weight_place *place)
 {
     host_view view;
-    const remat_dtype dtype = parameter->about.dtype;
-    const bool blocks = dtype_traits_of(dtype)->blocks; /* a save has them as they are */
-    REMAT_TRY(blocks ? host_view_open(queue, to, parameter->bytes, false, &view)
-                     : host_view_open_floats(queue, (tensor_ref){to, dtype}, parameter->values, false, &view));
-    remat_status status = blocks ? safetensors_read_stored(file, tensor, dtype, view.host, parameter->values)
-                                 : safetensors_read(file, tensor, view.floats, parameter->values);
+    const bool blocks = dtype_traits_of(dtype)->blocks;
+    if (place->values == 0)
+        return REMAT_OK;
+    REMAT_TRY(blocks ? host_view_open(queue, place->at, dtype_bytes(dtype, place->values), false, &view)
+                     : host_view_open_floats(queue, (tensor_ref){place->at, dtype}, place->values, false, &view));
+    remat_status status = read_some(file, tensor, dtype, (shard_part){place->first, place->values}, &view);
     remat_status closed = host_view_close(&view, status == REMAT_OK);
     return status == REMAT_OK ? closed : status;
 }
 
 static remat_status load_parameter(backend_queue *queue, const char *path, const safetensors *file, const char *name,
-                                   const network_parameter *parameter, load_pass pass, void *to)
+                                   const network_parameter *parameter, load_pass pass, const weight_place *to)
 {
     remat_context *context = queue->owner->context;
     const remat_place place = {path, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, name};
@@ -80,56 +93,76 @@ static remat_status load_parameter(backend_queue *queue, const char *path, const
     switch (pass) {
     case PASS_SHAPES: return REMAT_OK;
     case PASS_CHECKSUMS: return safetensors_check(file, tensor);
-    case PASS_VALUES: return read_values(queue, file, tensor, parameter, to);
+    case PASS_VALUES: return read_values(queue, file, tensor, parameter->about.dtype, to);
     }
     return REMAT_INTERNAL;
 }
 
-/* A frozen parameter in fewer bits: some values at a time, so that it is never there in fp32 as a whole. Matrices that are stored
- * the other way round are read at once. */
-static remat_status pack_weights(const weights_match *match, size_t p, char *to)
+static bool is_part(const weights_match *match, size_t p, const weight_place *to)
+{
+    return to->values != match->network->parameters[p].values;
+}
+
+/* A frozen parameter in fewer bits, or a part of a parameter: some values at a time, so that it is never there in fp32 as a whole.
+ * Matrices that are stored the other way round are read at once. */
+static remat_status read_parts(const weights_match *match, size_t p, const weight_place *to, char *packed)
 {
     const network_parameter *parameter = &match->network->parameters[p];
     const remat_dtype dtype = parameter->about.dtype;
     const bool plain = weights_match_is_plain(match, p);
-    const uint64_t room = plain ? remat_min(parameter->values, PACKED_AT_ONCE) : parameter->values;
+    const uint64_t room = plain ? remat_min(to->values, PACKED_AT_ONCE) : parameter->values;
+    const uint64_t some = plain ? room : to->values;
     float *values = remat_alloc(match->context, room, sizeof *values);
     remat_status status = values ? REMAT_OK : REMAT_NO_MEMORY;
     if (status == REMAT_OK && !plain)
         status = weights_match_read(match, p, values);
-    for (uint64_t first = 0; first < parameter->values && status == REMAT_OK; first += room) {
-        const size_t count = remat_min(parameter->values - first, room);
+    for (uint64_t first = 0; first < to->values && status == REMAT_OK; first += some) {
+        const size_t count = remat_min(to->values - first, some);
         if (plain)
-            status = weights_match_read_part(match, p, first, values, count);
+            status = weights_match_read_part(match, p, to->first + first, values, count);
         if (status == REMAT_OK)
-            weight_blocks_pack(dtype, values, to + dtype_bytes(dtype, first), count);
+            weight_blocks_pack(dtype, plain ? values : values + to->first, packed + dtype_bytes(dtype, first), count);
     }
     remat_release(match->context, values, room, sizeof *values);
     return status;
 }
 
-/* Reads all parameters. What has no source keeps its values, so these must be there if the match is partial. */
-static remat_status read_weights(backend_queue *queue, const weights_match *match, char *parameters)
+static remat_status read_weight(backend_queue *queue, const weights_match *match, size_t p, const weight_place *to)
 {
-    for (size_t p = 0; p < match->network->parameter_count; p++) {
-        const network_parameter *parameter = &match->network->parameters[p];
-        host_view view;
-        if (!match->sources[p].parts[0])
-            continue;
-        const tensor_ref of = {parameters + parameter->offset, parameter->about.dtype};
-        const bool blocks = dtype_traits_of(of.type)->blocks;
-        REMAT_TRY(blocks ? host_view_open(queue, of.at, parameter->bytes, match->partial, &view)
-                         : host_view_open_floats(queue, of, parameter->values, match->partial, &view));
-        remat_status status = blocks ? pack_weights(match, p, view.host) : weights_match_read(match, p, view.floats);
-        remat_status closed = host_view_close(&view, status == REMAT_OK);
-        if (status != REMAT_OK || closed != REMAT_OK)
-            return status != REMAT_OK ? status : closed;
+    const remat_dtype dtype = match->network->parameters[p].about.dtype;
+    const bool in_parts = is_part(match, p, to) || dtype_traits_of(dtype)->blocks;
+    host_view view;
+    if (is_part(match, p, to) && match->partial && !weights_match_is_plain(match, p))
+        return remat_fail(match->context, REMAT_INVALID, NULL,
+                          "'%.100s' is only partly in the file, and ranks share it: load it without --shard weights",
+                          match->network->parameters[p].name);
+    REMAT_TRY(in_parts ? host_view_open(queue, to->at, dtype_bytes(dtype, to->values), match->partial, &view)
+                       : host_view_open_floats(queue, (tensor_ref){to->at, dtype}, to->values, match->partial, &view));
+    remat_status status = in_parts ? read_parts(match, p, to, view.host) : weights_match_read(match, p, view.floats);
+    remat_status closed = host_view_close(&view, status == REMAT_OK);
+    return status != REMAT_OK ? status : closed;
+}
+
+/* Where weights go. */
+typedef struct weights_target {
+    backend_queue *queue;
+    weight_place_fn *place;
+    const void *user;
+} weights_target;
+
+/* Reads all parameters. What has no source keeps its values, so these must be there if the match is partial. */
+static remat_status read_weights(const weights_target *target, const weights_match *match)
+{
+    for (uint32_t p = 0; p < match->network->parameter_count; p++) {
+        const weight_place to = target->place(target->user, p);
+        if (match->sources[p].parts[0] && to.values)
+            REMAT_TRY(read_weight(target->queue, match, p, &to));
     }
     return REMAT_OK;
 }
 
 /* The weights of adapters, which are in a folder of their own, unless the file had them: it is one that we saved. */
-static remat_status read_adapters(backend_queue *queue, const weights_match *of_model, char *parameters)
+static remat_status read_adapters(const weights_target *target, const weights_match *of_model)
 {
     const remat_network *network = of_model->network;
     for (size_t p = 0; p < network->parameter_count; p++)
@@ -144,7 +177,7 @@ static remat_status read_adapters(backend_queue *queue, const weights_match *of_
     match.file = file;
     remat_status status = weights_match_find(&match);
     if (status == REMAT_OK)
-        status = read_weights(queue, &match, parameters);
+        status = read_weights(target, &match);
     weights_match_release(&match);
     safetensors_close(file);
     return status;
@@ -161,18 +194,33 @@ static remat_status check_adapters(const weights_match *match)
     return REMAT_OK;
 }
 
+/* In an area with the layout of the network. */
+typedef struct weights_area {
+    const remat_network *network;
+    char *at;
+} weights_area;
+
+static weight_place place_in_area(const void *user, uint32_t parameter)
+{
+    const weights_area *area = user;
+    const network_parameter *about = &area->network->parameters[parameter];
+    return (weight_place){area->at + about->offset, 0, about->values};
+}
+
 remat_status weights_load(backend_queue *queue, const char *path, const safetensors *file, const remat_network *network,
                           const weight_names *names, char *parameters)
 {
     weights_match match = {
         .context = queue->owner->context, .path = path, .file = file, .network = network, .names = names};
+    const weights_area area = {network, parameters};
+    const weights_target target = {queue, place_in_area, &area};
     remat_status status = weights_match_find(&match);
     if (status == REMAT_OK)
         status = check_adapters(&match);
     if (status == REMAT_OK)
-        status = read_weights(queue, &match, parameters);
+        status = read_weights(&target, &match);
     if (status == REMAT_OK)
-        status = read_adapters(queue, &match, parameters);
+        status = read_adapters(&target, &match);
     weights_match_release(&match);
     return status;
 }
@@ -248,9 +296,10 @@ static remat_status load_match(remat_trainer *trainer, weights_match *match)
     REMAT_TRY(weights_match_find(match));
     REMAT_TRY(weights_match_check(match));
     REMAT_TRY(open_encoded_data(trainer, match->path, match->file, trainer->seed, &data));
-    remat_status status = read_weights(trainer->queue, match, trainer->weights.at);
+    const weights_target target = {trainer->queue, trainer_weight_place, trainer};
+    remat_status status = read_weights(&target, match);
     if (status == REMAT_OK)
-        status = read_adapters(trainer->queue, match, trainer->weights.at);
+        status = read_adapters(&target, match);
     if (status == REMAT_OK)
         take_data(trainer, data);
     else
@@ -347,6 +396,28 @@ static bool fits_state(const safetensors_tensor *tensor, const optimizer_state *
     return fits;
 }
 
+/* Of a tensor that ranks share: the values of this rank. Those of scales are fewer than those of the parameter. */
+static remat_status read_state_part(const remat_trainer *trainer, const safetensors *file,
+                                    const safetensors_tensor *tensor, uint32_t parameter, unsigned number)
+{
+    optimizer_state states[OPTIMIZER_STATES];
+    const optimizer_state *state = &states[number];
+    const uint64_t first = trainer_part(trainer, parameter, REMAT_SHARD_OPTIMIZER).first;
+    const uint64_t skipped = number < STATE_FIRST_SCALES ? first : first / MOMENT_BLOCK;
+    const tensor_ref to = trainer_state(trainer, parameter, number);
+    host_view view;
+    trainer_find_own_states(trainer, parameter, trainer_rank(trainer), states);
+    if (!to.at)
+        return REMAT_OK;
+    REMAT_TRY(host_view_open(trainer->queue, to.at, state->bytes, false, &view));
+    remat_status status =
+        state->dtype == REMAT_FP32
+            ? safetensors_read_part(file, tensor, skipped, view.host, state->values)
+            : safetensors_read_stored_part(file, tensor, state->dtype, skipped, view.host, state->values);
+    remat_status closed = host_view_close(&view, status == REMAT_OK);
+    return status == REMAT_OK ? closed : status;
+}
+
 /* A part of the state. Floats may come from any type of floats, other values must be as they are kept. */
 static remat_status read_state_values(const remat_trainer *trainer, const safetensors *file,
                                       const safetensors_tensor *tensor, const optimizer_state *state, tensor_ref to)
@@ -388,7 +459,10 @@ static remat_status load_state_tensor(const remat_trainer *trainer, const char *
     switch (pass) {
     case PASS_SHAPES: return REMAT_OK;
     case PASS_CHECKSUMS: return safetensors_check(file, tensor);
-    case PASS_VALUES: return read_state_values(trainer, file, tensor, state, trainer_state(trainer, parameter, number));
+    case PASS_VALUES:
+        return trainer_must_collect(trainer, parameter, number)
+                   ? read_state_part(trainer, file, tensor, parameter, number)
+                   : read_state_values(trainer, file, tensor, state, trainer_state(trainer, parameter, number));
     }
     return REMAT_INTERNAL;
 }
@@ -405,8 +479,8 @@ static remat_status load_tensors(remat_trainer *trainer, const char *path, const
 {
     for (size_t p = 0; p < trainer->network->parameter_count; p++) {
         const network_parameter *parameter = &trainer->network->parameters[p];
-        REMAT_TRY(load_parameter(trainer->queue, path, file, parameter->name, parameter, pass,
-                                 trainer->weights.at + parameter->offset));
+        const weight_place place = trainer_weight_place(trainer, (uint32_t)p);
+        REMAT_TRY(load_parameter(trainer->queue, path, file, parameter->name, parameter, pass, &place));
     }
     return load_state(trainer, path, file, pass);
 }

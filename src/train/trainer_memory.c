@@ -10,27 +10,28 @@ static uint64_t block_bytes(void)
 
 uint64_t trainer_scratch_bytes(const remat_trainer *trainer)
 {
-    return trainer->device->scratch_bytes + staging_bytes(trainer->network, trainer->device) + block_bytes();
+    return trainer->device->scratch_bytes + staging_bytes(trainer->network, trainer->device) + block_bytes() +
+           trainer_exchange_bytes(trainer);
 }
 
 uint64_t trainer_fixed_bytes(const remat_trainer *trainer)
 {
-    uint64_t bytes = trainer->network->parameter_bytes + trainer->state_bytes;
+    uint64_t bytes = trainer->weight_bytes + trainer->state_bytes;
     if (trainer->settings.accumulate > 1)
-        bytes += trainer->network->gradient_bytes;
+        bytes += trainer->gradient_bytes;
     return bytes + trainer_scratch_bytes(trainer);
 }
 
 remat_status trainer_allocate(remat_trainer *trainer)
 {
     backend *device = trainer->device;
-    uint64_t weights = trainer->network->parameter_bytes, gradients = trainer->network->gradient_bytes;
     REMAT_TRY(backend_queue_create(device, &trainer->queue));
-    REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, weights, false, &trainer->weights));
+    REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, trainer->weight_bytes, false, &trainer->weights));
     REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, trainer->state_bytes, true, &trainer->state));
     if (trainer->settings.accumulate > 1)
-        REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, gradients, true, &trainer->gradients));
+        REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, trainer->gradient_bytes, true, &trainer->gradients));
     REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, block_bytes(), true, &trainer->block));
+    REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, trainer_exchange_bytes(trainer), false, &trainer->exchange));
     REMAT_TRY(staging_create(trainer->network, device, &trainer->staged));
     return backend_allocate(device, MEMORY_DEVICE, trainer_arena_bytes(trainer), false, &trainer->arena);
 }
@@ -38,7 +39,8 @@ remat_status trainer_allocate(remat_trainer *trainer)
 uint64_t trainer_allocated_bytes(const remat_trainer *trainer)
 {
     return trainer->weights.bytes + trainer->state.bytes + trainer->gradients.bytes + trainer->block.bytes +
-           trainer->staged.memory.bytes + trainer->arena.bytes + (trainer->queue ? trainer->device->scratch_bytes : 0);
+           trainer->exchange.bytes + trainer->staged.memory.bytes + trainer->arena.bytes +
+           (trainer->queue ? trainer->device->scratch_bytes : 0);
 }
 
 void trainer_release(remat_trainer *trainer)
@@ -47,8 +49,8 @@ void trainer_release(remat_trainer *trainer)
     if (!device)
         return;
     backend_queue_destroy(trainer->queue); /* nothing runs any more when memory goes */
-    backend_memory *const areas[] = {&trainer->weights, &trainer->state, &trainer->gradients, &trainer->block,
-                                     &trainer->arena};
+    backend_memory *const areas[] = {&trainer->weights, &trainer->state, &trainer->gradients,
+                                     &trainer->block,   &trainer->arena, &trainer->exchange};
     for (size_t i = 0; i < sizeof areas / sizeof areas[0]; i++)
         backend_release(device, areas[i]);
     staging_release(&trainer->staged, device);
@@ -58,15 +60,16 @@ tensor_ref trainer_parameter(const remat_trainer *trainer, uint32_t parameter)
 {
     const network_parameter *about = &trainer->network->parameters[parameter];
     const backend_memory *area = &trainer->weights;
-    return area->at ? (tensor_ref){area->at + about->offset, about->about.dtype} : TENSOR_NONE;
+    const uint64_t offset = trainer->weight_offsets ? trainer->weight_offsets[parameter] : about->offset;
+    return area->at ? (tensor_ref){area->at + offset, about->about.dtype} : TENSOR_NONE;
 }
 
 tensor_ref trainer_gradient(const remat_trainer *trainer, uint32_t parameter)
 {
     const network_parameter *about = &trainer->network->parameters[parameter];
     const backend_memory *area = &trainer->gradients;
-    return area->at ? (tensor_ref){area->at + about->gradient_offset, layer_gradient_dtype(&about->about)}
-                    : TENSOR_NONE;
+    const uint64_t offset = trainer->gradient_offsets ? trainer->gradient_offsets[parameter] : about->gradient_offset;
+    return area->at ? (tensor_ref){area->at + offset, layer_gradient_dtype(&about->about)} : TENSOR_NONE;
 }
 
 /* ---- copies on the host ---- */

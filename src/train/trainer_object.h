@@ -7,6 +7,10 @@
  *     step       the step block
  *     scratch    of the kernels; it belongs to the queue
  *     staging    a batch of data, if the host cannot write to the device's memory
+ *     exchange   for transfers of gradients that ranks share, and their norm
+ *
+ * Where ranks share state, gradients or weights, a rank has only its parts of them (shard_map.h) in these areas. The areas are as
+ * large on every rank as on the one that needs most, so that all have the same plan.
  */
 #ifndef REMAT_TRAIN_TRAINER_OBJECT_H
 #define REMAT_TRAIN_TRAINER_OBJECT_H
@@ -20,8 +24,11 @@
 #include "plan/graph/graph_place.h"
 #include "plan/graph/graph_plan.h"
 #include "train/executor.h"
+#include "train/first_weights.h"
 #include "train/gradient_chain.h"
 #include "train/optimizer.h"
+#include "train/shard_map.h"
+#include "train/shard_transfer.h"
 #include "train/staging.h"
 
 /* What the arena holds. */
@@ -48,10 +55,12 @@ struct remat_trainer {
 
     backend *device;
     backend_queue *queue;
-    backend_memory weights, state, gradients, arena, block;
+    backend_memory weights, state, gradients, arena, block, exchange;
     uint64_t *state_offsets; /* where the state of each parameter begins */
     uint64_t state_bytes;
-    step_block host_block; /* what the block holds, or will be copied into it */
+    uint64_t *weight_offsets, *gradient_offsets; /* where parameters begin that ranks share; NULL: as in the network */
+    uint64_t weight_bytes, gradient_bytes;       /* of these areas */
+    step_block host_block;                       /* what the block holds, or will be copied into it */
     staging staged;
 
     remat_executor *executor, *evaluator;
@@ -62,8 +71,10 @@ struct remat_trainer {
 
     remat_communicator *ranks; /* the caller's; NULL: none */
     gradient_chain *chain;     /* with several ranks */
-    double *rank_numbers;      /* likewise: losses of all ranks, then those of this one */
-    bool ranks_agree;          /* they were found to train the same */
+    shard_map *shard;          /* what they share; NULL: nothing */
+    shard_transfers *transfers;
+    double *rank_numbers; /* likewise: losses of all ranks, then those of this one */
+    bool ranks_agree;     /* they were found to train the same */
 
     uint64_t step, micro_step; /* taken so far */
     uint64_t steps_per_epoch, total_steps;
@@ -115,13 +126,53 @@ void trainer_release(remat_trainer *trainer);
 uint64_t trainer_fixed_bytes(const remat_trainer *trainer);     /* all areas but the arena, as planned */
 uint64_t trainer_scratch_bytes(const remat_trainer *trainer);   /* of these: scratch, staging and the step block */
 uint64_t trainer_allocated_bytes(const remat_trainer *trainer); /* all areas that were allocated */
-/* A parameter, and its gradient with accumulation; none if there is no memory for them. */
+/* A parameter, and its gradient with accumulation; none if there is no memory for them. Where ranks share them, the part that
+ * this rank has. */
 tensor_ref trainer_parameter(const remat_trainer *trainer, uint32_t parameter);
 tensor_ref trainer_gradient(const remat_trainer *trainer, uint32_t parameter);
 
-/* trainer_state.c: the optimizer's state. Placing it comes before the plan. */
-remat_status trainer_place_state(remat_trainer *trainer);
+/* trainer_shard.c: what ranks share. Placing what a rank has comes before the plan. */
+remat_status trainer_place(remat_trainer *trainer);
+void trainer_release_places(remat_trainer *trainer);
+/* Whether ranks share a parameter, its gradient or its state, and which values of it this rank has then: all otherwise. */
+bool trainer_shares(const remat_trainer *trainer, uint32_t parameter, remat_shard stage);
+shard_part trainer_part(const remat_trainer *trainer, uint32_t parameter, remat_shard stage);
+/* The values that this rank updates: of the weight, and of its gradient with accumulation. */
+tensor_ref trainer_updated(const remat_trainer *trainer, uint32_t parameter);
+tensor_ref trainer_summed(const remat_trainer *trainer, uint32_t parameter);
+bool trainer_scatters(const remat_trainer *trainer); /* gradients are added where their part of the sum is */
+uint64_t trainer_exchange_bytes(const remat_trainer *trainer);
+remat_status trainer_start_shards(remat_trainer *trainer);
+void trainer_release_shards(remat_trainer *trainer);
+/* Before the position of an apply action: adds the gradients of all ranks to the sums, in the order of the micro-batches. */
+remat_status trainer_scatter(remat_trainer *trainer, size_t position);
+/* With clip_norm: the sums of squares of all ranks, in the order of the parameters. */
+double *trainer_squares(const remat_trainer *trainer); /* those of a parameter's blocks are made here */
+remat_status trainer_add_squares(remat_trainer *trainer, uint32_t parameter, double *sum);
+weight_place trainer_weight_place(const void *trainer, uint32_t parameter); /* of what this rank has of it */
+/* For executor_weights. */
+char *trainer_find_weight(void *trainer, uint32_t parameter);
+remat_status trainer_fetch_weight(void *trainer, uint32_t parameter, char *to);
+/* After an update: the weights of all ranks, where each has all of them. */
+remat_status trainer_join_weights(remat_trainer *trainer);
+/* All ranks get the first parameter whose update was broken on any. */
+remat_status trainer_share_broken(remat_trainer *trainer);
+
+/* A whole parameter, or a whole tensor of its state (STATE_...), as it is stored. `number` OPTIMIZER_STATES: the parameter.
+ * trainer_copy_whole copies it on all ranks. For trainer_collect, only rank 0 calls it, while the others are in trainer_serve
+ * until rank 0 calls trainer_serve_end. */
+uint64_t trainer_whole_bytes(const remat_trainer *trainer, uint32_t parameter, unsigned number);
+remat_status trainer_copy_whole(const remat_trainer *trainer, uint32_t parameter, unsigned number, void *to);
+bool trainer_must_collect(const remat_trainer *trainer, uint32_t parameter, unsigned number);
+remat_status trainer_collect(const remat_trainer *trainer, uint32_t parameter, unsigned number, void *to);
+remat_status trainer_serve(const remat_trainer *trainer);
+remat_status trainer_serve_end(const remat_trainer *trainer);
+
+/* trainer_state.c: the optimizer's state: of the whole parameter, and of what `rank` has of it. */
 void trainer_find_states(const remat_trainer *trainer, uint32_t parameter, optimizer_state states[OPTIMIZER_STATES]);
+void trainer_find_own_states(const remat_trainer *trainer, uint32_t parameter, uint64_t rank,
+                             optimizer_state states[OPTIMIZER_STATES]);
+uint64_t trainer_placed_states(const optimizer_state states[OPTIMIZER_STATES]); /* bytes in the area */
 tensor_ref trainer_state(const remat_trainer *trainer, uint32_t parameter,
                          unsigned number); /* STATE_...; may be none */
 uint64_t trainer_state_moved(const remat_trainer *trainer,

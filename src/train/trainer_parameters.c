@@ -1,8 +1,10 @@
 /* Copies parameters and their moments to and from the caller. Their addresses are private to the trainer. */
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/error.h"
 #include "base/options.h"
+#include "base/weight_blocks.h"
 #include "train/host_view.h"
 #include "train/optimizer.h"
 #include "train/trainer_object.h"
@@ -70,6 +72,20 @@ static remat_status check_moment(const remat_trainer *trainer, size_t position, 
     return check_copy(trainer, parameter, count);
 }
 
+/* A whole parameter that ranks share, in the type in which it is stored. */
+static remat_status read_shared(const remat_trainer *trainer, uint32_t position, float *to)
+{
+    const network_parameter *about = &trainer->network->parameters[position];
+    if (about->about.dtype == REMAT_FP32)
+        return trainer_copy_whole(trainer, position, OPTIMIZER_STATES, to);
+    void *whole = remat_alloc(trainer->context, about->bytes, 1);
+    remat_status status = whole ? trainer_copy_whole(trainer, position, OPTIMIZER_STATES, whole) : REMAT_NO_MEMORY;
+    if (status == REMAT_OK)
+        weight_blocks_unpack(about->about.dtype, whole, to, about->values);
+    remat_release(trainer->context, whole, about->bytes, 1);
+    return status;
+}
+
 static remat_status read_values(const remat_trainer *trainer, tensor_ref from, float *to, uint64_t count)
 {
     host_view view;
@@ -81,6 +97,8 @@ static remat_status read_values(const remat_trainer *trainer, tensor_ref from, f
 static remat_status write_values(const remat_trainer *trainer, tensor_ref to, const float *from, uint64_t count)
 {
     host_view view;
+    if (count == 0)
+        return REMAT_OK;
     REMAT_TRY(host_view_open_floats(trainer->queue, to, count, false, &view));
     memcpy(view.floats, from, count * sizeof *from);
     return host_view_close(&view, true);
@@ -90,6 +108,8 @@ remat_status remat_trainer_read_parameter(const remat_trainer *trainer, size_t p
 {
     tensor_ref from;
     REMAT_TRY(find_values(trainer, position, count, &from));
+    if (trainer_shares(trainer, (uint32_t)position, REMAT_SHARD_WEIGHTS))
+        return read_shared(trainer, (uint32_t)position, values);
     return read_values(trainer, from, values, count);
 }
 
@@ -97,7 +117,8 @@ remat_status remat_trainer_write_parameter(remat_trainer *trainer, size_t positi
 {
     tensor_ref to;
     REMAT_TRY(find_values(trainer, position, count, &to));
-    return write_values(trainer, to, values, count);
+    const shard_part part = trainer_part(trainer, (uint32_t)position, REMAT_SHARD_WEIGHTS);
+    return write_values(trainer, to, values + part.first, part.values);
 }
 
 remat_status remat_trainer_read_moment(const remat_trainer *trainer, size_t position, size_t moment, float *values,

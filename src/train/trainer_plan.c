@@ -179,8 +179,7 @@ static uint64_t step_cost(const remat_trainer *trainer, uint64_t micro_batch)
 {
     if (trainer->settings.accumulate == 1)
         return micro_batch;
-    uint64_t moved =
-        trainer->network->gradient_bytes + 2 * trainer->network->parameter_bytes + 2 * trainer->state_bytes;
+    uint64_t moved = trainer->gradient_bytes + 2 * trainer->weight_bytes + 2 * trainer->state_bytes;
     return remat_add_saturated(micro_batch * trainer->settings.accumulate, program_modelled_cost(0, moved));
 }
 
@@ -189,9 +188,9 @@ void remat_trainer_get_figures_sized(const remat_trainer *trainer, remat_trainer
     const graph_plan *plan = trainer->plan;
     uint64_t fixed = trainer_fixed_bytes(trainer);
     remat_trainer_figures found = {
-        .weight_bytes = trainer->network->parameter_bytes,
+        .weight_bytes = trainer->weight_bytes,
         .optimizer_bytes = trainer->state_bytes,
-        .gradient_bytes = trainer->settings.accumulate > 1 ? trainer->network->gradient_bytes : 0,
+        .gradient_bytes = trainer->settings.accumulate > 1 ? trainer->gradient_bytes : 0,
         .scratch_bytes = trainer_scratch_bytes(trainer),
         .arena_bytes = trainer_arena_bytes(trainer),
         .total_bytes = fixed + trainer_arena_bytes(trainer),

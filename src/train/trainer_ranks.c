@@ -21,7 +21,8 @@ uint64_t trainer_rank(const remat_trainer *trainer)
 
 uint64_t trainer_rank_count(const remat_trainer *trainer)
 {
-    return trainer->ranks ? trainer->ranks->size : 1;
+    const uint64_t planned = trainer->options.plan_ranks;
+    return trainer->ranks ? trainer->ranks->size : planned > 1 ? planned : 1;
 }
 
 /* Ranks on one machine share its cores, unless the launcher has given each its own. */
@@ -38,6 +39,9 @@ remat_status trainer_check_ranks(const remat_trainer *trainer)
     const uint64_t size = trainer_rank_count(trainer), micro_batches = trainer->settings.accumulate;
     if (size == 1)
         return REMAT_OK;
+    if (!trainer->ranks && !trainer->options.plan_only)
+        return remat_fail(trainer->context, REMAT_INVALID, NULL,
+                          "plan_ranks is for plan_only; ranks that train have a communicator");
     if (micro_batches % size != 0)
         return remat_fail(trainer->context, REMAT_INVALID, NULL,
                           "%" PRIu64
@@ -69,18 +73,22 @@ remat_status trainer_start_ranks(remat_trainer *trainer)
                                    .queue = trainer->queue,
                                    .gradients = trainer->gradients.at,
                                    .weights = trainer->weights.at,
+                                   .weight_offsets = trainer->weight_offsets,
+                                   .statistics_only = trainer_scatters(trainer),
                                    .fast = trainer->options.reduce_fast,
                                    .observe = trainer_note_transfer,
                                    .user = trainer};
     trainer->rank_numbers = remat_alloc(trainer->context, number_count(trainer), sizeof *trainer->rank_numbers);
     if (!trainer->rank_numbers)
         return REMAT_NO_MEMORY;
+    REMAT_TRY(trainer_start_shards(trainer));
     return gradient_chain_create(trainer->context, &options, &trainer->chain);
 }
 
 void trainer_release_ranks(remat_trainer *trainer)
 {
     gradient_chain_destroy(trainer->chain);
+    trainer_release_shards(trainer);
     if (trainer->rank_numbers)
         remat_release(trainer->context, trainer->rank_numbers, number_count(trainer), sizeof *trainer->rank_numbers);
 }
@@ -148,7 +156,8 @@ enum { SAME_VERSION, SAME_MODEL, SAME_OPTIONS, SAME_SEED, SAME_DATA, SAME_STEP, 
 static const char *const same_names[SAME_COUNT] = {
     [SAME_VERSION] = "another version of Remat or other kernels",
     [SAME_MODEL] = "another model",
-    [SAME_OPTIONS] = "other options", /* batch, accumulate, steps, optimizer, reduce_fast, or what changes the plan */
+    [SAME_OPTIONS] =
+        "other options", /* batch, accumulate, steps, optimizer, reduce_fast, shard, or what changes the plan */
     [SAME_SEED] = "another seed",
     [SAME_DATA] = "other data",
     [SAME_STEP] = "taken another number of steps",
@@ -213,6 +222,7 @@ static void hash_options(const remat_trainer *trainer, XXH3_state_t *hash)
     add_number(hash, trainer->total_steps);
     add_number(hash, trainer->steps_per_epoch);
     add_number(hash, trainer->options.reduce_fast);
+    add_number(hash, (uint64_t)trainer->options.shard);
     const graph_sequence *sequence = &trainer->plan->sequence; /* sums begin in its order */
     add_bytes(hash, sequence->actions, sequence->count * sizeof *sequence->actions);
 }
@@ -254,14 +264,15 @@ static remat_status hash_tensor(const remat_trainer *trainer, tensor_ref tensor,
     return host_view_close(&view, false);
 }
 
-/* And the optimizer's state. */
+/* And the optimizer's state. Of what ranks share, each has another part: there is nothing to compare. */
 static remat_status hash_weights(const remat_trainer *trainer, XXH3_state_t *hash)
 {
     for (uint32_t p = 0; p < trainer->network->parameter_count; p++) {
         optimizer_state states[OPTIMIZER_STATES];
         trainer_find_states(trainer, p, states);
-        REMAT_TRY(hash_tensor(trainer, trainer_parameter(trainer, p), trainer->network->parameters[p].bytes, hash));
-        for (unsigned i = 0; i < OPTIMIZER_STATES; i++)
+        if (!trainer_must_collect(trainer, p, OPTIMIZER_STATES))
+            REMAT_TRY(hash_tensor(trainer, trainer_parameter(trainer, p), trainer->network->parameters[p].bytes, hash));
+        for (unsigned i = 0; i < OPTIMIZER_STATES && !trainer_must_collect(trainer, p, i); i++)
             REMAT_TRY(hash_tensor(trainer, trainer_state(trainer, p, i), states[i].bytes, hash));
     }
     return REMAT_OK;

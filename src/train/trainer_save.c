@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/number_text.h"
 #include "base/output_file.h"
+#include "base/weight_blocks.h"
 #include "data/safetensors.h"
 #include "train/folder_save.h"
 #include "train/host_view.h"
@@ -20,6 +21,8 @@
 typedef struct saved_tensor {
     void *at;
     uint64_t bytes;
+    uint32_t parameter;
+    unsigned number; /* STATE_..., or OPTIMIZER_STATES for the parameter itself */
 } saved_tensor;
 
 typedef struct entry_list {
@@ -29,24 +32,27 @@ typedef struct entry_list {
     size_t count, capacity;
     char *names;
     size_t names_bytes, names_used;
-    host_view view; /* of the entry that is being written */
+    host_view view;  /* of the entry that is being written */
+    void *collected; /* the same, where ranks share it */
+    uint64_t collected_bytes;
 } entry_list;
 
-static void add_entry(entry_list *list, const char *name, tensor_ref values, uint64_t bytes, uint32_t rank,
+static void add_entry(entry_list *list, const char *name, saved_tensor tensor, remat_dtype dtype, uint32_t rank,
                       const uint64_t *dims)
 {
     safetensors_entry *entry = &list->entries[list->count];
-    *entry = (safetensors_entry){.name = name, .dtype = values.type, .rank = rank};
+    *entry = (safetensors_entry){.name = name, .dtype = dtype, .rank = rank};
     for (uint32_t d = 0; d < rank; d++)
         entry->dims[d] = dims[d];
-    list->tensors[list->count++] = (saved_tensor){values.at, bytes};
+    list->tensors[list->count++] = tensor;
 }
 
 static void add_parameter(entry_list *list, uint32_t number)
 {
     const network_parameter *parameter = &list->trainer->network->parameters[number];
-    add_entry(list, parameter->name, trainer_parameter(list->trainer, number), parameter->bytes, parameter->about.rank,
-              parameter->about.dims);
+    const saved_tensor tensor = {trainer_parameter(list->trainer, number).at, parameter->bytes, number,
+                                 OPTIMIZER_STATES};
+    add_entry(list, parameter->name, tensor, parameter->about.dtype, parameter->about.rank, parameter->about.dims);
 }
 
 /* A part of the state; nothing where the optimizer has no such part of it. */
@@ -61,22 +67,39 @@ static void add_state(entry_list *list, unsigned number, uint32_t parameter)
     int length = snprintf(name, list->names_bytes - list->names_used, "optimizer/%s/%s", state_names[number],
                           list->trainer->network->parameters[parameter].name);
     list->names_used += (size_t)length + 1;
-    add_entry(list, name, trainer_state(list->trainer, parameter, number), state->bytes, state->rank, state->dims);
+    const saved_tensor tensor = {trainer_state(list->trainer, parameter, number).at, state->bytes, parameter, number};
+    add_entry(list, name, tensor, state->dtype, state->rank, state->dims);
+}
+
+static void close_entry(void *user)
+{
+    entry_list *list = user;
+    if (list->collected)
+        remat_release(list->trainer->context, list->collected, list->collected_bytes, 1);
+    else
+        host_view_close(&list->view, false);
+    list->collected = NULL;
 }
 
 static remat_status open_entry(void *user, size_t number, const void **data)
 {
     entry_list *list = user;
     const saved_tensor *tensor = &list->tensors[number];
+    remat_context *context = list->trainer->context;
+    if (trainer_must_collect(list->trainer, tensor->parameter, tensor->number)) {
+        list->collected_bytes = tensor->bytes;
+        list->collected = remat_alloc(context, tensor->bytes, 1);
+        *data = list->collected;
+        remat_status status = list->collected
+                                  ? trainer_collect(list->trainer, tensor->parameter, tensor->number, list->collected)
+                                  : REMAT_NO_MEMORY;
+        if (status != REMAT_OK)
+            close_entry(list);
+        return status;
+    }
     REMAT_TRY(host_view_open(list->trainer->queue, tensor->at, tensor->bytes, true, &list->view));
     *data = list->view.host;
     return REMAT_OK;
-}
-
-static void close_entry(void *user)
-{
-    entry_list *list = user;
-    host_view_close(&list->view, false);
 }
 
 static remat_status save(const remat_trainer *trainer, const char *path, bool with_state, const char *dataset,
@@ -172,18 +195,40 @@ static remat_status write_file(const remat_trainer *trainer, const char *path, b
     return status;
 }
 
-/* All ranks have the same; the first writes it. */
+/* The first rank writes. All have the same, or give it what they have. */
+static remat_status finish_writing(const remat_trainer *trainer, remat_status written)
+{
+    remat_status ended = trainer_serve_end(trainer);
+    return trainer_share_status(trainer, written != REMAT_OK ? written : ended);
+}
+
+static remat_status help_writing(const remat_trainer *trainer)
+{
+    return trainer_share_status(trainer, trainer_serve(trainer));
+}
+
 remat_status remat_trainer_save(const remat_trainer *trainer, const char *path, bool with_state)
 {
     REMAT_TRY(trainer_check_started(trainer));
-    return trainer_share_status(trainer, trainer_rank(trainer) == 0 ? write_file(trainer, path, with_state) : REMAT_OK);
+    return trainer_rank(trainer) == 0 ? finish_writing(trainer, write_file(trainer, path, with_state))
+                                      : help_writing(trainer);
 }
 
 static remat_status copy_parameter(const void *user, size_t parameter, float *to)
 {
     const remat_trainer *trainer = user;
-    const uint64_t values = trainer->network->parameters[parameter].values;
+    const network_parameter *about = &trainer->network->parameters[parameter];
+    const uint64_t values = about->values;
     host_view view;
+    if (trainer_must_collect(trainer, (uint32_t)parameter, OPTIMIZER_STATES)) {
+        void *whole = remat_alloc(trainer->context, about->bytes, 1);
+        remat_status status =
+            whole ? trainer_collect(trainer, (uint32_t)parameter, OPTIMIZER_STATES, whole) : REMAT_NO_MEMORY;
+        if (status == REMAT_OK)
+            weight_blocks_unpack(about->about.dtype, whole, to, values);
+        remat_release(trainer->context, whole, about->bytes, 1);
+        return status;
+    }
     REMAT_TRY(
         host_view_open_floats(trainer->queue, trainer_parameter(trainer, (uint32_t)parameter), values, true, &view));
     memcpy(to, view.floats, values * sizeof *to);
@@ -203,9 +248,9 @@ remat_status remat_trainer_save_folder(const remat_trainer *trainer, const char 
     REMAT_TRY(trainer_check_started(trainer));
     const folder_source source = {trainer->model, trainer->network, copy_parameter, trainer};
     if (trainer_rank(trainer) != 0)
-        return trainer_share_status(trainer, REMAT_OK);
-    return trainer_share_status(trainer, is_adapted(trainer) && !merge ? folder_save_adapters(&source, path)
-                                                                       : folder_save_model(&source, path));
+        return help_writing(trainer);
+    return finish_writing(trainer, is_adapted(trainer) && !merge ? folder_save_adapters(&source, path)
+                                                                 : folder_save_model(&source, path));
 }
 
 remat_status remat_trainer_check_save_folder(const remat_trainer *trainer, const char *path, bool merge)
@@ -221,7 +266,10 @@ remat_status remat_trainer_check_save(const remat_trainer *trainer, const char *
     if (trainer_rank(trainer) != 0)
         return REMAT_OK;
     uint64_t copies = 1 + (with_state ? OPTIMIZER_STATES : 0);
-    uint64_t values = network->parameter_bytes + (with_state ? trainer->state_bytes : 0);
+    uint64_t values = network->parameter_bytes;
+    for (uint32_t p = 0; with_state && p < network->parameter_count; p++)
+        for (unsigned i = 0; i < OPTIMIZER_STATES; i++)
+            values += trainer_whole_bytes(trainer, p, i);
     uint64_t header = 1024; /* and, for each tensor, its name, its shape and where it is */
     for (size_t p = 0; p < network->parameter_count; p++)
         header += 160 + strlen(network->parameters[p].name);

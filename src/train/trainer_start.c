@@ -35,6 +35,7 @@ static executor_options training_options(remat_trainer *trainer)
                    .step = trainer->block.at},
         .device = trainer->device,
         .optimizer = trainer_optimizer(trainer),
+        .weights = {trainer_find_weight, trainer_fetch_weight, trainer},
         .training = true,
         .loss_share = 1.0 / (double)trainer->settings.accumulate,
     };
@@ -72,7 +73,7 @@ remat_status trainer_count_tables(remat_trainer *trainer)
     remat_trainer counted = *trainer;
     uint64_t training_bytes, evaluation_bytes, apply_bytes;
     counted.weights.at = counted.arena.at = counted.block.at = nothing;
-    counted.state.at = nothing;
+    counted.state.at = counted.exchange.at = nothing;
     if (trainer->settings.accumulate > 1)
         counted.gradients.at = nothing;
     const executor_options training = training_options(&counted), evaluation = evaluation_options(&counted);
@@ -89,7 +90,7 @@ remat_status trainer_start(remat_trainer *trainer)
 {
     uint64_t before = remat_context_bytes(trainer->context);
     REMAT_TRY(trainer_allocate(trainer));
-    REMAT_TRY(parameters_fill(trainer->network, trainer->queue, trainer->weights.at, trainer->seed));
+    REMAT_TRY(parameters_fill(trainer->network, trainer->queue, trainer->seed, trainer_weight_place, trainer));
     REMAT_TRY(make_executors(trainer));
     REMAT_TRY(trainer_start_ranks(trainer));
     trainer->recorded_bytes = remat_context_bytes(trainer->context) - before - trainer_allocated_bytes(trainer);

@@ -16,22 +16,12 @@ static uint64_t placed(const optimizer_state *state)
     return (state->bytes + 63) & ~(uint64_t)63;
 }
 
-remat_status trainer_place_state(remat_trainer *trainer)
+uint64_t trainer_placed_states(const optimizer_state states[OPTIMIZER_STATES])
 {
-    const remat_network *network = trainer->network;
-    trainer->state_offsets = remat_alloc(trainer->context, network->parameter_count, sizeof *trainer->state_offsets);
-    if (!trainer->state_offsets)
-        return REMAT_NO_MEMORY;
-    uint64_t offset = 0; /* network_number_parameters keeps this far below 2^63 */
-    for (uint32_t p = 0; p < network->parameter_count; p++) {
-        optimizer_state states[OPTIMIZER_STATES];
-        trainer_find_states(trainer, p, states);
-        trainer->state_offsets[p] = offset;
-        for (int i = 0; i < OPTIMIZER_STATES; i++)
-            offset += placed(&states[i]);
-    }
-    trainer->state_bytes = offset;
-    return REMAT_OK;
+    uint64_t bytes = 0; /* network_number_parameters keeps all of them far below 2^63 */
+    for (int i = 0; i < OPTIMIZER_STATES; i++)
+        bytes += placed(&states[i]);
+    return bytes;
 }
 
 void trainer_find_states(const remat_trainer *trainer, uint32_t parameter, optimizer_state states[OPTIMIZER_STATES])
@@ -43,11 +33,24 @@ void trainer_find_states(const remat_trainer *trainer, uint32_t parameter, optim
         memset(states, 0, OPTIMIZER_STATES * sizeof *states);
 }
 
+void trainer_find_own_states(const remat_trainer *trainer, uint32_t parameter, uint64_t rank,
+                             optimizer_state states[OPTIMIZER_STATES])
+{
+    const layer_parameter *about = &trainer->network->parameters[parameter].about;
+    if (!trainer_shares(trainer, parameter, REMAT_SHARD_OPTIMIZER))
+        trainer_find_states(trainer, parameter, states);
+    else if (layer_parameter_is_trained(about))
+        optimizer_find_states(&trainer->optimizer, about, shard_map_part(trainer->shard, parameter, rank).values,
+                              states);
+    else
+        memset(states, 0, OPTIMIZER_STATES * sizeof *states);
+}
+
 tensor_ref trainer_state(const remat_trainer *trainer, uint32_t parameter, unsigned number)
 {
     optimizer_state states[OPTIMIZER_STATES];
     uint64_t offset = trainer->state_offsets[parameter];
-    trainer_find_states(trainer, parameter, states);
+    trainer_find_own_states(trainer, parameter, trainer_rank(trainer), states);
     for (unsigned i = 0; i < number; i++)
         offset += placed(&states[i]);
     if (!trainer->state.at || states[number].bytes == 0)
@@ -59,7 +62,7 @@ uint64_t trainer_state_moved(const remat_trainer *trainer, uint32_t parameter)
 {
     optimizer_state states[OPTIMIZER_STATES];
     uint64_t bytes = 0;
-    trainer_find_states(trainer, parameter, states);
+    trainer_find_own_states(trainer, parameter, trainer_rank(trainer), states);
     for (int i = 0; i < OPTIMIZER_STATES; i++)
         bytes += 2 * states[i].bytes;
     return bytes;
@@ -121,61 +124,78 @@ static remat_status make_copy(const remat_trainer *trainer, uint32_t parameter, 
     return REMAT_NO_MEMORY;
 }
 
-static remat_status read_packed(const remat_trainer *trainer, tensor_ref from, tensor_ref scales, float *values,
-                                uint64_t count, const moment_copy *copy)
+static remat_status read_packed(const remat_trainer *trainer, uint32_t parameter, unsigned moment, float *values,
+                                const moment_copy *copy)
 {
-    REMAT_TRY(backend_copy_out(trainer->queue, copy->codes, from.at, copy->bytes));
-    if (scales.at)
-        REMAT_TRY(backend_copy_out(trainer->queue, copy->scales, scales.at, copy->scales_bytes));
-    REMAT_TRY(backend_wait(trainer->queue));
-    if (from.type == REMAT_BF16)
-        half_unpack(half_kernels_choose(), REMAT_BF16, copy->codes, values, count);
+    optimizer_state states[OPTIMIZER_STATES];
+    trainer_find_states(trainer, parameter, states);
+    const remat_dtype dtype = states[moment].dtype;
+    REMAT_TRY(trainer_copy_whole(trainer, parameter, moment, copy->codes));
+    if (copy->scales_bytes)
+        REMAT_TRY(trainer_copy_whole(trainer, parameter, STATE_FIRST_SCALES + moment, copy->scales));
+    if (dtype == REMAT_BF16)
+        half_unpack(half_kernels_choose(), REMAT_BF16, copy->codes, values, states[moment].values);
     else
-        unpack_codes(from.type, copy->codes, copy->scales, count, values);
+        unpack_codes(dtype, copy->codes, copy->scales, states[moment].values, values);
     return REMAT_OK;
+}
+
+static bool is_fp32(const remat_trainer *trainer, uint32_t parameter, unsigned moment)
+{
+    optimizer_state states[OPTIMIZER_STATES];
+    trainer_find_states(trainer, parameter, states);
+    return states[moment].dtype == REMAT_FP32;
 }
 
 remat_status trainer_read_moment(const remat_trainer *trainer, uint32_t parameter, unsigned moment, float *values)
 {
-    const tensor_ref from = trainer_state(trainer, parameter, moment);
-    const uint64_t count = trainer->network->parameters[parameter].values;
-    if (from.type == REMAT_FP32) {
-        REMAT_TRY(backend_copy_out(trainer->queue, values, from.at, dtype_bytes(from.type, count)));
-        return backend_wait(trainer->queue);
-    }
+    if (is_fp32(trainer, parameter, moment))
+        return trainer_copy_whole(trainer, parameter, moment, values);
     moment_copy copy;
     REMAT_TRY(make_copy(trainer, parameter, moment, &copy));
-    remat_status status = read_packed(trainer, from, trainer_state(trainer, parameter, STATE_FIRST_SCALES + moment),
-                                      values, count, &copy);
+    remat_status status = read_packed(trainer, parameter, moment, values, &copy);
     release_copy(trainer, &copy);
     return status;
 }
 
-static remat_status write_packed(const remat_trainer *trainer, tensor_ref to, tensor_ref scales, const float *values,
-                                 uint64_t count, const moment_copy *copy)
+/* What this rank has of a tensor of the state. */
+static remat_status write_part(remat_trainer *trainer, uint32_t parameter, unsigned number, const void *whole)
 {
-    if (to.type == REMAT_BF16)
-        half_pack(half_kernels_choose(), REMAT_BF16, true, values, copy->codes, count);
+    optimizer_state states[OPTIMIZER_STATES];
+    const tensor_ref to = trainer_state(trainer, parameter, number);
+    const shard_part part = trainer_part(trainer, parameter, REMAT_SHARD_OPTIMIZER);
+    const uint64_t skipped = number < STATE_FIRST_SCALES ? part.first : part.first / MOMENT_BLOCK;
+    trainer_find_own_states(trainer, parameter, trainer_rank(trainer), states);
+    if (!to.at)
+        return REMAT_OK;
+    return backend_copy_in(trainer->queue, to.at, (const char *)whole + dtype_bytes(to.type, skipped),
+                           states[number].bytes);
+}
+
+static remat_status write_packed(remat_trainer *trainer, uint32_t parameter, unsigned moment, const float *values,
+                                 const moment_copy *copy)
+{
+    optimizer_state states[OPTIMIZER_STATES];
+    trainer_find_states(trainer, parameter, states);
+    if (states[moment].dtype == REMAT_BF16)
+        half_pack(half_kernels_choose(), REMAT_BF16, true, values, copy->codes, states[moment].values);
     else
-        pack_codes(to.type, values, count, copy->codes, copy->scales);
-    REMAT_TRY(backend_copy_in(trainer->queue, to.at, copy->codes, copy->bytes));
-    if (scales.at)
-        REMAT_TRY(backend_copy_in(trainer->queue, scales.at, copy->scales, copy->scales_bytes));
+        pack_codes(states[moment].dtype, values, states[moment].values, copy->codes, copy->scales);
+    REMAT_TRY(write_part(trainer, parameter, moment, copy->codes));
+    if (copy->scales_bytes)
+        REMAT_TRY(write_part(trainer, parameter, STATE_FIRST_SCALES + moment, copy->scales));
     return backend_wait(trainer->queue);
 }
 
 remat_status trainer_write_moment(remat_trainer *trainer, uint32_t parameter, unsigned moment, const float *values)
 {
-    const tensor_ref to = trainer_state(trainer, parameter, moment);
-    const uint64_t count = trainer->network->parameters[parameter].values;
-    if (to.type == REMAT_FP32) {
-        REMAT_TRY(backend_copy_in(trainer->queue, to.at, values, dtype_bytes(to.type, count)));
+    if (is_fp32(trainer, parameter, moment)) {
+        REMAT_TRY(write_part(trainer, parameter, moment, values));
         return backend_wait(trainer->queue);
     }
     moment_copy copy;
     REMAT_TRY(make_copy(trainer, parameter, moment, &copy));
-    remat_status status =
-        write_packed(trainer, to, trainer_state(trainer, parameter, STATE_FIRST_SCALES + moment), values, count, &copy);
+    remat_status status = write_packed(trainer, parameter, moment, values, &copy);
     release_copy(trainer, &copy);
     return status;
 }

@@ -46,7 +46,10 @@ remat_status trainer_show_gradient(void *user, uint32_t parameter, tensor_ref gr
 
 static remat_status before_position(void *user, size_t position)
 {
-    return gradient_chain_before(((remat_trainer *)user)->chain, position);
+    remat_trainer *trainer = user;
+    if (trainer_scatters(trainer))
+        REMAT_TRY(trainer_scatter(trainer, position));
+    return gradient_chain_before(trainer->chain, position);
 }
 
 static remat_status after_position(void *user, size_t position)
@@ -167,7 +170,8 @@ static remat_status run_accumulated(remat_trainer *trainer, double *data_seconds
         trainer->host_block.loss = loss;
         set_stream(trainer, trainer->micro_step - 1); /* updates may round at random: the same on all ranks */
         REMAT_TRY(send_block(trainer, sizeof trainer->host_block));
-        return trainer_apply_gradients(trainer);
+        REMAT_TRY(trainer_apply_gradients(trainer));
+        return trainer->shard ? trainer_join_weights(trainer) : REMAT_OK;
     }
     REMAT_TRY(trainer_restore_statistics(trainer)); /* the micro-batches before have moved them */
     return status;
@@ -184,13 +188,17 @@ static remat_status run_step(remat_trainer *trainer, double rate, double *data_s
         REMAT_TRY(run_accumulated(trainer, data_seconds));
     else
         REMAT_TRY(run_micro_batch(trainer, data_seconds));
-    return receive_block(trainer);
+    REMAT_TRY(receive_block(trainer));
+    return trainer->shard ? trainer_share_broken(trainer) : REMAT_OK;
 }
 
 remat_status remat_trainer_step_sized(remat_trainer *trainer, remat_step_result *result, size_t result_size)
 {
     REMAT_TRY(trainer_check_started(trainer));
     REMAT_TRY(trainer_compare_ranks(trainer));
+    if (trainer->on_gradient && trainer_scatters(trainer))
+        return remat_fail(trainer->context, REMAT_INVALID, NULL,
+                          "no rank has whole gradients to show: share only the state of the optimizer");
     double began = seconds_now(), data_seconds = 0;
     double rate = optimizer_rate(&trainer->optimizer, trainer->step, trainer->total_steps, trainer->plateau.cuts);
     remat_status status = run_step(trainer, rate, &data_seconds);
@@ -297,6 +305,8 @@ static remat_status evaluate(remat_trainer *trainer, uint64_t batches, double su
         const double *all;
         if (first + rank < batches)
             REMAT_TRY(evaluate_batch(trainer, first + rank, mine));
+        else if (trainer->evaluation->fetches) /* the others need its weights */
+            REMAT_TRY(evaluate_batch(trainer, 0, mine));
         REMAT_TRY(trainer_gather_pairs(trainer, mine, &all));
         for (uint64_t r = 0; r < size && first + r < batches; r++) {
             sums[0] += all[2 * r];
