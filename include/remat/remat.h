@@ -58,6 +58,7 @@
 #include <remat/custom_layer.h> /* layer types of your own, and the check of their gradients */
 #include <remat/ranks.h>        /* several processes that train one model together */
 #include <remat/train.h>        /* training within a budget, and running trained models */
+#include <remat/scale.h>        /* what many ranks need, and how long their steps take */
 #include <remat/evaluation.h>   /* accuracy, precision, recall and other figures of trained weights */
 #include <remat/tokenizer.h>    /* texts to the tokens of language models, and back */
 #include <remat/report.h>       /* HTML pages about plans, models and runs */

@@ -109,6 +109,10 @@ typedef struct remat_train_options {
     remat_shard shard;
     /* With plan_only and without a communicator: plan as one of so many ranks. 0: this process alone. */
     uint64_t plan_ranks;
+    uint64_t accumulate; /* micro-batches of a step. 0: the model's */
+    /* For costs that are not measured: floating point operations and bytes of memory that the device handles in a second. Only
+     * their ratio matters to a plan. 0: those of a modest processor. */
+    double device_flops, device_bytes_per_second;
 } remat_train_options;
 void remat_train_options_init_sized(remat_train_options *options, size_t size);
 static inline void remat_train_options_init(remat_train_options *options)

@@ -108,6 +108,12 @@ static remat_status build(builder *b)
 
 remat_status program_build(const remat_network *network, program_apply apply, remat_program **made)
 {
+    return program_build_for(network, apply, NULL, made);
+}
+
+remat_status program_build_for(const remat_network *network, program_apply apply, const program_speed *speed,
+                               remat_program **made)
+{
     *made = NULL;
     remat_context *context = network->context;
     remat_program *program = remat_alloc_zeroed(context, 1, sizeof *program);
@@ -115,6 +121,7 @@ remat_status program_build(const remat_network *network, program_apply apply, re
         return REMAT_NO_MEMORY;
     program->context = context;
     program->network = network;
+    program->speed = speed ? *speed : program_default_speed;
     program->apply = apply;
     text_pool_begin(&program->names, context);
     program->labels = GRAPH_NONE;
@@ -155,9 +162,15 @@ remat_status program_find_blocks(const remat_program *program, uint32_t **blocks
 
 /* How long the action may take, in nanoseconds, where nothing was measured: matrix work at a modest rate, every byte
  * touched once at the memory's, and the cost of starting threads. Only ratios matter to a plan. */
-uint64_t program_modelled_cost(uint64_t flops, uint64_t bytes)
+const program_speed program_default_speed = {150, 15};
+
+uint64_t program_modelled_cost(const program_speed *speed, uint64_t flops, uint64_t bytes)
 {
-    return flops / 150 + bytes / 15 + 2000;
+    const program_speed *plain = &program_default_speed;
+    if (speed->flops == plain->flops && speed->bytes == plain->bytes)
+        return flops / 150 + bytes / 15 + 2000; /* whole numbers, the same everywhere */
+    const double cost = (double)flops / speed->flops + (double)bytes / speed->bytes + 2000;
+    return cost < (double)(REMAT_LIMIT / 2) ? (uint64_t)cost : REMAT_LIMIT / 2;
 }
 
 /* Scales the actions of one kind of a layer so that they sum to the measured cost, in proportion to the model's. */

@@ -53,8 +53,15 @@ typedef struct program_binding {
     uint32_t accumulate_gradients; /* bit i */
 } program_binding;
 
+/* What a device does in a nanosecond, for costs that are not measured. */
+typedef struct program_speed {
+    double flops, bytes;
+} program_speed;
+extern const program_speed program_default_speed;
+
 typedef struct remat_program {
     remat_context *context;
+    program_speed speed;
     const remat_network *network;
     program_apply apply;
     bool fetches; /* weights are fetched for each pass */
@@ -72,8 +79,10 @@ typedef struct remat_program {
     text_pool names;     /* of tensors and actions, where they are not those of layers */
 } remat_program;
 
-/* The network must outlive the program. */
+/* The network must outlive the program. `speed` NULL: the default. */
 remat_status program_build(const remat_network *network, program_apply apply, remat_program **made);
+remat_status program_build_for(const remat_network *network, program_apply apply, const program_speed *speed,
+                               remat_program **made);
 void program_destroy(remat_program *program);
 
 /* What an action does, with its tensors. */
@@ -95,6 +104,6 @@ remat_status program_find_blocks(const remat_program *program, uint32_t **blocks
 remat_status program_set_costs(remat_program *program, const remat_profile *profile);
 
 /* The estimated time of an action, in nanoseconds, if nothing was measured. */
-uint64_t program_modelled_cost(uint64_t flops, uint64_t bytes);
+uint64_t program_modelled_cost(const program_speed *speed, uint64_t flops, uint64_t bytes);
 
 #endif

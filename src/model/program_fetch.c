@@ -37,7 +37,7 @@ remat_status program_fetch_weights(remat_program *program)
         action->workspace_bytes = (action->workspace_bytes + 63) & ~(uint64_t)63;
         if (!remat_add(&action->workspace_bytes, bytes))
             return remat_fail(program->context, REMAT_INVALID, NULL, "the weights of a layer are too large");
-        action->cost = remat_add_saturated(action->cost, program_modelled_cost(0, bytes));
+        action->cost = remat_add_saturated(action->cost, program_modelled_cost(&program->speed, 0, bytes));
     }
     return REMAT_OK;
 }

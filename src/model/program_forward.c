@@ -82,7 +82,7 @@ remat_status builder_add_action(builder *b, action_draft *draft)
     uint64_t bytes = link_bytes(graph, &draft->reads) + link_bytes(graph, &draft->writes) +
                      2 * link_bytes(graph, &draft->updates) + draft->action.workspace_bytes;
     if (draft->binding.kind != ACTION_LOAD)
-        draft->action.cost = program_modelled_cost(draft->flops, bytes);
+        draft->action.cost = program_modelled_cost(&program->speed, draft->flops, bytes);
     const graph_links links = {draft->reads.items, draft->updates.items, draft->writes.items,
                                draft->reads.count, draft->updates.count, draft->writes.count};
     return graph_add_action(graph, &draft->action, &links);

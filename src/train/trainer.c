@@ -43,6 +43,8 @@ static remat_status take_settings(remat_trainer *trainer, const remat_train_opti
     }
     if (trainer->options.batch_size)
         trainer->settings.batch_size = trainer->options.batch_size;
+    if (trainer->options.accumulate)
+        trainer->settings.accumulate = trainer->options.accumulate;
     trainer->seed = trainer->options.seed == REMAT_DEFAULT ? trainer->settings.seed : trainer->options.seed;
     trainer->best_validation = trainer->plateau.best = INFINITY;
     if (trainer->options.names_path)
@@ -75,7 +77,12 @@ static remat_status build_programs(remat_trainer *trainer)
     if (!trainer->network->has_labels)
         return remat_fail(trainer->context, REMAT_INVALID, NULL,
                           "the model has no loss, so there is nothing to train; add an mse or cross_entropy layer");
-    REMAT_TRY(program_build(trainer->network, when_to_apply(trainer), &trainer->program));
+    const double flops = trainer->options.device_flops, bytes = trainer->options.device_bytes_per_second;
+    if (!(flops >= 0) || !(bytes >= 0) || !isfinite(flops) || !isfinite(bytes))
+        return remat_fail(trainer->context, REMAT_INVALID, NULL, "the speed of a device is a positive number");
+    const program_speed speed = {flops > 0 ? flops * 1e-9 : program_default_speed.flops,
+                                 bytes > 0 ? bytes * 1e-9 : program_default_speed.bytes};
+    REMAT_TRY(program_build_for(trainer->network, when_to_apply(trainer), &speed, &trainer->program));
     REMAT_TRY(program_build(trainer->network, PROGRAM_FORWARD_ONLY, &trainer->evaluation));
     if (trainer->options.shard == REMAT_SHARD_WEIGHTS && trainer_rank_count(trainer) > 1) {
         REMAT_TRY(program_fetch_weights(trainer->program));

@@ -134,6 +134,8 @@ tensor_ref trainer_gradient(const remat_trainer *trainer, uint32_t parameter);
 /* trainer_shard.c: what ranks share. Placing what a rank has comes before the plan. */
 remat_status trainer_place(remat_trainer *trainer);
 void trainer_release_places(remat_trainer *trainer);
+/* What trainer_fixed_bytes would be with another number of ranks. */
+remat_status trainer_fixed_with(const remat_trainer *trainer, uint64_t ranks, uint64_t *bytes);
 /* Whether ranks share a parameter, its gradient or its state, and which values of it this rank has then: all otherwise. */
 bool trainer_shares(const remat_trainer *trainer, uint32_t parameter, remat_shard stage);
 shard_part trainer_part(const remat_trainer *trainer, uint32_t parameter, remat_shard stage);

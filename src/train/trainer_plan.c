@@ -180,7 +180,8 @@ static uint64_t step_cost(const remat_trainer *trainer, uint64_t micro_batch)
     if (trainer->settings.accumulate == 1)
         return micro_batch;
     uint64_t moved = trainer->gradient_bytes + 2 * trainer->weight_bytes + 2 * trainer->state_bytes;
-    return remat_add_saturated(micro_batch * trainer->settings.accumulate, program_modelled_cost(0, moved));
+    return remat_add_saturated(micro_batch * trainer->settings.accumulate,
+                               program_modelled_cost(&trainer->program->speed, 0, moved));
 }
 
 void remat_trainer_get_figures_sized(const remat_trainer *trainer, remat_trainer_figures *figures, size_t figures_size)

@@ -116,6 +116,19 @@ void trainer_release_places(remat_trainer *trainer)
     shard_map_destroy(trainer->shard);
 }
 
+remat_status trainer_fixed_with(const remat_trainer *trainer, uint64_t ranks, uint64_t *bytes)
+{
+    remat_trainer other = *trainer;
+    other.options.plan_ranks = ranks;
+    other.state_offsets = other.gradient_offsets = other.weight_offsets = NULL;
+    other.shard = NULL;
+    remat_status status = trainer_place(&other);
+    if (status == REMAT_OK)
+        *bytes = trainer_fixed_bytes(&other);
+    trainer_release_places(&other);
+    return status;
+}
+
 weight_place trainer_weight_place(const void *user, uint32_t parameter)
 {
     const remat_trainer *trainer = user;

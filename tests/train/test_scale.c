@@ -1,0 +1,145 @@
+/* The simulation of ranks. */
+#include <math.h>
+#include <string.h>
+
+#include <remat/scale.h>
+
+#include "support/fixture.h"
+
+static remat_model *make_model(remat_context *context)
+{
+    static const char *const layers[][4] = {
+        {"input", "name=in", "input_shape=1:1:64", NULL},    {"fully_connected", "name=a", "unit=256", NULL},
+        {"fully_connected", "name=b", "unit=256", NULL},     {"fully_connected", "name=c", "unit=256", NULL},
+        {"fully_connected", "name=classes", "unit=3", NULL}, {"cross_entropy", "name=loss", NULL},
+    };
+    remat_model *model;
+    assert_int_equal(remat_model_create(context, &model), REMAT_OK);
+    for (size_t i = 0; i < sizeof layers / sizeof layers[0]; i++)
+        assert_int_equal(remat_model_add_layer(model, layers[i][0], layers[i] + 1), REMAT_OK);
+    assert_int_equal(remat_model_set(model, REMAT_PROPERTIES("batch_size=4", "accumulate=2")), REMAT_OK);
+    assert_int_equal(remat_model_set_optimizer(model, "adam", REMAT_PROPERTIES("learning_rate=0.01")), REMAT_OK);
+    assert_int_equal(remat_model_compile(model), REMAT_OK);
+    return model;
+}
+
+/* Figures that follow from the formulas in docs/scale.md. */
+static void test_formulas(void **state)
+{
+    fixture *f = *state;
+    remat_model *model = make_model(f->context);
+    remat_train_options options;
+    remat_cluster cluster;
+    remat_scale_estimate slow, wide, one;
+    remat_train_options_init(&options);
+    options.threads = 1;
+    options.shard = REMAT_SHARD_GRADIENTS;
+    remat_cluster_init(&cluster);
+    cluster.ranks = 8;
+    cluster.network_bytes_per_second = 1e9;
+    cluster.network_latency = 0;
+    assert_int_equal(remat_scale_simulate(model, &options, &cluster, &slow), REMAT_OK);
+    assert_true(slow.fits && slow.ranks == 8 && slow.batch_size == 4 && slow.micro_batches == 1);
+    /* Without latency: all gradients once, all weights once and a few losses, each times 7/8. */
+    const double values = 64 * 256 + 256 + 2 * (256 * 256 + 256) + 3 * 256 + 3;
+    assert_true(fabs(slow.transfer_seconds - 7.0 / 8 * (8 * values + 16) / 1e9) < 1e-9);
+    assert_true(fabs(slow.seconds - slow.compute_seconds - slow.transfer_seconds) < 1e-12);
+    cluster.network_bytes_per_second = 2e9;
+    assert_int_equal(remat_scale_simulate(model, &options, &cluster, &wide), REMAT_OK);
+    assert_true(fabs(2 * wide.transfer_seconds - slow.transfer_seconds) < 1e-9);
+    cluster.ranks = 1;
+    assert_int_equal(remat_scale_simulate(model, &options, &cluster, &one), REMAT_OK);
+    assert_true(one.transfer_seconds == 0 && one.shard == REMAT_SHARD_NONE && one.micro_batches == 2);
+    assert_true(one.rank_bytes > slow.rank_bytes);
+    remat_model_destroy(model);
+}
+
+/* The best micro-batch is as good as each that is tried by hand; a budget that nothing fits is no error. */
+static void test_search(void **state)
+{
+    fixture *f = *state;
+    remat_model *model = make_model(f->context);
+    remat_train_options options;
+    remat_cluster cluster;
+    remat_scale_estimate best, other;
+    remat_train_options_init(&options);
+    options.threads = 1;
+    options.shard = REMAT_SHARD_WEIGHTS;
+    remat_cluster_init(&cluster);
+    cluster.ranks = 4;
+    cluster.step_samples = 64;
+    assert_int_equal(remat_scale_find(model, &options, &cluster, &best), REMAT_OK);
+    assert_true(best.fits && best.micro_batches * best.batch_size == 16);
+    for (uint64_t batch = 1; batch <= 16; batch *= 2) {
+        options.batch_size = batch;
+        assert_int_equal(remat_scale_simulate(model, &options, &cluster, &other), REMAT_OK);
+        assert_true(other.seconds >= best.seconds);
+    }
+    options.budget_bytes = 1000;
+    assert_int_equal(remat_scale_find(model, &options, &cluster, &best), REMAT_OK);
+    assert_false(best.fits);
+    assert_true(best.rank_bytes > 1000 && best.batch_size == 1);
+    remat_model_destroy(model);
+}
+
+static void test_least_ranks(void **state)
+{
+    fixture *f = *state;
+    remat_model *model = make_model(f->context);
+    remat_train_options options;
+    remat_trainer *trainer;
+    uint64_t ranks;
+    remat_train_options_init(&options);
+    options.threads = 1;
+    options.shard = REMAT_SHARD_OPTIMIZER;
+    assert_int_equal(remat_scale_least_ranks(model, &options, 64, &ranks), REMAT_INVALID); /* no budget */
+    options.budget_bytes = 1000;
+    assert_int_equal(remat_scale_least_ranks(model, &options, 64, &ranks), REMAT_OK);
+    assert_int_equal(ranks, 0);
+    options.plan_only = true;
+    for (uint64_t wanted = 2; wanted <= 5; wanted++) { /* what so many need is the budget */
+        remat_trainer_figures figures;
+        options.budget_bytes = REMAT_UNLIMITED;
+        options.strategy = "optimal";
+        options.plan_ranks = options.accumulate = wanted;
+        assert_int_equal(remat_trainer_create(model, &options, &trainer), REMAT_OK);
+        remat_trainer_get_figures(trainer, &figures);
+        remat_trainer_destroy(trainer);
+        options.budget_bytes = figures.min_budget_bytes;
+        assert_int_equal(remat_scale_least_ranks(model, &options, 64, &ranks), REMAT_OK);
+        assert_int_equal(ranks, wanted);
+    }
+    remat_model_destroy(model);
+}
+
+static void test_mistakes(void **state)
+{
+    fixture *f = *state;
+    remat_model *model = make_model(f->context);
+    remat_cluster cluster;
+    remat_scale_estimate found;
+    remat_cluster_init(&cluster);
+    cluster.ranks = 0;
+    assert_int_equal(remat_scale_simulate(model, NULL, &cluster, &found), REMAT_INVALID);
+    cluster.ranks = 3;
+    cluster.step_samples = 4;
+    assert_int_equal(remat_scale_find(model, NULL, &cluster, &found), REMAT_INVALID);
+    cluster.step_samples = 9; /* three for each rank, and a batch has four */
+    assert_int_equal(remat_scale_simulate(model, NULL, &cluster, &found), REMAT_INVALID);
+    cluster.step_samples = 12;
+    cluster.network_bytes_per_second = NAN;
+    assert_int_equal(remat_scale_simulate(model, NULL, &cluster, &found), REMAT_INVALID);
+    remat_train_options options;
+    remat_train_options_init(&options);
+    options.device_flops = -1;
+    remat_cluster_init(&cluster);
+    assert_int_equal(remat_scale_simulate(model, &options, &cluster, &found), REMAT_INVALID);
+    remat_model_destroy(model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {FIXTURE_TEST(test_formulas), FIXTURE_TEST(test_search),
+                                       FIXTURE_TEST(test_least_ranks), FIXTURE_TEST(test_mistakes)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
