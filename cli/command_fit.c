@@ -1,20 +1,30 @@
+#include "fit_ranks.h"
 #include "graph_plan_text.h"
 #include "machine.h"
 #include "model_file.h"
 #include "model_options.h"
 #include "model_set.h"
 #include "run_text.h"
+#include "shard_option.h"
 #include "shown.h"
 #include "waiting.h"
 
 #include <string.h>
 
-enum { OPTION_DIM = MODEL_KEYS_END };
+enum {
+    OPTION_DIM = MODEL_KEYS_END,
+    OPTION_RANKS,
+    OPTION_SHARD,
+    OPTION_NETWORK,
+    OPTION_DEVICE_SPEED,
+    OPTION_STEP_SAMPLES,
+};
 
 typedef struct fit_command {
     model_options given;
     import_settings import;
     remat_batch_choice choice; /* with --batch auto or largest */
+    fit_ranks ranks;
     bool fits;
 } fit_command;
 
@@ -26,15 +36,48 @@ static const struct argp_option options[] = {
     {"threads", 'j', "N", 0, "threads to compute with (default: all cores); each has scratch of its own", 0},
     {MODEL_ROW_DEVICE, 0},
     {ONNX_ROW_DIM(OPTION_DIM), 0},
-    {"json", MODEL_JSON, NULL, 0, "print the answers as JSON", 1},
+    {"ranks", OPTION_RANKS, "N", 0,
+     "what does each of N ranks need, for every --shard, and how many ranks does the budget take at least?", 1},
+    {"shard", OPTION_SHARD, "WHAT", 0, "with --ranks: only none, optimizer, gradients or weights", 1},
+    {"network", OPTION_NETWORK, "SPEED,LATENCY", 0,
+     "with --ranks: simulate a step with a network such as 25GB/s,5us, and find the fastest micro-batch and --shard",
+     1},
+    {"device-speed", OPTION_DEVICE_SPEED, "FLOPS[,BYTES/s]", 0,
+     "what the device of a rank does, such as 400TFLOPS,2TB/s (default: a modest processor, or --profile)", 1},
+    {"step-samples", OPTION_STEP_SAMPLES, "N", 0,
+     "with --ranks: samples of a step, of all ranks together (default: the model's micro-batches, rounded up to a "
+     "multiple of the ranks)",
+     1},
+    {"json", MODEL_JSON, NULL, 0, "print the answers as JSON", 2},
     {0}};
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
     fit_command *command = state->input;
-    if (key != OPTION_DIM)
+    fit_ranks *ranks = &command->ranks;
+    remat_context *context = command->given.context;
+    switch (key) {
+    case OPTION_DIM: onnx_file_dimension(state, context, argument, &command->import); break;
+    case OPTION_RANKS:
+        ranks->ranks = command_count(state, context, argument);
+        if (ranks->ranks == 0 || ranks->ranks > 1 << 20)
+            argp_error(state, "--ranks takes a number from 1 to 1048576");
+        break;
+    case OPTION_SHARD:
+        command->given.train.shard = shard_parse(state, argument);
+        ranks->has_shard = true;
+        break;
+    case OPTION_NETWORK: fit_ranks_network(state, context, argument, ranks); break;
+    case OPTION_DEVICE_SPEED: fit_ranks_speed(state, context, argument, &command->given.train); break;
+    case OPTION_STEP_SAMPLES: ranks->step_samples = command_count(state, context, argument); break;
+    case ARGP_KEY_END:
+        if (!ranks->ranks && (ranks->has_shard || ranks->has_network || ranks->step_samples))
+            argp_error(state, "--shard, --network and --step-samples are for --ranks N, which is missing");
+        if (ranks->ranks && ranks->step_samples % ranks->ranks != 0)
+            argp_error(state, "--step-samples must be a multiple of --ranks");
         return model_options_parse(key, argument, state);
-    onnx_file_dimension(state, command->given.context, argument, &command->import);
+    default: return model_options_parse(key, argument, state);
+    }
     return 0;
 }
 
@@ -49,7 +92,8 @@ static const struct argp argp = {
            "clipping and accumulation add. For a graph: the peak with everything kept, the smallest budget that was "
            "found, and a bound below which no schedule exists. Exits with 4 if FILE does not fit.\v"
            "Example:\n  remat fit gpt.ini --budget 300MiB\n  remat fit gpt.ini --budget 2GB --batch auto\n"
-           "  remat fit graph.json --budget 300MiB\n  remat fit model.onnx --budget 8GB --batch 32",
+           "  remat fit gpt.ini --budget 2GB --ranks 8 --network 10GB/s,10us\n  remat fit graph.json --budget 300MiB\n "
+           " remat fit model.onnx --budget 8GB --batch 32",
     .children = model_set_children,
 };
 
@@ -358,6 +402,8 @@ static remat_status fit(fit_command *command, remat_model *model)
 
 static int fit_model(fit_command *command, remat_model *model)
 {
+    if (command->ranks.ranks)
+        return fit_ranks_show(model, &command->given, &command->ranks);
     remat_status status = fit(command, model);
     if (status != REMAT_OK)
         command_fail(command->given.context, status);
@@ -368,8 +414,9 @@ static int fit_graph(const fit_command *command, const remat_graph *graph, bool 
 {
     const remat_train_options *given = &command->given.train;
     remat_graph_plan_options wanted;
-    if (given->profile_path || (given->batch_size && !imported) || command->given.batch_choice != BATCH_GIVEN) {
-        fprintf(stderr, "remat: FILE is a graph; --profile and --batch %sare only for models\n",
+    if (given->profile_path || (given->batch_size && !imported) || command->given.batch_choice != BATCH_GIVEN ||
+        command->ranks.ranks) {
+        fprintf(stderr, "remat: FILE is a graph; --profile, --ranks and --batch %sare only for models\n",
                 imported ? "auto " : "");
         return REMAT_INVALID;
     }

@@ -255,6 +255,8 @@ static void print_plan(const train_command *command, const remat_trainer_figures
     run_text_title(stderr, figures);
     if (ranks > 1)
         fprintf(stderr, ", %llu ranks", (unsigned long long)ranks);
+    if (ranks > 1 && command->given.train.shard != REMAT_SHARD_NONE)
+        fprintf(stderr, " that share %s", shard_names[command->given.train.shard]);
     fprintf(stderr, ", %u threads, %s kernels\n", figures->threads, figures->kernels);
     fprintf(stderr, "memory %s: weights %s, optimizer %s, arena %s, scratch %s\n",
             remat_size_print(figures->total_bytes, total), remat_size_print(figures->weight_bytes, weights),
@@ -500,6 +502,17 @@ static remat_status train(train_command *command, remat_trainer *trainer, bool *
     return status;
 }
 
+/* Bytes of it: the first rank collects what ranks share, tensor by tensor, when it saves. */
+static uint64_t largest_parameter(const remat_trainer *trainer)
+{
+    uint64_t largest = 0;
+    remat_parameter about;
+    for (size_t p = 0; p < remat_trainer_parameter_count(trainer); p++)
+        if (remat_trainer_get_parameter(trainer, p, &about) == REMAT_OK && about.count * sizeof(float) > largest)
+            largest = about.count * sizeof(float);
+    return largest;
+}
+
 /* Plans, then sets the limit, then goes on with that plan: planning takes more memory than training does. */
 static remat_status start_limited(train_command *command, remat_model *model, remat_trainer **trainer)
 {
@@ -518,7 +531,8 @@ static remat_status start_limited(train_command *command, remat_model *model, re
     }
     /* The operations are recorded once; once more to find where a training diverges; and for a trace, with times. */
     const uint64_t recorded = (figures.table_bytes - planned) * (command->trace ? 4 : 2);
-    if (!memory_limit_set(figures.budget_bytes + recorded, figures.threads, &command->limit))
+    const uint64_t collected = command->given.train.shard != REMAT_SHARD_NONE ? largest_parameter(*trainer) : 0;
+    if (!memory_limit_set(figures.budget_bytes + recorded + collected, figures.threads, &command->limit))
         return REMAT_IO;
     status = remat_trainer_start(*trainer);
     return status == REMAT_OK ? REMAT_OK : (command_fail(command->given.context, status), status);

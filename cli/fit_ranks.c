@@ -1,0 +1,329 @@
+#include "fit_ranks.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model_file.h"
+#include "run_text.h"
+#include "shard_option.h"
+#include "shown.h"
+#include "waiting.h"
+
+enum { MOST_RANKS = 4096 }; /* that are looked through for the smallest number */
+
+/* ---- options ---- */
+
+/* A number with one of these units behind it; 0: it is none. */
+typedef struct unit {
+    const char *name;
+    double factor;
+} unit;
+
+static double parse_number(const char *text, const unit *units, size_t count)
+{
+    char *end;
+    const double value = strtod(text, &end);
+    for (size_t i = 0; i < count && end > text && isfinite(value); i++)
+        if (strcmp(end, units[i].name) == 0)
+            return value * units[i].factor;
+    return 0;
+}
+
+static double parse_seconds(const char *text)
+{
+    static const unit units[] = {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}};
+    return parse_number(text, units, sizeof units / sizeof units[0]);
+}
+
+static double parse_flops(const char *text)
+{
+    static const unit units[] = {{"MFLOPS", 1e6}, {"GFLOPS", 1e9}, {"TFLOPS", 1e12}, {"PFLOPS", 1e15}};
+    return parse_number(text, units, sizeof units / sizeof units[0]);
+}
+
+/* 25GB/s; 0: it is none. */
+static double parse_rate(remat_context *context, const char *text)
+{
+    char size[64];
+    uint64_t bytes;
+    const size_t length = strlen(text);
+    if (length < 3 || length >= sizeof size || strcmp(text + length - 2, "/s") != 0)
+        return 0;
+    snprintf(size, sizeof size, "%.*s", (int)length - 2, text);
+    return remat_size_parse(context, size, &bytes) == REMAT_OK ? (double)bytes : 0;
+}
+
+/* Cuts a text at its comma. */
+static const char *behind_comma(const char *text, char first[64])
+{
+    const char *comma = strchr(text, ',');
+    snprintf(first, 64, "%.*s", comma ? (int)(comma - text) : (int)strlen(text), text);
+    return comma ? comma + 1 : NULL;
+}
+
+void fit_ranks_network(struct argp_state *state, remat_context *context, const char *text, fit_ranks *asked)
+{
+    char first[64];
+    const char *second = behind_comma(text, first);
+    remat_cluster *cluster = &asked->cluster;
+    remat_cluster_init(cluster);
+    cluster->network_bytes_per_second = parse_rate(context, first);
+    if (second)
+        cluster->network_latency = parse_seconds(second);
+    if (!(cluster->network_bytes_per_second > 0) || !(cluster->network_latency > 0))
+        argp_error(state, "--network takes a speed and a latency such as 25GB/s,5us, not '%s'", shown(text));
+    asked->has_network = true;
+}
+
+void fit_ranks_speed(struct argp_state *state, remat_context *context, const char *text, remat_train_options *options)
+{
+    char first[64];
+    const char *second = behind_comma(text, first);
+    options->device_flops = parse_flops(first);
+    if (second)
+        options->device_bytes_per_second = parse_rate(context, second);
+    if (!(options->device_flops > 0) || (second && !(options->device_bytes_per_second > 0)))
+        argp_error(state, "--device-speed takes a speed such as 100GFLOPS or 400TFLOPS,2TB/s, not '%s'", shown(text));
+}
+
+/* ---- answers ---- */
+
+typedef struct stage_answer {
+    bool asked;
+    remat_trainer_figures figures; /* of a plan without a budget */
+    uint64_t keep_all;
+    uint64_t least_ranks;          /* with a budget; 0: none */
+    remat_scale_estimate estimate; /* with a network */
+} stage_answer;
+
+typedef struct answers {
+    const model_options *given;
+    const fit_ranks *asked;
+    uint64_t budget; /* REMAT_NO_BUDGET: none */
+    remat_cluster cluster;
+    stage_answer stages[SHARD_STAGES];
+    int best; /* stage; -1: none fits */
+} answers;
+
+static remat_status plan_stage(remat_model *model, const answers *found, remat_shard stage, stage_answer *answer)
+{
+    remat_train_options wanted = found->given->train;
+    remat_trainer *trainer;
+    wanted.shard = stage;
+    wanted.plan_ranks = found->cluster.ranks;
+    wanted.accumulate = found->cluster.ranks > 1 ? found->cluster.ranks : 0; /* how many there are does not matter */
+    wanted.strategy = "optimal";
+    wanted.budget_bytes = REMAT_UNLIMITED;
+    remat_status status = model_file_plan(model, &wanted, &trainer);
+    if (status != REMAT_OK)
+        return status;
+    remat_trainer_get_figures(trainer, &answer->figures);
+    answer->figures.model = answer->figures.strategy = answer->figures.peak_layer = answer->figures.remark = "";
+    answer->keep_all = answer->figures.total_bytes - answer->figures.arena_bytes + answer->figures.keep_all_arena_bytes;
+    remat_trainer_destroy(trainer);
+    return REMAT_OK;
+}
+
+static remat_status answer_stage(remat_model *model, answers *found, remat_shard stage)
+{
+    stage_answer *answer = &found->stages[stage];
+    remat_train_options wanted = found->given->train;
+    answer->asked = true;
+    wanted.shard = stage;
+    wanted.budget_bytes = found->budget;
+    remat_status status = plan_stage(model, found, stage, answer);
+    if (status == REMAT_OK && found->budget != REMAT_NO_BUDGET)
+        status = remat_scale_least_ranks(model, &wanted, MOST_RANKS, &answer->least_ranks);
+    if (status != REMAT_OK || !found->asked->has_network)
+        return status;
+    status = wanted.batch_size ? remat_scale_simulate(model, &wanted, &found->cluster, &answer->estimate)
+                               : remat_scale_find(model, &wanted, &found->cluster, &answer->estimate);
+    const stage_answer *best = found->best >= 0 ? &found->stages[found->best] : NULL;
+    if (status == REMAT_OK && answer->estimate.fits && (!best || answer->estimate.seconds < best->estimate.seconds))
+        found->best = (int)stage;
+    return status;
+}
+
+static remat_status answer_all(remat_model *model, answers *found)
+{
+    for (int stage = 0; stage < SHARD_STAGES; stage++) {
+        if (found->asked->has_shard && stage != (int)found->given->train.shard)
+            continue;
+        waiting_for("planning for ranks");
+        remat_status status = answer_stage(model, found, (remat_shard)stage);
+        waiting_end();
+        if (status != REMAT_OK)
+            return status;
+    }
+    return REMAT_OK;
+}
+
+static bool fits(const answers *found)
+{
+    bool any = found->budget == REMAT_NO_BUDGET;
+    for (int s = 0; s < SHARD_STAGES; s++)
+        any |= found->stages[s].asked && found->stages[s].figures.min_budget_bytes <= found->budget;
+    return any;
+}
+
+/* ---- texts ---- */
+
+static void print_ranks(const answers *found, const stage_answer *answer)
+{
+    if (found->budget == REMAT_NO_BUDGET)
+        putchar('\n');
+    else if (answer->least_ranks)
+        printf(" %16llu\n", (unsigned long long)answer->least_ranks);
+    else
+        printf(" %16s\n", answer == &found->stages[REMAT_SHARD_NONE] ? "no number" : "more than 4096");
+}
+
+static void print_memory(const answers *found)
+{
+    char budget[REMAT_SIZE_TEXT];
+    printf("%-10s %12s %12s %12s %16s %20s", "each rank", "weights", "optimizer", "gradients", "smallest budget",
+           "nothing recomputed");
+    if (found->budget != REMAT_NO_BUDGET)
+        printf(" ranks for %s", remat_size_print(found->budget, budget));
+    putchar('\n');
+    for (int s = 0; s < SHARD_STAGES; s++) {
+        const stage_answer *answer = &found->stages[s];
+        char texts[5][REMAT_SIZE_TEXT];
+        if (!answer->asked)
+            continue;
+        printf("%-10s %12s %12s %12s %16s %20s", shard_names[s],
+               remat_size_print(answer->figures.weight_bytes, texts[0]),
+               remat_size_print(answer->figures.optimizer_bytes, texts[1]),
+               remat_size_print(answer->figures.gradient_bytes, texts[2]),
+               remat_size_print_up(answer->figures.min_budget_bytes, texts[3]),
+               remat_size_print_up(answer->keep_all, texts[4]));
+        print_ranks(found, answer);
+    }
+}
+
+static void print_seconds(double seconds)
+{
+    if (seconds >= 1)
+        printf(" %10.2f s ", seconds);
+    else
+        printf(" %10.2f ms", 1e3 * seconds);
+}
+
+static void print_times(const answers *found)
+{
+    printf("\n%-10s %14s %12s %13s %13s %13s %13s\n", "a step", "micro-batches", "memory", "time", "computing",
+           "recomputing", "transfers");
+    for (int s = 0; s < SHARD_STAGES; s++) {
+        const remat_scale_estimate *e = &found->stages[s].estimate;
+        char memory[REMAT_SIZE_TEXT], batches[48];
+        if (!found->stages[s].asked)
+            continue;
+        snprintf(batches, sizeof batches, "%llu x %llu", (unsigned long long)e->micro_batches,
+                 (unsigned long long)e->batch_size);
+        printf("%-10s %14s %12s", shard_names[s], batches, remat_size_print_up(e->rank_bytes, memory));
+        if (e->fits) {
+            print_seconds(e->seconds);
+            print_seconds(e->compute_seconds - e->recompute_seconds);
+            print_seconds(e->recompute_seconds);
+            print_seconds(e->transfer_seconds);
+            putchar('\n');
+        } else {
+            puts("  does not fit");
+        }
+    }
+    if (found->best < 0)
+        return;
+    const remat_scale_estimate *e = &found->stages[found->best].estimate;
+    printf("\nthe fastest is --shard %s with micro-batches %llu x %llu for each rank: %.4g samples a second, "
+           "%.0f %% of the time in computing\n",
+           shard_names[found->best], (unsigned long long)e->micro_batches, (unsigned long long)e->batch_size,
+           (double)found->cluster.step_samples / e->seconds, 100 * e->compute_seconds / e->seconds);
+}
+
+static void print_text(const answers *found)
+{
+    const remat_cluster *cluster = &found->cluster;
+    printf("%llu ranks, %llu samples a step", (unsigned long long)cluster->ranks,
+           (unsigned long long)cluster->step_samples);
+    if (found->asked->has_network)
+        printf(", network %.4g GB/s and %.4g us", 1e-9 * cluster->network_bytes_per_second,
+               1e6 * cluster->network_latency);
+    printf("\n\n");
+    print_memory(found);
+    if (found->asked->has_network)
+        print_times(found);
+    if (!fits(found))
+        puts("\nno rank fits into the budget");
+}
+
+static void print_stage_json(const answers *found, int s, bool first)
+{
+    const stage_answer *answer = &found->stages[s];
+    const remat_scale_estimate *e = &answer->estimate;
+    printf("%s\n    {\"shard\": \"%s\", \"weight_bytes\": %llu, \"optimizer_bytes\": %llu, \"gradient_bytes\": %llu, "
+           "\"min_budget_bytes\": %llu, \"keep_all_bytes\": %llu",
+           first ? "" : ",", shard_names[s], (unsigned long long)answer->figures.weight_bytes,
+           (unsigned long long)answer->figures.optimizer_bytes, (unsigned long long)answer->figures.gradient_bytes,
+           (unsigned long long)answer->figures.min_budget_bytes, (unsigned long long)answer->keep_all);
+    if (found->budget != REMAT_NO_BUDGET)
+        printf(", \"least_ranks\": %llu", (unsigned long long)answer->least_ranks);
+    if (found->asked->has_network) {
+        printf(",\n     \"fits\": %s, \"batch_size\": %llu, \"micro_batches\": %llu, \"rank_bytes\": %llu",
+               e->fits ? "true" : "false", (unsigned long long)e->batch_size, (unsigned long long)e->micro_batches,
+               (unsigned long long)e->rank_bytes);
+        if (e->fits) {
+            run_text_json_number(stdout, ", ", "seconds", e->seconds);
+            run_text_json_number(stdout, ", ", "compute_seconds", e->compute_seconds);
+            run_text_json_number(stdout, ", ", "recompute_seconds", e->recompute_seconds);
+            run_text_json_number(stdout, ", ", "transfer_seconds", e->transfer_seconds);
+        }
+    }
+    putchar('}');
+}
+
+static void print_json(const answers *found)
+{
+    bool first = true;
+    printf("{\"format\": \"remat-fit-ranks\", \"version\": 1, \"fits\": %s, \"ranks\": %llu, \"step_samples\": %llu",
+           fits(found) ? "true" : "false", (unsigned long long)found->cluster.ranks,
+           (unsigned long long)found->cluster.step_samples);
+    if (found->budget != REMAT_NO_BUDGET)
+        printf(", \"budget_bytes\": %llu", (unsigned long long)found->budget);
+    if (found->best >= 0)
+        printf(", \"fastest\": \"%s\"", shard_names[found->best]);
+    printf(",\n  \"stages\": [");
+    for (int s = 0; s < SHARD_STAGES; s++)
+        if (found->stages[s].asked) {
+            print_stage_json(found, s, first);
+            first = false;
+        }
+    puts("]}");
+}
+
+int fit_ranks_show(remat_model *model, const model_options *given, const fit_ranks *asked)
+{
+    answers found = {.given = given, .asked = asked, .cluster = asked->cluster, .best = -1};
+    remat_trainer *trainer;
+    remat_trainer_figures figures;
+    found.budget = given->train.budget_bytes == REMAT_NO_BUDGET ? remat_model_budget(model) : given->train.budget_bytes;
+    if (!asked->has_network)
+        remat_cluster_init(&found.cluster);
+    found.cluster.ranks = asked->ranks;
+    found.cluster.step_samples = asked->step_samples;
+    remat_status status = model_file_plan_freely(model, &given->train, &trainer);
+    if (status == REMAT_OK) {
+        remat_trainer_get_figures(trainer, &figures);
+        run_text_title(given->json ? stderr : stdout, &figures);
+        fputs(": ", given->json ? stderr : stdout);
+        if (!asked->step_samples)
+            found.cluster.step_samples =
+                figures.batch_size * ((figures.accumulate + asked->ranks - 1) / asked->ranks * asked->ranks);
+        remat_trainer_destroy(trainer);
+        status = answer_all(model, &found);
+    }
+    if (status != REMAT_OK)
+        return command_fail(given->context, status), (int)status;
+    (given->json ? print_json : print_text)(&found);
+    return fits(&found) ? REMAT_OK : REMAT_INFEASIBLE;
+}
