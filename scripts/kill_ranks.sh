@@ -1,7 +1,7 @@
 #!/bin/sh
 # Kills random ranks of a training at random times: kill_ranks.sh PROGRAM COUNT [SEED]
 # After each kill all ranks must end within 20 seconds and the rank must be named. The training goes on from its last save with
-# another number of ranks; at the end it has the weights that one process has after as many steps.
+# another number of ranks and another stage of --shard; at the end it has the weights that one process has after as many steps.
 set -eu
 remat=$1 count=$2 seed=${3:-1}
 work=$(mktemp -d)
@@ -54,12 +54,12 @@ END
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_hwloc_base_binding_policy=none
 export ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0"
 save=$work/save.safetensors
-# train STEPS RANKS: goes on from the last save, if there is one.
+# train STEPS RANKS SHARD: goes on from the last save, if there is one.
 train() {
   resume=""
   [ ! -f "$save" ] || resume="--resume $save"
   # shellcheck disable=SC2086 # two words or none
-  exec mpirun --oversubscribe -np "$2" "$remat" train "$work/net.ini" --steps "$1" $resume --save "$save" --save-every 1 -j 1 -q
+  exec mpirun --oversubscribe -np "$2" "$remat" train "$work/net.ini" --steps "$1" --shard "$3" $resume --save "$save" --save-every 1 -j 1 -q
 }
 step_of() { grep -ao '"step":"[0-9]*"' "$save" | grep -o '[0-9]*'; }
 
@@ -70,8 +70,12 @@ while [ "$kill" -lt "$count" ]; do
   random 3
   shift "$drawn"
   n=$1
+  set -- none optimizer gradients weights
+  random 4
+  shift "$drawn"
+  shard=$1
   : >"$work/began"
-  (train 1000000 "$n") >"$work/out" 2>"$work/err" </dev/null &
+  (train 1000000 "$n" "$shard") >"$work/out" 2>"$work/err" </dev/null &
   launcher=$!
   # One in four while the ranks start; the others after a first save.
   tries=0
@@ -112,7 +116,7 @@ done
 # Two more steps from the last save, and as many in one process from the beginning.
 steps=2
 [ ! -f "$save" ] || steps=$(($(step_of) + 2))
-(train "$steps" 3) >"$work/out" 2>"$work/err" </dev/null || fail "it does not go on"
+(train "$steps" 3 none) >"$work/out" 2>"$work/err" </dev/null || fail "it does not go on"
 "$remat" train "$work/net.ini" --steps "$steps" --save "$work/alone.safetensors" -q 2>"$work/err" || fail "one process fails"
 cmp -s "$save" "$work/alone.safetensors" || fail "after $steps steps the weights are not those of one process"
 echo "$count kills, $steps steps with the weights of one process; the slowest end took $((slowest * 50)) ms"
