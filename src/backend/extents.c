@@ -58,8 +58,12 @@ static bool attention_extents(const op_attention *p, operation_extent extents[OP
     const uint64_t width = (uint64_t)p->heads * p->size, rows = (uint64_t)p->batch * p->steps;
     const uint64_t key_width = (uint64_t)attention_key_heads(p->heads, p->group) * p->size;
     const uint64_t keys = spread((uint64_t)p->batch * p->keys, key_width, p->key_row);
-    const operation_extent all[] = {IN(spread(rows, width, p->row)), IN(keys), IN(keys),
-                                    OUT_IF(spread(rows, width, p->out_row), p->out_row != width), OUT(rows * p->heads)};
+    const operation_extent all[] = {IN(spread(rows, width, p->row)),
+                                    IN(keys),
+                                    IN(keys),
+                                    OUT_IF(spread(rows, width, p->out_row), p->out_row != width),
+                                    OUT(rows * p->heads),
+                                    {0}};
     memcpy(extents, all, sizeof all);
     return true;
 }
@@ -71,8 +75,8 @@ static bool attention_backward_extents(const op_attention_backward *p, operation
     const uint64_t key_width = (uint64_t)attention_key_heads(p->heads, p->group) * p->size;
     const uint64_t keys = spread((uint64_t)p->batch * p->keys, key_width, p->key_row);
     const operation_extent all[] = {
-        IN(queries),           IN(keys),           IN(keys),           IN(out), IN(rows * p->heads), IN(out),
-        OUT_IF(queries, true), OUT_IF(keys, true), OUT_IF(keys, true), {0}};
+        IN(queries),        IN(keys),           IN(keys), IN(out), IN(rows * p->heads), IN(out), OUT_IF(queries, true),
+        OUT_IF(keys, true), OUT_IF(keys, true), {0},      {0}};
     memcpy(extents, all, sizeof all);
     return true;
 }
@@ -105,9 +109,15 @@ bool operation_extents(operation op, const void *args, operation_extent extents[
         CASE(add_to_rows){IN(p->rows * p->columns), IN(p->columns), OUT(p->rows * p->columns)} END
         CASE(copy_rows){IN(spread(p->rows, p->columns, p->x_row)),
                         OUT_IF(spread(p->rows, p->columns, p->y_row), p->accumulate || p->y_row != p->columns)} END
-        CASE(rotate){IN(p->rows * p->heads * p->size), OUT_IF(p->rows * p->heads * p->size, p->accumulate)} END
-        CASE(column_sums){IN(p->rows * p->columns), OUT_IF(p->columns, p->accumulate)} END
-        CASE(add_to_channels){IN(p->channels), OUT_IF(p->batch * p->channels * p->area, true)} END
+        CASE(rotate)
+        {
+            IN(p->rows * p->heads * p->size), OUT_IF(p->rows * p->heads * p->size, p->accumulate),
+            {
+                0
+            }
+        }
+        END CASE(column_sums){IN(p->rows * p->columns), OUT_IF(p->columns, p->accumulate)} END CASE(add_to_channels){
+            IN(p->channels), OUT_IF(p->batch * p->channels * p->area, true)} END
         CASE(channel_sums){IN(p->batch * p->channels * p->area), OUT_IF(p->channels, p->accumulate)} END
         CASE(gather){{0}, {0}, OUT(p->rows * p->width)} END /* the table is no activation */
         CASE(gather_backward)

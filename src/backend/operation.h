@@ -33,8 +33,8 @@ typedef struct step_block {
     /* Set by the host. */
     uint64_t seed; /* random numbers come from the stream (seed, layer, step) */
     uint32_t step;
-    uint32_t unused;
-    double rate;                     /* the learning rate */
+    uint32_t labels; /* of all micro-batches of the step, without negative ones; of losses with `by_labels` */
+    double rate;     /* the learning rate */
     double correction1, correction2; /* of adam: 1 - beta^steps; see op_adafactor */
     /* Set by kernels. Before a step the host sets `scale` to 1 and the others to 0. */
     double scale;     /* multiplies every gradient that an optimizer reads */
@@ -44,6 +44,12 @@ typedef struct step_block {
     uint64_t correct; /* rows whose largest logit is the label's */
     uint64_t broken;  /* 1 + the number of the first check_finite that failed; 0: none did */
 } step_block;
+
+/* What divides a loss: of a step without labels nothing is learned, and its loss is 0. */
+static inline double step_labels(const step_block *block)
+{
+    return block->labels ? (double)block->labels : 1;
+}
 
 /* Whether optimizers may change weights: the loss, the norm and what was checked are finite. */
 static inline bool step_is_finite(const step_block *block)
@@ -290,9 +296,12 @@ typedef struct op_group_normalize_backward {
  * steps x steps is held: scores are computed one block at a time. `sums` gets the log of the softmax's denominator,
  * batch x heads x steps.
  *
- * With `group` above 1, so many heads in a row share the columns of k and v: head h uses those of head h / group. */
+ * With `group` above 1, so many heads in a row share the columns of k and v: head h uses those of head h / group.
+ *
+ * `positions` (none, or an int32 for each row) is for causal attention to rows that hold several segments: a segment begins where
+ * the position is 0, and attention does not leave it. `sums` then has heads x rows of each segment, one segment after the other. */
 typedef struct op_attention {
-    tensor_ref q, k, v, out, sums;
+    tensor_ref q, k, v, out, sums, positions;
     size_t batch, heads, steps, size, row, out_row;
     size_t keys, key_row; /* of k and v; for self-attention the same as steps and row. At least one key */
     size_t group;         /* divides `heads`; 0 counts as 1 */
@@ -309,16 +318,29 @@ static inline size_t attention_key_heads(size_t heads, size_t group)
  * their gradients too. Otherwise each of dq, dk and dv may be none; `add_dq` and `add_dkv` say which of them are added to
  * what is there. */
 typedef struct op_attention_backward {
-    tensor_ref q, k, v, out, sums, dout, dq, dk, dv, workspace;
+    tensor_ref q, k, v, out, sums, dout, dq, dk, dv, positions, workspace;
     size_t batch, heads, steps, size, row, out_row, keys, key_row, group, window;
     bool causal, accumulate, add_dq, add_dkv; /* `accumulate` is for groups of one head */
 } op_attention_backward;
 
+/* The same for `rows` steps of one sequence whose keys and values are in a cache of `keys` rows: row r sees those from the first to
+ * the one at its position, of int32, and with `window` only the last of them. */
+typedef struct op_attention_cached {
+    tensor_ref q, k, v, out, positions;
+    size_t rows, heads, size, row, out_row, keys, key_row, group, window;
+} op_attention_cached;
+
+/* Row places[r] of y = row r of x, for `rows` rows whose places, of int32, are below `most`. Rows of x are x_row values apart. */
+typedef struct op_put_rows {
+    tensor_ref x, places, y;
+    size_t rows, columns, x_row, most;
+} op_put_rows;
+
 /* y (+)= x with every head turned by its position: values i and i + size / 2 of a head are a point in the plane, turned by the
  * angle position * rotary_frequency(i), a product in fp32, and multiplied by `scale`. A row has `heads` heads of `size` values.
- * Row r has position r % steps. `backward` turns by the negative angle: that is the gradient. y may overlap x. */
+ * Row r has the position that `positions`, of int32, says; where there are none, r % steps. `backward` turns by the negative angle: that is the gradient. y may overlap x. */
 typedef struct op_rotate {
-    tensor_ref x, y;
+    tensor_ref x, y, positions;
     size_t rows, steps, heads, size;
     rotary_angles angles;
     double scale;
@@ -441,12 +463,14 @@ typedef struct op_pool_average_backward {
 /* Adds the sum over all rows to the step block's loss_sum, in double and fixed order. The gradient is multiplied by
  * `factor` and may overlap the logits. Without a gradient, only the loss is computed. A negative label adds nothing.
  * `smoothing` takes that share from the label and gives it to all columns alike. `weights`, one for each column or NULL,
- * multiply what belongs to a column. They are in the host's memory and must live as long as the recording. */
+ * multiply what belongs to a column. They are in the host's memory and must live as long as the recording. With `by_labels`, the
+ * factor is divided by the `labels` of the step block. */
 typedef struct op_cross_entropy {
     tensor_ref logits, labels, gradient, step;
     size_t rows, columns;
     double factor, smoothing;
     const double *weights;
+    bool by_labels;
 } op_cross_entropy;
 
 /* The same for squared differences. */
@@ -471,10 +495,11 @@ typedef struct op_pointwise_loss {
     bool accumulate;
 } op_pointwise_loss;
 
-/* loss += loss_sum / divisor; loss_sum = 0. Record it once for every loss, after the operations above. */
+/* loss += loss_sum / divisor; loss_sum = 0. With `by_labels`, the divisor is multiplied by the `labels` of the step block. Record it once for every loss, after the operations above. */
 typedef struct op_finish_loss {
     tensor_ref step;
     double divisor;
+    bool by_labels;
 } op_finish_loss;
 
 /* correct += the rows whose largest logit, the first of equals, is the label's. */
@@ -609,9 +634,11 @@ typedef struct op_custom {
     X(batch_normalize_backward, 8) \
     X(group_normalize, 6)          \
     X(group_normalize_backward, 9) \
-    X(attention, 5)                \
-    X(attention_backward, 10)      \
-    X(rotate, 2)                   \
+    X(attention, 6)                \
+    X(attention_backward, 11)      \
+    X(attention_cached, 5)         \
+    X(put_rows, 3)                 \
+    X(rotate, 3)                   \
     X(lstm_cell, 4)                \
     X(lstm_cell_backward, 7)       \
     X(gru_cell, 5)                 \
@@ -645,7 +672,7 @@ typedef enum operation {
         OPERATION_COUNT
 } operation;
 
-enum { OPERATION_MAX_TENSORS = 10 };
+enum { OPERATION_MAX_TENSORS = 11 };
 
 /* Properties of an operation that generic code uses. */
 typedef struct operation_traits {

@@ -361,6 +361,7 @@ static remat_status add_attention(recording *calls, const op_attention *whole)
         part.v = tensor_from(whole->v, keys);
         part.out = tensor_from(whole->out, row * whole->out_row);
         part.sums = tensor_from(whole->sums, row * whole->heads);
+        part.positions = tensor_from(whole->positions, row);
         REMAT_TRY(add_converted(calls, OP_attention, &part));
     }
     return REMAT_OK;
@@ -381,6 +382,7 @@ static remat_status add_attention_backward(recording *calls, const op_attention_
         part.out = tensor_from(whole->out, row * whole->out_row);
         part.dout = tensor_from(whole->dout, row * whole->out_row);
         part.sums = tensor_from(whole->sums, row * whole->heads);
+        part.positions = tensor_from(whole->positions, row);
         REMAT_TRY(add_converted(calls, OP_attention_backward, &part));
     }
     return REMAT_OK;

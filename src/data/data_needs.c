@@ -6,7 +6,7 @@
 
 #include <remat/model.h>
 
-/* Numbers of tokens must be rows of every table that reads them; 0 where none does. */
+/* Numbers of tokens must be rows of every table that reads them; positions are those of steps. 0 where nobody reads them. */
 static uint64_t token_bound(const remat_network *network, uint32_t input)
 {
     uint64_t bound = 0;
@@ -14,7 +14,8 @@ static uint64_t token_bound(const remat_network *network, uint32_t input)
         const network_layer *layer = &network->layers[n];
         for (uint32_t i = 0; i < layer->node.input_count; i++)
             if (layer->inputs[i] == input && layer->node.input_dtypes[i] == REMAT_INT32) {
-                uint64_t rows = layer->node.parameters[0].dims[0];
+                const bool is_table = layer->node.parameter_count > 0;
+                uint64_t rows = is_table ? layer->node.parameters[0].dims[0] : layer->node.inputs[0].h;
                 bound = bound && bound < rows ? bound : rows;
             }
     }

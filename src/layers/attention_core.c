@@ -1,6 +1,10 @@
 /* attention_core: softmax(q k^T / sqrt(size)) v for every head. A row of the input is q, k and v side by side. With two inputs
  * the queries are input 0, and a row of input 1 is k and v side by side. With three inputs they are q, k and v, and several
- * heads of queries may share a head of keys and values. */
+ * heads of queries may share a head of keys and values. With `positions`, one more input holds the position of every step, as
+ * whole numbers: where it is 0, another sample begins, which does not see those before it.
+ *
+ * With `cache`, which is for generating text, keys and values are kept in memory of the layer, in the row of their position, and a
+ * step sees all rows up to its own. */
 #include "layers/attention_core.h"
 
 #include "layers/layer_resolve.h"
@@ -16,8 +20,31 @@ static const property properties[] = {
      "with three inputs: heads of keys and values, each of which serves num_heads / num_key_heads heads; 0: num_heads"},
     {"window", PROPERTY_COUNT, offsetof(attention_core_options, window), "0", 0, 0, NULL,
      "with causal: how many steps a step sees, itself included; 0: all before it"},
+    {"positions", PROPERTY_FLAG, offsetof(attention_core_options, positions), "false", 0, 0, NULL,
+     "with causal: the last input holds the position of every step; a step sees nothing before the last position 0"},
+    {"cache", PROPERTY_COUNT, offsetof(attention_core_options, cache), "0", 0, 1e9, NULL,
+     "with positions: rows of keys and values that are kept from run to run, for generating text; 0: none"},
     {0},
 };
+
+/* Without the one of positions. */
+static uint32_t sequence_inputs(const layer_node *layer)
+{
+    const attention_core_options *options = layer->options;
+    return layer->input_count - (options->positions && layer->input_count ? 1 : 0);
+}
+
+static bool reads_tokens(const layer_node *layer, uint32_t input)
+{
+    const attention_core_options *options = layer->options;
+    return options->positions && input > 0 && input + 1 == layer->input_count;
+}
+
+static tensor_ref positions_of(const layer_node *layer, const layer_call *call)
+{
+    const attention_core_options *options = layer->options;
+    return options->positions ? call->inputs[layer->input_count - 1] : TENSOR_NONE;
+}
 
 static uint64_t group_of(const attention_core_options *options)
 {
@@ -38,6 +65,7 @@ static op_attention_backward separate_attention_of(const layer_node *layer, cons
         .dk = call->d_inputs[1],
         .dv = call->d_inputs[2],
         .workspace = call->workspace,
+        .positions = positions_of(layer, call),
         .batch = layer->batch,
         .heads = options->num_heads,
         .steps = layer->output.h,
@@ -57,9 +85,9 @@ static op_attention_backward attention_of(const layer_node *layer, const layer_c
 {
     const attention_core_options *options = layer->options;
     size_t width = layer->output.w, steps = layer->output.h;
-    if (layer->input_count == 3)
+    if (sequence_inputs(layer) == 3)
         return separate_attention_of(layer, call);
-    if (layer->input_count == 2)
+    if (sequence_inputs(layer) == 2)
         return (op_attention_backward){
             .q = call->inputs[0],
             .k = call->inputs[1],
@@ -93,6 +121,7 @@ static op_attention_backward attention_of(const layer_node *layer, const layer_c
         .dk = tensor_from(call->d_inputs[0], width),
         .dv = tensor_from(call->d_inputs[0], 2 * width),
         .workspace = call->workspace,
+        .positions = positions_of(layer, call),
         .batch = layer->batch,
         .heads = options->num_heads,
         .steps = steps,
@@ -122,9 +151,9 @@ static void set_workspaces(layer_node *layer)
 {
     const uint64_t plain = device_workspace(layer, false), adding = device_workspace(layer, true);
     layer->workspace[LAYER_INPUT_GRADIENT] = plain;
-    if (layer->input_count == 1)
+    if (sequence_inputs(layer) == 1)
         layer->accumulate_workspace = adding > plain ? adding - plain : 0;
-    if (layer->input_count == 3)
+    if (sequence_inputs(layer) == 3)
         layer->accumulate_workspace =
             dtype_bytes(layer_statistics_dtype(layer), layer_input_values(layer, 0) + 2 * layer_input_values(layer, 1));
 }
@@ -165,24 +194,60 @@ static remat_status check_separate(remat_context *context, const layer_node *lay
                       layer_shape_write(v).text);
 }
 
+static remat_status check_positions(remat_context *context, const layer_node *layer)
+{
+    const attention_core_options *options = layer->options;
+    const layer_shape wanted = {1, 1, layer->inputs[0].h};
+    if (options->cache && !options->positions)
+        return remat_fail(context, REMAT_INVALID, NULL, "attention_core: cache needs positions=true");
+    if (!options->positions)
+        return REMAT_OK;
+    if (!options->causal || sequence_inputs(layer) % 2 == 0)
+        return remat_fail(context, REMAT_INVALID, NULL,
+                          "attention_core: positions is for causal attention, and the last of two or four inputs");
+    const layer_shape got = layer->inputs[layer->input_count - 1];
+    if (options->cache && layer->batch != 1)
+        return remat_fail(context, REMAT_INVALID, NULL, "attention_core: a cache is for one sample, not %" PRIu64,
+                          layer->batch);
+    if (layer_shapes_equal(got, wanted))
+        return REMAT_OK;
+    return remat_fail(context, REMAT_INVALID, NULL, "attention_core: the positions must be %s, but are %s",
+                      layer_shape_write(wanted).text, layer_shape_write(got).text);
+}
+
 static remat_status check_options(remat_context *context, const layer_node *layer)
 {
     const attention_core_options *options = layer->options;
+    REMAT_TRY(check_positions(context, layer));
+    if (sequence_inputs(layer) > 3)
+        return remat_fail(context, REMAT_INVALID, NULL, "attention_core: a fourth input needs positions=true");
     if (options->window && !options->causal)
         return remat_fail(context, REMAT_INVALID, NULL, "attention_core: window is for causal attention");
-    if (options->num_key_heads && layer->input_count != 3)
+    if (options->num_key_heads && sequence_inputs(layer) != 3)
         return remat_fail(context, REMAT_INVALID, NULL,
                           "attention_core: num_key_heads is for three inputs: queries, keys and values");
-    if (layer->input_count == 3)
+    if (sequence_inputs(layer) == 3)
         return check_separate(context, layer);
-    return layer->input_count == 2 ? check_memory(context, layer) : REMAT_OK;
+    return sequence_inputs(layer) == 2 ? check_memory(context, layer) : REMAT_OK;
+}
+
+static remat_status add_cache(remat_context *context, layer_node *layer)
+{
+    static const char *const names[] = {"cached_keys", "cached_values"};
+    const attention_core_options *options = layer->options;
+    const uint64_t width = layer->output.w / group_of(options);
+    for (uint32_t i = 0; i < 2; i++) {
+        REMAT_TRY(layer_add_parameter(context, layer, names[i], (uint64_t[4]){options->cache, width}, LAYER_ZEROS, 0));
+        layer->parameters[i].statistic = layer->parameters[i].transient = true;
+    }
+    return REMAT_OK;
 }
 
 static remat_status resolve(remat_context *context, layer_node *layer)
 {
     const attention_core_options *options = layer->options;
     layer_shape in = layer->inputs[0];
-    bool is_cross = layer->input_count == 2, is_packed = layer->input_count == 1;
+    bool is_cross = sequence_inputs(layer) == 2, is_packed = sequence_inputs(layer) == 1;
     uint64_t width = is_packed ? in.w / 3 : in.w, heads = options->num_heads;
     uint64_t keys = is_cross ? layer->inputs[1].h : in.h;
     REMAT_TRY(check_options(context, layer));
@@ -202,6 +267,8 @@ static remat_status resolve(remat_context *context, layer_node *layer)
                           heads);
     REMAT_TRY(layer_set_output(context, layer, (layer_shape){1, in.h, width}));
     REMAT_TRY(layer_add_saved(context, layer, "sums", layer->batch * heads * in.h, layer_statistics_dtype(layer)));
+    if (options->cache)
+        REMAT_TRY(add_cache(context, layer));
     set_workspaces(layer);
     layer->needs[LAYER_INPUT_GRADIENT] = LAYER_NEEDS_INPUT(0) | LAYER_NEEDS_OUTPUT | LAYER_NEEDS_SAVED;
     for (uint32_t i = 1; i < layer->input_count; i++)
@@ -213,14 +280,51 @@ static remat_status resolve(remat_context *context, layer_node *layer)
     return REMAT_OK;
 }
 
+/* The rows of this run go to the cache, and then the cache is read. */
+static remat_status cached_forward(const layer_node *layer, const layer_call *call)
+{
+    const attention_core_options *options = layer->options;
+    const op_attention_backward sizes = attention_of(layer, call);
+    const size_t width = layer->parameters[0].dims[1];
+    const op_put_rows keys = {.x = sizes.k,
+                              .places = sizes.positions,
+                              .y = call->parameters[0],
+                              .rows = sizes.steps,
+                              .columns = width,
+                              .x_row = sizes.key_row,
+                              .most = options->cache};
+    op_put_rows values = keys;
+    values.x = sizes.v;
+    values.y = call->parameters[1];
+    REMAT_TRY(record_put_rows(call->calls, &keys));
+    REMAT_TRY(record_put_rows(call->calls, &values));
+    return record_attention_cached(call->calls, &(op_attention_cached){.q = sizes.q,
+                                                                       .k = call->parameters[0],
+                                                                       .v = call->parameters[1],
+                                                                       .out = sizes.out,
+                                                                       .positions = sizes.positions,
+                                                                       .rows = sizes.steps,
+                                                                       .heads = sizes.heads,
+                                                                       .size = sizes.size,
+                                                                       .row = sizes.row,
+                                                                       .out_row = sizes.out_row,
+                                                                       .keys = options->cache,
+                                                                       .key_row = width,
+                                                                       .group = sizes.group,
+                                                                       .window = sizes.window});
+}
+
 static remat_status forward(const layer_node *layer, const layer_call *call)
 {
     const op_attention_backward sizes = attention_of(layer, call);
+    if (layer->parameter_count)
+        return cached_forward(layer, call);
     return record_attention(call->calls, &(op_attention){.q = sizes.q,
                                                          .k = sizes.k,
                                                          .v = sizes.v,
                                                          .out = sizes.out,
                                                          .sums = sizes.sums,
+                                                         .positions = sizes.positions,
                                                          .batch = sizes.batch,
                                                          .heads = sizes.heads,
                                                          .steps = sizes.steps,
@@ -264,7 +368,7 @@ static remat_status separate_gradient(const layer_node *layer, const layer_call 
 static remat_status input_gradient(const layer_node *layer, const layer_call *call)
 {
     const op_attention_backward backward = attention_of(layer, call);
-    if (layer->input_count == 3)
+    if (sequence_inputs(layer) == 3)
         return separate_gradient(layer, call);
     const bool wanted = call->d_inputs[0].at || call->d_inputs[1].at;
     return wanted ? record_attention_backward(call->calls, &backward) : REMAT_OK;
@@ -277,8 +381,9 @@ const layer_type layer_type_attention_core = {
     .options_bytes = sizeof(attention_core_options),
     .properties = properties,
     .min_inputs = 1,
-    .max_inputs = 3,
+    .max_inputs = 4,
     .multiplies = true,
+    .reads_tokens = reads_tokens,
     .resolve = resolve,
     .forward = forward,
     .input_gradient = input_gradient,

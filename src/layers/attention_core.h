@@ -8,6 +8,8 @@ typedef struct attention_core_options {
     uint64_t num_heads;
     bool causal;
     uint64_t num_key_heads; /* with three inputs: heads of keys and values; 0: as many */
+    bool positions;         /* the last input holds the position of every step */
+    uint64_t cache;         /* rows of keys and values that are kept from run to run; 0: none */
     uint64_t window;        /* steps that a step sees where it is causal, itself included; 0: all */
 } attention_core_options;
 

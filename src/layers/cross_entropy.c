@@ -1,9 +1,13 @@
 /* cross_entropy: softmax and the mean of -log(chance of the label) over all rows. Input 0 holds logits, input 1 a label
- * for every row; a negative label adds nothing. The gradient may take the bytes of the logits. In training,
+ * for every row; a negative label adds nothing. With mean=labels, the sum is divided by the number of labels that are not negative,
+ * in all micro-batches of the step together: the step block has it. So each label counts the same, however samples are spread over
+ * rows and micro-batches. The gradient may take the bytes of the logits. In training,
  * input_gradient computes the loss together with the gradient. Forward computes the loss in evaluation. */
-#include "layers/cross_entropy.h"
+#include "layers/projection_cross_entropy.h"
 
 #include <inttypes.h>
+
+const char *const cross_entropy_means[] = {"rows", "labels", NULL};
 
 remat_status cross_entropy_resolve(remat_context *context, layer_node *layer, const cross_entropy_options *options,
                                    uint64_t classes)
@@ -43,27 +47,33 @@ remat_status cross_entropy_record(const layer_node *layer, const cross_entropy_o
                                   tensor_ref logits, tensor_ref labels, uint64_t rows, uint64_t classes,
                                   tensor_ref gradient)
 {
+    const bool by_labels = options->mean == MEAN_OF_LABELS;
     if (call->counts_correct)
         REMAT_TRY(record_count_correct(
             call->calls,
             &(op_count_correct){
                 .logits = logits, .labels = labels, .step = call->step, .rows = rows, .columns = classes}));
     return record_cross_entropy(
-        call->calls, &(op_cross_entropy){.logits = logits,
-                                         .labels = labels,
-                                         .gradient = gradient,
-                                         .step = call->step,
-                                         .rows = rows,
-                                         .columns = classes,
-                                         .factor = call->loss_share / (double)layer_input_rows(layer, 0),
-                                         .smoothing = options->smoothing,
-                                         .weights = options->weights.count ? options->weights.values : NULL});
+        call->calls,
+        &(op_cross_entropy){.logits = logits,
+                            .labels = labels,
+                            .gradient = gradient,
+                            .step = call->step,
+                            .rows = rows,
+                            .columns = classes,
+                            .factor = by_labels ? 1 : call->loss_share / (double)layer_input_rows(layer, 0),
+                            .by_labels = by_labels,
+                            .smoothing = options->smoothing,
+                            .weights = options->weights.count ? options->weights.values : NULL});
 }
 
-remat_status cross_entropy_finish(const layer_node *layer, const layer_call *call)
+/* The loss of a step is divided by the micro-batches later. */
+remat_status cross_entropy_finish(const layer_node *layer, const cross_entropy_options *options, const layer_call *call)
 {
+    const bool by_labels = options->mean == MEAN_OF_LABELS;
+    const double divisor = by_labels ? call->loss_share : (double)layer_input_rows(layer, 0);
     return record_finish_loss(call->calls,
-                              &(op_finish_loss){.step = call->step, .divisor = (double)layer_input_rows(layer, 0)});
+                              &(op_finish_loss){.step = call->step, .divisor = divisor, .by_labels = by_labels});
 }
 
 static remat_status forward(const layer_node *layer, const layer_call *call)
@@ -72,7 +82,7 @@ static remat_status forward(const layer_node *layer, const layer_call *call)
         return REMAT_OK;
     REMAT_TRY(cross_entropy_record(layer, layer->options, call, call->inputs[0], call->inputs[1],
                                    layer_input_rows(layer, 0), layer->inputs[0].w, TENSOR_NONE));
-    return cross_entropy_finish(layer, call);
+    return cross_entropy_finish(layer, layer->options, call);
 }
 
 /* The kernel replaces gradients: to add one, some rows are made apart at a time. */
@@ -98,7 +108,7 @@ static remat_status input_gradient(const layer_node *layer, const layer_call *ca
     else
         REMAT_TRY(cross_entropy_record(layer, layer->options, call, call->inputs[0], call->inputs[1],
                                        layer_input_rows(layer, 0), layer->inputs[0].w, call->d_inputs[0]));
-    return cross_entropy_finish(layer, call);
+    return cross_entropy_finish(layer, layer->options, call);
 }
 
 /* The macro wants a field. */
@@ -124,3 +134,21 @@ const layer_type layer_type_cross_entropy = {
     .forward = forward,
     .input_gradient = input_gradient,
 };
+
+bool cross_entropy_counts_labels(const layer_node *layer)
+{
+    const cross_entropy_options *options = NULL;
+    if (layer->type == &layer_type_cross_entropy)
+        options = layer->options;
+    else if (layer->type == &layer_type_projection_cross_entropy)
+        options = &((const projection_options *)layer->options)->loss;
+    return options && options->mean == MEAN_OF_LABELS;
+}
+
+uint32_t labels_count(const int32_t *labels, uint64_t count)
+{
+    uint64_t found = 0;
+    for (uint64_t i = 0; i < count; i++)
+        found += labels[i] >= 0;
+    return found < UINT32_MAX ? (uint32_t)found : UINT32_MAX;
+}

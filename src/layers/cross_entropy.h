@@ -6,9 +6,13 @@
 
 extern const layer_type layer_type_cross_entropy;
 
+enum { MEAN_OF_ROWS, MEAN_OF_LABELS };
+extern const char *const cross_entropy_means[];
+
 typedef struct cross_entropy_options {
     double smoothing;
     property_numbers weights; /* of the classes; empty: all are 1 */
+    uint32_t mean;            /* MEAN_OF_ROWS: what the sum is divided by */
 } cross_entropy_options;
 
 /* The properties, for a field `name` of this type in an options struct. */
@@ -21,6 +25,14 @@ typedef struct cross_entropy_options {
      1,                                                                                        \
      NULL,                                                                                     \
      "the share of the label that is given to all classes alike"},                             \
+        {"mean",                                                                               \
+         PROPERTY_CHOICE,                                                                      \
+         offsetof(options, name.mean),                                                         \
+         "rows",                                                                               \
+         0,                                                                                    \
+         0,                                                                                    \
+         cross_entropy_means,                                                                  \
+         "over all rows, or over the labels of a step that are not negative"},                 \
     {                                                                                          \
         "class_weights", PROPERTY_NUMBERS, offsetof(options, name.weights), "", 0, 1e30, NULL, \
             "what a row counts, for each class; the mean is over the number of rows"           \
@@ -39,7 +51,14 @@ remat_status cross_entropy_record(const layer_node *layer, const cross_entropy_o
                                   tensor_ref logits, tensor_ref labels, uint64_t rows, uint64_t classes,
                                   tensor_ref gradient);
 
-/* Call it after the last rows: adds the mean over all rows to the loss. */
-remat_status cross_entropy_finish(const layer_node *layer, const layer_call *call);
+/* Call it after the last rows: adds the mean to the loss. */
+remat_status cross_entropy_finish(const layer_node *layer, const cross_entropy_options *options,
+                                  const layer_call *call);
+
+/* How many labels are not negative, at most UINT32_MAX. */
+uint32_t labels_count(const int32_t *labels, uint64_t count);
+
+/* Whether a loss is divided by the labels that are not negative; false for other types. */
+bool cross_entropy_counts_labels(const layer_node *layer);
 
 #endif

@@ -35,6 +35,12 @@ static remat_status expand(remat_context *context, const layer_node *layer, laye
     return parts->add(parts, &layer_type_position_embedding, "positions", (int[]){0}, 1, &places);
 }
 
+static bool reads_tokens(const layer_node *layer, uint32_t input)
+{
+    (void)layer;
+    return input == 0;
+}
+
 static remat_status resolve(remat_context *context, layer_node *layer)
 {
     const embedding_options *options = layer->options;
@@ -98,7 +104,7 @@ const layer_type layer_type_embedding = {
     .properties = properties,
     .min_inputs = 1,
     .max_inputs = 1,
-    .reads_tokens = true,
+    .reads_tokens = reads_tokens,
     .expand = expand,
     .resolve = resolve,
     .forward = forward,

@@ -33,6 +33,7 @@ typedef struct layer_parameter {
     double fill_scale; /* the deviation of LAYER_NORMAL, the bound of LAYER_UNIFORM */
     bool decay;        /* weight decay applies: true for matrices, false for biases and gains */
     bool statistic;    /* not trained, changed by the forward itself: running means */
+    bool transient;    /* memory of a run, such as a cache: files do not have it */
     bool frozen;       /* not trained. The model sets it for those of a frozen layer */
     bool compressible; /* a matrix that may be in fewer bits where it is frozen */
     bool transposed;   /* files of other programs hold the matrix the other way round */
@@ -176,7 +177,9 @@ struct layer_type {
     const property *properties; /* ends with key NULL */
     uint32_t min_inputs, max_inputs;
     layer_labels labels;
-    bool reads_tokens; /* input 0 holds int32 numbers, such as tokens, which only the data can */
+    /* Whether an input holds int32 numbers, such as tokens or positions, which only the data can. The options are set. NULL: none
+     * does. */
+    bool (*reads_tokens)(const layer_node *layer, uint32_t input);
     /* Forward gets no tensor for an output that nobody reads. Often a layer is recomputed only for its saved
      * tensors. */
     bool may_skip_output;

@@ -91,7 +91,7 @@ static remat_status record_rows(const layer_node *layer, const layer_call *given
             REMAT_TRY(fully_connected_input_gradient(call, count, in, units, logits,
                                                      tensor_from(call->d_inputs[0], first * in)));
     }
-    return cross_entropy_finish(layer, call);
+    return cross_entropy_finish(layer, &options->loss, call);
 }
 
 static remat_status forward(const layer_node *layer, const layer_call *call)

@@ -1,5 +1,5 @@
 /* rotary_embedding: turns every head of a row by the row's position in the sequence, as op_rotate says. It has no parameters
- * and saves nothing: the gradient is turned back. */
+ * and saves nothing: the gradient is turned back. A second input may hold the positions, as whole numbers. */
 #include "layers/layer_resolve.h"
 
 #include <inttypes.h>
@@ -66,6 +66,21 @@ static double scale_of(const layer_node *layer)
     return options->factor > 1 ? 0.1 * log(options->factor) + 1 : 1;
 }
 
+static bool reads_tokens(const layer_node *layer, uint32_t input)
+{
+    (void)layer;
+    return input == 1;
+}
+
+static remat_status check_positions(remat_context *context, const layer_node *layer)
+{
+    const layer_shape wanted = {1, 1, layer->inputs[0].h};
+    if (layer->input_count < 2 || layer_shapes_equal(layer->inputs[1], wanted))
+        return REMAT_OK;
+    return remat_fail(context, REMAT_INVALID, NULL, "rotary_embedding: the positions must be %s, but are %s",
+                      layer_shape_write(wanted).text, layer_shape_write(layer->inputs[1]).text);
+}
+
 static remat_status resolve(remat_context *context, layer_node *layer)
 {
     const rotary_options *options = layer->options;
@@ -86,7 +101,10 @@ static remat_status resolve(remat_context *context, layer_node *layer)
         return remat_fail(context, REMAT_INVALID, NULL,
                           "rotary_embedding: low_frequency %g must be above 0 and below high_frequency %g",
                           options->low, options->high);
+    REMAT_TRY(check_positions(context, layer));
     REMAT_TRY(layer_set_output(context, layer, in));
+    if (layer->input_count > 1)
+        layer->needs[LAYER_INPUT_GRADIENT] = LAYER_NEEDS_INPUT(1);
     layer->forward_in_place = layer->input_gradient_in_place = true;
     layer_set_pointwise_flops(layer, 3, 3);
     return REMAT_OK;
@@ -98,6 +116,7 @@ static remat_status turn(const layer_node *layer, const layer_call *call, tensor
     const rotary_options *options = layer->options;
     return record_rotate(call->calls, &(op_rotate){.x = x,
                                                    .y = y,
+                                                   .positions = layer->input_count > 1 ? call->inputs[1] : TENSOR_NONE,
                                                    .rows = layer_input_rows(layer, 0),
                                                    .steps = layer->inputs[0].h,
                                                    .heads = options->num_heads,
@@ -127,7 +146,8 @@ const layer_type layer_type_rotary_embedding = {
     .options_bytes = sizeof(rotary_options),
     .properties = properties,
     .min_inputs = 1,
-    .max_inputs = 1,
+    .max_inputs = 2,
+    .reads_tokens = reads_tokens,
     .resolve = resolve,
     .forward = forward,
     .input_gradient = input_gradient,

@@ -111,7 +111,11 @@ static remat_status resolve(bench *b, const uint64_t (*inputs)[3], uint32_t inpu
 {
     layer_node *node = &b->node;
     const layer_type *type = node->type;
-    if (!type->resolve || type->labels != LAYER_NO_LABELS || type->reads_tokens || type->max_inputs == 0)
+    bool tokens = false;
+    node->input_count = input_count;
+    for (uint32_t i = 0; i < input_count && type->reads_tokens; i++)
+        tokens |= type->reads_tokens(node, i);
+    if (!type->resolve || type->labels != LAYER_NO_LABELS || tokens || type->max_inputs == 0)
         return remat_fail(b->context, REMAT_INVALID, NULL, "the gradients of a layer of type %s cannot be checked",
                           type->name);
     if (input_count < type->min_inputs || input_count > type->max_inputs || input_count > LAYER_MAX_INPUTS)
@@ -119,7 +123,6 @@ static remat_status resolve(bench *b, const uint64_t (*inputs)[3], uint32_t inpu
                           type->min_inputs, type->max_inputs, input_count);
     if (node->batch == 0)
         return remat_fail(b->context, REMAT_INVALID, NULL, "a batch has at least one sample");
-    node->input_count = input_count;
     for (uint32_t i = 0; i < input_count; i++) {
         node->inputs[i] = (layer_shape){inputs[i][0], inputs[i][1], inputs[i][2]};
         node->input_dtypes[i] = node->dtype;

@@ -58,12 +58,14 @@ static remat_status check_read(const network_builder *builder)
 /* ---- element types ---- */
 
 /* Tokens come straight from the data: who reads an input as tokens makes it one of int32, and nothing else may read it. */
-static remat_status type_input(const network_builder *builder, const network_layer *layer, uint32_t from,
+static remat_status type_input(const network_builder *builder, const network_layer *layer, uint32_t input,
                                unsigned char *uses)
 {
     enum { NUMBERS = 1, TOKENS = 2 };
+    const uint32_t from = layer->inputs[input];
     layer_node *source = &builder->network->layers[from].node;
-    bool tokens = layer->node.type->reads_tokens;
+    const layer_type *type = layer->node.type;
+    const bool tokens = type->reads_tokens && type->reads_tokens(&layer->node, input);
     if (tokens && source->input_count)
         return layer_fail(builder, layer, "it reads whole numbers, which only a layer of type input has, not '%s'",
                           source->name);
@@ -112,7 +114,7 @@ static remat_status type_inputs(const network_builder *builder)
         for (uint32_t j = 0; j < layer->node.input_count && status == REMAT_OK; j++) {
             uint32_t from = layer->inputs[j];
             if (from != NETWORK_LABELS)
-                status = type_input(builder, layer, from, uses);
+                status = type_input(builder, layer, j, uses);
             layer->node.input_dtypes[j] =
                 from == NETWORK_LABELS ? network->labels_dtype : network->layers[from].node.dtype;
         }

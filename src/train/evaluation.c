@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "data/data_needs.h"
+#include "layers/cross_entropy.h"
 #include "train/predictor_object.h"
 
 #include <math.h>
@@ -100,6 +101,21 @@ static data_part part_of(const remat_predictor *predictor)
     return predictor->options.data_path ? DATA_TRAINING : DATA_VALIDATION;
 }
 
+/* Whether the loss is a mean over the labels that are not negative. */
+static bool counts_labels(const remat_predictor *predictor)
+{
+    const remat_network *network = predictor->network;
+    return cross_entropy_counts_labels(&network->layers[network->layer_count - 1].node);
+}
+
+static uint32_t filled_labels(const remat_predictor *predictor, const char *labels)
+{
+    const remat_network *network = predictor->network;
+    return counts_labels(predictor)
+               ? labels_count((const int32_t *)(const void *)labels, network->batch * layer_values(network->labels))
+               : 0;
+}
+
 /* Runs the samples from `first` on. `labels` has room for those of a batch: the network may write over its own. */
 static remat_status run_batch(remat_predictor *predictor, uint64_t first, char *labels, remat_prediction *prediction)
 {
@@ -116,7 +132,7 @@ static remat_status run_batch(remat_predictor *predictor, uint64_t first, char *
         REMAT_TRY(data_source_fill_list(predictor->data, part_of(predictor), &sample, 1, to, labels + i * label_bytes));
     }
     memcpy(predictor->staged.labels, labels, batch * label_bytes);
-    predictor->host_block = (step_block){.scale = 1};
+    predictor->host_block = (step_block){.scale = 1, .labels = filled_labels(predictor, labels)};
     REMAT_TRY(backend_copy_in(predictor->queue, predictor->block.at, &predictor->host_block, sizeof(step_block)));
     REMAT_TRY(predictor_run(predictor, prediction));
     REMAT_TRY(backend_copy_out(predictor->queue, &predictor->host_block, predictor->block.at, sizeof(step_block)));
@@ -169,7 +185,9 @@ static remat_status run_batches(remat_evaluation *evaluation, remat_predictor *p
         status = run_batch(predictor, evaluation->samples, labels, &prediction);
         if (status != REMAT_OK)
             break;
-        evaluation->loss += predictor->host_block.loss * (double)batch;
+        const uint64_t counted = counts_labels(predictor) ? filled_labels(predictor, labels) : batch;
+        evaluation->loss += predictor->host_block.loss * (double)counted;
+        evaluation->losses += counted;
         if (evaluation->classes || evaluation->values || evaluation->targets)
             add_batch(evaluation, &prediction, labels);
         evaluation->samples += batch;
@@ -288,7 +306,7 @@ void remat_evaluation_get_figures_sized(const remat_evaluation *evaluation, rema
         .samples = e->samples,
         .rows = e->classes ? e->rows : e->samples,
         .classes = e->classes,
-        .loss = e->loss / samples,
+        .loss = e->losses ? e->loss / (double)e->losses : NAN,
         .accuracy = e->classes   ? (double)e->correct / rows
                     : e->targets ? right_share(e)
                                  : NAN,

@@ -25,7 +25,8 @@ typedef struct target_counts {
 struct remat_evaluation {
     remat_context *context;
     uint64_t samples, rows, classes;
-    double loss; /* the sum over the samples */
+    double loss;     /* the sum of the losses of `losses` samples, or labels */
+    uint64_t losses; /* what the loss is a mean of */
     /* Of classes. */
     uint64_t correct, among_five;
     double surprise; /* the sum of -log(probability of the label) */

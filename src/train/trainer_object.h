@@ -224,8 +224,8 @@ remat_status trainer_compare_ranks(remat_trainer *trainer);
  * of the micro-batches. */
 double *trainer_own_losses(const remat_trainer *trainer);
 remat_status trainer_sum_losses(remat_trainer *trainer, const double *mine, double *sum);
-/* Two numbers of every rank, in their order. They belong to the trainer. */
-remat_status trainer_gather_pairs(remat_trainer *trainer, const double pair[2], const double **all);
+/* Three numbers of every rank, in their order. They belong to the trainer. */
+remat_status trainer_gather_sums(remat_trainer *trainer, const double mine[3], const double **all);
 remat_status trainer_any_rank(const remat_trainer *trainer, bool mine, bool *any);
 /* All ranks get the status, and the message, of the first that fails. */
 remat_status trainer_share_status(const remat_trainer *trainer, remat_status status);

@@ -60,7 +60,7 @@ remat_status trainer_check_ranks(const remat_trainer *trainer)
 static size_t number_count(const remat_trainer *trainer)
 {
     const uint64_t size = trainer_rank_count(trainer), micro_batches = trainer->settings.accumulate;
-    return (micro_batches > 2 * size ? micro_batches : 2 * size) + micro_batches / size;
+    return (micro_batches > 3 * size ? micro_batches : 3 * size) + micro_batches / size;
 }
 
 remat_status trainer_start_ranks(remat_trainer *trainer)
@@ -119,15 +119,15 @@ double *trainer_own_losses(const remat_trainer *trainer)
     return trainer->rank_numbers + number_count(trainer) - trainer->settings.accumulate / trainer_rank_count(trainer);
 }
 
-remat_status trainer_gather_pairs(remat_trainer *trainer, const double pair[2], const double **all)
+remat_status trainer_gather_sums(remat_trainer *trainer, const double mine[3], const double **all)
 {
-    *all = pair;
+    *all = mine;
     if (trainer_rank_count(trainer) == 1)
         return REMAT_OK;
     *all = trainer->rank_numbers;
     return comm_run(
         trainer->ranks,
-        &(comm_transfer){.kind = COMM_GATHER, .data = trainer->rank_numbers, .mine = pair, .bytes = 2 * sizeof *pair});
+        &(comm_transfer){.kind = COMM_GATHER, .data = trainer->rank_numbers, .mine = mine, .bytes = 3 * sizeof *mine});
 }
 
 remat_status trainer_any_rank(const remat_trainer *trainer, bool mine, bool *any)

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/options.h"
+#include "layers/cross_entropy.h"
 #include "train/host_view.h"
 #include "train/optimizer.h"
 #include "train/trainer_object.h"
@@ -30,6 +31,21 @@ static remat_status receive_block(remat_trainer *trainer)
 {
     REMAT_TRY(backend_copy_out(trainer->queue, &trainer->host_block, trainer->block.at, sizeof trainer->host_block));
     return backend_wait(trainer->queue);
+}
+
+/* ---- labels ---- */
+
+/* Whether the loss is divided by the labels of a step that are not negative. */
+static bool counts_labels(const remat_trainer *trainer)
+{
+    return cross_entropy_counts_labels(&trainer->network->layers[trainer->network->layer_count - 1].node);
+}
+
+/* How many labels of the batch that was filled last are not negative. */
+static uint32_t filled_labels(const remat_trainer *trainer)
+{
+    const remat_network *network = trainer->network;
+    return labels_count(trainer->staged.labels, network->batch * layer_values(network->labels));
 }
 
 /* ---- one run of the executor ---- */
@@ -77,10 +93,12 @@ remat_status trainer_run_first(remat_trainer *trainer, const executor_hooks *hoo
 {
     trainer->host_block = (step_block){.seed = trainer->seed, .scale = 1};
     optimizer_set_step(&trainer->optimizer, 1, trainer->optimizer.learning_rate, &trainer->host_block);
-    REMAT_TRY(send_block(trainer, sizeof trainer->host_block));
     staging_aim(&trainer->staged, trainer->executor);
     REMAT_TRY(data_source_fill(trainer->data, DATA_TRAINING, 0, 0, trainer->network->batch, trainer->staged.inputs,
                                trainer->staged.labels));
+    if (counts_labels(trainer))
+        trainer->host_block.labels = filled_labels(trainer);
+    REMAT_TRY(send_block(trainer, sizeof trainer->host_block));
     REMAT_TRY(staging_send(&trainer->staged, trainer->executor, trainer->queue));
     if (hooks)
         return executor_run_observed(trainer->executor, trainer->queue, hooks);
@@ -97,18 +115,40 @@ static void set_stream(remat_trainer *trainer, uint64_t micro_step)
     trainer->host_block.step = (uint32_t)micro_step;
 }
 
-/* Gets the micro-batch of trainer->micro_step ready. */
-static remat_status prepare_micro_batch(remat_trainer *trainer, double *data_seconds)
+/* Writes a micro-batch to where the executor reads it. */
+static remat_status fill_micro_batch(remat_trainer *trainer, uint64_t micro_step, double *data_seconds)
 {
     uint64_t micro_per_epoch = trainer->steps_per_epoch * trainer->settings.accumulate;
-    uint64_t epoch = trainer->micro_step / micro_per_epoch;
-    uint64_t first = trainer->micro_step % micro_per_epoch * trainer->network->batch;
+    uint64_t epoch = micro_step / micro_per_epoch;
+    uint64_t first = micro_step % micro_per_epoch * trainer->network->batch;
     REMAT_TRY(backend_wait(trainer->queue)); /* the run before reads where the new batch goes */
     double began = seconds_now();
     staging_aim(&trainer->staged, trainer->executor);
     REMAT_TRY(data_source_fill(trainer->data, DATA_TRAINING, epoch, first, trainer->network->batch,
                                trainer->staged.inputs, trainer->staged.labels));
     *data_seconds += seconds_now() - began;
+    return REMAT_OK;
+}
+
+/* Of all micro-batches of the step, those of other ranks too: the data of each is read once more. */
+static remat_status count_labels(remat_trainer *trainer, double *data_seconds)
+{
+    const uint64_t count = trainer->settings.accumulate;
+    uint64_t labels = 0;
+    for (uint64_t m = 0; m < count && counts_labels(trainer); m++) {
+        REMAT_TRY(fill_micro_batch(trainer, trainer->step * count + m, data_seconds));
+        labels += filled_labels(trainer);
+    }
+    trainer->host_block.labels = labels < UINT32_MAX ? (uint32_t)labels : UINT32_MAX;
+    return REMAT_OK;
+}
+
+/* Gets the micro-batch of trainer->micro_step ready. */
+static remat_status prepare_micro_batch(remat_trainer *trainer, double *data_seconds)
+{
+    REMAT_TRY(fill_micro_batch(trainer, trainer->micro_step, data_seconds));
+    if (counts_labels(trainer) && trainer->settings.accumulate == 1)
+        trainer->host_block.labels = filled_labels(trainer);
     REMAT_TRY(staging_send(&trainer->staged, trainer->executor, trainer->queue));
     set_stream(trainer, trainer->micro_step);
     return send_block(trainer, HOST_PART);
@@ -181,6 +221,8 @@ static remat_status run_step(remat_trainer *trainer, double rate, double *data_s
 {
     trainer->host_block = (step_block){.scale = 1};
     optimizer_set_step(&trainer->optimizer, trainer->step + 1, rate, &trainer->host_block);
+    if (trainer->settings.accumulate > 1)
+        REMAT_TRY(count_labels(trainer, data_seconds));
     REMAT_TRY(send_block(trainer, sizeof trainer->host_block));
     /* A step that failed between micro-batches begins anew. */
     trainer->micro_step = trainer->step * trainer->settings.accumulate;
@@ -277,41 +319,43 @@ void remat_trainer_on_gradient(remat_trainer *trainer, remat_gradient_fn visit, 
 
 /* ---- validation ---- */
 
-/* The loss of one batch, and how many rows of it are correct. */
-static remat_status evaluate_batch(remat_trainer *trainer, uint64_t number, double found[2])
+/* Of one batch: what its loss is a mean of, the sum of those losses, and how many rows are correct. */
+static remat_status evaluate_batch(remat_trainer *trainer, uint64_t number, double found[3])
 {
     const uint64_t batch = trainer->network->batch;
     trainer->host_block = (step_block){.seed = trainer->seed, .scale = 1};
-    REMAT_TRY(send_block(trainer, sizeof trainer->host_block));
     staging_aim(&trainer->staged, trainer->evaluator);
     REMAT_TRY(data_source_fill(trainer->data, DATA_VALIDATION, 0, number * batch, batch, trainer->staged.inputs,
                                trainer->staged.labels));
+    if (counts_labels(trainer))
+        trainer->host_block.labels = filled_labels(trainer);
+    found[0] = counts_labels(trainer) ? (double)trainer->host_block.labels : 1;
+    REMAT_TRY(send_block(trainer, sizeof trainer->host_block));
     REMAT_TRY(staging_send(&trainer->staged, trainer->evaluator, trainer->queue));
     REMAT_TRY(executor_run(trainer->evaluator, trainer->queue));
     REMAT_TRY(receive_block(trainer));
-    found[0] = trainer->host_block.loss;
-    found[1] = (double)trainer->host_block.correct;
+    found[1] = trainer->host_block.loss * found[0];
+    found[2] = (double)trainer->host_block.correct;
     return REMAT_OK;
 }
 
 /* Ranks take turns. The losses are added in the order of the batches. */
-static remat_status evaluate(remat_trainer *trainer, uint64_t batches, double sums[2])
+static remat_status evaluate(remat_trainer *trainer, uint64_t batches, double sums[3])
 {
     const uint64_t size = trainer_rank_count(trainer), rank = trainer_rank(trainer);
-    sums[0] = sums[1] = 0;
+    sums[0] = sums[1] = sums[2] = 0;
     REMAT_TRY(backend_wait(trainer->queue));
     for (uint64_t first = 0; first < batches; first += size) {
-        double mine[2] = {0, 0};
+        double mine[3] = {0, 0, 0};
         const double *all;
         if (first + rank < batches)
             REMAT_TRY(evaluate_batch(trainer, first + rank, mine));
         else if (trainer->evaluation->fetches) /* the others need its weights */
             REMAT_TRY(evaluate_batch(trainer, 0, mine));
-        REMAT_TRY(trainer_gather_pairs(trainer, mine, &all));
-        for (uint64_t r = 0; r < size && first + r < batches; r++) {
-            sums[0] += all[2 * r];
-            sums[1] += all[2 * r + 1];
-        }
+        REMAT_TRY(trainer_gather_sums(trainer, mine, &all));
+        for (uint64_t r = 0; r < size && first + r < batches; r++)
+            for (uint64_t i = 0; i < 3; i++)
+                sums[i] += all[3 * r + i];
     }
     return REMAT_OK;
 }
@@ -325,11 +369,12 @@ remat_status remat_trainer_validate_sized(remat_trainer *trainer, remat_validati
         return remat_fail(trainer->context, REMAT_INVALID, NULL,
                           "there is no validation batch: the validation data has %llu samples and a batch takes %llu",
                           (unsigned long long)samples, (unsigned long long)batch);
-    double sums[2];
+    double sums[3];
     REMAT_TRY(evaluate(trainer, batches, sums));
-    double rows = (double)(batches * batch * layer_values(trainer->network->labels));
+    double rows = counts_labels(trainer) ? sums[0] : (double)(batches * batch * layer_values(trainer->network->labels));
     bool classes = trainer->network->labels_dtype == REMAT_INT32;
-    const remat_validation_result found = {sums[0] / (double)batches, classes ? sums[1] / rows : NAN, batches * batch};
+    const remat_validation_result found = {sums[0] > 0 ? sums[1] / sums[0] : 0, classes ? sums[2] / rows : NAN,
+                                           batches * batch};
     remat_struct_give(result, result_size, &found, sizeof found);
     return REMAT_OK;
 }

@@ -236,6 +236,8 @@ static remat_status find_one(weights_match *match, size_t p, size_t *found)
     weight_source *source = &match->sources[p];
     torch_part parts[2];
     reason why;
+    if (parameter->about.transient)
+        return REMAT_OK;
     const size_t count = find_parts(match, p, parts, &source->transposed);
     if (count && take_parts(match, p, parts, count, source)) {
         ++*found;

@@ -110,6 +110,124 @@ static void several_blocks_agree(void **state)
     judge(&random, 1, 1, 3, 1030);
 }
 
+/* Positions of rows that hold segments of random lengths. */
+static int32_t *positions_random(test_random *random, size_t rows, size_t longest)
+{
+    int32_t *positions = malloc(rows * sizeof *positions);
+    for (size_t i = 0, left = 0; i < rows; i++) {
+        if (left == 0)
+            left = 1 + test_random_below(random, longest);
+        positions[i] = i && left-- > 1 ? positions[i - 1] + 1 : 0;
+    }
+    return positions;
+}
+
+/* The plain formula in double: a row sees the rows from its segment's first one to itself. */
+static void expect_masked_softmax(const attention_case *of, const int32_t *positions)
+{
+    const op_attention *a = &of->a;
+    double score[256];
+    for (size_t row = 0; row < a->batch * a->steps; row++)
+        for (size_t head = 0; head < a->heads; head++) {
+            const float *q = of->qkv + row * a->row + head * a->size, *k = q - row * a->row + a->heads * a->size;
+            const float *v = k + a->heads * a->size;
+            size_t first = row;
+            while (first % a->steps && positions[first] != 0)
+                first--;
+            double sum = 0;
+            for (size_t j = first; j <= row; j++) {
+                score[j - first] = 0;
+                for (size_t c = 0; c < a->size; c++)
+                    score[j - first] += (double)q[c] * (double)k[j * a->row + c] / sqrt((double)a->size);
+                sum += score[j - first] = exp(score[j - first]);
+            }
+            for (size_t c = 0; c < a->size; c++) {
+                double wanted = 0;
+                for (size_t j = first; j <= row; j++)
+                    wanted += score[j - first] / sum * (double)v[j * a->row + c];
+                expect_near(of->out[row * a->out_row + head * a->size + c], wanted, 1e-5);
+            }
+        }
+}
+
+static void judge_segments(test_random *random, size_t batch, size_t heads, size_t steps, size_t size, size_t longest)
+{
+    attention_case of = case_open(random, batch, heads, steps, size, true, 1);
+    int32_t *positions = positions_random(random, batch * steps, longest);
+    of.a.positions = of.backward.positions = (tensor_ref){positions, REMAT_INT32};
+    expect_agreement(&((kernel_trial){.op = OP_attention,
+                                      .args = &of.a,
+                                      .outputs = {{of.out, of.out_count}, {of.sums, of.sums_count}},
+                                      .absolute = 2e-5,
+                                      .relative = 1e-5}));
+    kernel_run run = {1, NULL};
+    perform(kernels_reference(), &run, OP_attention, &of.a);
+    expect_masked_softmax(&of, positions);
+    expect_agreement(&((kernel_trial){.op = OP_attention_backward,
+                                      .args = &of.backward,
+                                      .outputs = {{of.dqkv, of.qkv_count}},
+                                      .absolute = 1e-4,
+                                      .relative = 1e-4}));
+    free(positions);
+    case_close(&of);
+}
+
+static void segments_do_not_see_each_other(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    for (int i = 0; i < LESS_WHEN_SANITIZED(12, 4); i++)
+        judge_segments(&random, 1 + test_random_below(&random, 3), 1 + test_random_below(&random, 3),
+                       1 + test_random_below(&random, 90), 1 + test_random_below(&random, 20),
+                       1 + test_random_below(&random, 40));
+}
+
+/* Rows of a cache instead of rows of the same sequence: row by row, what attention to a whole sequence gives. */
+static void cached_attention_is_attention(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    for (size_t i = 0; i < 6; i++) {
+        const size_t steps = 1 + test_random_below(&random, 300), window = i % 2 ? 1 + steps / 3 : 0;
+        attention_case of = case_open(&random, 1, 3, steps, 1 + 5 * i, true, 1);
+        op_attention whole = of.a;
+        whole.window = window;
+        float *out = values_random(&random, of.out_count, -1, 1);
+        const size_t rows = steps < 5 ? steps : 5;
+        int32_t positions[5];
+        kernel_run run = {1, NULL};
+        perform(kernels_reference(), &run, OP_attention, &whole);
+        for (size_t r = 0; r < rows; r++)
+            positions[r] = (int32_t)(steps - rows + r);
+        const size_t first = steps - rows;
+        const op_attention_cached cached = {.q = fp32(of.qkv + first * of.a.row),
+                                            .k = of.a.k,
+                                            .v = of.a.v,
+                                            .out = fp32(out + first * of.a.out_row),
+                                            .positions = {positions, REMAT_INT32},
+                                            .rows = rows,
+                                            .heads = 3,
+                                            .size = of.a.size,
+                                            .row = of.a.row,
+                                            .out_row = of.a.out_row,
+                                            .keys = steps,
+                                            .key_row = of.a.key_row,
+                                            .group = 1,
+                                            .window = window};
+        expect_agreement(&((kernel_trial){.op = OP_attention_cached,
+                                          .args = &cached,
+                                          .outputs = {{out, of.out_count}},
+                                          .absolute = 1e-5,
+                                          .relative = 1e-5}));
+        perform(kernels_reference(), &run, OP_attention_cached, &cached);
+        for (size_t r = first; r < steps; r++)
+            for (size_t c = 0; c < 3 * of.a.size; c++)
+                expect_near(out[r * of.a.out_row + c], (double)of.out[r * of.a.out_row + c], 1e-5);
+        free(out);
+        case_close(&of);
+    }
+}
+
 /* Queries of one sequence and keys of another. */
 static void judge_cross(test_random *random, size_t batch, size_t heads, size_t steps, size_t keys, size_t size)
 {
@@ -415,10 +533,11 @@ static void the_reference_is_the_formula(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_reference_is_the_formula), cmocka_unit_test(fast_agrees_with_the_reference),
-        cmocka_unit_test(several_blocks_agree),         cmocka_unit_test(cross_attention_agrees),
-        cmocka_unit_test(nothing_to_attend_to),         cmocka_unit_test(large_scores_do_not_overflow),
-        cmocka_unit_test(gradients_are_added),          cmocka_unit_test(grouped_heads_agree),
+        cmocka_unit_test(the_reference_is_the_formula),  cmocka_unit_test(fast_agrees_with_the_reference),
+        cmocka_unit_test(several_blocks_agree),          cmocka_unit_test(segments_do_not_see_each_other),
+        cmocka_unit_test(cached_attention_is_attention), cmocka_unit_test(cross_attention_agrees),
+        cmocka_unit_test(nothing_to_attend_to),          cmocka_unit_test(large_scores_do_not_overflow),
+        cmocka_unit_test(gradients_are_added),           cmocka_unit_test(grouped_heads_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -198,6 +198,16 @@ static any_args arguments(operation op, memory *m)
         p->causal = p->accumulate = true;
         break;
     }
+    case OP_attention_cached: {
+        op_attention_cached *p = &a.attention_cached;
+        *p = (op_attention_cached){.q = values(m, 12), .k = values(m, 10), .v = values(m, 10), .out = values(m, 12)};
+        p->positions = integers(m, 5);
+        p->rows = 3, p->heads = 2, p->size = 2, p->row = p->out_row = 4, p->keys = 5, p->key_row = 2, p->group = 2;
+        break;
+    }
+    case OP_put_rows:
+        a.put_rows = (op_put_rows){values(m, N), integers(m, ROWS), values(m, N), ROWS, COLUMNS, COLUMNS, ROWS};
+        break;
     case OP_rotate:
         a.rotate =
             (op_rotate){.x = values(m, 6 * 8), .y = values(m, 6 * 8), .rows = 6, .steps = 3, .heads = 2, .size = 4};
@@ -260,8 +270,8 @@ static any_args arguments(operation op, memory *m)
         a.pool_average_backward = (op_pool_average_backward){values(m, 36), values(m, IN), pool, 0, 0, false};
         break;
     case OP_cross_entropy:
-        a.cross_entropy =
-            (op_cross_entropy){values(m, N), integers(m, COLUMNS), values(m, N), step, ROWS, COLUMNS, 0.25, 0, NULL};
+        a.cross_entropy = (op_cross_entropy){
+            values(m, N), integers(m, COLUMNS), values(m, N), step, ROWS, COLUMNS, 0.25, 0, NULL, false};
         break;
     case OP_pointwise_loss:
         a.pointwise_loss =
@@ -270,7 +280,7 @@ static any_args arguments(operation op, memory *m)
     case OP_squared_error:
         a.squared_error = (op_squared_error){values(m, N), values(m, N), values(m, N), step, N, 0.25, true};
         break;
-    case OP_finish_loss: a.finish_loss = (op_finish_loss){step, 3}; break;
+    case OP_finish_loss: a.finish_loss = (op_finish_loss){step, 3, false}; break;
     case OP_count_correct:
         a.count_correct = (op_count_correct){values(m, N), integers(m, COLUMNS), step, ROWS, COLUMNS};
         break;

@@ -9,13 +9,19 @@ static void judge(test_random *random, size_t batch, size_t steps, size_t heads,
 {
     const size_t count = batch * steps * heads * size;
     float *x = values_random(random, count, -2, 2), *y = values_random(random, count, -1, 1);
-    for (int way = 0; way < 8; way++) { /* forward and backward, replaced and added, apart and in place */
+    int32_t *positions = malloc(batch * steps * sizeof *positions);
+    for (size_t i = 0; i < batch * steps; i++)
+        positions[i] = (int32_t)test_random_below(random, 50);
+    for (int way = 0; way < 16;
+         way++) { /* forward and backward, replaced and added, apart and in place, given positions */
         op_rotate args = {.x = fp32(way & 4 ? y : x), .y = fp32(y), .rows = batch * steps, .steps = steps};
         args.heads = heads, args.size = size, args.angles = angles, args.scale = 1.1;
         args.backward = way & 1, args.accumulate = way & 2;
+        args.positions = way & 8 ? (tensor_ref){positions, REMAT_INT32} : TENSOR_NONE;
         expect_agreement(&((kernel_trial){
             .op = OP_rotate, .args = &args, .outputs = {{y, count}}, .absolute = 1e-6, .relative = 1e-6}));
     }
+    free(positions);
     free(x);
     free(y);
 }

@@ -102,10 +102,11 @@ static inline tensor_ref rig_numbers(test_random *random, uint64_t count, int32_
 }
 
 /* Inputs as the model would type them: tokens, classes, or numbers. */
-static inline remat_dtype rig_input_dtype(const layer_type *type, uint32_t i)
+static inline remat_dtype rig_input_dtype(const layer_node *node, uint32_t i)
 {
+    const layer_type *type = node->type;
     bool classes = type->labels == LAYER_LABELS_CLASSES && i == 1;
-    return type->reads_tokens || classes ? REMAT_INT32 : RIG_DTYPE;
+    return (type->reads_tokens && type->reads_tokens(node, i)) || classes ? REMAT_INT32 : RIG_DTYPE;
 }
 
 /* The layer with its properties set and resolved, without any tensors. */
@@ -121,16 +122,16 @@ static inline remat_status rig_resolve(layer_rig *rig, remat_context *context, c
     rig->node.device = rig->device;
     void *properties = calloc(1, type->options_bytes + 1);
     rig->node.options = properties;
-    for (; rig->node.input_count < 4 && from->inputs[rig->node.input_count].c; rig->node.input_count++) {
+    for (; rig->node.input_count < 4 && from->inputs[rig->node.input_count].c; rig->node.input_count++)
         rig->node.inputs[rig->node.input_count] = from->inputs[rig->node.input_count];
-        rig->node.input_dtypes[rig->node.input_count] = rig_input_dtype(type, rig->node.input_count);
-    }
     remat_status status = properties_init(context, type->properties, properties);
     for (int i = 0; i < 6 && from->properties[i] && status == REMAT_OK; i++) {
         const char *text = strchr(from->properties[i], '=');
         snprintf(rig->names[i], sizeof rig->names[i], "%.*s", (int)(text - from->properties[i]), from->properties[i]);
         status = property_set(context, type->name, type->properties, properties, rig->names[i], text + 1);
     }
+    for (uint32_t i = 0; i < rig->node.input_count; i++)
+        rig->node.input_dtypes[i] = rig_input_dtype(&rig->node, i);
     return status == REMAT_OK ? type->resolve(context, &rig->node) : status;
 }
 

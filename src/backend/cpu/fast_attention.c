@@ -1,6 +1,7 @@
 /* Attention, forward. A work item is a group of query panels of one head. The keys come in blocks, copied once for the
  * whole group. Every panel keeps the largest score so far, the sum of exponentials and the weighted sum of V; when more
  * keys raise the largest score, the two sums are scaled to it. */
+#include "backend/cpu/attention_segments.h"
 #include "backend/cpu/fast_attention.h"
 #include "backend/cpu/reference.h"
 
@@ -224,6 +225,10 @@ static void attend_groups(const void *args, parallel_range range)
 void FAST(attention)(const kernel_run *run, const void *args)
 {
     const op_attention *p = args;
+    if (p->positions.at) {
+        attend_segments(run, p, FAST(attention));
+        return;
+    }
     if (!attention_is_fast(p->size, p->steps, p->window)) {
         reference_attention_fp32(run, p);
         return;

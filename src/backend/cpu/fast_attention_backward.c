@@ -2,6 +2,7 @@
  * recomputed from the scores and `sums`. With P the weights, D the dot product of a row of dout with its row of out:
  *     dV += P' dO     dS = scale * P * (dO V' - D)     dQ += dS K     dK += dS' Q
  * P, dP and dS are stored as [key][query], like the scores of the forward. */
+#include "backend/cpu/attention_segments.h"
 #include "backend/cpu/fast_attention.h"
 #include "backend/cpu/reference.h"
 
@@ -235,6 +236,10 @@ static void backward_add(const kernel_run *run, const attention_args *whole, flo
 void FAST(attention_backward)(const kernel_run *run, const void *args)
 {
     const op_attention_backward *p = args;
+    if (p->positions.at) {
+        attend_segments_backward(run, p, FAST(attention_backward));
+        return;
+    }
     if (!attention_is_fast(p->size, p->steps, p->window)) {
         reference_attention_backward_fp32(run, p);
         return;

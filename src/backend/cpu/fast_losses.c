@@ -1,6 +1,11 @@
 #include "backend/cpu/fast_row.h"
 #include "backend/cpu/pointwise_loss.h"
 
+static double factor_of(const op_cross_entropy *p)
+{
+    return p->by_labels ? p->factor / step_labels(p->step.at) : p->factor;
+}
+
 /* The loss of one row. The gradient replaces the exponentials while the row is in cache. */
 static double cross_entropy_row(size_t columns, const float *logits, int32_t label, float factor, float *gradient)
 {
@@ -58,10 +63,11 @@ static double smoothed_row(const op_cross_entropy *p, const float *logits, int32
         heights += shares.each * weighted_sum(columns, logits, (double)largest, p->weights);
     float sum = fast_row_exp(columns, logits, largest, gradient);
     if (gradient) {
-        fast_row_scale(columns, (float)(p->factor * shares.sum / (double)sum), gradient);
+        const double factor = factor_of(p);
+        fast_row_scale(columns, (float)(factor * shares.sum / (double)sum), gradient);
         for (size_t i = 0; i < columns && shares.each > 0; i++)
-            gradient[i] -= (float)(p->factor * shares.each * (p->weights ? p->weights[i] : 1));
-        gradient[label] -= (float)(p->factor * shares.label);
+            gradient[i] -= (float)(factor * shares.each * (p->weights ? p->weights[i] : 1));
+        gradient[label] -= (float)(factor * shares.label);
     }
     return shares.sum * log((double)sum) - heights;
 }
@@ -85,7 +91,7 @@ static void cross_entropy_parts(const void *args, parallel_range range)
 {
     const loss_loop *loop = args;
     const op_cross_entropy *p = loop->args;
-    const float *logits = p->logits.at, factor = (float)p->factor;
+    const float *logits = p->logits.at, factor = (float)factor_of(p);
     const int32_t *labels = p->labels.at;
     float *gradient = p->gradient.at;
     const size_t rows = p->rows, columns = p->columns, parts = loop->parts;

@@ -34,9 +34,11 @@
     ROW(batch_normalize_backward, T T T T T T T T)     \
     ROW(group_normalize, T T T T T T)                  \
     ROW(group_normalize_backward, T T T T T T T T "u") \
-    ROW(attention, T T T T T)                          \
-    ROW(attention_backward, T T T T T T T T T "u")     \
-    ROW(rotate, T T)                                   \
+    ROW(attention, T T T T T "i")                      \
+    ROW(attention_backward, T T T T T T T T T "iu")    \
+    ROW(attention_cached, T T T T "i")                 \
+    ROW(put_rows, T "i" T)                             \
+    ROW(rotate, T T "i")                               \
     ROW(lstm_cell, T T T T)                            \
     ROW(lstm_cell_backward, T T T T T T T)             \
     ROW(gru_cell, T T T T T)                           \

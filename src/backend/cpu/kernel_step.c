@@ -9,7 +9,7 @@ void kernel_finish_loss(const kernel_run *run, const void *args)
     (void)run;
     const op_finish_loss *p = args;
     step_block *block = p->step.at;
-    block->loss += block->loss_sum / p->divisor;
+    block->loss += block->loss_sum / (p->by_labels ? p->divisor * step_labels(block) : p->divisor);
     block->loss_sum = 0;
 }
 

@@ -1,3 +1,4 @@
+#include "backend/cpu/attention_segments.h"
 #include "backend/cpu/reference.h"
 
 #include <math.h>
@@ -121,8 +122,11 @@ static void head_backward(const attention_args *a)
 
 void REFERENCE(attention)(const kernel_run *run, const void *args)
 {
-    (void)run;
     const op_attention *p = args;
+    if (p->positions.at) {
+        attend_segments(run, p, REFERENCE(attention));
+        return;
+    }
     const attention_args whole = {.heads = p->heads,
                                   .steps = p->steps,
                                   .size = p->size,
@@ -154,8 +158,11 @@ static void add_rows(const attention_args *a, const real *from, real *to)
 
 void REFERENCE(attention_backward)(const kernel_run *run, const void *args)
 {
-    (void)run;
     const op_attention_backward *p = args;
+    if (p->positions.at) {
+        attend_segments_backward(run, p, REFERENCE(attention_backward));
+        return;
+    }
     const attention_args whole = {.heads = p->heads,
                                   .steps = p->steps,
                                   .size = p->size,

@@ -17,8 +17,8 @@ void REFERENCE(cross_entropy)(const kernel_run *run, const void *args)
     const op_cross_entropy *p = args;
     const int32_t *labels = p->labels.at;
     const size_t columns = p->columns;
-    const real factor = (real)p->factor;
     step_block *block = p->step.at;
+    const real factor = (real)(p->by_labels ? p->factor / step_labels(block) : p->factor);
     double loss = 0;
     for (size_t row = 0; row < p->rows; row++) {
         const real *in = (const real *)p->logits.at + row * columns;
