@@ -39,6 +39,7 @@ enum {
     OPTION_REDUCE,
     OPTION_RANK_TIMEOUT,
     OPTION_SHARD,
+    OPTION_FROM_SCRATCH,
 };
 
 typedef struct train_command {
@@ -50,6 +51,7 @@ typedef struct train_command {
     int argc;        /* as the command was given, for the one that goes on */
     char *const *argv;
     uint64_t save_every; /* steps; 0: only at the end */
+    bool from_scratch;   /* the weights of a folder, if it has some, are left alone */
     bool quiet, weights_only;
     bool hard;                 /* the system keeps the process within the budget */
     uint64_t limit;            /* with `hard`: the bytes that the process may have; 0 before it is set */
@@ -70,6 +72,8 @@ static const struct argp_option options[] = {
      "train with the schedule in FILE, a plan of the model's graph from `remat plan --graph-plan` or another program; "
      "it is checked first",
      0},
+    {MODEL_ROW_DATA, 1},
+    {MODEL_ROW_LABELS, 1},
     {"steps", OPTION_STEPS, "N", 0,
      "train for N steps in all (default: the model's epochs); 0 only makes the initial weights", 1},
     {"memory-limit", OPTION_MEMORY_LIMIT, "hard", 0,
@@ -111,6 +115,8 @@ static const struct argp_option options[] = {
     {"resume", OPTION_RESUME, "FILE", 0, "continue where the saved training stopped, with the same bits", 2},
     {"weights", 'w', "FILE", 0, "start with these weights: safetensors, or a state dict that torch.save wrote", 2},
     {MODEL_ROW_MAP, 2},
+    {"from-scratch", OPTION_FROM_SCRATCH, NULL, 0,
+     "of a folder: start with random weights, not with those of the folder", 2},
     {"partial", OPTION_PARTIAL, NULL, 0,
      "with --weights: what is missing or has another shape, such as a new head, keeps its initial values and is "
      "listed; "
@@ -176,12 +182,17 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case OPTION_RESUME: command->resume = argument; break;
     case 'w': command->given.weights = argument; break;
     case OPTION_WEIGHTS_ONLY: command->weights_only = true; break;
+    case OPTION_FROM_SCRATCH: command->from_scratch = true; break;
     case OPTION_PARTIAL: command->given.train.partial_weights = true; break;
     case OPTION_TRACE: command->trace = argument; break;
     case OPTION_LOG: command->log = argument; break;
     case ARGP_KEY_END:
         model_options_parse(key, argument, state);
         choose_save(command, state);
+        if (command->from_scratch && command->given.weights && command->given.weights != command->given.file)
+            argp_error(state, "--from-scratch starts with random weights: leave out --weights");
+        if (command->from_scratch)
+            command->given.weights = NULL;
         if (command->resume && command->given.weights == command->given.file)
             command->given.weights = NULL; /* of a folder: the saved training has newer ones */
         if (command->resume && command->given.weights)

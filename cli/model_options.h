@@ -26,8 +26,8 @@ enum {
     "weights", 'w', "FILE", 0, "the trained weights, as `remat train --save` writes them, or PyTorch's (required)"
 #define MODEL_ROW_DATA                                                                     \
     "data", MODEL_DATA, "FILE", 0,                                                         \
-        "read all samples from FILE, which is of the type that the model's [Dataset] has " \
-        "(default: the model's files)"
+        "read all samples from FILE: JSON lines if its name ends in .jsonl, otherwise of " \
+        "the type that the model's [Dataset] has (default: the model's files)"
 #define MODEL_ROW_LABELS "labels", MODEL_LABELS, "FILE", 0, "with --data: the labels, where they have a file"
 #define MODEL_ROW_MAP                                                                                                  \
     "map", MODEL_MAP, "FILE", 0,                                                                                       \

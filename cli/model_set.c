@@ -11,6 +11,7 @@ enum {
     OPTION_TRAIN,
     OPTION_ADAPTER,
     OPTION_FROZEN,
+    OPTION_PACK,
     MOST_SETTINGS = 256
 };
 
@@ -37,23 +38,24 @@ static const struct argp_option options[] = {
     {"adapter", OPTION_ADAPTER, "DIR", 0, "use the adapters in DIR, which has PEFT's layout", 5},
     {"frozen", OPTION_FROZEN, "TYPE", 0,
      "how large frozen matrices are held: fp32, bf16, int8 or int4, of a folder also keep: as the model has them", 5},
+    {"pack", OPTION_PACK, NULL, 0,
+     "of a folder: several samples share a row of --length tokens; none of them sees another", 5},
     {0}};
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
-    static const char *const made_of[] = {[OPTION_LENGTH - OPTION_SET] = "model.length=",
-                                          [OPTION_LORA - OPTION_SET] = "model.lora=",
-                                          [OPTION_TRAIN - OPTION_SET] = "model.train=",
-                                          [OPTION_ADAPTER - OPTION_SET] = "model.adapter=",
-                                          [OPTION_FROZEN - OPTION_SET] = "model.frozen="};
-    if (key < OPTION_SET || key > OPTION_FROZEN)
+    static const char *const made_of[] = {
+        [OPTION_LENGTH - OPTION_SET] = "model.length=", [OPTION_LORA - OPTION_SET] = "model.lora=",
+        [OPTION_TRAIN - OPTION_SET] = "model.train=",   [OPTION_ADAPTER - OPTION_SET] = "model.adapter=",
+        [OPTION_FROZEN - OPTION_SET] = "model.frozen=", [OPTION_PACK - OPTION_SET] = "model.pack="};
+    if (key < OPTION_SET || key > OPTION_PACK)
         return ARGP_ERR_UNKNOWN;
     if (setting_count == MOST_SETTINGS)
         argp_error(state, "--set can be given %d times", MOST_SETTINGS);
     const char *before = made_of[key - OPTION_SET];
     adapts |= key == OPTION_LORA || key == OPTION_ADAPTER;
     settings[setting_count] = argument;
-    if (before && asprintf(&texts[text_count], "%s%s", before, argument) < 0)
+    if (before && asprintf(&texts[text_count], "%s%s", before, argument ? argument : "true") < 0)
         argp_failure(state, REMAT_NO_MEMORY, 0, "no memory");
     if (before)
         settings[setting_count] = texts[text_count++];
@@ -70,6 +72,11 @@ remat_status model_set_refuse(const char *name)
         return REMAT_OK;
     fprintf(stderr, "remat: --set changes a model, and %s is none\n", shown(name));
     return REMAT_INVALID;
+}
+
+const char *const *model_set_settings(void)
+{
+    return settings;
 }
 
 bool model_set_adapts(void)

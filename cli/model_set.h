@@ -11,6 +11,9 @@ extern const struct argp_child model_set_children[];
 remat_status model_set_load(remat_context *context, const char *path, remat_model **model);
 remat_status model_set_read(remat_context *context, FILE *stream, const char *name, remat_model **model);
 
+/* What --set and the options beside it say, for remat_model_load_with. */
+const char *const *model_set_settings(void);
+
 /* Whether --lora or --adapter was given. */
 bool model_set_adapts(void);
 

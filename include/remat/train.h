@@ -85,8 +85,9 @@ typedef struct remat_train_options {
     /* A plan of the model's graph to use (docs/formats.md, "Graph plan"), from whatever program. It is checked as
      * remat_graph_plan_check does. NULL: make a plan. Not together with plan_path or strategy. */
     const char *graph_plan_path;
-    /* Of predictors and evaluations: read all samples from this file instead of the model's. It is read as [Dataset] of the
-     * model says, but relative to the current folder. NULL: the model's files. */
+    /* Read all samples from this file instead of the model's; it is relative to the current folder. Where its name ends in
+     * .jsonl, it has a JSON object on every line (remat/tokenizer.h); otherwise it is read as [Dataset] of the model says.
+     * NULL: the model's files. */
     const char *data_path;
     const char *labels_path; /* with data_path: the file of the labels, where [Dataset] has one. NULL: none */
     /* Names in weights files of other programs, for remat_trainer_load and predictors (docs/pytorch-weights.md). PyTorch's names

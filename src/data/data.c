@@ -34,12 +34,13 @@ static remat_status open_set(const data_options *options, data_request *request,
     case DATASET_CSV: return data_csv_open(request, set);
     case DATASET_IMAGES: return data_images_open(request, set);
     case DATASET_TEXT: return data_text_open(request, set);
+    case DATASET_JSONL: return data_jsonl_open(request, set);
     case DATASET_RANDOM: return data_random_open(request, set);
     default: break;
     }
     return remat_fail(
         request->context, REMAT_INVALID, NULL,
-        "the model has no data; give a [Dataset] with type npy, images, csv, text or random, or a generator");
+        "the model has no data; give a [Dataset] with type npy, images, csv, text, jsonl or random, or a generator");
 }
 
 static remat_status check_settings(remat_context *context, const data_options *options)
@@ -60,7 +61,7 @@ static remat_status check_settings(remat_context *context, const data_options *o
     bool has_files = settings->type != DATASET_NONE && settings->type != DATASET_RANDOM;
     if (settings->validation_inputs && !has_files)
         return remat_fail(context, REMAT_INVALID, &place,
-                          "only npy, images, csv and text have files; use validation_split");
+                          "only npy, images, csv, text and jsonl have files; use validation_split");
     return REMAT_OK;
 }
 
@@ -87,7 +88,7 @@ static remat_status open_sets(data_source *source, const data_options *options)
         .context = source->context,
         .needs = &source->needs,
         .settings = settings,
-        .folder = settings->folder,
+        .folder = settings->is_here ? NULL : settings->folder,
         .inputs = settings->inputs,
         .labels = settings->labels,
         .seed = options->seed,

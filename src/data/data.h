@@ -5,6 +5,7 @@
  *   images   a folder with a folder of PNG and JPEG files for each class
  *   csv      one file; a row is a sample, and columns are inputs, labels or ignored
  *   text     bytes as tokens: sample j is the window of T bytes at j*T, and the label of each byte is the next byte
+ *   jsonl    lines of JSON, each a sample for fine-tuning, which a tokenizer turns into rows of tokens
  *   random   made from the seed, for benchmarks
  *   generator   a function of the caller
  *
@@ -51,6 +52,11 @@ typedef struct data_options {
     /* What came with weights: classes, columns and statistics as in training. NULL: found in the files. Copied. */
     const data_encoding *encoding;
 } data_options;
+
+/* Another file in the place of the settings' files, all of whose samples are read. A name that ends in .jsonl is a file of JSON lines;
+ * any other has the type of the settings. The texts are not copied. REMAT_INVALID: the settings have no type for it. */
+remat_status data_replace_files(remat_context *context, const char *data_path, const char *labels_path,
+                                dataset_settings *settings);
 
 typedef enum data_part { DATA_TRAINING, DATA_VALIDATION } data_part;
 

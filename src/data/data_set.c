@@ -23,6 +23,28 @@ remat_status data_fail_id(remat_context *context, const remat_place *place, cons
 
 /* ---- paths ---- */
 
+remat_status data_replace_files(remat_context *context, const char *data_path, const char *labels_path,
+                                dataset_settings *settings)
+{
+    static const char jsonl[] = ".jsonl";
+    const size_t length = strlen(data_path), end = sizeof jsonl - 1;
+    const bool is_jsonl = length > end && strcmp(data_path + length - end, jsonl) == 0;
+    if (is_jsonl)
+        settings->type = DATASET_JSONL;
+    if (settings->type == DATASET_NONE || settings->type == DATASET_RANDOM)
+        return remat_fail(
+            context, REMAT_INVALID, NULL,
+            "'%.200s' cannot be read: its name does not end in .jsonl, and the [Dataset] of the model does not say of "
+            "which type it is",
+            data_path);
+    settings->is_here = true;
+    settings->inputs = data_path;
+    settings->validation_inputs = settings->validation_labels = NULL;
+    if (settings->type != DATASET_CSV || labels_path)
+        settings->labels = labels_path;
+    return REMAT_OK;
+}
+
 size_t data_path_count(const char *list)
 {
     size_t count = 1;

@@ -56,6 +56,7 @@ remat_status data_npy_open(const data_request *request, data_set **set);
 remat_status data_images_open(const data_request *request, data_set **set);
 remat_status data_csv_open(const data_request *request, data_set **set);
 remat_status data_text_open(const data_request *request, data_set **set);
+remat_status data_jsonl_open(const data_request *request, data_set **set);
 remat_status data_random_open(const data_request *request, data_set **set);
 remat_status data_generator_open(const data_request *request, data_set **set);
 

@@ -7,6 +7,7 @@
 #include "model/model_object.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -18,6 +19,16 @@ bool pretrained_is_folder(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+bool pretrained_has_weights(const char *folder)
+{
+    static const char *const names[] = {"model.safetensors", "model.safetensors.index.json"};
+    char path[PATH_MAX];
+    for (size_t i = 0; i < 2; i++)
+        if (snprintf(path, sizeof path, "%s/%s", folder, names[i]) < (int)sizeof path && access(path, F_OK) == 0)
+            return true;
+    return false;
+}
+
 /* What is being read. */
 typedef struct folder_reader {
     remat_context *context;
@@ -26,7 +37,8 @@ typedef struct folder_reader {
     const char *file; /* DIR/config.json */
     const char *name; /* DIR alone, without the folders before it; "": none that a model file could have */
     pretrained_config config;
-    uint64_t length;
+    uint64_t length, cache;
+    bool pack, caches;
     bool keeps;                              /* frozen weights in the type of the file */
     size_t count;                            /* of the settings */
     const char *settings[MOST_SETTINGS + 1]; /* without those that are meant for this reader */
@@ -51,23 +63,42 @@ static remat_status take_name(folder_reader *reader, const char *path)
     return REMAT_OK;
 }
 
-/* "model.length=N" and "model.frozen=keep" are for this reader, everything else for that of model files. */
+/* Settings that are for this reader. Everything else is for that of model files. */
+static remat_status take_setting(folder_reader *reader, const char *setting, bool *taken)
+{
+#define AT(field) offsetof(folder_reader, field)
+    static const property own[] = {
+        {"length", PROPERTY_COUNT, AT(length), NULL, 1, 1e9, NULL, "how many tokens a sample has"},
+        {"cache", PROPERTY_COUNT, AT(cache), NULL, 0, 1e9, NULL,
+         "how many keys and values are kept for generating text"},
+        {"pack", PROPERTY_FLAG, AT(pack), NULL, 0, 0, NULL, "whether several samples share a row"},
+        {0}};
+#undef AT
+    static const char section[] = "model.";
+    const char *key = setting + sizeof section - 1;
+    *taken = false;
+    if (strncmp(setting, section, sizeof section - 1) != 0)
+        return REMAT_OK;
+    for (const property *p = own; p->key && !*taken; p++) {
+        const size_t length = strlen(p->key);
+        *taken = strncmp(key, p->key, length) == 0 && key[length] == '=';
+        if (*taken)
+            REMAT_TRY(property_set(reader->context, "a folder", own, reader, p->key, key + length + 1));
+        reader->caches |= *taken && p->offset == offsetof(folder_reader, cache);
+    }
+    if (strcmp(setting, "model.frozen=keep") == 0)
+        *taken = reader->keeps = true;
+    return REMAT_OK;
+}
+
 static remat_status take_settings(folder_reader *reader, const char *const *settings)
 {
-    static const char key[] = "model.length=";
-    static const property length[] = {{"length", PROPERTY_COUNT, 0, NULL, 1, 1e9, NULL, "how many tokens a sample has"},
-                                      {0}};
     size_t count = 0;
     for (; settings && *settings; settings++) {
-        if (strncmp(*settings, key, strlen(key)) == 0) {
-            REMAT_TRY(
-                property_set(reader->context, "a folder", length, &reader->length, "length", *settings + strlen(key)));
+        bool taken;
+        REMAT_TRY(take_setting(reader, *settings, &taken));
+        if (taken)
             continue;
-        }
-        if (strcmp(*settings, "model.frozen=keep") == 0) {
-            reader->keeps = true;
-            continue;
-        }
         if (count == MOST_SETTINGS)
             return remat_fail(reader->context, REMAT_INVALID, NULL, "more than %d settings", MOST_SETTINGS);
         reader->settings[count++] = *settings;
@@ -97,10 +128,13 @@ static remat_status read_config(folder_reader *reader)
         reader->settings[reader->count++] = "model.frozen=bf16";
     if (reader->length == 0)
         reader->length = most < DEFAULT_LENGTH ? most : DEFAULT_LENGTH;
-    if (reader->config.family == FAMILY_GPT2 && reader->length > most) {
+    if (reader->caches && reader->cache == 0)
+        reader->cache = most < DEFAULT_LENGTH ? most : DEFAULT_LENGTH;
+    if (reader->config.family == FAMILY_GPT2 && (reader->length > most || reader->cache > most)) {
         const remat_place place = {reader->file, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, "n_positions"};
         return remat_fail(reader->context, REMAT_INVALID, &place, "%llu tokens are asked for, and it is %llu",
-                          (unsigned long long)reader->length, (unsigned long long)most);
+                          (unsigned long long)(reader->length > most ? reader->length : reader->cache),
+                          (unsigned long long)most);
     }
     return REMAT_OK;
 }
@@ -116,16 +150,19 @@ static remat_status read_text(folder_reader *reader, char *text, size_t length, 
         return status;
     (*model)->dataset.folder = ""; /* the folder is the model's; paths of data start where the program runs */
     (*model)->folder = text_pool_text(&(*model)->pool, reader->folder);
+    if (!(*model)->dataset.tokenizer)
+        (*model)->dataset.tokenizer = (*model)->folder;
     return (*model)->folder ? REMAT_OK : REMAT_NO_MEMORY;
 }
 
 static remat_status write_and_read(folder_reader *reader, remat_model **model)
 {
-    const size_t room = pretrained_write_ini(&reader->config, reader->name, reader->length, NULL, 0) + 1;
+    const pretrained_use use = {reader->name, reader->length, reader->pack || reader->cache, reader->cache};
+    const size_t room = pretrained_write_ini(&reader->config, &use, NULL, 0) + 1;
     char *text = remat_alloc(reader->context, room, 1);
     if (!text)
         return REMAT_NO_MEMORY;
-    pretrained_write_ini(&reader->config, reader->name, reader->length, text, room);
+    pretrained_write_ini(&reader->config, &use, text, room);
     remat_status status = read_text(reader, text, room - 1, model);
     remat_release(reader->context, text, room, 1);
     return status;

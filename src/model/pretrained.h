@@ -38,11 +38,21 @@ typedef struct pretrained_config {
 /* Reads config.json. `name` stands for the stream in messages; texts are in the pool. REMAT_BAD_INPUT names the key. */
 remat_status pretrained_config_read(text_pool *pool, FILE *stream, const char *name, pretrained_config *config);
 
-/* Writes the model file, for sequences of `length` tokens, as snprintf would: returns how many bytes it has. */
-size_t pretrained_write_ini(const pretrained_config *config, const char *name, uint64_t length, char *text,
-                            size_t room);
+/* What a model file is written for. */
+typedef struct pretrained_use {
+    const char *name; /* "": none */
+    uint64_t length;  /* tokens of a sequence */
+    bool positions;   /* the model reads them: several samples share a row, or there is a cache */
+    uint64_t cache;   /* rows of keys and values; 0: none */
+} pretrained_use;
+
+/* Writes the model file as snprintf would: returns how many bytes it has. */
+size_t pretrained_write_ini(const pretrained_config *config, const pretrained_use *use, char *text, size_t room);
 
 /* Whether a path is a folder: a model in this layout, or nothing that can be read. */
 bool pretrained_is_folder(const char *path);
+
+/* Whether a folder has weights: model.safetensors, or the index of its shards. */
+bool pretrained_has_weights(const char *folder);
 
 #endif

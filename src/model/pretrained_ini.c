@@ -9,6 +9,7 @@
 
 typedef struct writer {
     const pretrained_config *config;
+    const pretrained_use *use;
     char *text;
     size_t room, used;
 } writer;
@@ -44,8 +45,11 @@ static void put_norm(writer *w, const char *name, const char *input)
 
 static void put_embedding(writer *w, const char *name)
 {
-    put(w, "[%s : embedding]\nin_dim = %" PRIu64 "\nout_dim = %" PRIu64 "\ninit_scale = %.17g\n", name,
-        w->config->vocabulary, w->config->width, w->config->init_scale);
+    put(w, "[%s : embedding]\n", name);
+    if (w->use->positions)
+        put(w, "input_layers = tokens\n");
+    put(w, "in_dim = %" PRIu64 "\nout_dim = %" PRIu64 "\ninit_scale = %.17g\n", w->config->vocabulary, w->config->width,
+        w->config->init_scale);
 }
 
 /* The head is a plain matrix in every family. */
@@ -56,7 +60,16 @@ static void put_head(writer *w, const char *embedding)
         put(w, "shared_from = %s\n", embedding);
     else
         put(w, "weight_initializer = normal\ninit_scale = %.17g\n", w->config->init_scale);
-    put(w, "[loss : cross_entropy]\n");
+    put(w, "[loss : cross_entropy]\nmean = labels\n");
+}
+
+/* What the attention of every family says about positions. Its inputs come before. */
+static void put_attention_use(writer *w)
+{
+    if (w->use->positions)
+        put(w, "positions = true\n");
+    if (w->use->cache)
+        put(w, "cache = %" PRIu64 "\n", w->use->cache);
 }
 
 /* ---- GPT-2 ---- */
@@ -67,6 +80,9 @@ static void put_gpt2_layer(writer *w)
     put_norm(w, "transformer.h.{i}.ln_1", NULL);
     put_linear(w, "transformer.h.{i}.attn.c_attn", NULL, 3 * c->width, true);
     put(w, "[transformer.h.{i}.attn.attention : attention_core]\nnum_heads = %" PRIu64 "\ncausal = true\n", c->heads);
+    if (w->use->positions)
+        put(w, "input_layers = transformer.h.{i}.attn.c_attn, positions\n");
+    put_attention_use(w);
     put_linear(w, "transformer.h.{i}.attn.c_proj", NULL, c->width, true);
     put(w, "[transformer.h.{i}.attn.sum : addition]\ninput_layers = {in}, transformer.h.{i}.attn.c_proj\n");
     put_norm(w, "transformer.h.{i}.ln_2", NULL);
@@ -77,11 +93,25 @@ static void put_gpt2_layer(writer *w)
     put(w, "input_layers = transformer.h.{i}.attn.sum, transformer.h.{i}.mlp.c_proj\n");
 }
 
+/* Positions that are given are looked up like tokens. */
+static void put_gpt2_positions(writer *w)
+{
+    const pretrained_config *c = w->config;
+    if (!w->use->positions) {
+        put(w, "[transformer.wpe : position_embedding]\npositions = %" PRIu64 "\ninit_scale = %.17g\n", c->positions,
+            c->init_scale);
+        return;
+    }
+    put(w, "[transformer.wpe : embedding]\ninput_layers = positions\nin_dim = %" PRIu64 "\nout_dim = %" PRIu64,
+        c->positions, c->width);
+    put(w, "\ninit_scale = %.17g\n[transformer.sum : addition]\ninput_layers = transformer.wte, transformer.wpe\n",
+        c->init_scale);
+}
+
 static void put_gpt2(writer *w)
 {
     put_embedding(w, "transformer.wte");
-    put(w, "[transformer.wpe : position_embedding]\npositions = %" PRIu64 "\ninit_scale = %.17g\n",
-        w->config->positions, w->config->init_scale);
+    put_gpt2_positions(w);
     put(w, "[Repeat layers]\ncount = %" PRIu64 "\n", w->config->layers);
     put_gpt2_layer(w);
     put(w, "[End]\n");
@@ -94,8 +124,8 @@ static void put_gpt2(writer *w)
 static void put_rotary(writer *w, const char *name, const char *input, uint64_t heads)
 {
     const pretrained_rope *rope = &w->config->rope;
-    put(w, "[%s : rotary_embedding]\ninput_layers = %s\nnum_heads = %" PRIu64 "\ntheta = %.17g\n", name, input, heads,
-        rope->theta);
+    put(w, "[%s : rotary_embedding]\ninput_layers = %s%s\nnum_heads = %" PRIu64 "\ntheta = %.17g\n", name, input,
+        w->use->positions ? ", positions" : "", heads, rope->theta);
     if (strcmp(rope->scaling, "none") == 0)
         return;
     put(w, "scaling = %s\nfactor = %.17g\noriginal_length = %" PRIu64 "\n", rope->scaling, rope->factor,
@@ -131,7 +161,9 @@ static void put_attention(writer *w)
     put_rotary(w, ATTENTION "q_rotary", q, c->heads);
     put_rotary(w, ATTENTION "k_rotary", k, c->key_heads);
     put(w, "[" ATTENTION "attention : attention_core]\n");
-    put(w, "input_layers = " ATTENTION "q_rotary, " ATTENTION "k_rotary, " ATTENTION "v_proj\n");
+    put(w, "input_layers = " ATTENTION "q_rotary, " ATTENTION "k_rotary, " ATTENTION "v_proj%s\n",
+        w->use->positions ? ", positions" : "");
+    put_attention_use(w);
     put(w, "num_heads = %" PRIu64 "\nnum_key_heads = %" PRIu64 "\ncausal = true\n", c->heads, c->key_heads);
     if (c->window)
         put(w, "window = %" PRIu64 "\n", c->window);
@@ -162,13 +194,21 @@ static void put_llama(writer *w)
     put_head(w, "model.embed_tokens");
 }
 
-size_t pretrained_write_ini(const pretrained_config *config, const char *name, uint64_t length, char *text, size_t room)
+static void put_input(writer *w, const char *name)
 {
-    writer w = {.config = config, .text = text, .room = room};
+    put(w, "[%s : input]\ninput_shape = %" PRIu64 "\n", name, w->use->length);
+}
+
+size_t pretrained_write_ini(const pretrained_config *config, const pretrained_use *use, char *text, size_t room)
+{
+    writer w = {.config = config, .use = use, .text = text, .room = room};
     put(&w, "[Model]\n");
-    if (*name)
-        put(&w, "name = %s\n", name);
-    put(&w, "[Optimizer : adamw]\nlearning_rate = 0.0001\n[tokens : input]\ninput_shape = %" PRIu64 "\n", length);
+    if (*use->name)
+        put(&w, "name = %s\n", use->name);
+    put(&w, "[Optimizer : adamw]\nlearning_rate = 0.0001\n");
+    put_input(&w, "tokens");
+    if (use->positions)
+        put_input(&w, "positions");
     if (config->family == FAMILY_GPT2)
         put_gpt2(&w);
     else

@@ -13,7 +13,7 @@ static const char *const state_types[] = {"fp32", "bf16", "int8", NULL};
 static const char *const precisions[] = {"fp32", "bf16", NULL};
 static const char *const frozen_types[] = {"fp32", "bf16", "int8", "int4", NULL};
 static const char *const rate_schedules[] = {"constant", "step", "cosine", "linear", "one_cycle", "plateau", NULL};
-static const char *const dataset_types[] = {"none", "npy", "csv", "text", "random", "images", NULL};
+static const char *const dataset_types[] = {"none", "npy", "csv", "text", "random", "images", "jsonl", NULL};
 static const char *const splits[] = {"auto", "last", "shuffled", "stratified", NULL};
 static const char *const delimiters[] = {"auto", "comma", "semicolon", "tab", "pipe", "space", NULL};
 static const char *const headers[] = {"auto", "true", "false", NULL};
@@ -117,6 +117,8 @@ static const property dataset_properties[] = {
      "of images: sets a square of so many points in each training sample to 0"},
     {"windows", PROPERTY_CHOICE, AT(windows), "fixed", 0, 0, window_places,
      "of text: where training samples begin; random draws other places in every epoch"},
+    {"tokenizer", PROPERTY_TEXT, AT(tokenizer), "", 0, 0, NULL,
+     "of jsonl: a tokenizer.json, or the folder that has it (default: the folder of the model)"},
     {"columns", PROPERTY_TEXT, AT(columns), "", 0, 0, NULL, "of csv: the columns of inputs, by name or number"},
     {"target", PROPERTY_TEXT, AT(target), "", 0, 0, NULL, "of csv: the columns of labels, by name or number"},
     {"ignore", PROPERTY_TEXT, AT(ignore), "", 0, 0, NULL, "of csv: columns to leave out, by name or number"},
@@ -352,12 +354,12 @@ remat_status model_set_optimizer(remat_model *model, const char *type, const ini
 
 /* ---- [Dataset] ---- */
 
-#define FILES  (1u << DATASET_NPY | 1u << DATASET_CSV | 1u << DATASET_TEXT | 1u << DATASET_IMAGES)
+#define FILES  (1u << DATASET_NPY | 1u << DATASET_CSV | 1u << DATASET_TEXT | 1u << DATASET_IMAGES | 1u << DATASET_JSONL)
 #define IMAGES (1u << DATASET_NPY | 1u << DATASET_IMAGES)
 static const key_rule dataset_rules[] = {
-    {"inputs", FILES, "npy, images, csv and text"},
+    {"inputs", FILES, "npy, images, csv, text and jsonl"},
     {"labels", 1u << DATASET_NPY | 1u << DATASET_CSV, "npy and csv"},
-    {"validation_inputs", FILES, "npy, images, csv and text"},
+    {"validation_inputs", FILES, "npy, images, csv, text and jsonl"},
     {"validation_labels", 1u << DATASET_NPY | 1u << DATASET_CSV, "npy and csv"},
     {"samples", 1u << DATASET_RANDOM, "random"},
     {"scale_bytes", IMAGES, "npy and images"},
@@ -368,6 +370,7 @@ static const key_rule dataset_rules[] = {
     {"cutout", IMAGES, "npy and images"},
     {"split", IMAGES | 1u << DATASET_CSV, "npy, images and csv"},
     {"windows", 1u << DATASET_TEXT, "text"},
+    {"tokenizer", 1u << DATASET_JSONL, "jsonl"},
     {"columns", 1u << DATASET_CSV, "csv"},
     {"target", 1u << DATASET_CSV, "csv"},
     {"ignore", 1u << DATASET_CSV, "csv"},

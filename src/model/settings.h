@@ -51,7 +51,7 @@ typedef struct optimizer_settings {
     double threshold;                  /* of RATE_PLATEAU: the share by which a loss must be better to count */
 } optimizer_settings;
 
-enum { DATASET_NONE, DATASET_NPY, DATASET_CSV, DATASET_TEXT, DATASET_RANDOM, DATASET_IMAGES };
+enum { DATASET_NONE, DATASET_NPY, DATASET_CSV, DATASET_TEXT, DATASET_RANDOM, DATASET_IMAGES, DATASET_JSONL };
 enum { FIT_CROP, FIT_STRETCH, FIT_ERROR };
 enum { FLIP_NONE, FLIP_HORIZONTAL, FLIP_VERTICAL, FLIP_BOTH };
 enum { SPLIT_AUTO, SPLIT_LAST, SPLIT_SHUFFLED, SPLIT_STRATIFIED };
@@ -79,14 +79,16 @@ typedef struct dataset_settings {
     const char *ignore;  /* columns that nobody reads */
     const char *classes; /* names of the classes in their order; NULL: numbers, or words in alphabetical order */
     uint32_t delimiter, header, missing, normalize, words;
-    uint32_t fit;       /* of images: what becomes of one that has another size */
-    uint32_t flip;      /* of npy and images: drawn for each training sample, as are the next three */
-    uint64_t shift;     /* the most points in each direction */
-    double crop;        /* the least share of width and height; 1: none */
-    uint64_t cutout;    /* points of a square that becomes 0; 0: none */
-    bool scale_bytes;   /* of npy and images: bytes become 0 .. 1; true */
-    uint32_t windows;   /* of text: where samples begin */
-    const char *folder; /* of the model file: where relative paths start; set by the reader, no property */
+    uint32_t fit;          /* of images: what becomes of one that has another size */
+    uint32_t flip;         /* of npy and images: drawn for each training sample, as are the next three */
+    uint64_t shift;        /* the most points in each direction */
+    double crop;           /* the least share of width and height; 1: none */
+    uint64_t cutout;       /* points of a square that becomes 0; 0: none */
+    bool scale_bytes;      /* of npy and images: bytes become 0 .. 1; true */
+    uint32_t windows;      /* of text: where samples begin */
+    const char *tokenizer; /* of jsonl: a tokenizer.json, or its folder; of a model from a folder: that one */
+    const char *folder;    /* of the model file: where relative paths start; set by the reader, no property */
+    bool is_here;          /* the files are relative to the current folder instead; no property */
 } dataset_settings;
 
 #endif

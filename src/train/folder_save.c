@@ -7,6 +7,7 @@
 #include "base/output.h"
 #include "base/output_file.h"
 #include "data/safetensors.h"
+#include "model/pretrained.h"
 #include "train/weights_match.h"
 
 #include <errno.h>
@@ -19,7 +20,9 @@ typedef struct folder_writer {
     remat_context *context;
     text_pool pool;
     const char *path;
-    safetensors *origin; /* the folder that the model came from; NULL where adapters are written */
+    bool whole; /* the whole model, not its adapters */
+    safetensors
+        *origin; /* the weights of the folder that the model came from; NULL: it has none, or they do not matter */
     weights_match match; /* its tensors */
     safetensors_entry *entries;
     uint32_t *numbers; /* the parameter of each entry */
@@ -103,14 +106,21 @@ static remat_status transpose(const folder_writer *w, const layer_parameter *abo
     return REMAT_OK;
 }
 
+/* Whether the file has a matrix the other way round. */
+static bool is_turned(const folder_writer *w, uint32_t p)
+{
+    const layer_parameter *about = &w->from->network->parameters[p].about;
+    return w->whole && (w->origin ? w->match.sources[p].transposed : about->transposed);
+}
+
 static remat_status read_values(const folder_writer *w, uint32_t p, float *values)
 {
     const remat_network *network = w->from->network;
-    const network_layer *adapted = w->origin ? adapted_layer(network, p) : NULL;
+    const network_layer *adapted = w->whole ? adapted_layer(network, p) : NULL;
     REMAT_TRY(w->from->read(w->from->user, p, values));
     if (adapted)
         REMAT_TRY(add_adapter(w, adapted, values));
-    return w->origin && w->match.sources[p].transposed ? transpose(w, &network->parameters[p].about, values) : REMAT_OK;
+    return is_turned(w, p) ? transpose(w, &network->parameters[p].about, values) : REMAT_OK;
 }
 
 static void close_tensor(void *user)
@@ -187,6 +197,18 @@ static remat_status list_adapters(folder_writer *w)
     if (w->count == 0)
         return remat_fail(w->context, REMAT_INVALID, NULL, "the model has no adapters");
     return REMAT_OK;
+}
+
+/* The weights of a model that was trained from scratch have the names of their layers. */
+static void list_new_model(folder_writer *w)
+{
+    for (uint32_t p = 0; p < w->from->network->parameter_count; p++) {
+        const network_parameter *parameter = &w->from->network->parameters[p];
+        const layer_parameter *about = &parameter->about;
+        const uint64_t turned[] = {about->dims[1], about->dims[0]};
+        if (!about->adapter)
+            add_entry(w, p, parameter->name, about->rank, is_turned(w, p) ? turned : about->dims, REMAT_FP32);
+    }
 }
 
 /* Names, shapes and types are those of the folder that the model came from. */
@@ -351,6 +373,13 @@ static remat_status save_model(folder_writer *w)
             return remat_fail(
                 w->context, REMAT_INVALID, NULL,
                 "the frozen weights are in int8 or int4; save the adapters, and merge them with `remat convert`");
+    w->whole = true;
+    if (!pretrained_has_weights(folder)) {
+        list_new_model(w);
+        REMAT_TRY(make_folder(w));
+        REMAT_TRY(save_tensors(w, "model.safetensors"));
+        return copy_files(w, folder);
+    }
     REMAT_TRY(safetensors_open(w->context, folder, &w->origin));
     w->match = (weights_match){.context = w->context, .path = folder, .file = w->origin, .network = w->from->network};
     REMAT_TRY(weights_match_find(&w->match));

@@ -200,23 +200,6 @@ remat_status remat_predictor_run_sized(remat_predictor *predictor, const void *c
     return REMAT_OK;
 }
 
-/* The files of the options in the place of those of the model: all their samples. */
-static remat_status replace_files(const remat_predictor *predictor, dataset_settings *dataset)
-{
-    const remat_train_options *options = &predictor->options;
-    if (!options->data_path)
-        return REMAT_OK;
-    if (dataset->type == DATASET_NONE || dataset->type == DATASET_RANDOM)
-        return remat_fail(predictor->context, REMAT_INVALID, NULL,
-                          "'%.200s' cannot be read: the [Dataset] of the model does not say of which type it is",
-                          options->data_path);
-    dataset->folder = NULL;
-    dataset->inputs = options->data_path;
-    if (dataset->type != DATASET_CSV || options->labels_path)
-        dataset->labels = options->labels_path;
-    return REMAT_OK;
-}
-
 remat_status predictor_open_data(remat_predictor *predictor, data_part part)
 {
     if (predictor->data)
@@ -233,7 +216,8 @@ remat_status predictor_open_data(remat_predictor *predictor, data_part part)
         dataset.validation_split =
             generator.samples ? (double)options->validation_samples / (double)generator.samples : 0;
     }
-    REMAT_TRY(replace_files(predictor, &dataset));
+    if (options->data_path)
+        REMAT_TRY(data_replace_files(predictor->context, options->data_path, options->labels_path, &dataset));
     /* A batch of 0: the last one need not be whole. */
     const data_options open = {.settings = &dataset,
                                .generator = options->sample ? &generator : NULL,

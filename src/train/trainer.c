@@ -107,6 +107,8 @@ remat_status trainer_open_data(const remat_trainer *trainer, uint64_t seed, cons
     if (options->sample)
         dataset.validation_split =
             generator.samples ? (double)options->validation_samples / (double)generator.samples : 0;
+    if (options->data_path)
+        REMAT_TRY(data_replace_files(trainer->context, options->data_path, options->labels_path, &dataset));
     const data_options open = {.settings = &dataset,
                                .generator = options->sample ? &generator : NULL,
                                .needs = network_data_needs(trainer->network),

@@ -12,7 +12,8 @@
 static void build(remat_context *context, const pretrained_config *config)
 {
     static char text[1 << 16];
-    const size_t length = pretrained_write_ini(config, "fuzzed", 3, text, sizeof text);
+    const pretrained_use use = {"fuzzed", 3, config->layers % 2, config->layers % 3 ? 0 : 7};
+    const size_t length = pretrained_write_ini(config, &use, text, sizeof text);
     FUZZ_CHECK(length < sizeof text);
     if (config->layers > 4 || config->width > 64 || config->vocabulary > 1000 || config->inner > 1000 ||
         config->heads * (config->head_size + 1) > 1000 || config->positions > 100000)
