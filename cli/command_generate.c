@@ -1,25 +1,49 @@
 #include <stdlib.h>
 
+#include "generate_folder.h"
+#include "model_file.h"
 #include "model_options.h"
 #include "model_set.h"
 #include "shown.h"
 #include "terminal.h"
 
-enum { OPTION_SEED = MODEL_KEYS_END };
+enum {
+    OPTION_SEED = MODEL_KEYS_END,
+    OPTION_TOP_K,
+    OPTION_TOP_P,
+    OPTION_STOP,
+    OPTION_CACHE,
+    OPTION_CHAT,
+    MOST_STOPS = 32
+};
 
 typedef struct generate_command {
     model_options given;
     remat_generate_options generate;
+    remat_text_options text; /* of a folder */
+    remat_generator_options generator;
+    const char *stops[MOST_STOPS + 1];
+    size_t stop_count;
+    bool quiet, of_folder; /* `of_folder`: an option was given that only a folder takes */
 } generate_command;
 
 static const struct argp_option options[] = {
     {MODEL_ROW_WEIGHTS, 0},
     {MODEL_ROW_MAP, 0},
     {"prompt", 'p', "TEXT", 0, "the text to continue (default: a new line)", 0},
-    {"count", 'n', "N", 0, "bytes to write (default: 200)", 0},
+    {"count", 'n', "N", 0, "bytes to write, of a folder tokens (default: 200)", 0},
     {"temperature", 't', "X", 0,
-     "0 always takes the most likely byte, 1 draws with the model's probabilities (default: 0.8)", 0},
+     "0 always takes the most likely byte or token, 1 draws with the model's probabilities (default: 0.8)", 0},
     {"seed", OPTION_SEED, "N", 0, "seed of the random draws (default: 0)", 0},
+    {"top-k", OPTION_TOP_K, "N", 0, "of a folder: draw from the N most likely tokens; 0: from all (default: 40)", 0},
+    {"top-p", OPTION_TOP_P, "X", 0,
+     "of a folder: draw from the most likely tokens whose probabilities add up to X (default: 1)", 0},
+    {"stop", OPTION_STOP, "TEXT", 0, "of a folder: end before TEXT; may be given several times", 0},
+    {"chat", OPTION_CHAT, NULL, 0, "of a folder: the prompt is a user's message, written by the model's chat template",
+     0},
+    {"cache", OPTION_CACHE, "N", 0,
+     "of a folder: tokens of prompt and text together (default: 1024, or what the model has if that is less)", 0},
+    {"quiet", 'q', NULL, 0, "do not say how much memory it takes", 1},
     {MODEL_ROW_THREADS, 1},
     {MODEL_ROW_KERNELS, 1},
     {MODEL_ROW_DEVICE, 1},
@@ -29,7 +53,27 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 {
     generate_command *command = state->input;
     char *end;
+    command->of_folder |= key >= OPTION_TOP_K && key <= OPTION_CHAT;
     switch (key) {
+    case 'q': command->quiet = true; break;
+    case OPTION_TOP_K: command->text.top_k = command_count(state, command->given.context, argument); break;
+    case OPTION_CACHE: command->generator.cache = command_count(state, command->given.context, argument); break;
+    case OPTION_CHAT: command->text.chat = 1; break;
+    case OPTION_TOP_P:
+        command->text.top_p = strtod(argument, &end);
+        if (*end || end == argument || !(command->text.top_p > 0 && command->text.top_p <= 1))
+            argp_error(state, "--top-p takes a number above 0 and up to 1, not '%s'", shown(argument));
+        break;
+    case OPTION_STOP:
+        if (command->stop_count == MOST_STOPS)
+            argp_error(state, "--stop can be given %d times", MOST_STOPS);
+        command->stops[command->stop_count++] = argument;
+        break;
+    case ARGP_KEY_END:
+        model_options_parse(key, argument, state);
+        if (command->of_folder && !model_file_is_folder(command->given.file))
+            argp_error(state, "--top-k, --top-p, --stop, --chat and --cache are for a folder with a language model");
+        break;
     case 'p': command->generate.prompt = argument; break;
     case 'n': command->generate.count = command_count(state, command->given.context, argument); break;
     case 't':
@@ -47,8 +91,10 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "MODEL.ini",
-    .doc = "Print a text and continue it with a trained model of bytes.\v"
-           "Example:\n  remat generate gpt.ini --weights gpt.safetensors --prompt '17:45 is' --count 300",
+    .doc = "Print a text and continue it: with a trained model of bytes, or with a language model in Hugging Face's "
+           "layout, whose keys and values are cached.\v"
+           "Examples:\n  remat generate gpt.ini --weights gpt.safetensors --prompt '17:45 is' --count 300\n"
+           "  remat generate Qwen2.5-0.5B --adapter adapter --prompt 'Q: What is a GEMM?' --stop 'Q:'",
     .children = model_set_children,
 };
 
@@ -110,13 +156,32 @@ static remat_status generate(void *user, remat_model *model)
     return status;
 }
 
+static remat_status write_with_folder(generate_command *command)
+{
+    remat_text_options *text = &command->text;
+    text->prompt = command->generate.prompt;
+    text->count = command->generate.count;
+    text->temperature = command->generate.temperature;
+    text->seed = command->generate.seed;
+    text->stops = command->stops;
+    command->generator.settings = model_set_settings();
+    command->generator.weights = command->given.weights;
+    command->generator.threads = command->given.train.threads;
+    command->generator.kernels = command->given.train.kernels;
+    return generate_folder(command->given.context, command->given.file, &command->generator, text, command->quiet);
+}
+
 int command_generate(remat_context *context, int argc, char **argv)
 {
-    generate_command command;
+    generate_command command = {0};
     model_options_init(context, &command.given);
     remat_generate_options_init(&command.generate);
+    remat_text_options_init(&command.text);
+    remat_generator_options_init(&command.generator);
     command.given.needs_weights = true;
     command.given.train.batch_size = 1;
     command_parse(&argp, argc, argv, &command);
+    if (model_file_is_folder(command.given.file))
+        return (int)write_with_folder(&command);
     return model_options_run(&command, generate);
 }

@@ -61,6 +61,7 @@
 #include <remat/scale.h>        /* what many ranks need, and how long their steps take */
 #include <remat/evaluation.h>   /* accuracy, precision, recall and other figures of trained weights */
 #include <remat/tokenizer.h>    /* texts to the tokens of language models, and back */
+#include <remat/generator.h>    /* texts that language models write */
 #include <remat/report.h>       /* HTML pages about plans, models and runs */
 #include <remat/doctor.h>       /* what this build of the library uses */
 

@@ -69,6 +69,14 @@ static bool is_stored_in_bf16(const network_builder *builder, const network_laye
            !parameter->statistic;
 }
 
+/* A model that only runs, and says nothing about what is trained, is frozen as a whole. */
+static bool is_held_frozen(const network_builder *builder, const layer_parameter *parameter)
+{
+    const model_settings *settings = &builder->model->settings;
+    const bool says = settings->lora || settings->train || settings->adapter;
+    return parameter->frozen || (builder->network->options.purpose != NETWORK_TRAINING && !says);
+}
+
 remat_status network_resolve(network_builder *builder, network_layer *layer)
 {
     layer_node *node = &layer->node;
@@ -97,7 +105,7 @@ remat_status network_resolve(network_builder *builder, network_layer *layer)
         parameter->frozen |= node->frozen;
         if (is_stored_in_bf16(builder, layer, parameter))
             parameter->dtype = REMAT_BF16;
-        if (frozen_dtype != REMAT_FP32 && parameter->frozen && parameter->compressible &&
+        if (frozen_dtype != REMAT_FP32 && is_held_frozen(builder, parameter) && parameter->compressible &&
             parameter->dims[1] % WEIGHT_BLOCK == 0)
             parameter->dtype = frozen_dtype;
     }

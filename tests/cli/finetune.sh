@@ -1,0 +1,105 @@
+#!/bin/sh
+# Language models from JSON lines: from scratch, adapters, packing, what is cut, perplexity, texts, and data that is broken.
+. tests/cli/support/expect.sh
+export OMP_NUM_THREADS=1 # the models are tiny
+model=$work/model
+mkdir "$model"
+file model/config.json <<'END'
+{"model_type": "llama", "vocab_size": 280, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 1,
+ "num_attention_heads": 2, "max_position_embeddings": 64, "tie_word_embeddings": true}
+END
+file model/tokenizer_config.json <<'END'
+{"eos_token": "<|endoftext|>", "chat_template": "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"}
+END
+yes "ape bee cat dog elk fox gnu hen ibis jay ape bee cat" | head -n 4 >"$work/text"
+expect 0 tokenizer train "$work/text" --vocab 280 --output "$model/tokenizer.json"
+file learned.jsonl <<'END'
+{"text": "ape bee cat dog elk"}
+{"prompt": "jay ape", "completion": " bee"}
+{"prompt": "fox", "completion": " gnu"}
+{"text": "ape bee cat dog elk fox gnu hen ibis jay"}
+
+{"messages": [{"role": "user", "content": "ibis"}, {"role": "assistant", "content": "jay"}]}
+{"text": "hen ibis jay ape bee cat"}
+END
+train="--length 24 --batch 1 --set optimizer.learning_rate=0.01"
+
+# A folder without weights is an error, unless it is meant.
+# shellcheck disable=SC2086
+expect 3 train "$model" $train --data "$work/learned.jsonl"
+err "neither model.safetensors nor model.safetensors.index.json"
+# shellcheck disable=SC2086
+expect 0 train "$model" $train --from-scratch --data "$work/learned.jsonl" --pack --steps 250 --save "$work/base/" -q
+for name in config.json tokenizer.json tokenizer_config.json; do
+  cmp -s "$model/$name" "$work/base/$name" || complain "$name is not in the folder that was saved"
+done
+# shellcheck disable=SC2086
+expect 2 train "$model" $train --from-scratch --weights "$work/base" --data "$work/learned.jsonl"
+
+# The loss of a file does not depend on how samples share rows and batches. Perplexity is its exponential.
+figure() { sed -n "s/.*\"$1\": \([0-9.e+-]*\).*/\1/p" "$work/out"; }
+near() { echo "$1 $2 $3" | awk '{ d = $1 - $2; exit !(d < $3 && d > -$3) }'; }
+expect 0 eval "$work/base" --length 24 --batch 1 --data "$work/learned.jsonl" --pack --json
+packed=$(figure loss)
+for batch in 1 4; do
+  expect 0 eval "$work/base" --length 24 --batch $batch --data "$work/learned.jsonl" --json
+  near "$(figure loss)" "$packed" 0.00001 || complain "batch $batch: the loss is $(figure loss), packed $packed"
+  near "$(figure perplexity)" "$(echo "$packed" | awk '{ print exp($1) }')" 0.001 || complain "the perplexity is another"
+done
+near "$packed" 0 1 || complain "nothing was learned: $packed"
+
+# What is cut is said, and what has nothing to learn.
+expect 0 eval "$work/base" --length 6 --batch 1 --data "$work/learned.jsonl"
+err "samples have more than 7 tokens, and only these are read"
+printf '%s\n' '{"prompt": "ape bee cat dog elk fox gnu hen", "completion": "ibis"}' '{"text": "ape bee cat"}' \
+  >"$work/long.jsonl"
+expect 0 eval "$work/base" --length 4 --batch 1 --data "$work/long.jsonl"
+err "1 of 2 samples have nothing to learn in their first 5 tokens"
+
+# An adapter learns something else, in a budget.
+echo '{"prompt": "ape bee", "completion": " ibis"}' >"$work/task.jsonl"
+# shellcheck disable=SC2086
+expect 0 train "$work/base" $train --data "$work/task.jsonl" --lora rank=4 --frozen int8 --budget 1300KiB --steps 60 \
+  --save "$work/adapter/" -q
+
+# Texts. The most likely ones are those that were learned; a cache, threads and stops change nothing before their end.
+expect 0 generate "$work/base" --prompt "ape bee" --temperature 0 --count 9
+out "ape bee cat dog elk"
+err "cache of 64 tokens"
+expect 0 generate "$work/base" --adapter "$work/adapter" --prompt "ape bee" --temperature 0 --count 4 -q
+out "ape bee ibis"
+[ ! -s "$work/err" ] || complain "--quiet says something"
+expect 0 generate "$work/base" --prompt "ape bee" --temperature 0 --stop " dog" --count 9
+grep -qx "ape bee cat" "$work/out" || complain "--stop: $(cat "$work/out")"
+expect 0 generate "$work/base" --frozen int8 --prompt "ape bee" --temperature 0 --count 9
+out "ape bee cat dog"
+expect 0 generate "$work/base" --chat --prompt "ibis" --temperature 0 --count 4
+expect 0 generate "$work/base" --prompt "ape bee" --seed 3 --top-k 2 --top-p 0.9 --count 4
+cp "$work/out" "$work/once"
+expect 0 generate "$work/base" --prompt "ape bee" --seed 3 --top-k 2 --top-p 0.9 --count 4 --cache 20 --threads 2
+cmp -s "$work/once" "$work/out" || complain "the same seed gives another text"
+expect 2 generate "$work/base" --prompt "ape bee cat dog elk fox" --cache 3
+err "and the cache has room for 3"
+expect 2 generate examples/models/gpt.ini --weights nothing --stop x
+err "are for a folder"
+expect 2 generate "$work/base" --top-p 2
+
+# Data that is broken names the file and the line, or the tokenizer.
+bad() { # line, words of the message
+  printf '%s\n' '{"text": "ape"}' "$1" >"$work/bad.jsonl"
+  expect 3 eval "$work/base" --length 8 --data "$work/bad.jsonl"
+  err "bad.jsonl:2"
+}
+bad '{"text": 3}'
+bad '{"prompt": "x"}'
+bad '{"text": "x"'
+bad 'ape bee'
+mkdir "$work/other"
+cp "$work/base"/* "$work/other"
+expect 0 tokenizer train src/data/data.c --vocab 600 --output "$work/other/tokenizer.json"
+expect 3 eval "$work/other" --length 8 --data "$work/learned.jsonl"
+err "it is the tokenizer of another model"
+rm "$work/other/tokenizer.json"
+expect 6 eval "$work/other" --length 8 --data "$work/learned.jsonl"
+err "other/tokenizer.json"
+finish
