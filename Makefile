@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 jobs = $(or $(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))),$(JOBS))
 
 .NOTPARALLEL:
-.PHONY: all demo check check-long check-faults check-cuda bench-cuda check-ranks check-torch check-arm check-browser check-access coverage fuzz docs bench python install \
+.PHONY: all demo demo-finetune check check-long check-faults check-cuda bench-cuda check-ranks check-torch check-arm check-browser check-access coverage fuzz docs bench python install \
 	uninstall clean
 
 all:
@@ -16,6 +16,12 @@ demo:
 	@scripts/packages.sh build
 	@scripts/build.sh "$(jobs)"
 	@scripts/demo.sh build/remat
+
+# A small language model from scratch, and an adapter for a second task.
+demo-finetune:
+	@scripts/packages.sh build
+	@scripts/build.sh "$(jobs)"
+	@scripts/demo_finetune.sh build/remat
 
 check:
 	@scripts/packages.sh build check
@@ -120,4 +126,4 @@ uninstall:
 	@scripts/install.sh --remove "$(PREFIX)"
 
 clean:
-	rm -rf *.gcov python/dist build build-check build-sanitize build-threads build-arm build-coverage build-fuzz demo.html demo.jsonl demo.safetensors first_plan multiply_add rnn_bptt heat_adjoint
+	rm -rf *.gcov python/dist build build-check build-sanitize build-threads build-arm build-coverage build-fuzz demo.html demo.jsonl demo.safetensors demo-finetune first_plan multiply_add rnn_bptt heat_adjoint
