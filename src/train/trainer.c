@@ -67,6 +67,18 @@ static program_apply when_to_apply(const remat_trainer *trainer)
     return trainer->settings.clip_norm > 0 ? PROGRAM_APPLY_AT_END : PROGRAM_APPLY_AT_ONCE;
 }
 
+/* A type for frozen weights would do nothing where none is frozen. */
+static remat_status check_frozen(const remat_trainer *trainer)
+{
+    const remat_network *network = trainer->network;
+    bool found = model_frozen_dtype(trainer->model) == REMAT_FP32;
+    for (size_t p = 0; p < network->parameter_count && !found; p++)
+        found = network->parameters[p].about.frozen;
+    return found ? REMAT_OK
+                 : remat_fail(trainer->context, REMAT_INVALID, NULL,
+                              "frozen: it would do nothing, because no layer is frozen; lora and train freeze layers");
+}
+
 static remat_status build_programs(remat_trainer *trainer)
 {
     const network_options wanted = {.batch = trainer->settings.batch_size,
@@ -74,6 +86,7 @@ static remat_status build_programs(remat_trainer *trainer)
                                     .dtype = model_training_dtype(trainer->model),
                                     .device = trainer->device};
     REMAT_TRY(network_get(trainer->model, &wanted, &trainer->network));
+    REMAT_TRY(check_frozen(trainer));
     if (!trainer->network->has_labels)
         return remat_fail(trainer->context, REMAT_INVALID, NULL,
                           "the model has no loss, so there is nothing to train; add an mse or cross_entropy layer");

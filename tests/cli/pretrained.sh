@@ -98,6 +98,9 @@ for type in fp32 keep int8 int4; do
   [ "$bytes" -lt "$before" ] || complain "--frozen $type: $bytes bytes in all, before $before"
   before=$bytes
 done
+expect 2 fit "$work/wide" --frozen int8
+err "frozen: it would do nothing, because no layer is frozen"
+expect 0 plan "$work/wide" --train 'layers.1.*' --frozen int8 --strategy none
 expect 2 fit "$work/wide" --lora rank=2 --frozen int3
 err "fp32, bf16, int8, int4"
 

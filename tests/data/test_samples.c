@@ -3,7 +3,7 @@
 #include "support/memory_failures.h"
 #include "support/scratch_files.h"
 
-#include "data/data_samples.h"
+#include "data/data.h"
 
 #include <remat/tokenizer.h>
 
@@ -138,26 +138,24 @@ static void rows_are_a_source_of_data(void **state)
     remat_samples *samples;
     expect_ok(f, read_samples(tokenizer, "{\"text\": \"abcd\"}\n{\"prompt\": \"ab\", \"completion\": \"cd\"}\n", LENGTH,
                               0, &samples));
-    data_samples from = {samples, LENGTH, 3};
-    const data_generator generator = data_samples_generator(&from);
-    const dataset_settings settings = {.type = DATASET_NONE};
+    const char *path = scratch_path("samples.jsonl");
+    const dataset_settings settings = {.type = DATASET_JSONL, .inputs = path, .tokenizer = scratch_folder()};
     const data_field field = {.values = LENGTH, .dtype = REMAT_INT32};
-    const data_options options = {.settings = &settings,
-                                  .generator = &generator,
-                                  .needs = {.input_count = 3, .inputs = {field, field, field}, .labels = field},
-                                  .batch = BATCH};
+    data_field labels = field;
+    labels.skips = true;
+    const data_options options = {
+        .settings = &settings, .needs = {.input_count = 1, .inputs = {field, field}, .labels = labels}, .batch = BATCH};
     data_source *source;
     expect_ok(f, data_source_open(f->context, &options, &source));
     assert_int_equal(data_source_samples(source, DATA_TRAINING), 2);
-    int32_t filled[4][BATCH * LENGTH];
-    void *const inputs[] = {filled[0], filled[1], filled[2]};
-    expect_ok(f, data_source_fill(source, DATA_TRAINING, 0, 0, BATCH, inputs, filled[3]));
+    int32_t filled[2][BATCH * LENGTH];
+    void *const inputs[] = {filled[0]};
+    expect_ok(f, data_source_fill(source, DATA_TRAINING, 0, 0, BATCH, inputs, filled[1]));
     for (uint64_t i = 0; i < BATCH; i++) {
         remat_samples_row row;
         expect_ok(f, remat_samples_row_get(samples, i, &row));
-        const int32_t *const arrays[] = {row.ids, row.positions, row.segments, row.labels};
-        for (int k = 0; k < 4; k++)
-            assert_memory_equal(filled[k] + i * LENGTH, arrays[k], LENGTH * sizeof(int32_t));
+        assert_memory_equal(filled[0] + i * LENGTH, row.ids, LENGTH * sizeof(int32_t));
+        assert_memory_equal(filled[1] + i * LENGTH, row.labels, LENGTH * sizeof(int32_t));
     }
     data_source_close(source);
     remat_samples_destroy(samples);
