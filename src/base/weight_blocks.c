@@ -37,25 +37,31 @@ static float largest_of(const float *from)
 
 static void pack_int8(const float *from, int8_block *to)
 {
+    const float round = 0x1.8p23f; /* added and taken away, it leaves whole numbers, rounded to nearest even */
     to->scale = largest_of(from) / 127;
-    for (size_t i = 0; i < WEIGHT_BLOCK; i++)
-        to->codes[i] = to->scale > 0 ? (int8_t)lrintf(fminf(127, fmaxf(-127, from[i] / to->scale))) : 0;
-}
-
-static uint8_t nearest_level(float value)
-{
-    uint8_t code = 0;
-    while (code < 15 && value > (levels[code] + levels[code + 1]) / 2)
-        code++;
-    return code;
+    const float divisor = to->scale > 0 ? to->scale : INFINITY;
+    for (size_t i = 0; i < WEIGHT_BLOCK; i++) {
+        float code = from[i] / divisor;
+        code = code > 127 ? 127 : code < -127 ? -127 : code;
+        to->codes[i] = to->scale > 0 ? (int8_t)(int32_t)(code + round - round) : 0;
+    }
 }
 
 static void pack_int4(const float *from, int4_block *to)
 {
+    float shares[WEIGHT_BLOCK];
+    int32_t codes[WEIGHT_BLOCK] = {0};
     to->scale = largest_of(from);
     const float divisor = to->scale > 0 ? to->scale : 1;
+    for (size_t i = 0; i < WEIGHT_BLOCK; i++)
+        shares[i] = from[i] / divisor;
+    for (size_t k = 0; k < 15; k++) { /* the nearest level is as many steps up as there are middles below */
+        const float middle = (levels[k] + levels[k + 1]) / 2;
+        for (size_t i = 0; i < WEIGHT_BLOCK; i++)
+            codes[i] += shares[i] > middle;
+    }
     for (size_t i = 0; i < WEIGHT_BLOCK / 2; i++)
-        to->codes[i] = (uint8_t)(nearest_level(from[2 * i] / divisor) | nearest_level(from[2 * i + 1] / divisor) << 4);
+        to->codes[i] = (uint8_t)(codes[2 * i] | codes[2 * i + 1] << 4);
 }
 
 void weight_blocks_pack(remat_dtype dtype, const float *from, void *to, size_t count)

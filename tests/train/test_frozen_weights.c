@@ -105,6 +105,35 @@ static void blocks_are_close(void **state)
     }
 }
 
+/* The 16 numbers of int4 are what its codes stand for; each value gets the nearest. */
+static void codes_are_the_nearest(void **state)
+{
+    (void)state;
+    test_random random = {7};
+    int4_block block = {.scale = 1};
+    float numbers[WEIGHT_BLOCK], values[WEIGHT_BLOCK], back[WEIGHT_BLOCK];
+    for (size_t i = 0; i < WEIGHT_BLOCK / 2; i++)
+        block.codes[i] = (uint8_t)(i % 8 * 0x22 + 0x10);
+    weight_blocks_unpack(REMAT_INT4_BLOCKS, &block, numbers, WEIGHT_BLOCK);
+    for (int round = 0; round < 200; round++) {
+        for (size_t i = 0; i < WEIGHT_BLOCK; i++)
+            values[i] = (float)((double)test_random_below(&random, 2000001) / 1e6 - 1);
+        values[round % WEIGHT_BLOCK] = round % 2 ? 1 : -1;
+        weight_blocks_pack(REMAT_INT4_BLOCKS, values, &block, WEIGHT_BLOCK);
+        weight_blocks_unpack(REMAT_INT4_BLOCKS, &block, back, WEIGHT_BLOCK);
+        for (size_t i = 0; i < WEIGHT_BLOCK; i++) {
+            double nearest = INFINITY;
+            for (size_t k = 0; k < 16; k++)
+                nearest = fmin(nearest, fabs((double)numbers[k] - (double)values[i]));
+            assert_true(fabs((double)back[i] - (double)values[i]) <= nearest + 1e-7);
+        }
+        int8_block bytes;
+        weight_blocks_pack(REMAT_INT8_BLOCKS, values, &bytes, WEIGHT_BLOCK);
+        for (size_t i = 0; i < WEIGHT_BLOCK; i++)
+            assert_int_equal(bytes.codes[i], lrint((double)(values[i] / bytes.scale)));
+    }
+}
+
 static void blocks_are_not_saved(void **state)
 {
     fixture *f = *state;
@@ -122,6 +151,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(bits_are_those_of_the_weights_they_stand_for),
         FIXTURE_TEST(blocks_are_close),
+        cmocka_unit_test(codes_are_the_nearest),
         FIXTURE_TEST(blocks_are_not_saved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
