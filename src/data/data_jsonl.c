@@ -139,7 +139,7 @@ static remat_status open_jsonl(jsonl_set *lines, const data_request *request)
     place.field = "inputs";
     REMAT_TRY(check_needs(request));
     if (!request->inputs || data_path_count(request->inputs) != 1)
-        return remat_fail(request->context, REMAT_INVALID, &place, "name one file of JSON lines");
+        return remat_fail(request->context, REMAT_INVALID, &place, "name one file of JSON lines: --data FILE.jsonl");
     remat_status status = load_tokenizer(request, &tokenizer);
     if (status == REMAT_OK)
         status = load_samples(lines, request, tokenizer);

@@ -205,7 +205,7 @@ size_t pretrained_write_ini(const pretrained_config *config, const pretrained_us
     put(&w, "[Model]\n");
     if (*use->name)
         put(&w, "name = %s\n", use->name);
-    put(&w, "[Optimizer : adamw]\nlearning_rate = 0.0001\n");
+    put(&w, "[Optimizer : adamw]\nlearning_rate = 0.0001\n[Dataset : jsonl]\n");
     put_input(&w, "tokens");
     if (use->positions)
         put_input(&w, "positions");

@@ -391,7 +391,7 @@ remat_status model_set_dataset(remat_model *model, const char *type, const ini_e
     REMAT_TRY(model_blame(model, NULL, line, find_choice(model, "[Dataset]", type, dataset_types, &settings.type)));
     REMAT_TRY(properties_init(context, dataset_properties, &settings));
     REMAT_TRY(fill(model, &dataset_section, &settings, entries, count, dataset_rules, settings.type));
-    if ((FILES >> settings.type & 1) && !settings.inputs)
+    if ((FILES >> settings.type & 1) && !settings.inputs && settings.type != DATASET_JSONL) /* --data gives it */
         return model_blame(model, NULL, line,
                            remat_fail(context, REMAT_INVALID, NULL, "[Dataset] of type %s needs 'inputs'",
                                       dataset_types[settings.type]));

@@ -36,6 +36,23 @@ done
 # shellcheck disable=SC2086
 expect 2 train "$model" $train --from-scratch --weights "$work/base" --data "$work/learned.jsonl"
 
+# Some rows are for validation. A training that stops goes on with the same bits.
+part="$train --data $work/learned.jsonl --pack --length 12 --lora rank=2 -q"
+# shellcheck disable=SC2086
+expect 0 train "$work/base" $part --set dataset.validation_split=0.4 --set dataset.validation_every=1 --steps 2 --json
+out '"best_validation_loss": 0.'
+# shellcheck disable=SC2086
+expect 0 train "$work/base" $part --set model.accumulate=2 --steps 4 --save "$work/whole.safetensors"
+# shellcheck disable=SC2086
+expect 0 train "$work/base" $part --set model.accumulate=2 --steps 2 --save "$work/half.safetensors"
+# shellcheck disable=SC2086
+expect 0 train "$work/base" $part --set model.accumulate=2 --steps 4 --resume "$work/half.safetensors" \
+  --save "$work/rest.safetensors"
+cmp -s "$work/whole.safetensors" "$work/rest.safetensors" || complain "a resumed training has other bits"
+# shellcheck disable=SC2086
+expect 2 train "$work/base" $train
+err "name one file of JSON lines"
+
 # The loss of a file does not depend on how samples share rows and batches. Perplexity is its exponential.
 figure() { sed -n "s/.*\"$1\": \([0-9.e+-]*\).*/\1/p" "$work/out"; }
 near() { echo "$1 $2 $3" | awk '{ d = $1 - $2; exit !(d < $3 && d > -$3) }'; }
