@@ -72,10 +72,30 @@ static uint64_t values_of(operation op, const void *args, uint32_t i)
         const uint64_t lines = p->window.batch * p->window.in_channels * p->window.out_h;
         return lines * (p->chosen.type == REMAT_INT32 ? p->window.out_w : operation_chosen_row(&p->window));
     }
+    case OP_attention: return ((const op_attention *)args)->batch * ((const op_attention *)args)->steps;
+    case OP_attention_backward:
+        return ((const op_attention_backward *)args)->batch * ((const op_attention_backward *)args)->steps;
+    case OP_attention_cached: {
+        const op_attention_cached *p = args;
+        const uint64_t width = p->heads * p->size, key_width = attention_key_heads(p->heads, p->group) * p->size;
+        return i == 4   ? p->rows
+               : i == 0 ? spread(p->rows, width, p->row)
+               : i == 3 ? spread(p->rows, width, p->out_row)
+                        : spread(p->keys, key_width, p->key_row);
+    }
+    case OP_put_rows: {
+        const op_put_rows *p = args;
+        return i == 0 ? spread(p->rows, p->columns, p->x_row) : i == 1 ? p->rows : p->most * p->columns;
+    }
+    case OP_rotate: return ((const op_rotate *)args)->rows;
     case OP_cross_entropy: return i == 1 ? ((const op_cross_entropy *)args)->rows : step;
     case OP_count_correct: return i == 1 ? ((const op_count_correct *)args)->rows : step;
     case OP_convert: return ((const op_convert *)args)->count;
     case OP_batch_scales: return ((const op_batch_scales *)args)->channels;
+    case OP_block_squares: {
+        const op_block_squares *p = args;
+        return i == 0 ? p->count : (p->count + OPERATION_SQUARES_BLOCK - 1) / OPERATION_SQUARES_BLOCK * sizeof(double);
+    }
     case OP_add_squares: return i == 1 ? step : ((const op_add_squares *)args)->count;
     case OP_sgd: {
         const op_sgd *p = args;
@@ -128,7 +148,7 @@ static bool is_workspace(operation op, uint32_t i)
     switch (op) {
     case OP_normalize_backward:
     case OP_group_normalize_backward: return i == 8;
-    case OP_attention_backward: return i == 9;
+    case OP_attention_backward: return i == 10;
     case OP_convolve:
     case OP_convolve_backward_weight: return i == 4;
     case OP_convolve_backward_input: return i == 3;

@@ -1,4 +1,5 @@
-/* Attention with heads of more values than the tiles of the other kernels take: plain loops, a block for each query and for each key. */
+/* Attention with heads of more values than the tiles of the other kernels take, to several segments of a row, and to a cache: plain loops,
+ * a block for each query and for each key. */
 #include "backend/cuda/attention_wide.h"
 #include "backend/cuda/cuda_device.cuh"
 
@@ -9,12 +10,16 @@ struct seen {
     size_t first, end;
 };
 
-template <class P> static __device__ seen keys_of(const P &p, size_t query)
+template <class P> static __device__ seen keys_of(const P &p, size_t sequence, size_t query)
 {
     seen s = {0, p.keys};
     if (p.causal) {
         s.end = query + 1 < p.keys ? query + 1 : p.keys;
         s.first = p.window && query + 1 > p.window ? query + 1 - p.window : 0;
+    }
+    if (p.positions.at) { /* the segment begins so many rows before */
+        const size_t begins = query - (size_t)((const int32_t *)p.positions.at)[sequence * p.steps + query];
+        s.first = begins > s.first ? begins : s.first;
     }
     return s;
 }
@@ -58,7 +63,7 @@ __global__ void attend_wide(op_attention p, float scale)
     const size_t query = blockIdx.x % p.steps, head = blockIdx.x / p.steps % p.heads,
                  sequence = blockIdx.x / p.steps / p.heads;
     const places at = places_of(p, sequence, head, query);
-    const seen keys = keys_of(p, query);
+    const seen keys = keys_of(p, sequence, query);
     for (size_t i = threadIdx.x; i < p.size; i += WIDE_THREADS)
         q[i] = get(p.q, at.q + i), out[i] = 0;
     __syncthreads();
@@ -94,7 +99,7 @@ __global__ void derive_wide_queries(op_attention_backward p, float scale, bool a
     const size_t query = blockIdx.x % p.steps, head = blockIdx.x / p.steps % p.heads,
                  sequence = blockIdx.x / p.steps / p.heads;
     const places at = places_of(p, sequence, head, query);
-    const seen keys = keys_of(p, query);
+    const seen keys = keys_of(p, sequence, query);
     float along = 0;
     for (size_t i = threadIdx.x; i < p.size; i += WIDE_THREADS) {
         q[i] = get(p.q, at.q + i), dout[i] = get(p.dout, at.out + i), dq[i] = 0;
@@ -140,7 +145,7 @@ __global__ void derive_wide_keys(op_attention_backward p, float scale, bool adds
             float chance = 0, slope = 0;
             if (query < p.steps) {
                 const places at = places_of(p, sequence, head, query);
-                const seen keys = keys_of(p, query);
+                const seen keys = keys_of(p, sequence, query);
                 if (key >= keys.first && key < keys.end) {
                     const float log_sum = get(p.sums, (sequence * p.heads + head) * p.steps + query);
                     chance = expf(scale * dot_of(p.q, at.q, p.k, own, p.size) - log_sum);
@@ -195,5 +200,52 @@ cudaError_t cuda_attention_wide_backward(const cuda_run *run, const op_attention
     if (p->dk.at || p->dv.at)
         derive_wide_keys<<<(unsigned)(p->batch * key_heads * p->keys), WIDE_THREADS, bytes, run->stream>>>(
             *p, scale, p->accumulate || p->add_dkv);
+    return cudaGetLastError();
+}
+
+/* ---- a cache ---- */
+
+__global__ void attend_to_cache(op_attention_cached p, float scale)
+{
+    extern __shared__ float shared[];
+    float *q = shared, *out = shared + p.size, *chances = shared + 2 * p.size;
+    const size_t row = blockIdx.x / p.heads, head = blockIdx.x % p.heads, group = p.group > 1 ? p.group : 1;
+    const size_t from = row * p.row + head * p.size, to = row * p.out_row + head * p.size, key = head / group * p.size;
+    const int32_t position = ((const int32_t *)p.positions.at)[row];
+    const size_t all = position < 0 ? 0 : (size_t)position + 1, end = all < p.keys ? all : p.keys;
+    const size_t begin = p.window && end > p.window ? end - p.window : 0;
+    for (size_t i = threadIdx.x; i < p.size; i += WIDE_THREADS)
+        q[i] = get(p.q, from + i), out[i] = 0;
+    __syncthreads();
+    float largest = -INFINITY, sum = 0;
+    for (size_t first = begin; first < end; first += WIDE_THREADS) {
+        const size_t mine = first + threadIdx.x, count = end - first < WIDE_THREADS ? end - first : WIDE_THREADS;
+        const float score = mine < end ? scale * dot(q, p.k, key + mine * p.key_row, p.size) : -INFINITY;
+        const float top = fmaxf(largest, block_max<WIDE_THREADS>(score));
+        const float chance = mine < end ? expf(score - top) : 0, shrink = expf(largest - top);
+        chances[threadIdx.x] = chance;
+        sum = sum * shrink + block_sum<WIDE_THREADS>(chance);
+        largest = top;
+        __syncthreads();
+        for (size_t i = threadIdx.x; i < p.size; i += WIDE_THREADS) {
+            float value = out[i] * shrink;
+            for (size_t k = 0; k < count; k++)
+                value += chances[k] * get(p.v, key + (first + k) * p.key_row + i);
+            out[i] = value;
+        }
+        __syncthreads();
+    }
+    for (size_t i = threadIdx.x; i < p.size; i += WIDE_THREADS)
+        put(p.out, to + i, sum > 0 ? out[i] / sum : 0);
+}
+
+cudaError_t cuda_attention_cached(const cuda_run *run, const op_attention_cached *p)
+{
+    const size_t bytes = (2 * p->size + WIDE_THREADS) * sizeof(float);
+    if (bytes > 48 << 10)
+        return cudaErrorInvalidValue;
+    if (p->rows && p->heads)
+        attend_to_cache<<<(unsigned)(p->rows * p->heads), WIDE_THREADS, bytes, run->stream>>>(
+            *p, 1 / sqrtf((float)p->size));
     return cudaGetLastError();
 }

@@ -112,7 +112,9 @@ __global__ void __launch_bounds__(LOSS_THREADS)
         losses[row] = label >= 0 ? loss : 0;
     if (!p.gradient.at)
         return;
-    const float factor = label >= 0 ? (float)p.factor : 0, chance_factor = shares * factor * inverse;
+    const step_block *block = (const step_block *)p.step.at;
+    const double divisor = p.by_labels && block->labels ? (double)block->labels : 1;
+    const float factor = label >= 0 ? (float)(p.factor / divisor) : 0, chance_factor = shares * factor * inverse;
     if (EIGHTS && plain) {
         for (size_t i = 8 * threadIdx.x; i < p.columns; i += 8 * LOSS_THREADS) {
             eight x = get8(p.logits, from + i);

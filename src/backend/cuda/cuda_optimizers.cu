@@ -75,7 +75,7 @@ static __device__ __forceinline__ void unpack(tensor_ref t, tensor_ref scales, s
 
 /* Which half of its random numbers a tensor is rounded with. */
 static __device__ __forceinline__ void pack(tensor_ref t, tensor_ref scales, size_t from, int count, bool eights,
-                                            const float values[EACH], const stream &random, int half)
+                                            const float values[EACH], const stream &random, uint64_t offset, int half)
 {
     if (!t.at)
         return;
@@ -104,7 +104,7 @@ static __device__ __forceinline__ void pack(tensor_ref t, tensor_ref scales, siz
         if (threadIdx.x % WARP == 0)
             ((float *)scales.at)[from / BLOCK] = largest;
     }
-    const uint4 a = draw(random, from / 4), b = draw(random, from / 4 + 1);
+    const uint4 a = draw(random, (offset + from) / 4), b = draw(random, (offset + from) / 4 + 1);
     const uint32_t numbers[EACH] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
 #pragma unroll
     for (int j = 0; j < EACH; j++) {
@@ -177,9 +177,9 @@ __global__ void __launch_bounds__(BLOCKS_AT_ONCE *WARP) update(const __grid_cons
 #pragma unroll
         for (int j = 0; j < EACH; j++)
             rule.change(g[j], w[j], first[j], second[j]);
-        pack(p.weight, rule.none(), from, mine, eights, w, weight_random, 0);
-        pack(rule.first(), rule.first_scales(), from, mine, eights, first, random, 0);
-        pack(rule.second(), rule.second_scales(), from, mine, eights, second, random, 1);
+        pack(p.weight, rule.none(), from, mine, eights, w, weight_random, p.offset, 0);
+        pack(rule.first(), rule.first_scales(), from, mine, eights, first, random, p.offset, 0);
+        pack(rule.second(), rule.second_scales(), from, mine, eights, second, random, p.offset, 1);
     }
 }
 

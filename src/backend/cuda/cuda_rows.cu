@@ -111,6 +111,21 @@ cudaError_t cuda_copy_rows(const cuda_run *run, const op_copy_rows *p)
     return cudaGetLastError();
 }
 
+__global__ void put_each_row(op_put_rows p)
+{
+    const size_t row = blockIdx.x, to = (size_t)((const int32_t *)p.places.at)[row];
+    if (to < p.most)
+        for (size_t i = threadIdx.x; i < p.columns; i += blockDim.x)
+            put(p.y, to * p.columns + i, get(p.x, row * p.x_row + i));
+}
+
+cudaError_t cuda_put_rows(const cuda_run *run, const op_put_rows *p)
+{
+    if (p->rows && p->columns)
+        put_each_row<<<(unsigned)p->rows, 128, 0, run->stream>>>(*p);
+    return cudaGetLastError();
+}
+
 __global__ void add_to_each_channel(op_add_to_channels p, size_t count)
 {
     const size_t step = (size_t)gridDim.x * blockDim.x;
@@ -249,7 +264,9 @@ __global__ void rotate_pairs(op_rotate p, size_t first_pair, size_t pairs, frequ
     for (size_t at = (size_t)blockIdx.x * blockDim.x + threadIdx.x; at < count; at += step) {
         const size_t pair = at % pairs, head = at / pairs; /* of all heads of all rows */
         const size_t first = head * p.size + first_pair + pair, second = first + half;
-        const float angle = __fmul_rn((float)(head / p.heads % p.steps), f.of[pair]);
+        const size_t row = head / p.heads;
+        const float position = p.positions.at ? (float)((const int32_t *)p.positions.at)[row] : (float)(row % p.steps);
+        const float angle = __fmul_rn(position, f.of[pair]);
         double sine, cosine;
         sincos((double)angle, &sine, &cosine);
         const float c = (float)(p.scale * cosine), s = (float)(p.scale * (p.backward ? -sine : sine));

@@ -207,6 +207,25 @@ cudaError_t cuda_add_squares(const cuda_run *run, const op_add_squares *p)
     return cuda_add_many_squares(run, calls, 1);
 }
 
+__global__ void sum_square_blocks(op_block_squares p)
+{
+    const size_t from = (size_t)blockIdx.x * OPERATION_SQUARES_BLOCK;
+    const size_t end = p.count - from < OPERATION_SQUARES_BLOCK ? p.count : from + OPERATION_SQUARES_BLOCK;
+    double sum = 0;
+    for (size_t i = from + threadIdx.x; i < end; i += SUM_THREADS)
+        sum += (double)get(p.x, i) * get(p.x, i);
+    sum = block_sum<SUM_THREADS>(sum);
+    if (threadIdx.x == 0)
+        ((double *)p.sums.at)[blockIdx.x] = sum;
+}
+
+cudaError_t cuda_block_squares(const cuda_run *run, const op_block_squares *p)
+{
+    if (p->count)
+        sum_square_blocks<<<blocks_for(p->count, OPERATION_SQUARES_BLOCK), SUM_THREADS, 0, run->stream>>>(*p);
+    return cudaGetLastError();
+}
+
 /* Any thread may be the one that writes: all write the same. Checks run one after the other, so that `before` is settled. */
 __global__ void check_values(op_check_finite p)
 {
@@ -244,7 +263,7 @@ cudaError_t cuda_clip(const cuda_run *run, const op_clip *p)
 __global__ void end_loss(op_finish_loss p)
 {
     step_block *block = (step_block *)p.step.at;
-    block->loss += block->loss_sum / p.divisor;
+    block->loss += block->loss_sum / (p.divisor * (p.by_labels && block->labels ? (double)block->labels : 1));
     block->loss_sum = 0;
 }
 

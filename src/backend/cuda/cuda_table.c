@@ -15,24 +15,30 @@ CUDA_OPERATIONS(X)
 /* Our own kernels are faster than cuDNN's for heads of up to 64 values, and have no tiles for more than 256. */
 enum { FASTEST_TILES = 64, WIDEST_TILES = 256 };
 
+/* Wide heads and rows of several segments have plain kernels. */
+static bool is_plain(size_t size, tensor_ref positions)
+{
+    return size > WIDEST_TILES || positions.at;
+}
+
 static cudaError_t launch_any_attention(const cuda_run *run, const void *args)
 {
     const op_attention *p = args;
-    if (p->size > FASTEST_TILES && cudnn_attention_takes(run->attention, p) &&
+    if (p->size > FASTEST_TILES && !p->positions.at && cudnn_attention_takes(run->attention, p) &&
         cudnn_attention_workspace(run->attention, p) <= run->scratch_bytes)
         return cudnn_attention_run(run->attention, run->stream, p, run->scratch) == REMAT_OK ? cudaSuccess
                                                                                              : cudaErrorLaunchFailure;
-    return p->size > WIDEST_TILES ? cuda_attention_wide(run, p) : cuda_attention(run, p);
+    return is_plain(p->size, p->positions) ? cuda_attention_wide(run, p) : cuda_attention(run, p);
 }
 
 static cudaError_t launch_any_attention_backward(const cuda_run *run, const void *args)
 {
     const op_attention_backward *p = args;
-    if (p->size > FASTEST_TILES && cudnn_attention_backward_takes(run->attention, p))
+    if (p->size > FASTEST_TILES && !p->positions.at && cudnn_attention_backward_takes(run->attention, p))
         return cudnn_attention_backward_run(run->attention, run->stream, p, p->workspace.at) == REMAT_OK
                    ? cudaSuccess
                    : cudaErrorLaunchFailure;
-    return p->size > WIDEST_TILES ? cuda_attention_wide_backward(run, p) : cuda_attention_backward(run, p);
+    return is_plain(p->size, p->positions) ? cuda_attention_wide_backward(run, p) : cuda_attention_backward(run, p);
 }
 
 /* What cuDNN takes by its sizes it may still refuse when it sees the tensors: there is room for both. */
@@ -62,18 +68,19 @@ static const cuda_row rows[] = {
     ROW(batch_statistics, "vvvvv") ROW(batch_scales, "vv") ROW(batch_normalize, "vvvvvv")                   /**/
     ROW(batch_normalize_backward, "vvvvvvvv") ROW(group_normalize, "vvvvvv")                                /**/
     ROW(group_normalize_backward, "vvvvvvvvu")                                                              /**/
-    {OP_attention, "fffff", launch_any_attention, NULL},
-    {OP_attention, "bbbbf", launch_any_attention, NULL},
-    {OP_attention_backward, "fffffffffu", launch_any_attention_backward, NULL},
-    {OP_attention_backward, "bbbbfbbbbu", launch_any_attention_backward, NULL},
-    ROW(rotate, "vv")                                                                                               /**/
-    ROW(lstm_cell, "vvvv") ROW(lstm_cell_backward, "vvvvvvv") ROW(gru_cell, "vvvvv")                                /**/
-    ROW(gru_cell_backward, "vvvvvvv")                                                                               /**/
-    ROW(convolve, "vvvvu") ROW(convolve_backward_weight, "vvvvu") ROW(convolve_backward_input, "vvvu")              /**/
-    ROW(pool_max, "vvi") ROW(pool_max, "vvu") ROW(pool_max_backward, "ivv") ROW(pool_max_backward, "uvv")           /**/
-    ROW(pool_average, "vv") ROW(pool_average_backward, "vv")                                                        /**/
-    ROW(cross_entropy, "vivu") ROW(squared_error, "vvvu") ROW(pointwise_loss, "vvvu") ROW(finish_loss, "u")         /**/
-    ROW(count_correct, "viu") MANY(add_squares, "vu", cuda_add_many_squares) ROW(check_finite, "vu") ROW(clip, "u") /**/
+    {OP_attention, "fffffi", launch_any_attention, NULL},
+    {OP_attention, "bbbbfi", launch_any_attention, NULL},
+    {OP_attention_backward, "fffffffffiu", launch_any_attention_backward, NULL},
+    {OP_attention_backward, "bbbbfbbbbiu", launch_any_attention_backward, NULL},
+    ROW(attention_cached, "vvvvi") ROW(put_rows, "viv") ROW(rotate, "vvi")                                  /**/
+    ROW(lstm_cell, "vvvv") ROW(lstm_cell_backward, "vvvvvvv") ROW(gru_cell, "vvvvv")                        /**/
+    ROW(gru_cell_backward, "vvvvvvv")                                                                       /**/
+    ROW(convolve, "vvvvu") ROW(convolve_backward_weight, "vvvvu") ROW(convolve_backward_input, "vvvu")      /**/
+    ROW(pool_max, "vvi") ROW(pool_max, "vvu") ROW(pool_max_backward, "ivv") ROW(pool_max_backward, "uvv")   /**/
+    ROW(pool_average, "vv") ROW(pool_average_backward, "vv")                                                /**/
+    ROW(cross_entropy, "vivu") ROW(squared_error, "vvvu") ROW(pointwise_loss, "vvvu") ROW(finish_loss, "u") /**/
+    ROW(count_correct, "viu") MANY(add_squares, "vu", cuda_add_many_squares) ROW(block_squares, "vu")
+        ROW(check_finite, "vu") ROW(clip, "u") /**/
     MANY(sgd, "vvvfu", cuda_many_sgd) MANY(sgd, "vvcfu", cuda_many_sgd) MANY(adam, "vvvvffu", cuda_many_adam)
         MANY(adam, "vvcuffu", cuda_many_adam)                                                       /**/
     MANY(lion, "vvvfu", cuda_many_lion) MANY(lion, "vvcfu", cuda_many_lion) ROW(adafactor, "vvffu") /**/
