@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { MOST_SETTINGS = 1024, DEFAULT_LENGTH = 1024 };
 

@@ -260,10 +260,10 @@ remat_status trainer_fetch_weight(void *user, uint32_t parameter, char *to)
 
 remat_status trainer_share_broken(remat_trainer *trainer)
 {
-    const double mine[2] = {(double)trainer->host_block.broken, 0}, *all;
-    REMAT_TRY(trainer_gather_pairs(trainer, mine, &all));
+    const double mine[3] = {(double)trainer->host_block.broken}, *all;
+    REMAT_TRY(trainer_gather_sums(trainer, mine, &all));
     for (uint64_t r = 0; r < trainer->ranks->size; r++) {
-        const uint64_t broken = (uint64_t)all[2 * r];
+        const uint64_t broken = (uint64_t)all[3 * r];
         if (broken && (!trainer->host_block.broken || broken < trainer->host_block.broken))
             trainer->host_block.broken = broken;
     }
