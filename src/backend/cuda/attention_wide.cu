@@ -24,6 +24,20 @@ template <class P> static __device__ seen keys_of(const P &p, size_t sequence, s
     return s;
 }
 
+/* Where the sum of a query is: heads x steps of each sequence, or heads x rows of each segment, one segment after the other. */
+template <class P> static __device__ size_t sum_of(const P &p, size_t sequence, size_t head, size_t query)
+{
+    const int32_t *positions = (const int32_t *)p.positions.at;
+    size_t begins = 0, end = p.steps;
+    if (positions) {
+        positions += sequence * p.steps;
+        begins = query - (size_t)positions[query];
+        for (end = query + 1; end < p.steps && positions[end] != 0;)
+            end++;
+    }
+    return sequence * p.heads * p.steps + p.heads * begins + head * (end - begins) + query - begins;
+}
+
 static __device__ float dot(const float *a, tensor_ref b, size_t from, size_t count)
 {
     float sum = 0;
@@ -89,7 +103,7 @@ __global__ void attend_wide(op_attention p, float scale)
     for (size_t i = threadIdx.x; i < p.size; i += WIDE_THREADS)
         put(p.out, at.out + i, out[i] / sum);
     if (threadIdx.x == 0)
-        put(p.sums, (sequence * p.heads + head) * p.steps + query, largest + logf(sum));
+        put(p.sums, sum_of(p, sequence, head, query), largest + logf(sum));
 }
 
 __global__ void derive_wide_queries(op_attention_backward p, float scale, bool adds)
@@ -106,7 +120,7 @@ __global__ void derive_wide_queries(op_attention_backward p, float scale, bool a
         along += dout[i] * get(p.out, at.out + i);
     }
     along = block_sum<WIDE_THREADS>(along);
-    const float log_sum = get(p.sums, (sequence * p.heads + head) * p.steps + query);
+    const float log_sum = get(p.sums, sum_of(p, sequence, head, query));
     for (size_t first = keys.first; first < keys.end; first += WIDE_THREADS) {
         const size_t key = first + threadIdx.x,
                      count = keys.end - first < WIDE_THREADS ? keys.end - first : WIDE_THREADS;
@@ -147,7 +161,7 @@ __global__ void derive_wide_keys(op_attention_backward p, float scale, bool adds
                 const places at = places_of(p, sequence, head, query);
                 const seen keys = keys_of(p, sequence, query);
                 if (key >= keys.first && key < keys.end) {
-                    const float log_sum = get(p.sums, (sequence * p.heads + head) * p.steps + query);
+                    const float log_sum = get(p.sums, sum_of(p, sequence, head, query));
                     chance = expf(scale * dot_of(p.q, at.q, p.k, own, p.size) - log_sum);
                     slope = scale * chance *
                             (dot_of(p.dout, at.out, p.v, own, p.size) - dot_of(p.dout, at.out, p.out, at.out, p.size));
