@@ -10,6 +10,15 @@ struct seen {
     size_t first, end;
 };
 
+/* The first row of a query's segment, in its sequence. */
+template <class P> static __device__ size_t segment_begin(const P &p, size_t sequence, size_t query)
+{
+    const int32_t *positions = (const int32_t *)p.positions.at + sequence * p.steps;
+    while (query > 0 && positions[query] != 0)
+        query--;
+    return query;
+}
+
 template <class P> static __device__ seen keys_of(const P &p, size_t sequence, size_t query)
 {
     seen s = {0, p.keys};
@@ -17,8 +26,8 @@ template <class P> static __device__ seen keys_of(const P &p, size_t sequence, s
         s.end = query + 1 < p.keys ? query + 1 : p.keys;
         s.first = p.window && query + 1 > p.window ? query + 1 - p.window : 0;
     }
-    if (p.positions.at) { /* the segment begins so many rows before */
-        const size_t begins = query - (size_t)((const int32_t *)p.positions.at)[sequence * p.steps + query];
+    if (p.positions.at) {
+        const size_t begins = segment_begin(p, sequence, query);
         s.first = begins > s.first ? begins : s.first;
     }
     return s;
@@ -31,7 +40,7 @@ template <class P> static __device__ size_t sum_of(const P &p, size_t sequence, 
     size_t begins = 0, end = p.steps;
     if (positions) {
         positions += sequence * p.steps;
-        begins = query - (size_t)positions[query];
+        begins = segment_begin(p, sequence, query);
         for (end = query + 1; end < p.steps && positions[end] != 0;)
             end++;
     }
