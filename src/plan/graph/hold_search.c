@@ -12,17 +12,19 @@ enum { ANNEALERS = 2 };
 /* Limits from the peak of everything held to the lowest, or back, each annealed for a part of the effort. */
 typedef struct limit_sweep {
     bool down;
-    bool low; /* most limits are near the lowest peak, where the cost rises steeply */
+    enum { EVEN, LOW, HIGH } most; /* limits: near the lowest peak, where the cost rises steeply, or near the top */
     uint32_t limits;
     uint64_t share, heat; /* thousandths of the effort; millionths of the cost */
 } limit_sweep;
-static const limit_sweep sweeps[] = {{true, false, 9, 350, 3000},
-                                     {false, true, 12, 200, 2000},
-                                     {true, false, 24, 150, 700},
-                                     {false, true, 48, 100, 300}};
+static const limit_sweep sweeps[] = {{true, EVEN, 9, 350, 3000},
+                                     {false, LOW, 12, 200, 2000},
+                                     {true, EVEN, 24, 150, 700},
+                                     {false, LOW, 48, 100, 300},
+                                     {true, HIGH, 24, 50, 2000}};
 enum { SWEEPS = sizeof sweeps / sizeof *sweeps, MOST_LIMITS = 48 };
-/* Thousandths of the effort that look for the lowest peak, and for what is left to gain in each bin. */
-enum { LOWEST_SHARE = 100, BINS_SHARE = 100 };
+/* Thousandths of the effort that look for the lowest peak, where the cost rises most, and for what is left to gain in each
+ * bin. What comes behind the sweeps only adds to what they found. */
+enum { LOWEST_SHARE = 100, STEEP_SHARE = 50, BINS_SHARE = 100 };
 /* Limits for which a bound of the cost is found. */
 enum { BOUNDS = 16 };
 
@@ -67,8 +69,10 @@ static uint64_t nth_limit(const hold_annealer *h, size_t sweep, uint64_t n)
 {
     const uint64_t count = (uint64_t)sweeps[sweep].limits * ANNEALERS, fine = count - (n * ANNEALERS - h->number);
     const uint64_t floor = sweep ? hold_bins_lowest(&h->bins)->peak : h->bins.bottom;
-    const unsigned __int128 above = (unsigned __int128)(h->bins.top - floor) * fine / count;
-    return floor + (uint64_t)(sweeps[sweep].low ? above * fine / count : above);
+    const unsigned __int128 range = h->bins.top - floor, above = range * fine / count;
+    if (sweeps[sweep].most == HIGH)
+        return h->bins.top - (uint64_t)((range - above) * (count - fine) / count);
+    return floor + (uint64_t)(sweeps[sweep].most == LOW ? above * fine / count : above);
 }
 
 /* Effort goes where the bounds leave something to gain, in thousandths of the cost. */
@@ -176,18 +180,50 @@ static remat_status improve_bins(hold_annealer *h)
     return REMAT_OK;
 }
 
+/* Where the cost rises most from one limit to the next: anneals there, from above and from what is best there by turns. */
+static remat_status anneal_steep(hold_annealer *h)
+{
+    enum { GRID = 64, TRIES = 12 };
+    const uint64_t effort = h->effort / 1000 * STEEP_SHARE / TRIES, bottom = hold_bins_lowest(&h->bins)->peak;
+    const uint64_t range = h->bins.top - bottom;
+    unsigned visits[GRID] = {0};
+    for (uint64_t i = 0; i < TRIES && range >= GRID; i++) {
+        unsigned __int128 most = 0;
+        size_t steepest = 0;
+        for (size_t k = 0; k < GRID; k++) {
+            const hold_bin *low = hold_bins_cheapest(&h->bins, bottom + range / GRID * k);
+            const hold_bin *high = hold_bins_cheapest(&h->bins, bottom + range / GRID * (k + 1));
+            const unsigned __int128 rise = (low->cost - high->cost) / (1 + visits[k]);
+            if (rise > most) {
+                most = rise;
+                steepest = k;
+            }
+        }
+        /* One annealer at the limit itself, the other half a step above it. */
+        const uint64_t limit = bottom + range / GRID * steepest + range / GRID / 2 * h->number;
+        const bool from_above = visits[steepest]++ % 2 == 0;
+        const hold_bin *begin = hold_bins_cheapest(&h->bins, limit + (from_above ? range / GRID : 0));
+        bool fits;
+        REMAT_TRY(annealer_adopt(h, begin->from));
+        if (from_above)
+            REMAT_TRY(annealer_descend(h, limit, effort / 4));
+        REMAT_TRY(annealer_anneal(h, limit, effort, 10000, &fits));
+    }
+    return REMAT_OK;
+}
+
 /* ---- side by side ---- */
 
 /* What the annealers do between two exchanges of what they found. */
 typedef struct search_step {
     hold_annealer *annealers;
-    size_t number; /* a sweep; SWEEPS: the bins */
+    size_t number; /* a sweep; SWEEPS: where it is steep; then the bins */
 } search_step;
 
 static remat_status take_step(hold_annealer *h, size_t number)
 {
-    if (number == SWEEPS)
-        return improve_bins(h);
+    if (number >= SWEEPS)
+        return number == SWEEPS ? anneal_steep(h) : improve_bins(h);
     REMAT_TRY(run_sweep(h, number));
     return number == 0 ? lower_peak(h) : REMAT_OK;
 }
@@ -212,7 +248,7 @@ static remat_status exchange(hold_annealer *annealers)
 static remat_status search(hold_annealer *annealers, unsigned threads)
 {
     search_step step = {.annealers = annealers};
-    for (; step.number <= SWEEPS && annealers->active_count; step.number++) {
+    for (; step.number <= SWEEPS + 1 && annealers->active_count; step.number++) {
         parallel_dynamic(threads ? (int)threads : parallel_default_threads(), ANNEALERS, 1, take_steps, &step);
         for (size_t i = 0; i < ANNEALERS; i++)
             REMAT_TRY(annealers[i].status);
