@@ -114,9 +114,8 @@ static void describe(cuda_backend *cuda, const struct cudaDeviceProp *properties
         const size_t version = cudnn_attention_version(cuda->attention);
         snprintf(cudnn, sizeof cudnn, "cuDNN %zu.%zu", version / 10000, version / 100 % 100);
     }
-    snprintf(cuda->about, sizeof cuda->about,
-             "%s, compute capability %d.%d, %.1f GiB, CUDA %d.%d, cuBLASLt %zu.%zu, %s", properties->name,
-             properties->major, properties->minor, (double)properties->totalGlobalMem / (1 << 30), driver / 1000,
+    snprintf(cuda->about, sizeof cuda->about, "%s, compute capability %d.%d, %zu MiB, CUDA %d.%d, cuBLASLt %zu.%zu, %s",
+             properties->name, properties->major, properties->minor, properties->totalGlobalMem >> 20, driver / 1000,
              driver / 10 % 100, cublas / 10000, cublas / 100 % 100, cudnn);
     cuda->base.about = cuda->about;
 }

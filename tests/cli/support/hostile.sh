@@ -1,4 +1,4 @@
-# shellcheck shell=sh
+# shellcheck shell=sh disable=SC2034,SC2154 # names for and of the sourcing script
 # Texts that must not reach a terminal as they are. Sourced after expect.sh.
 # ESC and BEL, DEL, C1 (NEL and CSI), a right-to-left override and an isolate; in JSON also a newline.
 bad=$(printf 'x\033]0;t\007\177\302\205\302\233\342\200\256\342\201\246y')
