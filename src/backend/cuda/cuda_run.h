@@ -33,19 +33,18 @@ typedef struct cuda_run {
 typedef cudaError_t (*cuda_launcher)(const cuda_run *run, const void *args);
 
 /* One launcher for every operation. Custom has none, because it calls functions of the host; attention has several. */
-#define CUDA_OPERATIONS(X)                                                                                         \
-    X(gemm)                                                                                                        \
-    X(activate)                                                                                                    \
-    X(activate_backward)                                                                                           \
-    X(add) X(multiply) X(scale) X(accumulate) X(copy) X(convert) X(fill) X(dropout) X(softmax) X(softmax_backward) \
-        X(add_to_rows) X(copy_rows) X(column_sums) X(add_to_channels) X(channel_sums) X(gather) X(gather_backward) \
-            X(normalize) X(normalize_backward) X(batch_statistics) X(batch_scales) X(batch_normalize)              \
-                X(batch_normalize_backward) X(group_normalize) X(group_normalize_backward) X(attention_cached)     \
-                    X(put_rows) X(rotate) X(lstm_cell) X(lstm_cell_backward) X(gru_cell) X(gru_cell_backward)      \
-                        X(convolve) X(convolve_backward_weight) X(convolve_backward_input) X(pool_max)             \
-                            X(pool_max_backward) X(pool_average) X(pool_average_backward) X(cross_entropy)         \
-                                X(squared_error) X(pointwise_loss) X(finish_loss) X(count_correct) X(add_squares)  \
-                                    X(block_squares) X(check_finite) X(clip) X(sgd) X(adam) X(lion) X(adafactor)
+/* clang-format off */
+#define CUDA_OPERATIONS(X)                                                                                   \
+    X(gemm) X(activate) X(activate_backward) X(add) X(multiply) X(scale) X(accumulate) X(copy) X(convert)    \
+    X(fill) X(dropout) X(softmax) X(softmax_backward) X(add_to_rows) X(copy_rows) X(column_sums)             \
+    X(add_to_channels) X(channel_sums) X(gather) X(gather_backward) X(normalize) X(normalize_backward)       \
+    X(batch_statistics) X(batch_scales) X(batch_normalize) X(batch_normalize_backward) X(group_normalize)    \
+    X(group_normalize_backward) X(attention_cached) X(put_rows) X(rotate) X(lstm_cell) X(lstm_cell_backward) \
+    X(gru_cell) X(gru_cell_backward) X(convolve) X(convolve_backward_weight) X(convolve_backward_input)      \
+    X(pool_max) X(pool_max_backward) X(pool_average) X(pool_average_backward) X(cross_entropy)               \
+    X(squared_error) X(pointwise_loss) X(finish_loss) X(count_correct) X(add_squares) X(block_squares)       \
+    X(check_finite) X(clip) X(sgd) X(adam) X(lion) X(adafactor)
+/* clang-format on */
 #define X(name) cudaError_t cuda_##name(const cuda_run *run, const op_##name *args);
 CUDA_OPERATIONS(X)
 X(attention)
