@@ -10,8 +10,8 @@ static void judge_cross_entropy(test_random *random, size_t rows, size_t columns
     assert_non_null(labels);
     for (size_t row = 0; row < rows; row++)
         labels[row] = test_random_below(random, 5) ? (int32_t)test_random_below(random, columns) : -1;
-    step_block block = {.loss_sum = 0.5};
-    op_cross_entropy args = {fp32(x), int32(labels), fp32(gradient), raw(&block), rows, columns, 0.25, 0, NULL};
+    step_block block = {.loss_sum = 0.5, .labels = 3};
+    op_cross_entropy args = {fp32(x), int32(labels), fp32(gradient), raw(&block), rows, columns, 0.25, 0, NULL, false};
     kernel_trial trial = {.op = OP_cross_entropy,
                           .args = &args,
                           .outputs = {{gradient, count}},
@@ -22,7 +22,8 @@ static void judge_cross_entropy(test_random *random, size_t rows, size_t columns
     assert_non_null(weights);
     for (size_t i = 0; i < columns; i++)
         weights[i] = (double)test_random_below(random, 5) / 2;
-    for (int way = 0; way < 4; way++) { /* plain, smoothed, weighted, both */
+    for (int way = 0; way < 8; way++) { /* plain, smoothed, weighted, both; the same divided by the labels */
+        args.by_labels = way & 4;
         args.smoothing = way & 1 ? 0.25 : 0;
         args.weights = way & 2 ? weights : NULL;
         args.gradient = fp32(gradient);
@@ -63,15 +64,23 @@ static void cross_entropy_of_known_logits(void **state)
         kernel_run run = kernel_run_open(table, 1);
         float gradient[9];
         step_block block = {.loss_sum = 5, .loss = 7};
-        perform(table, &run, OP_cross_entropy,
-                &(op_cross_entropy){fp32(logits), int32(labels), fp32(gradient), raw(&block), 3, 3, 0.5, 0, NULL});
+        perform(
+            table, &run, OP_cross_entropy,
+            &(op_cross_entropy){fp32(logits), int32(labels), fp32(gradient), raw(&block), 3, 3, 0.5, 0, NULL, false});
         expect_near(block.loss_sum, 5 + 2e4 + log(3), 1e-3);
         const double third = 1.0 / 3, expected[9] = {0.5, -0.5, 0, -third, third / 2, third / 2, 0, 0, 0};
         for (int i = 0; i < 9; i++)
             expect_near(gradient[i], expected[i], 1e-7);
-        perform(table, &run, OP_finish_loss, &(op_finish_loss){raw(&block), 3});
+        perform(table, &run, OP_finish_loss, &(op_finish_loss){raw(&block), 3, false});
         expect_near(block.loss, 7 + (5 + 2e4 + log(3)) / 3, 1e-3);
         expect_near(block.loss_sum, 0, 0);
+        block = (step_block){.loss_sum = 6, .labels = 4};
+        perform(table, &run, OP_cross_entropy,
+                &(op_cross_entropy){fp32(logits), int32(labels), fp32(gradient), raw(&block), 3, 3, 2, 0, NULL, true});
+        for (int i = 0; i < 9; i++)
+            expect_near(gradient[i], expected[i], 1e-7);
+        perform(table, &run, OP_finish_loss, &(op_finish_loss){raw(&block), 0.5, true});
+        expect_near(block.loss, (6 + 2e4 + log(3)) / 2, 1e-3);
         kernel_run_close(&run);
     }
 }

@@ -318,7 +318,7 @@ static void random_data_is_normal_uniform_and_the_same_again(void **state)
     free(again);
     free(y);
     settings.validation_inputs = "x";
-    expect_refused(f, &options, REMAT_INVALID, "only npy, images, csv and text have files");
+    expect_refused(f, &options, REMAT_INVALID, "only npy, images, csv, text and jsonl have files");
 }
 
 static remat_status generate(void *user, uint64_t sample, void *const *inputs, void *labels)

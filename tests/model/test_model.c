@@ -195,7 +195,7 @@ static void settings_are_checked(void **state)
     refused(f, "[Optimizer]\nType = sgd\ngamma = 0.5\n" REST, 3, "belongs to the schedules step and plateau");
     refused(f, "[Optimizer]\nType = sgd\nmin_rate = 1\nschedule = cosine\n" REST, 3, "above the learning rate");
     refused(f, "[Dataset]\nType = npy\n" REST, 2, "needs 'inputs'");
-    refused(f, "[Dataset]\nType = random\ninputs = a.npy\n" REST, 3, "belongs to npy, images, csv and text");
+    refused(f, "[Dataset]\nType = random\ninputs = a.npy\n" REST, 3, "belongs to npy, images, csv, text and jsonl");
     refused(f, "[Dataset : text]\ninputs = a\nlabels = b\n" REST, 3, "belongs to npy and csv");
     refused(f, "[Dataset : text]\ninputs = a\nvalidation_inputs = b\nvalidation_split = 0.5\n" REST, 4,
             "one of the two");
