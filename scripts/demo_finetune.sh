@@ -2,7 +2,7 @@
 # Usage: scripts/demo_finetune.sh PATH/TO/remat [FOLDER]
 # A small Llama is trained from scratch on the sources of this project, with a tokenizer that is made from them. Then an adapter of
 # low rank learns a second task, within a budget and on int4 weights: to say what a file of the project is for. Everything is written
-# to FOLDER (demo-finetune). Steps and sizes can be set: STEPS, TASK_STEPS, WIDTH.
+# to FOLDER (demo-finetune). Steps, the width and the folders of the sources can be set: STEPS, TASK_STEPS, WIDTH, SOURCES.
 set -eu
 remat=$1
 to=${2:-demo-finetune}
@@ -15,7 +15,8 @@ escape() { sed 's/\\/\\\\/g; s/"/\\"/g; s/	/\\t/g'; }
 
 mkdir -p "$to/model"
 say "A tokenizer of 1024 tokens, from the project's own sources"
-find src include -name '*.[ch]' ! -name unicode_tables.c | sort >"$to/files"
+# shellcheck disable=SC2086 # several folders
+find ${SOURCES:-src include} -name '*.[ch]' ! -name unicode_tables.c | sort >"$to/files"
 echo "\$ remat tokenizer train FILES --vocab 1024 --output $to/model/tokenizer.json"
 # shellcheck disable=SC2046 # names without blanks
 "$remat" tokenizer train $(cat "$to/files") --vocab 1024 --output "$to/model/tokenizer.json"

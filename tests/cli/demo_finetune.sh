@@ -1,0 +1,17 @@
+#!/bin/sh
+# The demo of fine-tuning, with a few sources and two steps: all its commands work, and what it says is there is there.
+. tests/cli/support/expect.sh
+if [ ! -r /proc/self/status ] || [ "${REMAT_SANITIZE:-}" = ON ]; then
+  echo "there is no /proc/self/status, or a sanitizer has memory of its own"
+  exit 77
+fi
+export OMP_NUM_THREADS=1
+STEPS=2 TASK_STEPS=2 WIDTH=64 SOURCES=src/base scripts/demo_finetune.sh "$REMAT" "$work/demo" >"$work/out" 2>"$work/err" ||
+  complain "it fails: $(tail -n 3 "$work/err")"
+for name in base/config.json base/tokenizer.json base/model.safetensors adapter/adapter_config.json \
+  adapter/adapter_model.safetensors; do
+  [ -s "$work/demo/$name" ] || complain "there is no $name"
+done
+[ "$(grep -c perplexity "$work/out")" = 2 ] || complain "it evaluates another number of times"
+out "arena_place.c:"
+finish
