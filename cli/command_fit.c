@@ -223,13 +223,21 @@ static remat_status find_least(const fit_command *command, remat_model *model, a
     return REMAT_OK;
 }
 
-/* Without a budget, the machine is what the training must fit into. */
-static void compare_with_machine(answers *found)
+/* Without a budget, the machine is what the training must fit into, or the GPU that computes. */
+static void compare_with_machine(const fit_command *command, answers *found)
 {
-    machine_memory memory;
-    machine_read_memory(&memory);
-    const uint64_t usable = machine_usable(&memory, &found->machine_name);
-    found->machine = usable == MACHINE_NO_LIMIT ? 0 : usable;
+    uint64_t free_bytes = 0;
+    if (command->given.train.device &&
+        remat_device_memory(command->given.context, command->given.train.device, &free_bytes) == REMAT_OK &&
+        free_bytes) {
+        found->machine = free_bytes;
+        found->machine_name = "what is free on the GPU";
+    } else {
+        machine_memory memory;
+        machine_read_memory(&memory);
+        const uint64_t usable = machine_usable(&memory, &found->machine_name);
+        found->machine = usable == MACHINE_NO_LIMIT ? 0 : usable;
+    }
     found->fits = found->fits && (!found->machine || found->figures.total_bytes <= found->machine);
 }
 
@@ -256,7 +264,7 @@ static remat_status answer(const fit_command *command, remat_model *model, answe
     if (found->budget == REMAT_NO_BUDGET)
         found->budget = remat_model_budget(model);
     if (found->budget == REMAT_NO_BUDGET)
-        compare_with_machine(found);
+        compare_with_machine(command, found);
     found->clips = found->figures.clip_norm > 0;
     found->accumulates = found->figures.accumulate > 1;
     return find_additions(command, model, found);

@@ -547,6 +547,10 @@ static inline void remat_trainer_get_measurement(const remat_trainer *trainer, r
  * bytes. REMAT_INVALID: there is no such device; the message says why. */
 remat_status remat_device_describe(remat_context *context, const char *device, char *text, size_t room);
 
+/* The bytes of a GPU that are free, beside the driver's context; 0 for the processor, which has no memory of its own. REMAT_INVALID: there
+ * is no such device. */
+remat_status remat_device_memory(remat_context *context, const char *device, uint64_t *bytes);
+
 /* Measures what this machine can do, in a fraction of a second. `threads` 0: all cores. REMAT_NO_MEMORY. */
 typedef struct remat_machine_limits {
     double flops_per_second; /* of multiply-adds on registers, or in a large product of a GPU */

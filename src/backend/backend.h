@@ -39,6 +39,7 @@ typedef struct backend {
     const char *about;   /* the device in words, with its memory and libraries; NULL: nothing beyond the kernels */
     unsigned threads;
     uint64_t scratch_bytes; /* that every queue allocates for its kernels */
+    uint64_t free_bytes;    /* of the device's own memory when it was opened; 0: it computes in the host's */
     bool host_visible;      /* the host may access the backend's memory while no queue runs */
     bool half_products;     /* GEMMs with one operand in bf16 take both in bf16, and round a C in bf16 once */
     uint64_t

@@ -36,3 +36,13 @@ remat_status remat_device_describe(remat_context *context, const char *name, cha
     backend_close(device);
     return REMAT_OK;
 }
+
+remat_status remat_device_memory(remat_context *context, const char *name, uint64_t *bytes)
+{
+    backend *device;
+    *bytes = 0;
+    REMAT_TRY(backend_open(context, &(backend_options){.device = name}, &device));
+    *bytes = device->free_bytes;
+    backend_close(device);
+    return REMAT_OK;
+}

@@ -135,6 +135,9 @@ static remat_status prepare(cuda_backend *cuda)
     REMAT_TRY(cudnn_attention_open(owner->context, 10 * properties.major + properties.minor, ATTENTION_BYTES,
                                    &cuda->attention));
     describe(cuda, &properties);
+    size_t left = 0, total = 0;
+    TRY(owner, cudaMemGetInfo(&left, &total), "asking for its memory");
+    owner->free_bytes = left;
     TRY(owner, cudaEventCreate(&cuda->zero), "making an event");
     TRY(owner, cudaEventRecord(cuda->zero, NULL), "recording an event");
     TRY(owner, cudaEventSynchronize(cuda->zero), "waiting for an event");
