@@ -142,7 +142,8 @@ static uint64_t device_workspace(const layer_node *layer, bool accumulate)
     const layer_call none = {.inputs = {layer_tensor_like(layer->dtype)}};
     op_attention_backward backward = attention_of(layer, &none);
     backward.accumulate = accumulate;
-    return (backend_workspace(layer->device, OP_attention_backward, &backward) + 63) & ~(uint64_t)63;
+    const uint64_t bytes = backend_workspace(layer->device, OP_attention_backward, &backward);
+    return sequence_inputs(layer) == 3 ? (bytes + 63) & ~(uint64_t)63 : bytes; /* gradients follow it */
 }
 
 /* Adding to a gradient may take more workspace than making it: with three inputs, the gradients are made behind the workspace of the
