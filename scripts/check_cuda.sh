@@ -13,7 +13,7 @@ env -u MAKEFLAGS cmake --build $build -j "$jobs" --target remat_cli test_cuda_tr
 
 finding=$($build/remat doctor | sed -n 's/^gpu  *//p')
 case $finding in
-  *"compute capability"*) echo "$finding" ;;
+  *", compute capability"*) echo "$finding" ;;
   *) echo "skipped: $finding"; exit 0 ;;
 esac
 

@@ -94,7 +94,10 @@ static remat_status choose_device(remat_context *context, const char *name, int 
     cudaGetLastError();
     if (error != cudaSuccess || count == 0)
         return remat_fail(context, REMAT_INVALID, NULL, "there is no GPU that CUDA can use: %s",
-                          error != cudaSuccess ? cudaGetErrorString(error) : "no device was found");
+                          error == cudaErrorInsufficientDriver
+                              ? "there is no NVIDIA driver, or it is older than the CUDA that this remat was built with"
+                          : error != cudaSuccess ? cudaGetErrorString(error)
+                                                 : "no device was found");
     const char *number = name[4] == ':' ? name + 5 : "0";
     const long wanted = strtol(number, &end, 10);
     if (end == number || *end || wanted < 0 || wanted >= count)
