@@ -3,6 +3,7 @@
  * before is not the program's. */
 #include "faults/fault_marks.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -17,13 +18,28 @@ void *__libc_memalign(size_t alignment, size_t size);
 static unsigned long long first;
 static bool begun, all_after;
 
-__attribute__((constructor)) static void begin(void)
+typedef int (*main_function)(int, char **, char **);
+static main_function program;
+
+static int begin(int count, char **arguments, char **environment)
 {
     const char *one = getenv("REMAT_FAIL_ALLOCATION"), *from = getenv("REMAT_FAIL_ALLOCATIONS_FROM");
     first = one ? strtoull(one, NULL, 10) : from ? strtoull(from, NULL, 10) : 0;
     all_after = from != NULL;
     raise(FAULT_BEGINS);
     begun = true;
+    return program(count, arguments, environment);
+}
+
+/* The program begins with its main function. Before it, CUDA's runtime registers its kernels, and crashes where it has no memory for
+ * that. */
+int __libc_start_main(main_function given, int count, char **arguments, void (*init)(void), void (*fini)(void),
+                      void (*rtld_fini)(void), void *stack_end)
+{
+    int (*start)(main_function, int, char **, void (*)(void), void (*)(void), void (*)(void), void *);
+    *(void **)&start = dlsym(RTLD_NEXT, "__libc_start_main");
+    program = given;
+    return start(begin, count, arguments, init, fini, rtld_fini, stack_end);
 }
 
 #ifndef FAULTS_ONLY_MARK /* a sanitizer has its own allocator */

@@ -321,7 +321,7 @@ static const unsigned MOST_BLOCKS = 2048;
 
 template <class RULE, class P> static cudaError_t launch(const cuda_run *run, const void *const *calls, size_t count)
 {
-    static thread_local updated_parameters<P> all; /* too large for the stack */
+    updated_parameters<P> all;
     for (size_t done = 0; done < count;) {
         all.parameters = 0;
         all.first[0] = 0;

@@ -177,7 +177,7 @@ __global__ void add_squared(const __grid_constant__ squared_tensors all, const d
 
 cudaError_t cuda_add_many_squares(const cuda_run *run, const void *const *calls, size_t count)
 {
-    static thread_local squared_tensors all; /* too large for the stack */
+    squared_tensors all;
     for (size_t done = 0; done < count;) {
         step_block *block = (step_block *)((const op_add_squares *)calls[done])->step.at;
         all.tensors = 0;
