@@ -148,6 +148,8 @@ static bool find_factors(const onnx_node *node, const onnx_value *value, size_t 
 {
     const Onnx__Attribute *attribute = onnx_attribute(node, "scales");
     const Onnx__Tensor *tensor = value ? value->constant : NULL;
+    if (rank == 0)
+        return false;
     if (!tensor && attribute && attribute->n_floats == rank)
         memcpy(factors, attribute->floats, rank * sizeof *factors);
     else if (tensor && tensor->n_float_data == rank)
@@ -156,7 +158,7 @@ static bool find_factors(const onnx_node *node, const onnx_value *value, size_t 
         memcpy(factors, tensor->raw_data.data, rank * sizeof *factors);
     else
         return false;
-    return rank > 0;
+    return true;
 }
 
 bool shape_resize(importer *im, const onnx_node *node)
