@@ -312,10 +312,11 @@ const char *remat_predictor_target_name(const remat_predictor *predictor, uint64
 /* The softmax of a row of logits: the probabilities of the classes. Both have `count` values. */
 void remat_probabilities(const float *logits, uint64_t count, double *probabilities);
 
-/* Writes a CSV table of the predictions for the first `samples` samples (0: all), with column names: the row of the sample
- * (remat_predictor_row) or its file (remat_predictor_file); if the model has classes, the name of the predicted class and the probability of each class;
- * otherwise the numbers. A sample with several rows of output has the position of the row behind that of the sample.
- * `save` replaces a file only when everything was written. REMAT_IO, REMAT_BAD_INPUT, REMAT_NO_MEMORY. */
+/* Writes a CSV table of the predictions for the first `samples` samples (0: all), with column names: the row of the
+ * sample (remat_predictor_row) or its file (remat_predictor_file); if the model has classes, the name of the
+ * predicted class and the probability of each class; otherwise the numbers. A sample with several rows of output has
+ * the position of the row behind that of the sample. `save` replaces a file only when everything was written.
+ * REMAT_IO, REMAT_BAD_INPUT, REMAT_NO_MEMORY. */
 remat_status remat_predictor_write_table(remat_predictor *predictor, uint64_t samples, FILE *stream);
 remat_status remat_predictor_save_table(remat_predictor *predictor, uint64_t samples, const char *path);
 
@@ -489,8 +490,9 @@ static inline remat_status remat_trainer_get_parameter(const remat_trainer *trai
 }
 
 /* Copies the values of a parameter, or of one of its moments, to or from `values`, converting between float and the
- * stored type. A moment in 8 or 16 bits is rounded to nearest when it is written. Call them between steps. REMAT_INVALID: there is no such parameter or moment, `count` is not the count
- * of the parameter, or the trainer only plans. */
+ * stored type. A moment in 8 or 16 bits is rounded to nearest when it is written. Call them between steps.
+ * REMAT_INVALID: there is no such parameter or moment, `count` is not the count of the parameter, or the trainer only
+ * plans. */
 remat_status remat_trainer_read_parameter(const remat_trainer *trainer, size_t position, float *values, uint64_t count);
 remat_status remat_trainer_write_parameter(remat_trainer *trainer, size_t position, const float *values,
                                            uint64_t count);
@@ -543,12 +545,12 @@ static inline void remat_trainer_get_measurement(const remat_trainer *trainer, r
     remat_trainer_get_measurement_sized(trainer, measured, sizeof *measured);
 }
 
-/* What a device is, in words: its name, memory and libraries, such as "NVIDIA H200, compute capability 9.0, ...". The text is cut to `room`
- * bytes. REMAT_INVALID: there is no such device; the message says why. */
+/* What a device is, in words: its name, memory and libraries, such as "NVIDIA H200, compute capability 9.0, ...". The
+ * text is cut to `room` bytes. REMAT_INVALID: there is no such device; the message says why. */
 remat_status remat_device_describe(remat_context *context, const char *device, char *text, size_t room);
 
-/* The bytes of a GPU that are free, beside the driver's context; 0 for the processor, which has no memory of its own. REMAT_INVALID: there
- * is no such device. */
+/* The bytes of a GPU that are free, beside the driver's context; 0 for the processor, which has no memory of its own.
+ * REMAT_INVALID: there is no such device. */
 remat_status remat_device_memory(remat_context *context, const char *device, uint64_t *bytes);
 
 /* Measures what this machine can do, in a fraction of a second. `threads` 0: all cores. REMAT_NO_MEMORY. */
@@ -560,8 +562,8 @@ typedef struct remat_machine_limits {
 } remat_machine_limits;
 remat_status remat_measure_limits_sized(remat_context *context, unsigned threads, remat_machine_limits *limits,
                                         size_t limits_size);
-/* The same for a device, as in remat_train_options. On a GPU, the operations are those of a large product in bf16. REMAT_INVALID: there is
- * no such device. */
+/* The same for a device, as in remat_train_options. On a GPU, the operations are those of a large product in bf16.
+ * REMAT_INVALID: there is no such device. */
 remat_status remat_measure_device_sized(remat_context *context, const char *device, unsigned threads,
                                         remat_machine_limits *limits, size_t limits_size);
 static inline remat_status remat_measure_device(remat_context *context, const char *device, unsigned threads,

@@ -1,5 +1,5 @@
-/* Moments in 8 and 16 bits (base/moment_codes.h), and weights in bf16, on vectors: a block is unpacked to floats, changed, and packed again. The
- * same codes as those of the reference for the same floats. */
+/* Moments in 8 and 16 bits (base/moment_codes.h), and weights in bf16, on vectors: a block is unpacked to floats,
+ * changed, and packed again. The same codes as those of the reference for the same floats. */
 #ifndef REMAT_BACKEND_CPU_FAST_MOMENTS_H
 #define REMAT_BACKEND_CPU_FAST_MOMENTS_H
 

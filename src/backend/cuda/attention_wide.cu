@@ -1,5 +1,5 @@
-/* Attention with heads of more values than the tiles of the other kernels take, to several segments of a row, and to a cache: plain loops,
- * a block for each query and for each key. */
+/* Attention with heads of more values than the tiles of the other kernels take, to several segments of a row, and to
+ * a cache: plain loops, a block for each query and for each key. */
 #include "backend/cuda/attention_wide.h"
 #include "backend/cuda/cuda_device.cuh"
 
