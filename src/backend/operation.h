@@ -336,9 +336,10 @@ typedef struct op_put_rows {
     size_t rows, columns, x_row, most;
 } op_put_rows;
 
-/* y (+)= x with every head turned by its position: values i and i + size / 2 of a head are a point in the plane, turned by the
- * angle position * rotary_frequency(i), a product in fp32, and multiplied by `scale`. A row has `heads` heads of `size` values.
- * Row r has the position that `positions`, of int32, says; where there are none, r % steps. `backward` turns by the negative angle: that is the gradient. y may overlap x. */
+/* y (+)= x with every head turned by its position: values i and i + size / 2 of a head are a point in the plane,
+ * turned by the angle position * rotary_frequency(i), a product in fp32, and multiplied by `scale`. A row has `heads`
+ * heads of `size` values. Row r has the position that `positions`, of int32, says; where there are none, r % steps.
+ * `backward` turns by the negative angle: that is the gradient. y may overlap x. */
 typedef struct op_rotate {
     tensor_ref x, y, positions;
     size_t rows, steps, heads, size;
@@ -495,7 +496,8 @@ typedef struct op_pointwise_loss {
     bool accumulate;
 } op_pointwise_loss;
 
-/* loss += loss_sum / divisor; loss_sum = 0. With `by_labels`, the divisor is multiplied by the `labels` of the step block. Record it once for every loss, after the operations above. */
+/* loss += loss_sum / divisor; loss_sum = 0. With `by_labels`, the divisor is multiplied by the `labels` of the step
+ * block. Record it once for every loss, after the operations above. */
 typedef struct op_finish_loss {
     tensor_ref step;
     double divisor;

@@ -32,17 +32,23 @@ struct eight {
     float of[8];
 };
 
+__device__ __forceinline__ eight eight_of(uint4 bits)
+{
+    eight v;
+    const uint32_t words[4] = {bits.x, bits.y, bits.z, bits.w};
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+        v.of[2 * j] = __uint_as_float(words[j] << 16);
+        v.of[2 * j + 1] = __uint_as_float(words[j] & 0xffff0000u);
+    }
+    return v;
+}
+
 __device__ __forceinline__ eight get8(tensor_ref t, size_t i)
 {
     eight v;
     if (t.type == REMAT_BF16) {
-        const uint4 bits = *(const uint4 *)((const __nv_bfloat16 *)t.at + i);
-        const uint32_t words[4] = {bits.x, bits.y, bits.z, bits.w};
-#pragma unroll
-        for (int j = 0; j < 4; j++) {
-            v.of[2 * j] = __uint_as_float(words[j] << 16);
-            v.of[2 * j + 1] = __uint_as_float(words[j] & 0xffff0000u);
-        }
+        v = eight_of(*(const uint4 *)((const __nv_bfloat16 *)t.at + i));
     } else {
         const float4 a = ((const float4 *)((const float *)t.at + i))[0],
                      b = ((const float4 *)((const float *)t.at + i))[1];

@@ -1,6 +1,8 @@
 /* Normalisation of rows: a warp for each row, which passes over it from the first-level cache after the first time. */
 #include "backend/cuda/cuda_device.cuh"
 
+#include <type_traits>
+
 enum { ROWS_AT_ONCE = 4, NORM_THREADS = ROWS_AT_ONCE * WARP };
 
 /* The pieces of a row that are a lane's: eight columns each, or one where rows cannot be read by eights. */
@@ -98,8 +100,8 @@ cudaError_t cuda_normalize(const cuda_run *run, const op_normalize *p)
 
 /* ---- backward ----
  *
- * A block takes the rows part, part + parts, ... of the batch, one after the other. A thread has the same eight columns in all of them, and
- * adds up their shares in the gradients of gain and shift. These go to the workspace:
+ * A block takes the rows part, part + parts, ... of the batch, one after the other. A thread has the same eight columns in all of
+ * them, and adds up their shares in the gradients of gain and shift. These go to the workspace:
  *
  *     | gain of part 0 | shift of part 0 | gain of part 1 | ...
  */
@@ -115,72 +117,105 @@ uint64_t cuda_normalize_backward_workspace(const op_normalize_backward *p)
     return norm_parts(p->rows) * 2 * p->columns * sizeof(float);
 }
 
-/* What a thread has of a row. */
-struct row_share {
-    eight x, dy;
+/* What a thread has of a row, as it is in memory. `old` is what dx holds, if it is added to. */
+template <bool HALVES> struct row_share {
+    typename std::conditional<HALVES, uint4, eight>::type x, dy, old;
     float mean, scale;
 };
 
-static __device__ __forceinline__ row_share share_of(const op_normalize_backward &p, size_t row, size_t column)
+static __device__ __forceinline__ void get_share(tensor_ref t, size_t i, eight *to)
 {
-    row_share s = {};
+    *to = get8(t, i);
+}
+static __device__ __forceinline__ void get_share(tensor_ref t, size_t i, uint4 *to)
+{
+    *to = *(const uint4 *)((const __nv_bfloat16 *)t.at + i);
+}
+static __device__ __forceinline__ eight as_eight(const eight &v)
+{
+    return v;
+}
+static __device__ __forceinline__ eight as_eight(const uint4 &v)
+{
+    return eight_of(v);
+}
+
+template <bool HALVES>
+static __device__ __forceinline__ row_share<HALVES> share_of(const op_normalize_backward &p, size_t row, size_t column)
+{
+    row_share<HALVES> s = {};
     if (row < p.rows && column < p.columns) {
-        s.x = get8(p.x, row * p.columns + column);
-        s.dy = get8(p.dy, row * p.columns + column);
+        get_share(p.x, row * p.columns + column, &s.x);
+        get_share(p.dy, row * p.columns + column, &s.dy);
+        if (p.accumulate && p.dx.at)
+            get_share(p.dx, row * p.columns + column, &s.old);
         s.mean = p.means.at ? get(p.means, row) : 0;
         s.scale = get(p.scales, row);
     }
     return s;
 }
 
-template <int THREADS> __global__ void __launch_bounds__(THREADS) derive_rows(op_normalize_backward p, bool sums)
+/* HALVES: x, dy and dx are in bf16. Some rows are on their way while one is computed; in bf16 there is room for more. */
+template <int THREADS, bool HALVES>
+__global__ void __launch_bounds__(THREADS, 512 / THREADS) derive_rows(op_normalize_backward p, bool sums)
 {
+    enum { AHEAD = HALVES ? 2 : 1 };
     __shared__ float shared[2][2][THREADS / WARP]; /* written for one row while the one before is still read */
     const size_t column = 8 * threadIdx.x;
     const bool mine = column < p.columns;
     const float share = 1 / (float)p.columns;
     const eight gain = mine ? get8(p.gain, column) : eight{};
     eight gains = {}, shifts = {};
-    row_share next = share_of(p, blockIdx.x, column);
+    row_share<HALVES> ahead[AHEAD];
+#pragma unroll
+    for (int i = 0; i < AHEAD; i++)
+        ahead[i] = share_of<HALVES>(p, blockIdx.x + (size_t)i * gridDim.x, column);
     int turn = 0;
-    for (size_t row = blockIdx.x; row < p.rows; row += gridDim.x, turn ^= 1) {
-        const row_share now = next;
-        eight normal, g;
-        float average = 0, slope = 0;
-        next = share_of(p, row + gridDim.x, column); /* it is on its way while this one is computed */
+    for (size_t first = blockIdx.x; first < p.rows; first += (size_t)AHEAD * gridDim.x) {
 #pragma unroll
-        for (int j = 0; j < 8; j++) {
-            normal.of[j] = (now.x.of[j] - now.mean) * now.scale;
-            g.of[j] = now.dy.of[j] * gain.of[j];
-            average += g.of[j];
-            slope += g.of[j] * normal.of[j];
-            gains.of[j] += now.dy.of[j] * normal.of[j];
-            shifts.of[j] += now.dy.of[j];
-        }
-        average = warp_sum(average);
-        slope = warp_sum(slope);
-        if (threadIdx.x % WARP == 0) {
-            shared[turn][0][threadIdx.x / WARP] = average;
-            shared[turn][1][threadIdx.x / WARP] = slope;
-        }
-        __syncthreads();
-        average = slope = 0;
+        for (int i = 0; i < AHEAD; i++, turn ^= 1) {
+            const size_t row = first + (size_t)i * gridDim.x;
+            if (row >= p.rows)
+                break;
+            const row_share<HALVES> now = ahead[i];
+            const eight x = as_eight(now.x), dy = as_eight(now.dy);
+            eight normal, g;
+            float average = 0, slope = 0;
+            ahead[i] = share_of<HALVES>(p, row + (size_t)AHEAD * gridDim.x, column);
 #pragma unroll
-        for (int w = 0; w < THREADS / WARP; w++) {
-            average += shared[turn][0][w];
-            slope += shared[turn][1][w];
-        }
-        average = p.means.at ? average * share : 0;
-        slope *= share;
-        if (!p.dx.at || !mine)
-            continue;
-        const eight old = p.accumulate ? get8(p.dx, row * p.columns + column) : eight{};
+            for (int j = 0; j < 8; j++) {
+                normal.of[j] = (x.of[j] - now.mean) * now.scale;
+                g.of[j] = dy.of[j] * gain.of[j];
+                average += g.of[j];
+                slope += g.of[j] * normal.of[j];
+                gains.of[j] += dy.of[j] * normal.of[j];
+                shifts.of[j] += dy.of[j];
+            }
+            average = warp_sum(average);
+            slope = warp_sum(slope);
+            if (threadIdx.x % WARP == 0) {
+                shared[turn][0][threadIdx.x / WARP] = average;
+                shared[turn][1][threadIdx.x / WARP] = slope;
+            }
+            __syncthreads();
+            average = slope = 0;
 #pragma unroll
-        for (int j = 0; j < 8; j++) {
-            const float value = now.scale * (g.of[j] - average - normal.of[j] * slope);
-            g.of[j] = p.accumulate ? old.of[j] + value : value;
+            for (int w = 0; w < THREADS / WARP; w++) {
+                average += shared[turn][0][w];
+                slope += shared[turn][1][w];
+            }
+            average = p.means.at ? average * share : 0;
+            slope *= share;
+            if (!p.dx.at || !mine)
+                continue;
+            const eight old = as_eight(now.old);
+#pragma unroll
+            for (int j = 0; j < 8; j++) {
+                const float value = now.scale * (g.of[j] - average - normal.of[j] * slope);
+                g.of[j] = p.accumulate ? old.of[j] + value : value;
+            }
+            put8(p.dx, row * p.columns + column, g);
         }
-        put8(p.dx, row * p.columns + column, g);
     }
     if (!sums || !mine)
         return;
@@ -273,19 +308,29 @@ static void derive_long(const cuda_run *run, const op_normalize_backward *p, siz
         derive_long_rows<EIGHTS><<<blocks_for(p->rows, ROWS_AT_ONCE), NORM_THREADS, 0, run->stream>>>(*p);
 }
 
+template <int THREADS>
+static void derive_with(const cuda_run *run, const op_normalize_backward *p, size_t parts, bool sums)
+{
+    const bool halves = p->x.type == REMAT_BF16 && p->dy.type == REMAT_BF16 && (!p->dx.at || p->dx.type == REMAT_BF16);
+    if (halves)
+        derive_rows<THREADS, true><<<(unsigned)parts, THREADS, 0, run->stream>>>(*p, sums);
+    else
+        derive_rows<THREADS, false><<<(unsigned)parts, THREADS, 0, run->stream>>>(*p, sums);
+}
+
 static void derive(const cuda_run *run, const op_normalize_backward *p, size_t parts, bool sums)
 {
     const size_t threads = p->columns / 8;
     if (threads <= 32)
-        derive_rows<32><<<(unsigned)parts, 32, 0, run->stream>>>(*p, sums);
+        derive_with<32>(run, p, parts, sums);
     else if (threads <= 64)
-        derive_rows<64><<<(unsigned)parts, 64, 0, run->stream>>>(*p, sums);
+        derive_with<64>(run, p, parts, sums);
     else if (threads <= 128)
-        derive_rows<128><<<(unsigned)parts, 128, 0, run->stream>>>(*p, sums);
+        derive_with<128>(run, p, parts, sums);
     else if (threads <= 256)
-        derive_rows<256><<<(unsigned)parts, 256, 0, run->stream>>>(*p, sums);
+        derive_with<256>(run, p, parts, sums);
     else
-        derive_rows<512><<<(unsigned)parts, 512, 0, run->stream>>>(*p, sums);
+        derive_with<512>(run, p, parts, sums);
 }
 
 cudaError_t cuda_normalize_backward(const cuda_run *run, const op_normalize_backward *p)
