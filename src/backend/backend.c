@@ -34,6 +34,23 @@ remat_status backend_measure_limits(backend *owner, backend_limits *limits)
     return owner->type->measure_limits(owner, limits);
 }
 
+void backend_look_for_algorithms(backend *owner, bool looks)
+{
+    if (owner->type->look_for_algorithms)
+        owner->type->look_for_algorithms(owner, looks);
+}
+
+remat_status backend_algorithms(backend *owner, char **text)
+{
+    *text = NULL;
+    return owner->type->algorithms ? owner->type->algorithms(owner, text) : REMAT_OK;
+}
+
+remat_status backend_use_algorithms(backend *owner, const char *text)
+{
+    return owner->type->use_algorithms ? owner->type->use_algorithms(owner, text) : REMAT_OK;
+}
+
 remat_status backend_queue_create(backend *owner, backend_queue **made)
 {
     return owner->type->queue_create(owner, made);

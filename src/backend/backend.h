@@ -42,8 +42,7 @@ typedef struct backend {
     uint64_t free_bytes;    /* of the device's own memory when it was opened; 0: it computes in the host's */
     bool host_visible;      /* the host may access the backend's memory while no queue runs */
     bool half_products;     /* GEMMs with one operand in bf16 take both in bf16, and round a C in bf16 once */
-    uint64_t
-        loss_rows; /* for how many rows at a time a loss makes its logits; 0: as many as suit a processor's cache */
+    uint64_t loss_rows;     /* so many rows of logits exist at a time; 0: as many as suit a processor's cache */
 } backend;
 
 /* DEVICE: kernels read and write it. STAGING: host memory for fast copies to and from the device. */
@@ -82,6 +81,10 @@ struct backend_type {
     backend_kernel (*find_kernel)(const backend *owner, operation op, const char *types);
     uint64_t (*workspace)(const backend *owner, operation op, const void *args);
     remat_status (*measure_limits)(backend *owner, backend_limits *limits);
+    /* NULL in all three: the backend has nothing to choose. */
+    void (*look_for_algorithms)(backend *owner, bool looks);
+    remat_status (*algorithms)(backend *owner, char **text);
+    remat_status (*use_algorithms)(backend *owner, const char *text);
     remat_status (*queue_create)(backend *owner, backend_queue **made);
     void (*queue_destroy)(backend_queue *queue);
     remat_status (*run)(backend_queue *queue, const recording *calls, size_t first, size_t end);
@@ -117,6 +120,15 @@ uint64_t backend_workspace(const backend *owner, operation op, const void *args)
 
 /* Measured in a fraction of a second. */
 remat_status backend_measure_limits(backend *owner, backend_limits *limits);
+
+/* Which of several algorithms a device uses changes time and bits. From look_for_algorithms(true) on, it times them when an operation of
+ * a new size runs for the first time, and keeps the fastest, until look_for_algorithms(false) forgets them. backend_algorithms says what was chosen, in the backend's own words; the
+ * caller releases the text (remat_text_release); NULL: there is nothing to say. backend_use_algorithms makes a device that has run
+ * nothing yet choose the same. Other choices of another version of its libraries are left out, with a warning. REMAT_INVALID: this is
+ * no such text. */
+void backend_look_for_algorithms(backend *owner, bool looks);
+remat_status backend_algorithms(backend *owner, char **text);
+remat_status backend_use_algorithms(backend *owner, const char *text);
 
 /* ---- queues ---- */
 

@@ -47,6 +47,6 @@ remat_status backend_open(remat_context *context, const backend_options *options
     if (!HAS_CUDA && strncmp(named.device, "cuda", 4) == 0)
         return remat_fail(context, REMAT_INVALID, NULL,
                           "this remat was built without CUDA; build it where nvcc is installed, or use the device cpu");
-    return remat_fail(context, REMAT_INVALID, NULL, "there is no device '%.40s'; there is cpu%s", named.device,
-                      HAS_CUDA ? " and cuda" : "");
+    return remat_fail(context, REMAT_INVALID, NULL, "there is no device '%.40s'; %s", named.device,
+                      HAS_CUDA ? "there are cpu and cuda" : "there is cpu");
 }

@@ -12,6 +12,7 @@ enum { REMAT_MOST_MODES = 255 };    /* of a layer besides `keep`; the planner tr
 struct remat_profile {
     remat_context *context;
     const char *name, *cost_unit; /* NULL where not set */
+    const char *algorithms;       /* what a device chose when it was measured (backend_algorithms); NULL: nothing */
     uint64_t input_bytes, input_gradient_bytes, loss_workspace_bytes;
     bool input_gradient_set;
     remat_layer *layers;
@@ -34,6 +35,9 @@ static inline uint64_t remat_chain_y_bytes(const remat_profile *chain, size_t i)
 
 /* Appends a layer as remat_profile_add_layer does, with errors that start at `where`. */
 remat_status remat_chain_add(remat_profile *chain, const remat_layer_options *options, const remat_place *where);
+
+enum { REMAT_LONGEST_ALGORITHMS = 1 << 16 }; /* in bytes */
+remat_status remat_chain_set_algorithms(remat_profile *chain, const char *algorithms);
 
 /* Sets one of the chain's own figures, likewise. */
 remat_status remat_chain_set(remat_profile *chain, const char *field, uint64_t value, const remat_place *where);

@@ -52,6 +52,7 @@ void remat_profile_destroy(remat_profile *profile)
     index_set_destroy(profile->indexes);
     remat_text_release(profile->context, profile->name);
     remat_text_release(profile->context, profile->cost_unit);
+    remat_text_release(profile->context, profile->algorithms);
     remat_release(profile->context, profile, 1, sizeof *profile);
 }
 
@@ -362,6 +363,16 @@ remat_status remat_profile_set_name(remat_profile *profile, const char *name)
 remat_status remat_profile_set_cost_unit(remat_profile *profile, const char *unit)
 {
     return replace_text(profile->context, &profile->cost_unit, unit);
+}
+
+remat_status remat_chain_set_algorithms(remat_profile *chain, const char *algorithms)
+{
+    char *copy = remat_text_copy(chain->context, algorithms);
+    if (!copy)
+        return REMAT_NO_MEMORY;
+    remat_text_release(chain->context, chain->algorithms);
+    chain->algorithms = copy;
+    return REMAT_OK;
 }
 
 const char *remat_profile_name(const remat_profile *profile)

@@ -193,9 +193,28 @@ static remat_status read_layers(remat_profile *chain, json_reader *reader, layer
 
 /* ---- the whole ---- */
 
-static const char *const chain_keys[] = {
-    "format", "version", "name", "cost_unit", "layers", "input_bytes", "input_gradient_bytes", "loss_workspace_bytes"};
+static const char *const chain_keys[] = {"format",
+                                         "version",
+                                         "name",
+                                         "cost_unit",
+                                         "layers",
+                                         "algorithms",
+                                         "input_bytes",
+                                         "input_gradient_bytes",
+                                         "loss_workspace_bytes"};
 enum { CHAIN_KEY_COUNT = sizeof chain_keys / sizeof chain_keys[0] };
+
+static remat_status read_algorithms(remat_profile *chain, json_reader *reader)
+{
+    const char *text;
+    REMAT_TRY(json_read_text(reader, REMAT_NOWHERE, "algorithms", &text));
+    if (strlen(text) > REMAT_LONGEST_ALGORITHMS) {
+        remat_place place = json_field_place(reader, REMAT_NOWHERE, "algorithms");
+        return remat_fail(chain->context, REMAT_BAD_INPUT, &place, "%zu bytes long; it may have at most %d",
+                          strlen(text), REMAT_LONGEST_ALGORITHMS);
+    }
+    return remat_chain_set_algorithms(chain, text);
+}
 
 static remat_status read_chain_field(remat_profile *chain, json_reader *reader, layer_text *layer, unsigned which)
 {
@@ -209,6 +228,7 @@ static remat_status read_chain_field(remat_profile *chain, json_reader *reader, 
         REMAT_TRY(read_name(reader, REMAT_NOWHERE, "cost_unit", layer->name));
         return remat_profile_set_cost_unit(chain, layer->name);
     case 4: return read_layers(chain, reader, layer);
+    case 5: return read_algorithms(chain, reader);
     default: {
         uint64_t value;
         REMAT_TRY(json_read_count(reader, REMAT_NOWHERE, chain_keys[which], &value));

@@ -47,6 +47,8 @@ remat_status remat_profile_write(const remat_profile *profile, FILE *stream)
         output_text_field(out, ", ", "name", profile->name);
     if (profile->cost_unit)
         output_text_field(out, ", ", "cost_unit", profile->cost_unit);
+    if (profile->algorithms)
+        output_text_field(out, ",\n ", "algorithms", profile->algorithms);
     output_field(out, ",\n ", "input_bytes", profile->input_bytes);
     output_field(out, ", ", "input_gradient_bytes", profile->input_gradient_bytes);
     output_field(out, ", ", "loss_workspace_bytes", profile->loss_workspace_bytes);

@@ -8,6 +8,7 @@
 
 #include "base/options.h"
 #include "data/data_needs.h"
+#include "graph/chain.h"
 #include "train/optimizer.h"
 #include "train/trainer_object.h"
 
@@ -106,6 +107,8 @@ static remat_status build_programs(remat_trainer *trainer)
     remat_profile *profile;
     REMAT_TRY(remat_profile_load(trainer->context, trainer->options.profile_path, &profile));
     remat_status status = program_set_costs(trainer->program, profile);
+    if (status == REMAT_OK && profile->algorithms)
+        status = backend_use_algorithms(trainer->device, profile->algorithms);
     remat_profile_destroy(profile);
     return status;
 }

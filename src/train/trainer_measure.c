@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/options.h"
+#include "graph/chain.h"
 #include "train/steadiness.h"
 #include "train/trainer_object.h"
 
@@ -85,6 +86,15 @@ static remat_status fill_profile(const remat_trainer *trainer, measurement *m, r
     return remat_profile_set_input_gradient_bytes(profile, 0);
 }
 
+static remat_status add_algorithms(const remat_trainer *trainer, remat_profile *profile)
+{
+    char *text;
+    REMAT_TRY(backend_algorithms(trainer->device, &text));
+    const remat_status status = text ? remat_chain_set_algorithms(profile, text) : REMAT_OK;
+    remat_text_release(trainer->context, text);
+    return status;
+}
+
 static remat_status make_room(remat_context *context, measurement *m)
 {
     REMAT_TRY(
@@ -128,6 +138,7 @@ remat_status remat_trainer_measure(remat_trainer *trainer, unsigned repeats, rem
     kept_memory kept = {0};
     measurement m = {.trainer = trainer, .layers = trainer->network->layer_count, .wanted = repeats};
     remat_status status = trainer_keep(trainer, &kept);
+    backend_look_for_algorithms(trainer->device, true);
     if (status == REMAT_OK) {
         status = measure(trainer, &m);
         remat_status restored = trainer_put_back(trainer, &kept);
@@ -138,6 +149,9 @@ remat_status remat_trainer_measure(remat_trainer *trainer, unsigned repeats, rem
         status = remat_profile_create(context, profile);
     if (status == REMAT_OK)
         status = fill_profile(trainer, &m, *profile);
+    if (status == REMAT_OK)
+        status = add_algorithms(trainer, *profile);
+    backend_look_for_algorithms(trainer->device, false);
     if (status != REMAT_OK) {
         remat_profile_destroy(*profile);
         *profile = NULL;

@@ -64,7 +64,7 @@ static void keys_may_come_in_any_order(void **state)
     remat_profile *profile;
     expect_ok(f, read_profile_text(f,
                                    "{\"layers\": [], \"loss_workspace_bytes\": 3, \"input_gradient_bytes\": 1,"
-                                   "\"input_bytes\": 2, \"cost_unit\": \"ns\", \"version\": 1,"
+                                   "\"input_bytes\": 2, \"cost_unit\": \"ns\", \"algorithms\": \"x 1\", \"version\": 1,"
                                    "\"format\": \"remat-profile\"}",
                                    &profile));
     assert_int_equal(remat_profile_layer_count(profile), 0);

@@ -67,6 +67,7 @@ static void figures_of_the_chain_are_checked_too(void **state)
         }
     refused(f, "{\"name\": 5}", "name", "string");
     refused(f, "{\"cost_unit\": []}", "cost_unit", "string");
+    refused(f, "{\"algorithms\": 5}", "algorithms", "string");
 }
 
 static void sums_past_two_to_the_63_are_refused(void **state)

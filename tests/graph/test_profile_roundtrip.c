@@ -1,4 +1,5 @@
 /* Writing and reading again loses nothing. */
+#include "graph/chain.h"
 #include "support/fixture.h"
 #include "support/random_profile.h"
 
@@ -111,6 +112,34 @@ static void a_csv_survives_as_json(void **state)
     }
 }
 
+/* They are the device's own words; a profile carries them from `remat profile` to `train --profile`. */
+static void algorithms_come_through(void **state)
+{
+    fixture *f = *state;
+    static char text[REMAT_LONGEST_ALGORITHMS + 200], words[REMAT_LONGEST_ALGORITHMS + 2];
+    static const size_t lengths[] = {0, 1, 5000, REMAT_LONGEST_ALGORITHMS};
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        remat_profile *profile, *read;
+        memset(words, 'a', lengths[i]);
+        words[lengths[i]] = 0;
+        snprintf(text, sizeof text,
+                 "{\"format\": \"remat-profile\", \"version\": 1, \"algorithms\": \"%s\", \"layers\": []}", words);
+        expect_ok(f, read_profile_text(f, text, &profile));
+        char *written = written_profile(profile);
+        expect_ok(f, read_profile_text(f, written, &read));
+        assert_string_equal(read->algorithms, words);
+        free(written);
+        remat_profile_destroy(read);
+        remat_profile_destroy(profile);
+    }
+    memset(words, 'a', REMAT_LONGEST_ALGORITHMS + 1);
+    snprintf(text, sizeof text,
+             "{\"format\": \"remat-profile\", \"version\": 1, \"algorithms\": \"%s\", \"layers\": []}", words);
+    remat_profile *none;
+    expect_status(f, read_profile_text(f, text, &none), REMAT_BAD_INPUT);
+    expect_message(f, "65537 bytes long; it may have at most 65536");
+}
+
 static void a_full_disk_is_noticed(void **state)
 {
     fixture *f = *state;
@@ -131,6 +160,7 @@ int main(void)
         FIXTURE_TEST(write_read_write_is_the_same_for_random_profiles),
         FIXTURE_TEST(jansson_reads_what_is_written),
         FIXTURE_TEST(a_csv_survives_as_json),
+        FIXTURE_TEST(algorithms_come_through),
         FIXTURE_TEST(a_full_disk_is_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

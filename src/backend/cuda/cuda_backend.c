@@ -101,8 +101,10 @@ static remat_status choose_device(remat_context *context, const char *name, int 
     const char *number = name[4] == ':' ? name + 5 : "0";
     const long wanted = strtol(number, &end, 10);
     if (end == number || *end || wanted < 0 || wanted >= count)
-        return remat_fail(context, REMAT_INVALID, NULL, "there is no device '%.40s'; there is cuda:0%s%.0d", name,
-                          count > 1 ? " to cuda:" : "", count > 1 ? count - 1 : 0);
+        return count == 1
+                   ? remat_fail(context, REMAT_INVALID, NULL, "there is no device '%.40s'; there is cuda:0", name)
+                   : remat_fail(context, REMAT_INVALID, NULL, "there is no device '%.40s'; there are cuda:0 to cuda:%d",
+                                name, count - 1);
     *device = (int)wanted;
     return REMAT_OK;
 }
@@ -541,6 +543,21 @@ static remat_status measure_limits(backend *owner, backend_limits *limits)
     return status;
 }
 
+static void look_for_algorithms(backend *owner, bool looks)
+{
+    cuda_products_look(((cuda_backend *)owner)->products, looks);
+}
+
+static remat_status algorithms(backend *owner, char **text)
+{
+    return cuda_products_chosen(((cuda_backend *)owner)->products, text);
+}
+
+static remat_status use_algorithms(backend *owner, const char *text)
+{
+    return cuda_products_use(((cuda_backend *)owner)->products, text);
+}
+
 const backend_type backend_cuda = {
     .name = "cuda",
     .open = open_cuda,
@@ -550,6 +567,9 @@ const backend_type backend_cuda = {
     .find_kernel = find_kernel,
     .workspace = workspace,
     .measure_limits = measure_limits,
+    .look_for_algorithms = look_for_algorithms,
+    .algorithms = algorithms,
+    .use_algorithms = use_algorithms,
     .queue_create = queue_create,
     .queue_destroy = queue_destroy,
     .run = run,

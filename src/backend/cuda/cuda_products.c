@@ -5,7 +5,9 @@
 
 #include <cublasLt.h>
 #include <dlfcn.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The functions that are used, by name. */
@@ -31,12 +33,16 @@ typedef struct product_key {
     uint32_t type, c_type, alignment, unused;
 } product_key;
 
+enum { MOST_PROPOSALS = 8 };
+
 typedef struct product {
     product_key key;
     cublasLtMatmulDesc_t about;
     cublasLtMatrixLayout_t a, b, c;
-    cublasLtMatmulAlgo_t algorithm;
-    bool is_missing; /* the library has none */
+    cublasLtMatmulHeuristicResult_t proposals[MOST_PROPOSALS];
+    int proposal_count; /* 0: the library has none */
+    int choice;
+    bool is_settled, was_timed; /* settled: the choice is not to be timed any more */
     struct product *next;
 } product;
 
@@ -47,6 +53,7 @@ struct cuda_products {
     cublasLtHandle_t handle;
     remat_context *context;
     product *buckets[BUCKETS];
+    bool looks; /* times the proposals for a product that is new */
 #define X(name) __typeof__(&name) name;
     FUNCTIONS(X)
 #undef X
@@ -200,13 +207,11 @@ static cublasStatus_t describe(const cuda_products *l, const product_key *key, p
     return status;
 }
 
-/* The first of the library's proposals for products that add in a fixed order. */
-static cublasStatus_t choose(const cuda_products *l, const product_key *key, size_t workspace, product *made)
+/* The library's proposals for products that add in a fixed order. */
+static cublasStatus_t ask(const cuda_products *l, const product_key *key, size_t workspace, product *made)
 {
     const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     cublasLtMatmulPreference_t wish = NULL;
-    cublasLtMatmulHeuristicResult_t found;
-    int count = 0;
     cublasStatus_t status = l->cublasLtMatmulPreferenceCreate(&wish);
     if (status)
         return status;
@@ -221,47 +226,260 @@ static cublasStatus_t choose(const cuda_products *l, const product_key *key, siz
     WISH(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key->alignment)
 #undef WISH
     if (!status)
-        status = l->cublasLtMatmulAlgoGetHeuristic(l->handle, made->about, made->b, made->a, made->c, made->c, wish, 1,
-                                                   &found, &count);
-    if (!status && (count == 0 || found.state != CUBLAS_STATUS_SUCCESS))
-        status = CUBLAS_STATUS_NOT_SUPPORTED;
-    if (!status)
-        made->algorithm = found.algo;
+        status = l->cublasLtMatmulAlgoGetHeuristic(l->handle, made->about, made->b, made->a, made->c, made->c, wish,
+                                                   MOST_PROPOSALS, made->proposals, &made->proposal_count);
     l->cublasLtMatmulPreferenceDestroy(wish);
+    if (status)
+        made->proposal_count = 0;
     return status;
 }
 
-static product *find(cuda_products *products, const product_key *key, size_t workspace)
+static product *find_made(const cuda_products *products, const product_key *key)
 {
-    product **bucket = &products->buckets[bucket_of(key)];
-    for (product *made = *bucket; made; made = made->next)
+    for (product *made = products->buckets[bucket_of(key)]; made; made = made->next)
         if (memcmp(&made->key, key, sizeof *key) == 0)
             return made;
+    return NULL;
+}
+
+static product *add(cuda_products *products, const product_key *key)
+{
+    product **bucket = &products->buckets[bucket_of(key)];
     product *made = remat_alloc_zeroed(products->context, 1, sizeof *made);
     if (!made)
         return NULL;
     made->key = *key;
-    made->is_missing = describe(products, key, made) || choose(products, key, workspace, made);
     made->next = *bucket;
     *bucket = made;
     return made;
+}
+
+/* A choice that came from elsewhere stays, if there are so many proposals. */
+static void prepare(const cuda_products *products, size_t workspace, product *made)
+{
+    if (!describe(products, &made->key, made))
+        ask(products, &made->key, workspace, made);
+    if (made->choice >= made->proposal_count || made->proposals[made->choice].state != CUBLAS_STATUS_SUCCESS)
+        made->choice = 0;
+    if (made->proposal_count && made->proposals[made->choice].state != CUBLAS_STATUS_SUCCESS)
+        made->proposal_count = 0;
+}
+
+static cublasStatus_t multiply(const cuda_products *products, const product *made, cudaStream_t stream,
+                               const op_gemm *p, int choice, void *workspace, size_t bytes)
+{
+    const float one = 1, old = p->accumulate ? 1 : 0;
+    return products->cublasLtMatmul(products->handle, made->about, &one, p->b.at, made->b, p->a.at, made->a, &old,
+                                    p->c.at, made->c, p->c.at, made->c, &made->proposals[choice].algo, workspace, bytes,
+                                    stream);
+}
+
+/* ---- which proposal is fastest ---- */
+
+enum { TIMED_ROUNDS = 5, TIMED_AT_ONCE = 4 };
+
+/* The shortest of some rounds, in milliseconds; negative: it failed. */
+static float time_proposal(const cuda_products *products, const product *made, cudaStream_t stream, const op_gemm *p,
+                           int choice, void *workspace, size_t bytes, cudaEvent_t events[2])
+{
+    float best = -1;
+    for (int round = 0; round <= TIMED_ROUNDS; round++) { /* the first one prepares */
+        float milliseconds;
+        cudaEventRecord(events[0], stream);
+        for (int i = 0; i < TIMED_AT_ONCE; i++)
+            if (multiply(products, made, stream, p, choice, workspace, bytes))
+                return -1;
+        cudaEventRecord(events[1], stream);
+        if (cudaEventSynchronize(events[1]) || cudaEventElapsedTime(&milliseconds, events[0], events[1]))
+            return -1;
+        if (round > 0 && (best < 0 || milliseconds < best))
+            best = milliseconds;
+    }
+    return best;
+}
+
+/* Another proposal than the first must be faster by 2 %: times vary. C is overwritten several times. */
+static void look(const cuda_products *products, product *made, cudaStream_t stream, const op_gemm *p, void *workspace,
+                 size_t bytes)
+{
+    cudaEvent_t events[2] = {NULL};
+    enum cudaStreamCaptureStatus captured = cudaStreamCaptureStatusActive;
+    if (cudaStreamIsCapturing(stream, &captured) || captured != cudaStreamCaptureStatusNone)
+        return;
+    if (!cudaEventCreate(&events[0]) && !cudaEventCreate(&events[1])) {
+        float best = 0.98f * time_proposal(products, made, stream, p, 0, workspace, bytes, events);
+        for (int i = 1; i < made->proposal_count; i++) {
+            if (made->proposals[i].state != CUBLAS_STATUS_SUCCESS)
+                continue;
+            const float time = time_proposal(products, made, stream, p, i, workspace, bytes, events);
+            if (time > 0 && time < best) {
+                best = time;
+                made->choice = i;
+            }
+        }
+    }
+    cudaGetLastError();
+    for (int i = 0; i < 2; i++)
+        if (events[i])
+            cudaEventDestroy(events[i]);
+    made->is_settled = made->was_timed = true;
+}
+
+void cuda_products_look(cuda_products *products, bool looks)
+{
+    products->looks = looks;
+    for (size_t i = 0; i < BUCKETS && !looks; i++)
+        for (product *made = products->buckets[i]; made; made = made->next)
+            if (made->was_timed) {
+                made->choice = 0;
+                made->is_settled = made->was_timed = false;
+            }
 }
 
 cudaError_t cuda_product_launch(cuda_products *products, cudaStream_t stream, const op_gemm *p, void *workspace,
                                 size_t bytes)
 {
     const product_key key = key_of(p);
-    const float one = 1, old = p->accumulate ? 1 : 0;
-    product *made = find(products, &key, bytes);
+    product *made = find_made(products, &key);
+    if (!made)
+        made = add(products, &key);
     if (!made)
         return cudaErrorMemoryAllocation;
-    if (made->is_missing)
+    if (!made->about)
+        prepare(products, bytes, made);
+    if (!made->proposal_count)
         return cudaErrorNotSupported;
     if (key.has_bias && products->cublasLtMatmulDescSetAttribute(made->about, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
                                                                  &p->bias.at, sizeof p->bias.at))
         return cudaErrorUnknown;
-    const cublasStatus_t status =
-        products->cublasLtMatmul(products->handle, made->about, &one, p->b.at, made->b, p->a.at, made->a, &old, p->c.at,
-                                 made->c, p->c.at, made->c, &made->algorithm, workspace, bytes, stream);
-    return status == CUBLAS_STATUS_SUCCESS ? cudaSuccess : cudaErrorLaunchFailure;
+    if (products->looks && !made->is_settled)
+        look(products, made, stream, p, workspace, bytes);
+    return multiply(products, made, stream, p, made->choice, workspace, bytes) ? cudaErrorLaunchFailure : cudaSuccess;
+}
+
+/* ---- choices as a text: "cublasLt 130002" and for each one "; " with the eleven numbers of its key and its proposal ---- */
+
+enum { KEY_NUMBERS = 11, LONGEST_CHOICE = 256 };
+
+static void key_to_numbers(const product_key *key, uint64_t numbers[KEY_NUMBERS])
+{
+    const uint64_t all[KEY_NUMBERS] = {key->m,
+                                       key->n,
+                                       key->k,
+                                       key->lda,
+                                       key->ldb,
+                                       key->ldc,
+                                       key->transpose_a + 2 * key->transpose_b + 4 * key->accumulate +
+                                           8 * key->has_bias,
+                                       key->type,
+                                       key->c_type,
+                                       key->alignment,
+                                       key->unused};
+    memcpy(numbers, all, sizeof all);
+}
+
+static product_key key_from_numbers(const uint64_t numbers[KEY_NUMBERS])
+{
+    return (product_key){.m = numbers[0],
+                         .n = numbers[1],
+                         .k = numbers[2],
+                         .lda = numbers[3],
+                         .ldb = numbers[4],
+                         .ldc = numbers[5],
+                         .transpose_a = numbers[6] & 1,
+                         .transpose_b = numbers[6] >> 1 & 1,
+                         .accumulate = numbers[6] >> 2 & 1,
+                         .has_bias = numbers[6] >> 3 & 1,
+                         .type = (uint32_t)numbers[7],
+                         .c_type = (uint32_t)numbers[8],
+                         .alignment = (uint32_t)numbers[9],
+                         .unused = (uint32_t)numbers[10]};
+}
+
+static void write_choice(const product *made, char text[LONGEST_CHOICE])
+{
+    uint64_t numbers[KEY_NUMBERS];
+    size_t used = 1;
+    key_to_numbers(&made->key, numbers);
+    text[0] = ';';
+    for (size_t i = 0; i < KEY_NUMBERS; i++)
+        used += (size_t)snprintf(text + used, LONGEST_CHOICE - used, " %" PRIu64, numbers[i]);
+    snprintf(text + used, LONGEST_CHOICE - used, " %d", made->choice);
+}
+
+/* Only what differs from the library's first proposal. */
+remat_status cuda_products_chosen(const cuda_products *products, char **text)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < BUCKETS; i++)
+        for (const product *made = products->buckets[i]; made; made = made->next)
+            count += made->choice != 0;
+    *text = NULL;
+    if (count == 0)
+        return REMAT_OK;
+    char *whole = remat_alloc(products->context, (count + 1) * LONGEST_CHOICE, 1);
+    if (!whole)
+        return REMAT_NO_MEMORY;
+    size_t used = (size_t)snprintf(whole, LONGEST_CHOICE, "cublasLt %zu", products->cublasLtGetVersion());
+    for (size_t i = 0; i < BUCKETS; i++)
+        for (const product *made = products->buckets[i]; made; made = made->next)
+            if (made->choice != 0) {
+                char one[LONGEST_CHOICE];
+                write_choice(made, one);
+                memcpy(whole + used, one, strlen(one) + 1);
+                used += strlen(one);
+            }
+    *text = remat_text_copy(products->context, whole);
+    remat_release(products->context, whole, (count + 1) * LONGEST_CHOICE, 1);
+    return *text ? REMAT_OK : REMAT_NO_MEMORY;
+}
+
+static bool read_number(const char **at, uint64_t *number)
+{
+    char *end;
+    while (**at == ' ')
+        (*at)++;
+    if (**at < '0' || **at > '9')
+        return false;
+    *number = strtoull(*at, &end, 10);
+    *at = end;
+    return true;
+}
+
+static remat_status not_choices(const cuda_products *products)
+{
+    return remat_fail(products->context, REMAT_BAD_INPUT, NULL,
+                      "the profile's algorithms cannot be read; let remat profile write them again");
+}
+
+remat_status cuda_products_use(cuda_products *products, const char *text)
+{
+    static const char start[] = "cublasLt";
+    uint64_t version;
+    const char *at = text + strlen(start);
+    if (strncmp(text, start, strlen(start)) != 0 || !read_number(&at, &version))
+        return not_choices(products);
+    if (version != products->cublasLtGetVersion()) {
+        remat_warn(products->context, NULL,
+                   "the profile's algorithms are left out: they are of cuBLASLt %" PRIu64 ", this is %zu", version,
+                   products->cublasLtGetVersion());
+        return REMAT_OK;
+    }
+    while (*at) {
+        uint64_t numbers[KEY_NUMBERS], choice = 0;
+        bool is_good = *at++ == ';';
+        for (size_t i = 0; i < KEY_NUMBERS && is_good; i++)
+            is_good = read_number(&at, &numbers[i]);
+        if (!is_good || !read_number(&at, &choice) || choice >= MOST_PROPOSALS)
+            return not_choices(products);
+        const product_key key = key_from_numbers(numbers);
+        product *made = find_made(products, &key);
+        if (!made)
+            made = add(products, &key);
+        if (!made)
+            return REMAT_NO_MEMORY;
+        made->choice = (int)choice;
+        made->is_settled = true;
+    }
+    return REMAT_OK;
 }

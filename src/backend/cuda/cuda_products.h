@@ -1,5 +1,6 @@
-/* Matrix products by cuBLASLt, which is loaded when a device is opened. The algorithm of a product follows from its sizes and types
- * alone, and it is none that adds in random order: the same product gives the same bits in every plan. */
+/* Matrix products by cuBLASLt, which is loaded when a device is opened. The algorithm of a product follows from its sizes, types and
+ * alignment, and it is none that adds in random order: the same product gives the same bits in every plan. It is the library's first
+ * proposal, or another one that was timed and found faster. */
 #ifndef REMAT_BACKEND_CUDA_CUDA_PRODUCTS_H
 #define REMAT_BACKEND_CUDA_CUDA_PRODUCTS_H
 
@@ -17,6 +18,11 @@ void cuda_products_close(remat_context *context, cuda_products *products);
 
 /* The version of cuBLASLt, such as 130002. */
 size_t cuda_products_version(const cuda_products *products);
+
+/* As backend_look_for_algorithms and those after it. */
+void cuda_products_look(cuda_products *products, bool looks);
+remat_status cuda_products_chosen(const cuda_products *products, char **text);
+remat_status cuda_products_use(cuda_products *products, const char *text);
 
 /* C = op(A) op(B) + bias, as op_gemm, without an activation. A and B have the same type; C has it too, or fp32; the bias has that of
  * C. No size is 0. `workspace` is memory of the device. */
