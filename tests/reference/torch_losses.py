@@ -6,6 +6,7 @@ losses down for the tests, which need neither Python nor PyTorch.
     REMAT=build/remat tests/reference/torch_losses.py examples/models/convnet.ini --compare
 """
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -46,10 +47,11 @@ def rate_of(model, step, total):
         1 + math.cos(math.pi * share)) / 2
 
 
-def train(path, weights, steps, dtype):
-    """The losses, and the model as it is in the end."""
+def train(path, weights, steps, dtype, place="cpu", halves=False):
+    """The losses, and the model as it is in the end. `halves`: matrix products in bf16, as autocast does them."""
     model = read_model(path)
-    net = TorchModel(model, dtype)
+    with torch.device(place) if place != "cpu" else contextlib.nullcontext():
+        net = TorchModel(model, dtype)
     net.load(weights)
     data = Data(model, net.fields, net.seed)
     optimizer = net.optimizer()
@@ -64,8 +66,9 @@ def train(path, weights, steps, dtype):
         optimizer.zero_grad(set_to_none=False)
         total = 0.0
         for _ in range(micro_batches):
-            epoch, place = divmod(net.step, per_epoch)
-            loss = net.loss(net.batch(data.batch(epoch, place * size, size)))
+            epoch, part = divmod(net.step, per_epoch)
+            with torch.autocast(place, torch.bfloat16, enabled=halves):
+                loss = net.loss(net.batch(data.batch(epoch, part * size, size)))
             (loss / micro_batches).backward()
             total += loss.item() / micro_batches
             net.step += 1
@@ -95,7 +98,7 @@ def farthest_weights(net, file):
     """The largest difference of a value in the end, as a share of the largest value of its tensor."""
     ours, worst = read_safetensors(file), (0.0, "")
     for name, value in {**net.parameters, **net.statistics}.items():
-        mine = torch.from_numpy(ours[name]).to(value.dtype)
+        mine = torch.from_numpy(ours[name]).to(value)
         apart = ((value.detach() - mine).abs().max() / value.detach().abs().max().clamp_min(1e-30)).item()
         worst = max(worst, (apart, name))
     return worst
@@ -143,6 +146,8 @@ def main():
     parser.add_argument("--double", action="store_true", help="compute in double precision")
     parser.add_argument("--compare", action="store_true", help="run remat as well; fail where 1e-5 is not held")
     parser.add_argument("--options", default="", help="more options for that run, such as '--strategy full'")
+    parser.add_argument("--place", default="cpu", help="where PyTorch computes: cpu or cuda")
+    parser.add_argument("--halves", action="store_true", help="matrix products of PyTorch in bf16 (autocast)")
     parser.add_argument("--record", metavar="FILE.json", help="write the losses down for the tests")
     parser.add_argument("--threads", type=int, default=2)
     given = parser.parse_args()
@@ -150,7 +155,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         file = given.weights or first_weights(given.remat, given.model, folder)
         weights = read_safetensors(file)
-        losses, net = train(given.model, weights, given.steps, torch.float64 if given.double else torch.float32)
+        losses, net = train(given.model, weights, given.steps, torch.float64 if given.double else torch.float32,
+                            given.place, given.halves)
         if given.record:
             record(given.record, given.model, given.double, weights, losses)
         if not given.compare:

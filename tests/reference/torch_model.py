@@ -99,6 +99,9 @@ class TorchModel:
         self.parameters[name] = value.requires_grad_()
         return name
 
+    def place(self):
+        return next(iter(self.parameters.values())).device
+
     def load(self, tensors):
         for name, value in {**self.parameters, **self.statistics}.items():
             if tuple(tensors[name].shape) != tuple(value.shape):
@@ -168,7 +171,7 @@ class TorchModel:
         merge = self.linear(layer.name + ".out", width, width, bias)
         size = width // heads
         if steps not in self.masks:
-            self.masks[steps] = torch.full((steps, steps), -math.inf, dtype=self.dtype).triu(1)
+            self.masks[steps] = torch.full((steps, steps), -math.inf, dtype=self.dtype, device=self.place()).triu(1)
         mask = self.masks[steps]
 
         def function(x):
@@ -220,7 +223,7 @@ class TorchModel:
             if not self.own_dropout:
                 return F.dropout(x, rate, self.training)
             mask = made_data.kept(x.numel(), rate, stream, self.step, self.seed)
-            return x * torch.from_numpy(mask).view(x.shape).to(x.dtype) / (1 - rate)
+            return x * torch.from_numpy(mask).view(x.shape).to(x) / (1 - rate)
 
         return function, shape
 
@@ -298,7 +301,7 @@ class TorchModel:
 
     def batch(self, arrays):
         """Arrays of made_data as tensors in their shapes."""
-        tensors = [torch.from_numpy(array) for array in arrays]
+        tensors = [torch.from_numpy(array).to(self.place()) for array in arrays]
         return [t.to(self.dtype) if t.is_floating_point() else t for t in tensors]
 
     def run(self, first, last, values):
