@@ -23,6 +23,11 @@ remat_status remat_grow(remat_context *context, void **items, size_t *capacity, 
 /* Ends the growing of an array with `count` items: it gets exactly the room that they need. The array may move. */
 remat_status remat_fit(remat_context *context, void **items, size_t *capacity, size_t count, size_t size);
 
+/* From now on nothing is taken in reserve: a growing array and a pool of texts get what they need at the moment. That is
+ * slow. It is for tests: every text and every item is then an allocation that can fail, and a sanitizer sees where it ends. */
+void remat_alloc_take_no_reserve(remat_context *context);
+bool remat_alloc_takes_reserve(const remat_context *context);
+
 /* Makes a copy of a string, and releases it. */
 char *remat_text_copy(remat_context *context, const char *text);
 void remat_text_release(remat_context *context, const char *text);

@@ -18,6 +18,7 @@ struct remat_context {
     remat_warning_fn warn;
     void *warn_user;
     bool quiet;
+    bool takes_no_reserve;
     remat_error error;
     const void *attached_key;
     void *attached;
@@ -293,12 +294,22 @@ void remat_release(remat_context *context, void *memory, size_t count, size_t si
     context->allocator.release(context->allocator.user, memory, bytes);
 }
 
+void remat_alloc_take_no_reserve(remat_context *context)
+{
+    context->takes_no_reserve = true;
+}
+
+bool remat_alloc_takes_reserve(const remat_context *context)
+{
+    return !context->takes_no_reserve;
+}
+
 remat_status remat_grow(remat_context *context, void **items, size_t *capacity, size_t needed, size_t size)
 {
     if (needed <= *capacity)
         return REMAT_OK;
     size_t wanted = *capacity < 8 ? 16 : *capacity * 2;
-    if (wanted < needed)
+    if (wanted < needed || context->takes_no_reserve)
         wanted = needed;
     void *moved = remat_alloc(context, wanted, size);
     if (!moved)

@@ -34,7 +34,7 @@ static text_pool_chunk *add_chunk(text_pool *pool, size_t needed)
     size_t size = pool->newest ? pool->newest->size * 2 : FIRST_CHUNK;
     if (size > LARGEST_CHUNK)
         size = LARGEST_CHUNK;
-    if (size < needed)
+    if (size < needed || !remat_alloc_takes_reserve(pool->context))
         size = needed;
     text_pool_chunk *chunk = remat_alloc(pool->context, 1, sizeof *chunk + size);
     if (!chunk)

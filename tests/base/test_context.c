@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/options.h"
+#include "base/text_pool.h"
 
 static void a_fresh_context_has_nothing_to_say(void **state)
 {
@@ -245,6 +246,27 @@ static void growing_keeps_what_is_there(void **state)
     remat_release(f->context, items, capacity, sizeof(uint32_t));
 }
 
+/* Without a reserve an array has room for what was asked for, and each text of a pool is a block of its own. */
+static void nothing_is_taken_in_reserve(void **state)
+{
+    fixture *f = *state;
+    remat_alloc_take_no_reserve(f->context);
+    void *items = NULL;
+    size_t capacity = 0;
+    for (size_t i = 1; i < 20; i++) {
+        expect_ok(f, remat_grow(f->context, &items, &capacity, i, sizeof(uint32_t)));
+        assert_int_equal(capacity, i);
+    }
+    remat_release(f->context, items, capacity, sizeof(uint32_t));
+    text_pool pool;
+    text_pool_begin(&pool, f->context);
+    const uint64_t blocks = f->memory.blocks;
+    for (int i = 0; i < 10; i++)
+        assert_string_equal(text_pool_text(&pool, "text"), "text");
+    assert_int_equal(f->memory.blocks, blocks + 10);
+    text_pool_end(&pool);
+}
+
 static void options_of_an_older_kind_are_taken_and_others_refused(void **state)
 {
     fixture *f = *state;
@@ -325,6 +347,7 @@ int main(void)
         FIXTURE_TEST(options_of_an_older_kind_are_taken_and_others_refused),
         cmocka_unit_test(a_struct_is_filled_in_to_its_own_size),
         cmocka_unit_test(every_status_has_a_text_of_its_own),
+        FIXTURE_TEST(nothing_is_taken_in_reserve),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

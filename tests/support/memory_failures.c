@@ -1,11 +1,15 @@
 #include "support/memory_failures.h"
 
-static remat_status run_failing(const char *name, memory_flow flow, void *user, uint64_t n, bool *reached)
+#include "base/alloc.h"
+
+static remat_status run_failing(const char *name, memory_flow flow, void *user, uint64_t n, bool reserve, bool *reached)
 {
     failing_allocator memory = {.fail_at = 0};
     remat_allocator hook = failing_allocator_hook(&memory);
     remat_context *context;
     assert_int_equal(remat_context_create(&hook, &context), REMAT_OK);
+    if (!reserve)
+        remat_alloc_take_no_reserve(context);
     memory.fail_at = memory.calls + n;
     remat_status status = flow(context, user);
     *reached = memory.calls >= memory.fail_at;
@@ -31,13 +35,24 @@ static remat_status run_failing(const char *name, memory_flow flow, void *user, 
     return status;
 }
 
-void expect_failures_survived(const char *name, memory_flow flow, void *user, uint64_t least, uint64_t all)
+static void fail_each(const char *name, memory_flow flow, void *user, uint64_t least, uint64_t all, bool reserve)
 {
     bool reached = true;
     uint64_t n = 1;
     for (; reached && n < 1000000; n += n < all ? 1 : 2 + n % 3 + (n - all) / 16)
-        run_failing(name, flow, user, n, &reached);
+        run_failing(name, flow, user, n, reserve, &reached);
     assert_false(reached);
     if (n <= least)
         fail_msg("%s makes fewer than %llu allocations", name, (unsigned long long)least);
+}
+
+void expect_failures_survived(const char *name, memory_flow flow, void *user, uint64_t least, uint64_t all)
+{
+    fail_each(name, flow, user, least, all, true);
+}
+
+void expect_failures_without_reserve_survived(const char *name, memory_flow flow, void *user, uint64_t least,
+                                              uint64_t all)
+{
+    fail_each(name, flow, user, least, all, false);
 }

@@ -13,6 +13,11 @@ typedef remat_status (*memory_flow)(remat_context *context, void *user);
  * mistake. Beyond the first `all` failures only some are tried, so that long flows stay short. */
 void expect_failures_survived(const char *name, memory_flow flow, void *user, uint64_t least, uint64_t all);
 
+/* The same with a context that takes no reserve: each text of a pool and each growing by one item is an allocation that
+ * fails once. There are many more of them, so this is for short flows. */
+void expect_failures_without_reserve_survived(const char *name, memory_flow flow, void *user, uint64_t least,
+                                              uint64_t all);
+
 /* Goes on in a flow as long as nothing failed. */
 #define FLOW(status, call)        \
     do {                          \
