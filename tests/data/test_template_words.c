@@ -180,7 +180,7 @@ static void failed_allocations_are_survived(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        expect_failures_survived(cases[i].template, render_all, &i, 2, 1);
+        expect_failures_without_reserve_survived(cases[i].template, render_all, &i, 2, 300);
 }
 
 int main(void)

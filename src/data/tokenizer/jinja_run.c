@@ -66,10 +66,12 @@ static remat_status get_attribute(jinja_run *run, const jinja_value *of, const c
 static remat_status get_index(jinja_run *run, const jinja_value *of, const jinja_value *index, jinja_value *value)
 {
     *value = (jinja_value){.kind = VALUE_UNDEFINED};
-    if (index->kind == VALUE_STRING)
-        return of->kind == VALUE_DICTIONARY && !jinja_find_key(of, index->text, value) ? REMAT_OK
-               : of->kind == VALUE_DICTIONARY                                          ? REMAT_OK
-                                              : get_attribute(run, of, index->text, value);
+    if (index->kind == VALUE_STRING && of->kind != VALUE_DICTIONARY)
+        return get_attribute(run, of, index->text, value);
+    if (index->kind == VALUE_STRING) {
+        jinja_find_key(of, index->text, value);
+        return REMAT_OK;
+    }
     if (index->kind != VALUE_INTEGER || (of->kind != VALUE_LIST && of->kind != VALUE_STRING))
         return jinja_fail(run, "this cannot be indexed", "");
     int64_t count = of->kind == VALUE_LIST ? (int64_t)of->list->count : (int64_t)of->length;
@@ -272,10 +274,13 @@ static remat_status make_range(jinja_run *run, const jinja_arguments *given, jin
     int64_t step = numbers[2];
     if (given->count == 0 || step == 0 || step > INT32_MAX || step < -INT32_MAX)
         return jinja_fail(run, "range takes whole numbers", "");
-    for (int64_t at = numbers[0]; step > 0 ? at < numbers[1] : at > numbers[1]; at += step) {
+    int64_t at = numbers[0];
+    while (step > 0 ? at < numbers[1] : at > numbers[1]) {
         if (value->list->count == MOST_RANGE)
             return jinja_fail(run, "a range is too long", "");
         REMAT_TRY(jinja_list_add(run, value, jinja_integer(at)));
+        if (__builtin_add_overflow(at, step, &at))
+            break; /* it would have passed any end */
     }
     return REMAT_OK;
 }
