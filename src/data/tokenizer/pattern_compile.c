@@ -3,6 +3,7 @@
 #include "data/tokenizer/pattern_program.h"
 
 #include "base/alloc.h"
+#include "base/min_max.h"
 #include "base/utf8.h"
 
 #include <string.h>
@@ -503,10 +504,10 @@ static remat_status compile(compiler *from)
 
 static void fill_categories(uint8_t *categories)
 {
-    for (size_t i = 0; i < unicode_category_run_count; i++) {
-        size_t last = i + 1 < unicode_category_run_count ? unicode_category_runs[i + 1] >> 8 : PATTERN_TABLE;
-        for (size_t code = unicode_category_runs[i] >> 8; code < last && code < PATTERN_TABLE; code++)
-            categories[code] = (uint8_t)(unicode_category_runs[i] & 0xff);
+    /* The table is the first plane of Unicode; the runs go on behind it. */
+    for (size_t i = 0; unicode_category_runs[i] >> 8 < PATTERN_TABLE; i++) {
+        size_t first = unicode_category_runs[i] >> 8, next = unicode_category_runs[i + 1] >> 8;
+        memset(categories + first, (int)(unicode_category_runs[i] & 0xff), remat_min(next, PATTERN_TABLE) - first);
     }
 }
 
