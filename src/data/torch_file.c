@@ -181,7 +181,7 @@ static remat_status add_tensor(torch_archive *archive, const char *name, const p
 /* ---- dictionaries ---- */
 
 enum { DEEPEST = 16, LONGEST = 1024 };
-static const uint64_t MOST_VISITS = 10000000;
+static const uint64_t MOST_VISITS = 2 * SAFETENSORS_MAX_ENTRIES;
 
 static bool is_tensor(const pickle_value *value)
 {
