@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
-enum { DEFAULT_TIMEOUT = 600 };
+enum { DEFAULT_TIMEOUT = 600, AGREED_TEXT = 2048 };
 
 remat_status remat_communicator_open(remat_context *context, const void *mpi_comm, remat_communicator **communicator)
 {
@@ -147,24 +147,38 @@ remat_status comm_any(remat_communicator *ranks, bool mine, bool *any)
     return REMAT_OK;
 }
 
+/* The status and the message of the first rank that failed, on all. */
+static remat_status share_first(remat_communicator *ranks, remat_status mine, const char *why, uint64_t *first,
+                                char message[AGREED_TEXT], remat_status *shared)
+{
+    uint8_t status;
+    REMAT_TRY(gather_bytes(ranks, (uint8_t)mine, first, &status));
+    *shared = (remat_status)status;
+    if (*shared == REMAT_OK)
+        return REMAT_OK;
+    if (*first == ranks->rank && why)
+        snprintf(message, AGREED_TEXT, "%s", why);
+    REMAT_TRY(comm_run(
+        ranks, &(comm_transfer){.kind = COMM_BROADCAST, .peer = *first, .data = message, .bytes = AGREED_TEXT}));
+    message[AGREED_TEXT - 1] = 0;
+    return REMAT_OK;
+}
+
 remat_status remat_communicator_agree(remat_communicator *communicator, remat_status mine, const char *why,
                                       uint64_t *rank, char *text, size_t text_size)
 {
-    char message[2048] = "";
-    uint64_t first;
-    uint8_t status;
-    REMAT_TRY(gather_bytes(communicator, (uint8_t)mine, &first, &status));
+    char message[AGREED_TEXT] = "";
+    uint64_t first = communicator->rank;
+    remat_status shared = REMAT_OK;
+    remat_status status = share_first(communicator, mine, why, &first, message, &shared);
+    if (status != REMAT_OK) { /* the ranks do not reach each other: that is what this one has to say */
+        first = communicator->rank;
+        shared = status;
+        snprintf(message, sizeof message, "%s", remat_context_message(communicator->context));
+    }
     if (rank)
         *rank = first;
-    if (status == 0)
-        return REMAT_OK;
-    if (first == communicator->rank && why)
-        snprintf(message, sizeof message, "%s", why);
-    REMAT_TRY(
-        comm_run(communicator,
-                 &(comm_transfer){.kind = COMM_BROADCAST, .peer = first, .data = message, .bytes = sizeof message}));
-    message[sizeof message - 1] = 0;
-    if (text && text_size)
+    if (shared != REMAT_OK && text && text_size)
         snprintf(text, text_size, "%s", message);
-    return (remat_status)status;
+    return shared;
 }

@@ -157,8 +157,9 @@ static remat_status fill(mpi_communicator *made, const void *mpi_comm)
     CHECK(context, Comm_rank, made->comm, &rank);
     CHECK(context, Comm_size, made->comm, &size);
     CHECK(context, Comm_split_type, made->comm, MPI_ABI_SHARED, rank, library.no_info, &machine);
-    CHECK(context, Comm_size, machine, &local);
-    CHECK(context, Comm_free, &machine);
+    const int counted = library.Comm_size(machine, &local), freed = library.Comm_free(&machine);
+    REMAT_TRY(check(context, counted, "MPI_Comm_size"));
+    REMAT_TRY(check(context, freed, "MPI_Comm_free"));
     made->base.rank = (uint64_t)rank;
     made->base.size = (uint64_t)size;
     made->base.local_size = (uint64_t)local;
