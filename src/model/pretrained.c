@@ -153,7 +153,11 @@ static remat_status read_text(folder_reader *reader, char *text, size_t length, 
     (*model)->folder = text_pool_text(&(*model)->pool, reader->folder);
     if (!(*model)->dataset.tokenizer)
         (*model)->dataset.tokenizer = (*model)->folder;
-    return (*model)->folder ? REMAT_OK : REMAT_NO_MEMORY;
+    if ((*model)->folder)
+        return REMAT_OK;
+    remat_model_destroy(*model);
+    *model = NULL;
+    return REMAT_NO_MEMORY;
 }
 
 static remat_status write_and_read(folder_reader *reader, remat_model **model)
