@@ -14,6 +14,8 @@
 #endif
 typedef RIG_REAL real;
 
+static bool rig_freezes; /* layers that are resolved from now on are not trained */
+
 typedef struct layer_rig {
     remat_context *context;
     backend *device;
@@ -116,7 +118,8 @@ static inline remat_status rig_resolve(layer_rig *rig, remat_context *context, c
     const layer_type *type = layer_type_find(from->type);
     assert_non_null(type);
     *rig = (layer_rig){.context = context};
-    rig->node = (layer_node){.type = type, .name = "tested", .dtype = RIG_DTYPE, .batch = from->batch};
+    rig->node =
+        (layer_node){.type = type, .name = "tested", .dtype = RIG_DTYPE, .batch = from->batch, .frozen = rig_freezes};
     layer_node_use(&rig->node, &rig->room);
     assert_int_equal(backend_open(context, options, &rig->device), REMAT_OK);
     rig->node.device = rig->device;
@@ -175,7 +178,7 @@ static inline void rig_open(layer_rig *rig, remat_context *context, const layer_
         real *values = rig_values(call->parameters[p]);
         for (uint64_t i = 0; i < rig_parameter_values(rig, p) && node->parameters[p].statistic; i++)
             values[i] = values[i] * values[i] + (real)0.1; /* a variance */
-        if (layer_parameter_is_trained(&node->parameters[p]))
+        if (layer_parameter_is_trained(&node->parameters[p]) && !node->frozen)
             call->gradients[p] = rig_tensor(rig_parameter_values(rig, p));
     }
     for (uint32_t s = 0; s < node->saved_count; s++)

@@ -203,6 +203,31 @@ static void test_square(void **state)
     rig_close(&rig);
 }
 
+/* activation(x) * x: the same, with the gradient of the activation. In place of a sum, and added to one. */
+static void test_gated_by_itself(void **state)
+{
+    for (int accumulate = 0; accumulate < 2; accumulate++) {
+        test_random random = {19};
+        layer_rig rig;
+        rig_open(&rig, *state, &(layer_case){"gated", 2, {{1, 3, 5}, {1, 3, 5}}, {0}, 0}, &reference, &random);
+        layer_call call = rig.call;
+        call.inputs[1] = call.inputs[0];
+        call.d_inputs[1] = call.d_inputs[0];
+        call.accumulate_inputs[0] = accumulate;
+        call.accumulate_inputs[1] = true;
+        for (int i = 0; i < 30; i++)
+            rig_values(call.d_inputs[0])[i] = 3;
+        rig_backward(&rig, &call);
+        for (int i = 0; i < 30; i++) {
+            const double x = rig_values(call.inputs[0])[i], s = 1 / (1 + exp(-x)); /* swish: x * s */
+            const double slope = 2 * x * s + x * x * s * (1 - s);
+            assert_true(fabs(rig_values(call.d_inputs[0])[i] - (accumulate ? 3 : 0) -
+                             slope * rig_values(rig.d_output)[i]) < 1e-12);
+        }
+        rig_close(&rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +235,7 @@ int main(void)
         cmocka_unit_test(test_every_type_has_a_case),
         cmocka_unit_test_setup_teardown(test_negative_labels, setup, teardown),
         cmocka_unit_test_setup_teardown(test_square, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_gated_by_itself, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
