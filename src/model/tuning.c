@@ -205,6 +205,8 @@ static remat_status read_adapter(adapter_reader *a)
         snprintf(key, sizeof key, "%.60s", token.text);
         REMAT_TRY(read_key(a, key));
     }
+    json_token end;
+    REMAT_TRY(json_next(a->reader, &end)); /* only blanks may follow */
     if (a->tuning->rank == 0)
         return fail_field(a, "r", "it is missing");
     return a->has_targets ? REMAT_OK : fail_field(a, "target_modules", "it is missing");
