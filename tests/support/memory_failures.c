@@ -56,3 +56,23 @@ void expect_failures_without_reserve_survived(const char *name, memory_flow flow
 {
     fail_each(name, flow, user, least, all, false);
 }
+
+void expect_call_failures_survived(fixture *f, const char *name, memory_call call, void *user, uint64_t least)
+{
+    for (uint64_t n = 1;; n++) {
+        f->memory.fail_at = f->memory.calls + n;
+        remat_status status = call(user);
+        const bool reached = f->memory.calls >= f->memory.fail_at;
+        f->memory.fail_at = 0;
+        if (!reached) {
+            if (status != REMAT_OK)
+                fail_msg("%s: %s", name, remat_context_message(f->context));
+            if (n <= least)
+                fail_msg("%s makes fewer than %llu allocations", name, (unsigned long long)least);
+            return;
+        }
+        if (status != REMAT_NO_MEMORY)
+            fail_msg("%s: allocation %llu failed with status %d: %s", name, (unsigned long long)n, status,
+                     remat_context_message(f->context));
+    }
+}
