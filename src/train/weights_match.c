@@ -27,13 +27,24 @@ static bool ends_with(const char *text, const char *end)
     return length > end_length && text[length - end_length - 1] == '.' && strcmp(text + length - end_length, end) == 0;
 }
 
-/* The name in the file that is most like one of two: the same with a prefix, or else with a few other letters. */
-static const char *nearest(const safetensors *file, const char *ours, const char *theirs)
+static bool is_ours(const remat_network *network, const char *name)
+{
+    for (size_t p = 0; p < network->parameter_count; p++)
+        if (strcmp(network->parameters[p].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The name in the file that is most like one of two: the same with a prefix, or else with a few other letters. It is none that
+ * another parameter has. */
+static const char *nearest(const weights_match *match, const char *ours, const char *theirs)
 {
     const char *found = NULL;
     size_t least = name_distance_limit(ours) + 1;
-    for (size_t i = 0; i < safetensors_count(file); i++) {
-        const char *name = safetensors_at(file, i)->name;
+    for (size_t i = 0; i < safetensors_count(match->file); i++) {
+        const char *name = safetensors_at(match->file, i)->name;
+        if (is_ours(match->network, name))
+            continue;
         if (ends_with(name, ours) || ends_with(name, theirs))
             return name;
         const size_t to_ours = name_distance(name, ours, least), to_theirs = name_distance(name, theirs, least);
@@ -175,7 +186,7 @@ static void explain_missing(const weights_match *match, size_t p, reason *why)
             "the model of config.json has this tensor, and the weights do not; is the number of layers there right?");
         return;
     }
-    const char *like = nearest(match->file, name, parts[0].name);
+    const char *like = nearest(match, name, parts[0].name);
     snprintf(why->text, sizeof why->text, "the model has this tensor and the file does not%s%.200s%s",
              like ? "; did you mean '" : "", like ? like : "", like ? "'?" : "");
 }
