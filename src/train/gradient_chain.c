@@ -157,8 +157,9 @@ remat_status gradient_chain_create(remat_context *context, const chain_options *
     link_range *ranges = remat_alloc_zeroed(context, parameters, sizeof *ranges);
     bool *ran = remat_alloc_zeroed(context, actions, sizeof *ran);
     remat_status status = REMAT_NO_MEMORY;
+    if (chain)
+        chain->context = context; /* destroying it needs that */
     if (chain && ranges && ran) {
-        chain->context = context;
         chain->options = *options;
         if (!chain->options.link_bytes)
             chain->options.link_bytes = DEFAULT_LINK_BYTES;
@@ -167,8 +168,7 @@ remat_status gradient_chain_create(remat_context *context, const chain_options *
     remat_release(context, ranges, parameters, sizeof *ranges);
     remat_release(context, ran, actions, sizeof *ran);
     if (status != REMAT_OK) {
-        if (chain)
-            gradient_chain_destroy(chain);
+        gradient_chain_destroy(chain);
         return status;
     }
     *made = chain;

@@ -89,10 +89,10 @@ static remat_status open_entry(void *user, size_t number, const void **data)
     if (trainer_must_collect(list->trainer, tensor->parameter, tensor->number)) {
         list->collected_bytes = tensor->bytes;
         list->collected = remat_alloc(context, tensor->bytes, 1);
+        if (!list->collected)
+            return REMAT_NO_MEMORY;
         *data = list->collected;
-        remat_status status = list->collected
-                                  ? trainer_collect(list->trainer, tensor->parameter, tensor->number, list->collected)
-                                  : REMAT_NO_MEMORY;
+        remat_status status = trainer_collect(list->trainer, tensor->parameter, tensor->number, list->collected);
         if (status != REMAT_OK)
             close_entry(list);
         return status;
