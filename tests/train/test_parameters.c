@@ -1,5 +1,6 @@
 /* Weights, statistics and moments are read and written by copies. */
 #include "support/parameter_copies.h"
+#include "support/parameter_of_0_1.h"
 #include "train/trainer_toy.h"
 
 static remat_model *model_with_statistics(fixture *f, const char *optimizer)
@@ -126,12 +127,52 @@ static void wrong_copies_are_refused(void **state)
     remat_model_destroy(model);
 }
 
+/* Programs of release 0.1 read and write through pointers, where there are floats to point to. */
+static void programs_of_0_1_get_pointers(void **state)
+{
+    fixture *f = *state;
+    toy data = {.fail_at = UINT64_MAX, .scale = 1};
+    for (int halves = 0; halves < 2; halves++) {
+        remat_model *model;
+        parameter_of_0_1 old;
+        remat_parameter about;
+        float values[12];
+        expect_ok(f, remat_model_create(f->context, &model));
+        expect_ok(f, remat_model_add_layer(model, "input", REMAT_PROPERTIES("name=in", "input_shape=1:1:2")));
+        expect_ok(f, remat_model_add_layer(model, "fully_connected", REMAT_PROPERTIES("name=fc", "unit=6")));
+        expect_ok(f, remat_model_add_layer(model, "fully_connected", REMAT_PROPERTIES("name=out", "unit=1")));
+        expect_ok(f, remat_model_add_layer(model, "mse", REMAT_PROPERTIES("name=loss")));
+        expect_ok(f, remat_model_set(model, REMAT_PROPERTIES("batch_size=8", "epochs=1")));
+        if (halves)
+            expect_ok(f, remat_model_set(model, REMAT_PROPERTIES("precision=bf16", "master=false")));
+        expect_ok(f, remat_model_set_optimizer(model, "sgd", REMAT_PROPERTIES("momentum=0.9")));
+        expect_ok(f, remat_model_compile(model));
+        remat_trainer *trainer = toy_trainer(f, model, &data, 10);
+        expect_ok(f, get_parameter_of_0_1(trainer, 0, &old));
+        expect_ok(f, remat_trainer_get_parameter(trainer, 0, &about));
+        assert_string_equal(old.name, about.name);
+        assert_int_equal(old.count, 12);
+        assert_null(old.moments[1]);
+        if (halves) {
+            assert_null(old.values);
+        } else {
+            expect_ok(f, remat_trainer_read_parameter(trainer, 0, values, 12));
+            assert_memory_equal(old.values, values, sizeof values);
+            assert_non_null(old.moments[0]);
+        }
+        expect_status(f, get_parameter_of_0_1(trainer, 99, &old), REMAT_INVALID);
+        remat_trainer_destroy(trainer);
+        remat_model_destroy(model);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(parameters_are_described),
         FIXTURE_TEST(what_is_written_is_what_trains),
         FIXTURE_TEST(wrong_copies_are_refused),
+        FIXTURE_TEST(programs_of_0_1_get_pointers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
