@@ -58,6 +58,15 @@ static void expect_bounds(fixture *f, const remat_graph *graph, uint64_t budget,
     c->above += bound > least;
     expect_ok(f, graph_bound_peak(&g, &bound));
     assert_true(bound <= lowest);
+    enum { BUDGETS = 9 };
+    uint64_t budgets[BUDGETS], together[BUDGETS]; /* of which several share what is solved */
+    for (uint64_t i = 0; i < BUDGETS; i++)
+        budgets[i] = lowest + budget * i / 4;
+    expect_ok(f, graph_bound_costs(&g, budgets, BUDGETS, together));
+    for (size_t i = 0; i < BUDGETS; i++) {
+        expect_ok(f, graph_bound_cost(&g, budgets[i], &bound));
+        assert_true(together[i] == bound);
+    }
     hold_graph_release(&g);
 }
 

@@ -5,11 +5,17 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/min_max.h"
+#include "base/search.h"
 #include "plan/graph/graph_needed.h"
 #include "plan/graph/max_flow.h"
 
 /* Positions and prices that are tried; the larger the graph, the fewer. */
 enum { MOST_POSITIONS = 40, PRICES = 14, WORK = 5000000 };
+
+/* The smallest cut at a price: what it costs, and the bytes that it holds. */
+typedef struct priced_cut {
+    uint64_t price, flow, held;
+} priced_cut;
 
 /* A position is the first run of an action, or the end, which reads the results. */
 typedef struct bound_search {
@@ -22,6 +28,8 @@ typedef struct bound_search {
     bool *wanted;          /* by tensor: an action behind reads it */
     uint64_t made_cost, made_bytes; /* of all that is makable */
     flow_network network;
+    priced_cut *cuts; /* of the position at hand, by rising prices */
+    size_t cut_count, cut_capacity;
 } bound_search;
 
 static bool runs_once(const hold_graph *g, uint32_t position)
@@ -186,10 +194,62 @@ static uint64_t next_price(uint64_t low, uint64_t high)
     return price >= high ? high - 1 : price <= low ? low + 1 : price;
 }
 
+/* ---- cuts at all prices ----
+ *
+ * A choice of what is held costs its recomputation and its bytes times the price: a line over the price. The smallest cut is the
+ * least of all these lines, so it is concave, and below the line of every cut that is known. Where a line meets it at two prices,
+ * it is the smallest cut at every price between them. Such cuts are known without solving them:
+ *
+ *     flow |          ___----*  c
+ *          |     b *--                  the line of b passes through c: all prices between
+ *          |      /                     them have the flow of that line and hold what b holds
+ *          |   a *
+ *          +------------------------ price                                                    */
+
+static uint64_t line_at(const priced_cut *cut, uint64_t price)
+{
+    return cut->flow + cut->held * (price - cut->price); /* may wrap below, and back */
+}
+
+/* The cut that is the smallest all the way between two neighbours; NULL: not known. */
+static const priced_cut *line_between(const priced_cut *low, const priced_cut *high)
+{
+    if (line_at(low, high->price) == high->flow)
+        return low;
+    return line_at(high, low->price) == low->flow ? high : NULL;
+}
+
+static remat_status solve_cut(bound_search *s, uint32_t position, unsigned shift, uint64_t price, size_t at)
+{
+    const uint32_t source = s->g->tensor_count + s->g->action_count, sink = source + 1;
+    REMAT_TRY(remat_grow(s->g->graph->context, (void **)&s->cuts, &s->cut_capacity, s->cut_count + 1, sizeof *s->cuts));
+    REMAT_TRY(build(s, position, price, shift));
+    const uint64_t flow = flow_network_solve(&s->network, source, sink);
+    memmove(s->cuts + at + 1, s->cuts + at, (s->cut_count - at) * sizeof *s->cuts);
+    s->cuts[at] = (priced_cut){price, flow, held_bytes(s)};
+    s->cut_count++;
+    return REMAT_OK;
+}
+
+static remat_status find_cut(bound_search *s, uint32_t position, unsigned shift, uint64_t price, priced_cut *cut)
+{
+    const size_t at = REMAT_FIRST(i, 0, s->cut_count, s->cuts[i].price >= price);
+    const bool is_known = at < s->cut_count && s->cuts[at].price == price;
+    const priced_cut *line =
+        is_known || at == 0 || at == s->cut_count ? NULL : line_between(&s->cuts[at - 1], &s->cuts[at]);
+    if (line) {
+        *cut = (priced_cut){price, line_at(line, price), line->held};
+        return REMAT_OK;
+    }
+    if (!is_known)
+        REMAT_TRY(solve_cut(s, position, shift, price, at));
+    *cut = s->cuts[at];
+    return REMAT_OK;
+}
+
 /* The best price lies between one at which too much is held and one at which it fits. */
 static remat_status recomputed_at(bound_search *s, uint32_t position, uint64_t room, uint64_t *recomputed)
 {
-    const uint32_t source = s->g->tensor_count + s->g->action_count, sink = source + 1;
     const unsigned cost_bits = remat_bits(s->made_cost), byte_bits = remat_bits(s->made_bytes);
     if (cost_bits > 60 || byte_bits > 60)
         return REMAT_OK; /* so large that prices would pass 64 bits: no bound beyond the simple one */
@@ -197,18 +257,17 @@ static remat_status recomputed_at(bound_search *s, uint32_t position, uint64_t r
     uint64_t low = 0, high = (uint64_t)1 << (60 - byte_bits);
     high = remat_min(high, (s->made_cost << shift) + 1); /* no byte is worth more than all costs together */
     for (int i = 0; i < PRICES && high - low > 1; i++) {
-        const uint64_t price = next_price(low, high);
-        REMAT_TRY(build(s, position, price, shift));
-        const uint64_t flow = flow_network_solve(&s->network, source, sink);
-        const unsigned __int128 paid = (unsigned __int128)price * room;
-        if (flow > paid) {
-            const uint64_t bound = (flow - (uint64_t)paid + (((uint64_t)1 << shift) - 1)) >> shift;
+        priced_cut cut;
+        REMAT_TRY(find_cut(s, position, shift, next_price(low, high), &cut));
+        const unsigned __int128 paid = (unsigned __int128)cut.price * room;
+        if (cut.flow > paid) {
+            const uint64_t bound = (cut.flow - (uint64_t)paid + (((uint64_t)1 << shift) - 1)) >> shift;
             *recomputed = remat_max(*recomputed, bound);
         }
-        if (held_bytes(s) > room)
-            low = price;
+        if (cut.held > room)
+            low = cut.price;
         else
-            high = price;
+            high = cut.price;
     }
     return REMAT_OK;
 }
@@ -226,6 +285,7 @@ static void release(bound_search *s)
     remat_release(context, s->last_reader, tensors, sizeof *s->last_reader);
     remat_release(context, s->met, tensors, sizeof *s->met);
     remat_release(context, s->wanted, tensors, sizeof *s->wanted);
+    remat_release(context, s->cuts, s->cut_capacity, sizeof *s->cuts);
     flow_network_release(&s->network);
 }
 
@@ -260,37 +320,45 @@ static remat_status begin(bound_search *s, const hold_graph *g)
 }
 
 /* Some positions, evenly; in a training also the turn from forward to backward, where most is held. */
-static remat_status try_positions(bound_search *s, uint64_t budget, uint64_t *recomputed)
+static remat_status try_positions(bound_search *s, const uint64_t *budgets, size_t count, uint64_t *recomputed)
 {
     const hold_graph *g = s->g;
     const uint64_t work = (uint64_t)g->link_count + g->tensor_count + g->action_count + 1;
-    const uint64_t tries = remat_min(WORK / work + 1, MOST_POSITIONS), count = g->action_count;
-    for (uint32_t i = 0; i < g->action_count; i++) {
-        const bool is_tried = i + 1 == g->turn || count <= tries || i * tries / count != (i + 1) * tries / count;
+    const uint64_t tries = remat_min(WORK / work + 1, MOST_POSITIONS), actions = g->action_count;
+    for (uint32_t i = 0; i < actions; i++) {
+        const bool is_tried = i + 1 == g->turn || actions <= tries || i * tries / actions != (i + 1) * tries / actions;
         if (!s->needed[i] || !is_tried)
             continue;
         const uint64_t bytes = bytes_at(s, i);
-        if (bytes > budget)
-            continue; /* nothing fits at all: the smallest budget says so */
         find_before(s, i);
         find_behind(s, i);
-        REMAT_TRY(recomputed_at(s, i, budget - bytes, recomputed));
+        s->cut_count = 0;
+        for (size_t k = 0; k < count; k++)
+            if (bytes <= budgets[k]) /* else nothing fits at all: the smallest budget says so */
+                REMAT_TRY(recomputed_at(s, i, budgets[k] - bytes, &recomputed[k]));
     }
     return REMAT_OK;
 }
 
-remat_status graph_bound_cost(const hold_graph *g, uint64_t budget, uint64_t *cost)
+remat_status graph_bound_costs(const hold_graph *g, const uint64_t *budgets, size_t count, uint64_t *costs)
 {
     bound_search s;
-    uint64_t recomputed = 0;
-    *cost = 0;
+    uint64_t cost = 0;
+    memset(costs, 0, count * sizeof *costs);
     REMAT_TRY(begin(&s, g));
     for (uint32_t i = 0; i < g->action_count; i++)
-        *cost += s.needed[i] ? g->graph->actions[i].cost : 0;
-    remat_status status = budget == UINT64_MAX ? REMAT_OK : try_positions(&s, budget, &recomputed);
-    *cost += recomputed;
+        cost += s.needed[i] ? g->graph->actions[i].cost : 0;
+    const bool is_bounded = count > 1 || budgets[0] != UINT64_MAX;
+    remat_status status = is_bounded ? try_positions(&s, budgets, count, costs) : REMAT_OK;
+    for (size_t k = 0; k < count; k++)
+        costs[k] += cost;
     release(&s);
     return status;
+}
+
+remat_status graph_bound_cost(const hold_graph *g, uint64_t budget, uint64_t *cost)
+{
+    return graph_bound_costs(g, &budget, 1, cost);
 }
 
 remat_status graph_bound_peak(const hold_graph *g, uint64_t *bytes)

@@ -12,6 +12,9 @@
 /* At least what every schedule within `budget` costs. UINT64_MAX: what every schedule costs. REMAT_NO_MEMORY. */
 remat_status graph_bound_cost(const hold_graph *g, uint64_t budget, uint64_t *cost);
 
+/* The same for several budgets at once, which takes less time than one after the other. */
+remat_status graph_bound_costs(const hold_graph *g, const uint64_t *budgets, size_t count, uint64_t *costs);
+
 /* At least the peak of every schedule. REMAT_NO_MEMORY. */
 remat_status graph_bound_peak(const hold_graph *g, uint64_t *bytes);
 

@@ -328,11 +328,10 @@ static remat_status report(hold_annealer *h, hold_found *found, void *user)
 static remat_status find_bounds(const hold_bins *bins, const hold_graph *g, uint64_t bounds[BOUNDS])
 {
     const uint64_t range = bins->top - bins->bottom;
-    for (uint64_t i = 0; i < BOUNDS; i++) {
-        const uint64_t limit = bins->bottom + (uint64_t)((unsigned __int128)range * (i + 1) / BOUNDS);
-        REMAT_TRY(graph_bound_cost(g, limit, &bounds[i]));
-    }
-    return REMAT_OK;
+    uint64_t limits[BOUNDS];
+    for (uint64_t i = 0; i < BOUNDS; i++)
+        limits[i] = bins->bottom + (uint64_t)((unsigned __int128)range * (i + 1) / BOUNDS);
+    return graph_bound_costs(g, limits, BOUNDS, bounds);
 }
 
 remat_status hold_search_run(const hold_graph *g, const hold_search_options *options, hold_found *found, void *user)
