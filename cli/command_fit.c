@@ -1,3 +1,4 @@
+#include "fit_additions.h"
 #include "fit_ranks.h"
 #include "graph_plan_text.h"
 #include "machine.h"
@@ -99,11 +100,6 @@ static const struct argp argp = {
 
 /* ---- the questions ---- */
 
-/* Bytes of the smallest budget, and with nothing recomputed. */
-typedef struct ends {
-    uint64_t least, keep_all;
-} ends;
-
 typedef struct answers {
     bool fits;
     remat_trainer *trainer;        /* whose figures are shown: of the plan that fits, or of the smallest */
@@ -111,10 +107,10 @@ typedef struct answers {
     uint64_t budget;               /* REMAT_NO_BUDGET where none */
     uint64_t machine; /* without a budget: what the machine and the limits of the process allow; 0: not known */
     const char *machine_name;
-    ends ends;
-    char layer[256];             /* that determines the smallest budget; "" */
-    uint64_t least_cost;         /* of a step at the smallest budget */
-    ends clipping, accumulating; /* what they add */
+    fit_ends ends;
+    char layer[256];     /* that determines the smallest budget; "" */
+    uint64_t least_cost; /* of a step at the smallest budget */
+    fit_additions additions;
     bool clips, accumulates;
 } answers;
 
@@ -137,61 +133,6 @@ static remat_status plan_best(const fit_command *command, remat_model *model, ui
     return plan(model, &wanted, what, trainer);
 }
 
-static ends ends_of(const remat_trainer *trainer)
-{
-    remat_trainer_figures figures;
-    remat_trainer_get_figures(trainer, &figures);
-    return (ends){figures.min_budget_bytes, figures.total_bytes - figures.arena_bytes + figures.keep_all_arena_bytes};
-}
-
-static remat_status find_ends(const fit_command *command, remat_model *model, const char *what, ends *found)
-{
-    remat_trainer *trainer;
-    remat_status status = plan_best(command, model, REMAT_UNLIMITED, what, &trainer);
-    if (status != REMAT_OK)
-        return status;
-    *found = ends_of(trainer);
-    remat_trainer_destroy(trainer);
-    return REMAT_OK;
-}
-
-/* The ends with and without the settings. They are the same for every norm, and for every number of micro-batches from
- * two on; those of the model itself are known. */
-static remat_status find_ends_with(const fit_command *command, remat_model *model, const answers *found, bool clips,
-                                   bool accumulates, const char *what, ends *with)
-{
-    if (clips == found->clips && accumulates == found->accumulates) {
-        *with = found->ends;
-        return REMAT_OK;
-    }
-    remat_status status = remat_model_set(
-        model, REMAT_PROPERTIES(clips ? "clip_norm=1" : "clip_norm=0", accumulates ? "accumulate=2" : "accumulate=1"));
-    return status == REMAT_OK ? find_ends(command, model, what, with) : status;
-}
-
-/* What a setting adds to both ends: it may take nothing, but never gives. */
-static ends added(ends with, ends without)
-{
-    return (ends){with.least > without.least ? with.least - without.least : 0,
-                  with.keep_all > without.keep_all ? with.keep_all - without.keep_all : 0};
-}
-
-/* The settings of the model are changed for this, so it comes last. */
-static remat_status find_additions(const fit_command *command, remat_model *model, answers *found)
-{
-    ends plain, clipping, accumulating;
-    remat_status status = find_ends_with(command, model, found, false, false, "planning without clip_norm", &plain);
-    if (status == REMAT_OK)
-        status = find_ends_with(command, model, found, true, false, "planning with clip_norm", &clipping);
-    if (status == REMAT_OK)
-        status = find_ends_with(command, model, found, false, true, "planning with accumulate", &accumulating);
-    if (status != REMAT_OK)
-        return status;
-    found->clipping = added(clipping, plain);
-    found->accumulating = added(accumulating, plain);
-    return REMAT_OK;
-}
-
 /* Whether the best plan was looked for. Then it is known what the smallest takes, even if it does not fit. */
 static bool is_best(const fit_command *command, const remat_trainer *trainer)
 {
@@ -202,25 +143,41 @@ static bool is_best(const fit_command *command, const remat_trainer *trainer)
     return strategy ? strcmp(strategy, "optimal") == 0 : strcmp(figures.strategy, "blocks") != 0;
 }
 
-static remat_status find_least(const fit_command *command, remat_model *model, answers *found, remat_trainer **least)
+static void take_least(answers *found, const remat_trainer *trainer)
 {
     remat_trainer_figures figures;
-    remat_status status = REMAT_OK;
-    if (!is_best(command, found->trainer))
-        status = find_ends(command, model, "planning for the ends of the curve", &found->ends);
-    else if (found->trainer)
-        found->ends = ends_of(found->trainer);
-    else
-        found->ends.least = remat_context_error(command->given.context)->needed_bytes;
-    if (status == REMAT_OK)
-        status = plan_best(command, model, found->ends.least, "planning for the smallest budget", least);
+    remat_trainer_get_figures(trainer, &figures);
+    found->ends = fit_ends_of(trainer);
+    found->least_cost = figures.min_budget_cost;
+    snprintf(found->layer, sizeof found->layer, "%s", figures.min_budget_layer ? figures.min_budget_layer : "");
+}
+
+/* Of whatever was planned, the best plan tells what the smallest takes. */
+static remat_status find_least(const fit_command *command, remat_model *model, answers *found)
+{
+    remat_trainer *best;
+    if (found->trainer && is_best(command, found->trainer)) {
+        take_least(found, found->trainer);
+        return REMAT_OK;
+    }
+    remat_status status = plan_best(command, model, REMAT_UNLIMITED, "planning for the smallest budget", &best);
     if (status != REMAT_OK)
         return status;
-    remat_trainer_get_figures(*least, &figures);
-    found->ends.keep_all = ends_of(*least).keep_all;
-    snprintf(found->layer, sizeof found->layer, "%s", figures.peak_layer ? figures.peak_layer : "");
-    found->least_cost = figures.cost;
+    take_least(found, best);
+    remat_trainer_destroy(best);
     return REMAT_OK;
+}
+
+/* Where nothing fits, the smallest plan is shown. */
+static remat_status plan_smallest(const fit_command *command, remat_model *model, answers *found)
+{
+    uint64_t least = found->ends.least;
+    if (is_best(command, NULL))
+        least = remat_context_error(command->given.context)->needed_bytes;
+    remat_status status = plan_best(command, model, least, "planning for the smallest budget", &found->trainer);
+    if (status == REMAT_OK)
+        take_least(found, found->trainer);
+    return status;
 }
 
 /* Without a budget, the machine is what the training must fit into, or the GPU that computes. */
@@ -243,22 +200,19 @@ static void compare_with_machine(const fit_command *command, answers *found)
 
 static remat_status answer(const fit_command *command, remat_model *model, answers *found)
 {
-    remat_trainer *least = NULL;
     remat_status status = plan(model, &command->given.train, "planning", &found->trainer);
     found->fits = status == REMAT_OK;
     if (status == REMAT_INFEASIBLE)
         command_fail(command->given.context, status);
     else if (status != REMAT_OK)
         return status;
-    status = find_least(command, model, found, &least);
-    if (status != REMAT_OK) {
-        remat_trainer_destroy(least);
+    status = REMAT_OK;
+    if (found->fits || !is_best(command, NULL))
+        status = find_least(command, model, found);
+    if (status == REMAT_OK && !found->fits)
+        status = plan_smallest(command, model, found);
+    if (status != REMAT_OK)
         return status;
-    }
-    if (!found->fits)
-        found->trainer = least;
-    else
-        remat_trainer_destroy(least);
     remat_trainer_get_figures(found->trainer, &found->figures);
     found->budget = command->given.train.budget_bytes;
     if (found->budget == REMAT_NO_BUDGET)
@@ -267,7 +221,8 @@ static remat_status answer(const fit_command *command, remat_model *model, answe
         compare_with_machine(command, found);
     found->clips = found->figures.clip_norm > 0;
     found->accumulates = found->figures.accumulate > 1;
-    return find_additions(command, model, found);
+    return fit_additions_find(model, &command->given.train, found->ends, found->clips, found->accumulates,
+                              &found->additions);
 }
 
 /* ---- the answers ---- */
@@ -289,7 +244,7 @@ static void print_ends(const answers *found)
            keep_all_cost ? 100 * ((double)found->least_cost / (double)keep_all_cost - 1) : 0.0, 0.0);
 }
 
-static void print_addition(const char *what, ends more, bool used)
+static void print_addition(const char *what, fit_ends more, bool used)
 {
     char least[REMAT_SIZE_TEXT], all[REMAT_SIZE_TEXT];
     printf("%-20s %16s %20s%s\n", what, remat_size_print(more.least, least), remat_size_print(more.keep_all, all),
@@ -339,15 +294,15 @@ static void print_text(const fit_command *command, const answers *found)
     run_text_memory(stdout, figures);
     putchar('\n');
     print_ends(found);
-    print_addition("clip_norm adds", found->clipping, found->clips);
-    print_addition("accumulate adds", found->accumulating, found->accumulates);
+    print_addition("clip_norm adds", found->additions.clipping, found->clips);
+    print_addition("accumulate adds", found->additions.accumulating, found->accumulates);
     if (found->layer[0])
         printf("layer %s determines the smallest budget\n", shown(found->layer));
     putchar('\n');
     run_text_plan(stdout, figures, timed);
 }
 
-static void print_addition_json(const char *what, ends more, bool used)
+static void print_addition_json(const char *what, fit_ends more, bool used)
 {
     printf(",\n  \"%s\": {\"used\": %s, \"adds_bytes\": %llu, \"adds_min_budget_bytes\": %llu}", what,
            used ? "true" : "false", (unsigned long long)more.keep_all, (unsigned long long)more.least);
@@ -372,8 +327,8 @@ static void print_json(const fit_command *command, const answers *found)
            (unsigned long long)found->ends.keep_all, (unsigned long long)found->least_cost);
     if (found->layer[0])
         run_text_json_text(stdout, ", ", "min_budget_layer", found->layer);
-    print_addition_json("clip_norm", found->clipping, found->clips);
-    print_addition_json("accumulation", found->accumulating, found->accumulates);
+    print_addition_json("clip_norm", found->additions.clipping, found->clips);
+    print_addition_json("accumulation", found->additions.accumulating, found->accumulates);
     printf(",\n  \"plan\": {");
     run_text_json(stdout, &found->figures, command->given.train.profile_path != NULL);
     printf("}}\n");

@@ -375,6 +375,10 @@ typedef struct remat_trainer_figures {
     uint64_t table_bytes, data_bytes;
     uint64_t min_budget_bound_bytes; /* proven: no plan of this model takes less */
     uint64_t early_stopping;         /* validations without improvement before training stops; 0: never */
+    /* With plan_only, where the best plan was looked for: the cost of a step within min_budget_bytes, and the layer that makes its
+     * peak. Otherwise 0 and NULL. */
+    uint64_t min_budget_cost;
+    const char *min_budget_layer;
 } remat_trainer_figures;
 void remat_trainer_get_figures_sized(const remat_trainer *trainer, remat_trainer_figures *figures, size_t figures_size);
 static inline void remat_trainer_get_figures(const remat_trainer *trainer, remat_trainer_figures *figures)

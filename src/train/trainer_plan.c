@@ -101,6 +101,8 @@ static remat_status plan_training(remat_trainer *trainer, const uint32_t *blocks
     wanted.blocks = blocks;
     wanted.hints = trainer->program->hints;
     wanted.threads = options->threads;
+    wanted.describes_least = options->plan_only;
+    wanted.floor_bytes = trainer->evaluation_plan.arena_bytes;
     if (options->budget_bytes != REMAT_NO_BUDGET)
         wanted.budget_bytes = options->budget_bytes > fixed ? options->budget_bytes - fixed : 0;
     remat_status status = graph_plan_create(trainer->program->graph, &wanted, &trainer->plan);
@@ -223,6 +225,8 @@ void remat_trainer_get_figures_sized(const remat_trainer *trainer, remat_trainer
         .table_bytes = trainer->planned_bytes + trainer->recorded_bytes,
         .data_bytes = trainer->data_bytes,
         .min_budget_bound_bytes = fixed + shared_arena(trainer, plan->least_bound_bytes),
+        .min_budget_cost = plan->least_cost ? step_cost(trainer, plan->least_cost) : 0,
+        .min_budget_layer = layer_of(trainer, trainer->program, plan->least_peak_action),
     };
     for (size_t p = 0; p < trainer->network->parameter_count; p++)
         if (layer_parameter_is_trained(&trainer->network->parameters[p].about))

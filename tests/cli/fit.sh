@@ -92,6 +92,20 @@ out '"recomputed_layers": 0,'
 expect 0 fit $model --budget $((all - 64)) --json
 if grep -q '"recomputed_layers": 0,' "$work/out"; then complain "nothing is recomputed below the budget that keeps all"; fi
 
+# One search tells both ends: the plan within the smallest budget costs what was said, and clipping and accumulation add what was said.
+expect 0 fit $model --json
+said=$(number min_budget_cost)
+layer=$(grep -o '"min_budget_layer": "[^"]*"' "$work/out")
+clipped=$((least + $(grep -o '"clip_norm": {[^}]*' "$work/out" | grep -o '[0-9]*$')))
+accumulated=$((least + $(grep -o '"accumulation": {[^}]*' "$work/out" | grep -o '[0-9]*$')))
+expect 0 fit $model --budget "$least" --json
+out "$layer"
+[ "$(number cost)" = "$said" ] || complain "the smallest plan costs $(number cost), not $said"
+expect 0 fit $model --set model.clip_norm=1 --json
+[ "$(number min_budget_bytes)" = "$clipped" ] || complain "with clip_norm it takes $(number min_budget_bytes), not $clipped"
+expect 0 fit $model --set model.accumulate=2 --json
+[ "$(number min_budget_bytes)" = "$accumulated" ] || complain "with accumulate it takes $(number min_budget_bytes), not $accumulated"
+
 # The smallest budget as it is printed for people is enough, and so is the exact one of the JSON.
 expect 0 fit examples/models/gpt.ini -j 1
 size=$(awk '/^from /{ getline; print $1 $2 }' "$work/out")

@@ -68,6 +68,10 @@ static void test_curve(void **state)
             expect_ok(f, remat_trainer_create(model, &options, &planned));
             assert_int_equal(figures_of(planned).total_bytes, points[p].total_bytes);
             assert_int_equal(figures_of(planned).cost, points[p].cost);
+            if (p == 0) { /* every plan tells what the smallest costs, and which layer makes its peak */
+                assert_int_equal(figures_of(trainer).min_budget_cost, figures_of(planned).cost);
+                assert_string_equal(figures_of(trainer).min_budget_layer, figures_of(planned).peak_layer);
+            }
             remat_trainer_destroy(planned);
         }
         options.budget_bytes = points[0].total_bytes - 1;

@@ -132,6 +132,18 @@ static remat_status bound_cost(graph_plan *plan, const hold_graph *g, uint64_t b
     return REMAT_OK;
 }
 
+/* What the plan within the smallest budget costs, from the search that is at hand. */
+static remat_status describe_least(graph_plan *plan, uint64_t floor_bytes)
+{
+    const graph_point *chosen;
+    placed_graph placed;
+    REMAT_TRY(graph_search_fit(plan->search, remat_max(plan->min_budget_bytes, floor_bytes), &chosen, &placed));
+    plan->least_cost = placed.liveness.cost;
+    plan->least_peak_action = placed_graph_peak_action(&placed);
+    placed_graph_release(&placed);
+    return REMAT_OK;
+}
+
 static remat_status choose(graph_plan *plan, const hold_graph *g, const graph_plan_options *options)
 {
     graph_search *search = plan->search;
@@ -142,6 +154,8 @@ static remat_status choose(graph_plan *plan, const hold_graph *g, const graph_pl
         plan->least_bound_bytes = search->curve.points[search->curve.count - 1].peak_bytes;
     if (options->budget_bytes < plan->min_budget_bytes)
         return refuse(plan, options, "");
+    if (options->describes_least)
+        REMAT_TRY(describe_least(plan, options->floor_bytes));
     REMAT_TRY(graph_search_fit(search, options->budget_bytes, &chosen, &placed));
     REMAT_TRY(adopt(plan, &placed));
     REMAT_TRY(bound_cost(plan, g, options->budget_bytes));
@@ -324,7 +338,7 @@ remat_status graph_plan_create(const remat_graph *graph, const graph_plan_option
     if (!plan)
         return REMAT_NO_MEMORY;
     plan->graph = graph;
-    plan->peak_action = GRAPH_NONE;
+    plan->peak_action = plan->least_peak_action = GRAPH_NONE;
     plan->search = remat_alloc_zeroed(graph->context, 1, sizeof *plan->search);
     hold_graph g = {0};
     remat_status status = plan->search ? hold_graph_create(graph, options->binds, &g) : REMAT_NO_MEMORY;

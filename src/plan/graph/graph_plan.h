@@ -18,6 +18,8 @@ typedef struct graph_plan_options {
                                 budget they are the plan; with a budget they are one of the schedules to choose from */
     const graph_hint *hints; /* by action, or NULL */
     unsigned threads;        /* 0: all there are; the plan is the same with any number */
+    bool describes_least;    /* also find least_cost and least_peak_action */
+    uint64_t floor_bytes;    /* for these: a budget below this is this, for the arena takes it in any case */
     unsigned effort;         /* of the search over the whole graph, in thousandths of the usual; 0: the usual */
 } graph_plan_options;
 void graph_plan_options_init(graph_plan_options *options);
@@ -36,6 +38,8 @@ typedef struct graph_plan {
     uint64_t least_bound_bytes; /* proven: no schedule has less of what binds */
     uint64_t lower_bound_cost;  /* proven: no schedule within the budget costs less */
     uint32_t peak_action;       /* that makes the peak (where not feasible: of the smallest arena); GRAPH_NONE */
+    uint64_t least_cost;        /* of the plan within min_budget_bytes, if it was asked for and is not fixed; 0 */
+    uint32_t least_peak_action; /* that makes its peak; GRAPH_NONE */
     uint32_t *runs;             /* by action: how often it runs */
     const graph_pieces *pieces; /* the chain that chain_plan belongs to */
     remat_plan *chain_plan;     /* NULL: blocks */
