@@ -11,8 +11,8 @@
     trainer.run()
 
 What is planned: `Profile` (a chain of layers) and `Graph` (tensors and actions) make plans and curves; `place` finds
-offsets of tensors in one arena. What is trained: `Model`, `Trainer`, `Predictor` and `Evaluation`. `Report` makes
-HTML pages.
+offsets of tensors in one arena. What is trained: `Model`, `Trainer`, `Predictor` and `Evaluation`. Language models:
+`Tokenizer` and `Generator`. `Report` makes HTML pages.
 
 A budget is a number of bytes or a text such as "64KiB", "8GB" (powers of 1000) or "1.5GiB" (powers of 1024).
 
@@ -45,6 +45,7 @@ from .errors import (
     Status,
 )
 from .evaluations import ClassFigures, Evaluation, EvaluationFigures, TargetFigures
+from .generators import Generator, GeneratorFigures
 from .graph_plans import GraphCurve, GraphPlace, GraphPlan, GraphPlanFigures, GraphPoint, GraphStep
 from .graphs import Graph, GraphAction, GraphFigures, GraphTensor
 from .models import Model, ModelLayer, SampleField, layer_types
@@ -54,6 +55,7 @@ from .predictors import Predictor
 from .profiles import LAYER_TYPES, Layer, Mode, Profile
 from .reports import Report
 from .schedules import LiveTensor, ScheduleFigures, Step
+from .tokenizers import SamplesFigures, SamplesRow, TextSamples, Tokenizer
 from .trainers import UNLIMITED, Trainer
 from .training_records import (
     Action,
@@ -80,6 +82,8 @@ __all__ = [
     "Evaluation",
     "EvaluationFigures",
     "FileError",
+    "Generator",
+    "GeneratorFigures",
     "Graph",
     "GraphAction",
     "GraphCurve",
@@ -116,12 +120,16 @@ __all__ = [
     "Report",
     "RunResult",
     "SampleField",
+    "SamplesFigures",
+    "SamplesRow",
     "ScheduleFigures",
     "Status",
     "Step",
     "StepResult",
     "Strategy",
     "TargetFigures",
+    "TextSamples",
+    "Tokenizer",
     "TrainCurve",
     "TrainPoint",
     "Trainer",

@@ -15,9 +15,10 @@ trains it.
 
 from __future__ import annotations
 
+import os
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
-from ._convert import PathLike, c_path, c_text, c_texts, py_text, reading, reading_file, record, written
+from ._convert import PathLike, c_path, c_text, c_texts, options, py_text, reading, reading_file, record, written
 from ._handles import Context, Handle
 from ._library import ffi, lib
 from ._sequences import LazySequence
@@ -100,12 +101,25 @@ class Model:
 
     @classmethod
     def load(cls, path: PathLike, settings: Optional[Dict[str, Any]] = None) -> Model:
-        """Reads a model from an INI file and compiles it. FileError, InputFileError.
+        """Reads a model from an INI file, or from a folder in Hugging Face's layout, and compiles it. FileError, InputFileError.
+
+        Of a folder only config.json is read; `Trainer.load`, `Predictor` and `Generator` take it for the weights.
 
         Args:
-            settings: changes to the file, such as {"model.batch_size": 8, "fc1.unit": 64}.
+            settings: changes to the file, such as {"model.batch_size": 8, "fc1.unit": 64}. For a folder also
+                {"model.length": 256, "model.lora": "rank=8", "model.frozen": "int4"}.
         """
+        if os.path.isdir(path):
+            return cls._load_folder(path, settings)
         return cls._read(lambda context, read: reading_file(context, path, read), c_path(path), settings)
+
+    @classmethod
+    def _load_folder(cls, path: PathLike, settings: Optional[Dict[str, Any]]) -> Model:
+        context, made = Context(), ffi.new("remat_model **")
+        changes, kept = c_texts(setting_texts(settings))
+        context.call(lib.remat_model_load_with, context.pointer, c_path(path), changes, made)
+        del kept
+        return cls._wrap(context, made[0])
 
     @classmethod
     def from_text(cls, text: str, settings: Optional[Dict[str, Any]] = None, name: str = "text") -> Model:
@@ -119,10 +133,25 @@ class Model:
     def _read(cls, source: Callable, label: Any, settings: Optional[Dict[str, Any]]) -> Model:
         context = Context()
         made = ffi.new("remat_model **")
-        changes, kept = c_texts(f"{key}={_value(value)}" for key, value in (settings or {}).items())
+        changes, kept = c_texts(setting_texts(settings))
         source(context, lambda stream: lib.remat_model_read_with(context.pointer, stream, label, changes, made))
         del kept
         return cls._wrap(context, made[0])
+
+    def convert_weights(
+        self, weights: PathLike, output: PathLike, *, to_torch: bool = False, names: Optional[PathLike] = None
+    ) -> None:
+        """Writes the weights of a file or folder to another one, under PyTorch's names or ours.
+
+        If the output is a folder, or ends with "/", a model that came from a folder is written as one, with its adapters
+        added to the weights.
+
+        Args:
+            names: a file with the names that PyTorch has; None: its modules are called like the layers.
+        """
+        chosen, path = options("convert_options"), ffi.NULL if names is None else c_path(names)
+        chosen.to_torch, chosen.names_path = to_torch, path
+        self._handle.call(lib.remat_weights_convert, c_path(weights), c_path(output), chosen)
 
     # ---- building ----
 
@@ -223,6 +252,11 @@ def layer_types(type: Optional[str] = None, json: bool = False) -> str:
     """A list of the layer types, or the inputs and properties of one type, for people or as JSON."""
     context, name = Context(), c_text(type)
     return written(context, lambda stream: lib.remat_layer_types_write(context.pointer, name, stream, json))
+
+
+def setting_texts(settings: Optional[Dict[str, Any]]) -> List[str]:
+    """Changes to a model file, as the library takes them."""
+    return [f"{key}={_value(value)}" for key, value in (settings or {}).items()]
 
 
 def _value(value: Any) -> str:

@@ -56,6 +56,8 @@ class Trainer:
             which lie where the trainer wants the values. The same number must always give the same sample.
         samples: with `sample`: how many training samples there are.
         validation_samples: with `sample`: how many validation samples follow them.
+        data_path: read the samples from this file instead of the model's; JSON lines if its name ends in .jsonl.
+        labels_path: with `data_path`: the file of the labels.
         strategy: such as "every-nth:2". None: the model's strategy, its blocks, or the best plan.
         plan_path: a plan file to use, made for this model.
         graph_plan_path: a plan of the model's graph to use, from whatever program.
@@ -82,6 +84,8 @@ class Trainer:
         sample: Optional[SampleFunction] = None,
         samples: int = 0,
         validation_samples: int = 0,
+        data_path: Optional[PathLike] = None,
+        labels_path: Optional[PathLike] = None,
         strategy: Optional[str] = None,
         plan_path: Optional[PathLike] = None,
         graph_plan_path: Optional[PathLike] = None,
@@ -104,6 +108,8 @@ class Trainer:
             sample=sample,
             samples=samples,
             validation_samples=validation_samples,
+            data_path=data_path,
+            labels_path=labels_path,
             strategy=strategy,
             plan_path=plan_path,
             graph_plan_path=graph_plan_path,
@@ -339,8 +345,19 @@ class Trainer:
         """FileError if `save` could not write there now. Call it before a long training."""
         self._handle.call(lib.remat_trainer_check_save, c_path(path), with_state)
 
+    def save_folder(self, path: PathLike, merge: bool = False) -> None:
+        """Writes a folder in Hugging Face's layout. Adapters are written as PEFT does.
+
+        Without adapters, and with `merge`, it is the whole model as it came, with the adapters added to the weights.
+        """
+        self._handle.call(lib.remat_trainer_save_folder, c_path(path), merge)
+
+    def check_save_folder(self, path: PathLike, merge: bool = False) -> None:
+        """FileError if `save_folder` could not write there now."""
+        self._handle.call(lib.remat_trainer_check_save_folder, c_path(path), merge)
+
     def load(self, path: PathLike) -> None:
-        """Reads weights. A file that is refused with InputFileError leaves the trainer as it was."""
+        """Reads weights from a file, or from a folder in Hugging Face's layout. A file that is refused with InputFileError leaves the trainer as it was."""
         self._handle.call(lib.remat_trainer_load, c_path(path))
 
     def resume(self, path: PathLike) -> None:
