@@ -198,7 +198,7 @@ static void compare_with_machine(const fit_command *command, answers *found)
     found->fits = found->fits && (!found->machine || found->figures.total_bytes <= found->machine);
 }
 
-static remat_status answer(const fit_command *command, remat_model *model, answers *found)
+static remat_status answer_with(const fit_command *command, remat_model *model, fit_search *search, answers *found)
 {
     remat_status status = plan(model, &command->given.train, "planning", &found->trainer);
     found->fits = status == REMAT_OK;
@@ -221,8 +221,17 @@ static remat_status answer(const fit_command *command, remat_model *model, answe
         compare_with_machine(command, found);
     found->clips = found->figures.clip_norm > 0;
     found->accumulates = found->figures.accumulate > 1;
-    return fit_additions_find(model, &command->given.train, found->ends, found->clips, found->accumulates,
-                              &found->additions);
+    return fit_search_end(search, model, &command->given.train, found->ends, found->clips, found->accumulates,
+                          &found->additions);
+}
+
+static remat_status answer(const fit_command *command, remat_model *model, answers *found)
+{
+    fit_search search;
+    fit_search_begin(&search, model, &command->given.train);
+    remat_status status = answer_with(command, model, &search, found);
+    fit_search_abandon(&search);
+    return status;
 }
 
 /* ---- the answers ---- */

@@ -4,18 +4,9 @@
 #include "waiting.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-/* A plan of the model with or without the settings. It takes a second for a deep model, so several are made at once, each by a
- * process of its own: a child has a copy of the model, whose settings it may change. */
-typedef struct fit_question {
-    bool clips, accumulates;
-    fit_ends ends;
-    pid_t child; /* 0: none */
-    int from_child;
-} fit_question;
-enum { PLAIN, CLIPPING, ACCUMULATING, QUESTIONS };
 
 fit_ends fit_ends_of(const remat_trainer *trainer)
 {
@@ -69,17 +60,37 @@ static bool end_child(fit_question *question)
 {
     fit_ends ends;
     ssize_t count;
-    int status;
     do
         count = read(question->from_child, &ends, sizeof ends);
     while (count < 0 && errno == EINTR);
     close(question->from_child);
-    while (waitpid(question->child, &status, 0) < 0 && errno == EINTR)
+    while (waitpid(question->child, NULL, 0) < 0 && errno == EINTR)
         ;
     question->child = 0;
     if (count == (ssize_t)sizeof ends)
         question->ends = ends;
     return count == (ssize_t)sizeof ends;
+}
+
+static void stop_child(fit_question *question)
+{
+    if (!question->child)
+        return;
+    kill(question->child, SIGKILL);
+    end_child(question);
+}
+
+void fit_search_begin(fit_search *search, remat_model *model, const remat_train_options *options)
+{
+    *search = (fit_search){.questions = {[FIT_CLIPPING] = {.clips = true}, [FIT_ACCUMULATING] = {.accumulates = true}}};
+    start_child(model, options, &search->questions[FIT_CLIPPING]);
+    start_child(model, options, &search->questions[FIT_ACCUMULATING]);
+}
+
+void fit_search_abandon(fit_search *search)
+{
+    for (size_t i = 0; i < FIT_QUESTIONS; i++)
+        stop_child(&search->questions[i]);
 }
 
 /* What a setting adds to both ends: it may take nothing, but never gives. */
@@ -89,28 +100,24 @@ static fit_ends added(fit_ends with, fit_ends without)
                       with.keep_all > without.keep_all ? with.keep_all - without.keep_all : 0};
 }
 
-remat_status fit_additions_find(remat_model *model, const remat_train_options *options, fit_ends own, bool clips,
-                                bool accumulates, fit_additions *found)
+/* The first question has no process: it is answered here, while the others run. */
+remat_status fit_search_end(fit_search *search, remat_model *model, const remat_train_options *options, fit_ends own,
+                            bool clips, bool accumulates, fit_additions *found)
 {
-    fit_question questions[QUESTIONS] = {[CLIPPING] = {.clips = true}, [ACCUMULATING] = {.accumulates = true}};
-    fit_question *left[QUESTIONS];
-    size_t count = 0;
     remat_status status = REMAT_OK;
-    for (size_t i = 0; i < QUESTIONS; i++)
-        if (questions[i].clips == clips && questions[i].accumulates == accumulates)
-            questions[i].ends = own;
-        else
-            left[count++] = &questions[i];
-    for (size_t i = 1; i < count; i++)
-        start_child(model, options, left[i]);
     waiting_for("planning with clip_norm and accumulate");
-    for (size_t i = 0; i < count; i++) {
-        const bool has_child = left[i]->child != 0;
-        if (!(has_child && end_child(left[i])) && status == REMAT_OK)
-            status = answer(model, options, left[i]);
+    for (size_t i = 0; i < FIT_QUESTIONS && status == REMAT_OK; i++) {
+        fit_question *question = &search->questions[i];
+        if (question->clips == clips && question->accumulates == accumulates) {
+            stop_child(question);
+            question->ends = own;
+        } else if (!question->child || !end_child(question)) {
+            status = answer(model, options, question);
+        }
     }
     waiting_end();
-    found->clipping = added(questions[CLIPPING].ends, questions[PLAIN].ends);
-    found->accumulating = added(questions[ACCUMULATING].ends, questions[PLAIN].ends);
+    const fit_question *questions = search->questions;
+    found->clipping = added(questions[FIT_CLIPPING].ends, questions[FIT_PLAIN].ends);
+    found->accumulating = added(questions[FIT_ACCUMULATING].ends, questions[FIT_PLAIN].ends);
     return status;
 }
