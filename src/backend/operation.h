@@ -83,7 +83,8 @@ static inline bool activation_reads_output(activation_kind kind)
  * output of the activation, as activation_reads_output says. Both have rows of ldc values; `activated` may be C itself.
  * On a processor, the sum over k has the same order for every m and n. So a GEMM that is split by rows or columns of C gives the
  * same bits. It also gives the same bits if it is split along k at multiples of OPERATION_K_BLOCK and the parts are added
- * with `accumulate`. A and B may be in bf16, and so may C if k is at most OPERATION_K_BLOCK and nothing is activated. */
+ * with `accumulate`. A and B may be in bf16, and so may C if nothing is activated and k is at most OPERATION_K_BLOCK, or any k if
+ * the backend `rounds_once`. */
 #define OPERATION_K_BLOCK 384
 typedef struct op_gemm {
     tensor_ref a, b, c, bias, activated, derivative_at;

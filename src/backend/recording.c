@@ -301,7 +301,7 @@ static uint32_t kept_operands(const recording *calls, const op_gemm *gemm)
 /* Whether a GEMM that is computed in bf16 would round C several times. */
 static bool is_long(const recording *calls, const op_gemm *gemm)
 {
-    return gemm->c.type == REMAT_BF16 && gemm->k > OPERATION_K_BLOCK && !calls->owner->half_products;
+    return gemm->c.type == REMAT_BF16 && gemm->k > OPERATION_K_BLOCK && !calls->owner->rounds_once;
 }
 
 static bool is_half(tensor_ref tensor)

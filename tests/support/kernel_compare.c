@@ -15,9 +15,20 @@ const size_t KERNEL_SIZES[] = {1,  2,  3,  4,  5,  7,  8,  9,  12, 15,  16,  17,
 enum { MOST_OUTPUTS = 4 };
 enum { MOST_THREADS = 8 };
 
+/* The sets that multiply in bf16, best last. The library alone knows whether the system lets a process use them. */
+static size_t add_tables_of_pairs(const kernel_table **to)
+{
+    size_t count = 0;
+    while (kernels_available()[count]->multiplies_halves)
+        count++;
+    for (size_t i = 0; i < count; i++)
+        to[i] = kernels_available()[count - 1 - i];
+    return count;
+}
+
 const kernel_table *const *kernel_tables(void)
 {
-    static const kernel_table *tables[4];
+    static const kernel_table *tables[6];
     size_t count = 0;
     if (device_kernels()) {
         tables[0] = device_kernels();
@@ -27,8 +38,10 @@ const kernel_table *const *kernel_tables(void)
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         tables[count++] = &fast_table_avx2;
-    if (kernels_fast() == &fast_table_avx512)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
         tables[count++] = &fast_table_avx512;
+    count += add_tables_of_pairs(tables + count);
 #endif
     tables[count] = NULL;
     return tables;

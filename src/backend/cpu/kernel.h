@@ -42,10 +42,11 @@ static inline void kernel_keep_value(double value)
 }
 
 typedef struct kernel_table {
-    const char *name;     /* "reference", "avx512", "avx2", "portable" */
+    const char *name;     /* "reference", "amx", "avx512bf16", "avx512", "avx2", "portable" */
     size_t scratch_bytes; /* for each thread, a multiple of 64 */
     const kernel_row *rows;
     size_t row_count;
+    bool multiplies_halves; /* GEMMs multiply in bf16, as pairs.h says, and round a C in bf16 once, however long k is */
 
     /* The 32-bit numbers first .. first + count - 1 of the stream, as remat_random_block counts them, into host memory;
      * first is a multiple of 64. */

@@ -176,6 +176,7 @@ static remat_status open_cuda(remat_context *context, const backend_options *opt
                            .threads = options->threads ? options->threads : 1,
                            .scratch_bytes = SCRATCH_BYTES,
                            .half_products = true,
+                           .rounds_once = true,
                            .loss_rows = 2048};
     cuda->device = device;
     const remat_status status = prepare(cuda);

@@ -1,0 +1,264 @@
+/* The GEMM of pairs. Each thread computes one rectangle of C:
+ *
+ *     for the columns of a block
+ *         for the rows of a block
+ *             for the steps of a block: pack B
+ *                 for every 32 rows: pack A
+ *                     for every 32 columns: multiply
+ *
+ * A C in fp32 has the sums between two blocks of steps, and its block of rows is all of them: B is packed once. A C in bf16 is
+ * rounded once, at the end: if k is longer than a block, sums are kept in scratch memory. */
+#include "backend/cpu/fast_activations.h"
+#include "backend/cpu/pairs_pack.h"
+
+/* In scratch memory are the panels of B, 32 rows of A, and the sums. The first two stay in the second cache, A in the first. */
+enum { MOST_STEPS = 512, MOST_COLUMNS = 512, SUM_COLUMNS = 256, SUM_ROWS = 512 };
+#define B_BYTES   ((size_t)MOST_STEPS * MOST_COLUMNS * sizeof(uint16_t))
+#define A_BYTES   ((size_t)MOST_STEPS * PAIRS_PANEL * sizeof(uint16_t))
+#define SUM_BYTES ((size_t)SUM_ROWS * SUM_COLUMNS * sizeof(float))
+_Static_assert(B_BYTES / MOST_COLUMNS * SUM_COLUMNS + A_BYTES + SUM_BYTES <= FAST_SCRATCH_BYTES, "all fit with sums");
+_Static_assert(B_BYTES + A_BYTES <= FAST_SCRATCH_BYTES, "all fit without");
+
+/* Fewer multiplications than this are not worth a second thread. */
+#define WORTH_THREADS (1 << 20)
+
+typedef struct part {
+    size_t row, rows, column, columns;
+} part;
+
+/* How a thread cuts its rectangle, and where it packs to. */
+typedef struct cuts {
+    const op_gemm *of;
+    part at;
+    size_t wide, high, deep; /* of a block */
+    uint16_t *a;
+    uint32_t *b;
+    float *sums; /* NULL: C has them. Rows are `wide` values apart */
+} cuts;
+
+/* The first places are those in C, `step` is that along k. */
+typedef struct block {
+    size_t column, columns, row, rows, step, depth;
+} block;
+
+static bool is_half(tensor_ref tensor)
+{
+    return tensor.type == REMAT_BF16;
+}
+
+/* ---- a tile of C ---- */
+
+/* Up to PAIRS_PANEL x PAIRS_PANEL values of C at `place`. */
+typedef struct tile {
+    size_t rows, columns, place;
+} tile;
+
+static void tile_load(const op_gemm *p, const tile *t, float *to, size_t stride)
+{
+    for (size_t row = 0; row < t->rows; row++, to += stride)
+        for (size_t at = 0, count; at < t->columns; at += count) {
+            const size_t place = t->place + row * p->ldc + at;
+            count = smaller(t->columns - at, FAST_LANES);
+            if (is_half(p->c))
+                fast_store(to + at, halves_load((const uint16_t *)p->c.at + place, count));
+            else if (count < FAST_LANES)
+                fast_store(to + at, fast_load_part((const float *)p->c.at + place, count));
+            else
+                fast_store(to + at, fast_load((const float *)p->c.at + place));
+        }
+}
+
+/* C = sums + bias; the sums may be in C. */
+static void tile_store(const op_gemm *p, const tile *t, const float *bias, const float *from, size_t stride)
+{
+    for (size_t row = 0; row < t->rows; row++, from += stride)
+        for (size_t at = 0, count; at < t->columns; at += count) {
+            const size_t place = t->place + row * p->ldc + at;
+            count = smaller(t->columns - at, FAST_LANES);
+            const bool whole = count == FAST_LANES;
+            fast_vector sum = whole ? fast_load(from + at) : fast_load_part(from + at, count);
+            if (bias)
+                sum += whole ? fast_load(bias + at) : fast_load_part(bias + at, count);
+            if (is_half(p->c))
+                halves_store((uint16_t *)p->c.at + place, sum, count);
+            else if (whole)
+                fast_store((float *)p->c.at + place, sum);
+            else
+                fast_store_part((float *)p->c.at + place, sum, count);
+        }
+}
+
+static void tile_activate(const op_gemm *p, const tile *t)
+{
+    const fast_matrix size = {t->rows, t->columns, p->ldc};
+    const float *c = (const float *)p->c.at + t->place;
+    float *to = (float *)p->activated.at + t->place;
+    if (p->derivative_at.at)
+        FAST(activate_matrix_backward)
+    (p->activation, &size, (const float *)p->derivative_at.at + t->place, c, to, false);
+    else FAST(activate_matrix)(p->activation, &size, c, to);
+}
+
+/* The tile at this row and column of the block. The rows of A are packed. */
+static void multiply_tile(const cuts *c, const block *o, size_t row, size_t column)
+{
+    const op_gemm *p = c->of;
+    _Alignas(64) float own[PAIRS_PANEL * PAIRS_PANEL];
+    const tile t = {smaller(o->rows - row, PAIRS_PANEL), smaller(o->columns - column, PAIRS_PANEL),
+                    (o->row + row) * p->ldc + o->column + column};
+    const size_t down = divide_up(t.rows, PAIRS_TILE), across = divide_up(t.columns, PAIRS_TILE);
+    const bool last = o->step + o->depth == p->k, first = o->step == 0,
+               in_place = !c->sums && !is_half(p->c) && t.rows == down * PAIRS_TILE && t.columns == across * PAIRS_TILE;
+    float *to = in_place ? (float *)p->c.at + t.place : c->sums ? c->sums + row * c->wide + column : own;
+    const size_t stride = in_place ? p->ldc : c->sums ? c->wide : PAIRS_PANEL;
+    if (!in_place && (first ? p->accumulate : !c->sums))
+        tile_load(p, &t, to, stride);
+    const pairs_operands operands = {.steps = divide_up(o->depth, PAIRS_STEP),
+                                     .a = c->a,
+                                     .a_row = round_up(o->depth, PAIRS_STEP),
+                                     .b = c->b + round_up(o->depth, PAIRS_STEP) / 2 * column,
+                                     .c = to,
+                                     .ldc = stride,
+                                     .add = !first || p->accumulate,
+                                     .down = down,
+                                     .across = across};
+    pairs_multiply(&operands);
+    const float *bias = last && p->bias.at ? (const float *)p->bias.at + o->column + column : NULL;
+    if (in_place ? bias != NULL : last || !c->sums)
+        tile_store(p, &t, bias, to, stride);
+    if (last && p->activated.at)
+        tile_activate(p, &t);
+}
+
+/* ---- blocks ---- */
+
+static void pack_columns(const cuts *c, const block *o)
+{
+    const op_gemm *p = c->of;
+    const pack_source whole = {p->b.at, p->ldb, o->depth, o->columns, p->transpose_b, is_half(p->b)};
+    const pack_source all = source_from(&whole, o->step, o->column);
+    for (size_t column = 0; column < o->columns; column += PAIRS_PANEL) {
+        const pack_source panel = source_part(&all, column, smaller(o->columns - column, PAIRS_PANEL));
+        pairs_pack_b(&panel, c->b + round_up(o->depth, PAIRS_STEP) / 2 * column);
+    }
+}
+
+static void multiply_block(const cuts *c, const block *o)
+{
+    const op_gemm *p = c->of;
+    const pack_source whole = {p->a.at, p->lda, o->depth, o->rows, !p->transpose_a, is_half(p->a)};
+    const pack_source all = source_from(&whole, o->step, o->row);
+    for (size_t row = 0; row < o->rows; row += PAIRS_PANEL) {
+        const pack_source panel = source_part(&all, row, smaller(o->rows - row, PAIRS_PANEL));
+        pairs_pack_a(&panel, c->a, round_up(o->depth, PAIRS_STEP));
+        for (size_t column = 0; column < o->columns; column += PAIRS_PANEL)
+            multiply_tile(c, o, row, column);
+    }
+}
+
+/* The largest piece when `length` is cut into equal ones of at most `most`, each a multiple of `unit` but the last. */
+static size_t piece_of(size_t length, size_t most, size_t unit)
+{
+    const size_t pieces = divide_up(length, most);
+    return pieces ? round_up(divide_up(length, pieces), unit) : unit;
+}
+
+static void multiply_part(const op_gemm *p, const part *at, void *scratch)
+{
+    const bool keeps_sums = is_half(p->c) && p->k > MOST_STEPS;
+    cuts c = {.of = p,
+              .at = *at,
+              .wide = piece_of(at->columns, keeps_sums ? SUM_COLUMNS : MOST_COLUMNS, PAIRS_PANEL),
+              .high = keeps_sums ? piece_of(at->rows, SUM_ROWS, PAIRS_PANEL) : at->rows,
+              .deep = piece_of(p->k, MOST_STEPS, PAIRS_STEP),
+              .a = scratch,
+              .b = (uint32_t *)(void *)((char *)scratch + A_BYTES)};
+    if (keeps_sums)
+        c.sums = (float *)(void *)((char *)scratch + A_BYTES + B_BYTES / MOST_COLUMNS * SUM_COLUMNS);
+    block o;
+    for (size_t column = 0; column < at->columns; column += c.wide)
+        for (size_t row = 0; row < at->rows; row += c.high)
+            for (size_t step = 0; step == 0 || step < p->k; step += c.deep) {
+                o = (block){at->column + column,
+                            smaller(at->columns - column, c.wide),
+                            at->row + row,
+                            smaller(at->rows - row, c.high),
+                            step,
+                            smaller(p->k - step, c.deep)};
+                pack_columns(&c, &o);
+                multiply_block(&c, &o);
+            }
+}
+
+/* ---- threads ---- */
+
+/* Rectangles down and across. */
+typedef struct grid {
+    size_t down, across;
+} grid;
+
+/* The grid with the least work for the busiest thread: multiplications, and what packing takes, counted in the multiplications
+ * that tiles could do meanwhile. A block that is transposed takes several times as long. */
+static grid choose_grid(const op_gemm *p, size_t threads)
+{
+    grid best = {1, 1};
+    double least = 0, for_a = p->transpose_a ? 100 : 40, for_b = p->transpose_b ? 100 : 40;
+    if ((double)p->m * (double)p->n * (double)p->k < WORTH_THREADS)
+        return best;
+    for (size_t down = 1; down <= threads; down++) {
+        if (threads % down)
+            continue;
+        const size_t rows = divide_up(divide_up(p->m, PAIRS_PANEL), down) * PAIRS_PANEL,
+                     columns = divide_up(divide_up(p->n, PAIRS_PANEL), threads / down) * PAIRS_PANEL;
+        const double work = (double)rows * (double)columns + for_a * (double)(rows * divide_up(columns, MOST_COLUMNS)) +
+                            for_b * (double)columns;
+        if (least == 0 || work < least) {
+            least = work;
+            best = (grid){down, threads / down};
+        }
+    }
+    return best;
+}
+
+/* Cuts 0 .. length into `parts`, as even as whole panels allow; part `i` is from *first on. */
+static size_t cut(size_t length, size_t parts, size_t i, size_t *first)
+{
+    const size_t units = divide_up(length, PAIRS_PANEL);
+    *first = smaller(units * i / parts * PAIRS_PANEL, length);
+    return smaller(units * (i + 1) / parts * PAIRS_PANEL, length) - *first;
+}
+
+typedef struct gemm_loop {
+    const kernel_run *run;
+    const op_gemm *args;
+    grid parts;
+} gemm_loop;
+
+/* A pass of the loop is a rectangle of the grid. */
+static void multiply_parts(const void *args, parallel_range range)
+{
+    const gemm_loop *loop = args;
+    pairs_begin();
+    for (size_t i = range.begin; i < range.end; i++) {
+        part at;
+        at.rows = cut(loop->args->m, loop->parts.down, i / loop->parts.across, &at.row);
+        at.columns = cut(loop->args->n, loop->parts.across, i % loop->parts.across, &at.column);
+        if (at.rows && at.columns)
+            multiply_part(loop->args, &at, fast_scratch(loop->run, range.thread));
+    }
+    pairs_end();
+}
+
+void PAIRS(gemm)(const kernel_run *run, const void *args)
+{
+    const op_gemm *p = args;
+    if (!is_half(p->a) && !is_half(p->c) && !(p->transpose_a && is_half(p->b))) {
+        FAST(gemm)(run, args);
+        return;
+    }
+    if (p->m == 0 || p->n == 0)
+        return;
+    const gemm_loop loop = {run, p, choose_grid(p, (size_t)run->threads)};
+    const size_t count = loop.parts.down * loop.parts.across;
+    parallel_static((int)count, count, multiply_parts, &loop);
+}

@@ -1,0 +1,211 @@
+/* The microkernel of pairs: up to 2 x 2 tiles of C, of 16 x 16 sums each.
+ *
+ *     A: rows of values along k, a_row apart         B: a panel of 32 columns. For every two steps of k a row of 32 pairs,
+ *                                                       each the values of one column at both steps.
+ *
+ * The version in plain C does what AMX's manual says, so that packing can be tested on every processor. */
+#ifndef REMAT_BACKEND_CPU_PAIRS_KERNEL_H
+#define REMAT_BACKEND_CPU_PAIRS_KERNEL_H
+
+#include "backend/cpu/fast_math.h"
+#include "backend/cpu/pairs.h"
+
+enum { PAIRS_STEP = 32, PAIRS_TILE = 16, PAIRS_PANEL = 2 * PAIRS_TILE };
+
+/* What a call multiplies. C has whole tiles: `down` of them below each other, `across` side by side. */
+typedef struct pairs_operands {
+    size_t steps; /* along k, of PAIRS_STEP values */
+    const uint16_t *a;
+    size_t a_row;
+    const uint32_t *b;
+    float *c;
+    size_t ldc;
+    bool add; /* to what is in C */
+    size_t down, across;
+} pairs_operands;
+
+#if defined(__AMX_BF16__)
+
+#include <immintrin.h>
+
+/* Eight tiles of 16 rows of 64 bytes. */
+typedef struct tile_shapes {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t bytes[16];
+    uint8_t rows[16];
+} tile_shapes;
+static const tile_shapes pairs_tiles = {
+    .palette = 1, .bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
+
+/* Before and after a thread uses tiles. */
+FAST_INLINE void pairs_begin(void)
+{
+    _tile_loadconfig(&pairs_tiles);
+}
+
+FAST_INLINE void pairs_end(void)
+{
+    _tile_release();
+}
+
+/* The compiler does not know what the instructions of tiles read and write. */
+#define TILES_SEE_MEMORY() __asm__ volatile("" : : : "memory")
+
+/* Sums are tiles 0 to 3, A is 4 and 5, B is 6 and 7. */
+#define PAIRS_FUNCTION(name, DOWN, ACROSS)                                 \
+    FAST_NOINLINE void name(const pairs_operands *of)                      \
+    {                                                                      \
+        const size_t a_row = 2 * of->a_row, ldc = of->ldc * sizeof(float); \
+        const uint16_t *a = of->a, *below = a + PAIRS_TILE * of->a_row;    \
+        const uint32_t *b = of->b;                                         \
+        float *c = of->c, *c_below = c + PAIRS_TILE * of->ldc;             \
+        TILES_SEE_MEMORY();                                                \
+        if (of->add) {                                                     \
+            _tile_loadd(0, c, ldc);                                        \
+            if (ACROSS == 2)                                               \
+                _tile_loadd(1, c + PAIRS_TILE, ldc);                       \
+            if (DOWN == 2)                                                 \
+                _tile_loadd(2, c_below, ldc);                              \
+            if (DOWN == 2 && ACROSS == 2)                                  \
+                _tile_loadd(3, c_below + PAIRS_TILE, ldc);                 \
+        } else {                                                           \
+            _tile_zero(0);                                                 \
+            _tile_zero(1);                                                 \
+            _tile_zero(2);                                                 \
+            _tile_zero(3);                                                 \
+        }                                                                  \
+        for (size_t step = 0; step < of->steps; step++) {                  \
+            _tile_loadd(6, b, 4 * PAIRS_PANEL);                            \
+            _tile_loadd(4, a, a_row);                                      \
+            _tile_dpbf16ps(0, 4, 6);                                       \
+            if (ACROSS == 2) {                                             \
+                _tile_loadd(7, b + PAIRS_TILE, 4 * PAIRS_PANEL);           \
+                _tile_dpbf16ps(1, 4, 7);                                   \
+            }                                                              \
+            if (DOWN == 2) {                                               \
+                _tile_loadd(5, below, a_row);                              \
+                _tile_dpbf16ps(2, 5, 6);                                   \
+            }                                                              \
+            if (DOWN == 2 && ACROSS == 2)                                  \
+                _tile_dpbf16ps(3, 5, 7);                                   \
+            a += PAIRS_STEP;                                               \
+            below += PAIRS_STEP;                                           \
+            b += PAIRS_STEP / 2 * PAIRS_PANEL;                             \
+        }                                                                  \
+        _tile_stored(0, c, ldc);                                           \
+        if (ACROSS == 2)                                                   \
+            _tile_stored(1, c + PAIRS_TILE, ldc);                          \
+        if (DOWN == 2)                                                     \
+            _tile_stored(2, c_below, ldc);                                 \
+        if (DOWN == 2 && ACROSS == 2)                                      \
+            _tile_stored(3, c_below + PAIRS_TILE, ldc);                    \
+        TILES_SEE_MEMORY();                                                \
+    }
+PAIRS_FUNCTION(pairs_1x1, 1, 1)
+PAIRS_FUNCTION(pairs_1x2, 1, 2)
+PAIRS_FUNCTION(pairs_2x1, 2, 1)
+PAIRS_FUNCTION(pairs_2x2, 2, 2)
+#undef PAIRS_FUNCTION
+
+FAST_INLINE void pairs_multiply(const pairs_operands *of)
+{
+    static void (*const functions[2][2])(const pairs_operands *) = {{pairs_1x1, pairs_1x2}, {pairs_2x1, pairs_2x2}};
+    functions[of->down - 1][of->across - 1](of);
+}
+
+#else
+
+FAST_INLINE void pairs_begin(void)
+{
+}
+
+FAST_INLINE void pairs_end(void)
+{
+}
+
+#if defined(__AVX512BF16__)
+
+enum { PAIRS_ROWS = 8 };
+
+/* Eight rows of C. */
+FAST_INLINE void pairs_rows(const pairs_operands *of, size_t row, size_t across)
+{
+    const uint16_t *a = of->a + row * of->a_row;
+    const uint32_t *b = of->b;
+    float *c = of->c + row * of->ldc;
+    __m512 sums[PAIRS_ROWS][2];
+    for (size_t i = 0; i < PAIRS_ROWS; i++)
+        for (size_t v = 0; v < across; v++)
+            sums[i][v] = of->add ? _mm512_loadu_ps(c + i * of->ldc + v * PAIRS_TILE) : _mm512_setzero_ps();
+    for (size_t pair = 0; pair < of->steps * PAIRS_STEP / 2; pair++) {
+        __m512i row_of_b[2];
+        for (size_t v = 0; v < across; v++)
+            row_of_b[v] = _mm512_loadu_si512(b + v * PAIRS_TILE);
+        for (size_t i = 0; i < PAIRS_ROWS; i++) {
+            int32_t both;
+            memcpy(&both, a + i * of->a_row, sizeof both);
+            const __m512i spread = _mm512_set1_epi32(both);
+            for (size_t v = 0; v < across; v++)
+                sums[i][v] = _mm512_dpbf16_ps(sums[i][v], (__m512bh)spread, (__m512bh)row_of_b[v]);
+        }
+        a += 2;
+        b += PAIRS_PANEL;
+    }
+    for (size_t i = 0; i < PAIRS_ROWS; i++)
+        for (size_t v = 0; v < across; v++)
+            _mm512_storeu_ps(c + i * of->ldc + v * PAIRS_TILE, sums[i][v]);
+}
+
+FAST_NOINLINE void pairs_narrow(const pairs_operands *of)
+{
+    for (size_t row = 0; row < of->down * PAIRS_TILE; row += PAIRS_ROWS)
+        pairs_rows(of, row, 1);
+}
+
+FAST_NOINLINE void pairs_wide(const pairs_operands *of)
+{
+    for (size_t row = 0; row < of->down * PAIRS_TILE; row += PAIRS_ROWS)
+        pairs_rows(of, row, 2);
+}
+
+FAST_INLINE void pairs_multiply(const pairs_operands *of)
+{
+    (of->across == 1 ? pairs_narrow : pairs_wide)(of);
+}
+
+#else
+
+FAST_INLINE float pairs_half(uint32_t bits)
+{
+    float value;
+    bits <<= 16;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* One step of a row of C, as TDPBF16PS is described: sums of even and of odd values, which are then added. */
+static inline float pairs_step(float sum, const uint16_t *a, const uint32_t *b)
+{
+    float even = 0, odd = 0;
+    for (size_t pair = 0; pair < PAIRS_STEP / 2; pair++) {
+        even += pairs_half(a[2 * pair]) * pairs_half(b[pair * PAIRS_PANEL] & 0xffff);
+        odd += pairs_half(a[2 * pair + 1]) * pairs_half(b[pair * PAIRS_PANEL] >> 16);
+    }
+    return sum + (even + odd);
+}
+
+static inline void pairs_multiply(const pairs_operands *of)
+{
+    for (size_t row = 0; row < of->down * PAIRS_TILE; row++)
+        for (size_t column = 0; column < of->across * PAIRS_TILE; column++) {
+            float *c = of->c + row * of->ldc + column, sum = of->add ? *c : 0;
+            for (size_t step = 0; step < of->steps; step++)
+                sum = pairs_step(sum, of->a + row * of->a_row + step * PAIRS_STEP,
+                                 of->b + step * (PAIRS_STEP / 2 * PAIRS_PANEL) + column);
+            *c = sum;
+        }
+}
+
+#endif
+#endif
+#endif

@@ -1,0 +1,152 @@
+/* Packs operands for the microkernel of pairs, from bf16 or fp32, a block of FAST_LANES x FAST_LANES pairs at a time:
+ *
+ *     values along k side by side: the rows of a block are rows of A; B gets the block transposed
+ *     values along k below each other: pairs are made of two rows each; the rows of a block are rows of B, and A gets it
+ *     transposed
+ *
+ * Blocks are filled up with zeros to whole panels and whole steps. */
+#ifndef REMAT_BACKEND_CPU_PAIRS_PACK_H
+#define REMAT_BACKEND_CPU_PAIRS_PACK_H
+
+#include "backend/cpu/fast_block.h"
+#include "backend/cpu/pairs_kernel.h"
+#include "base/half_plain.h"
+
+#if defined(__AVX512BF16__)
+
+/* 2 * FAST_LANES values that lie side by side, as pairs. */
+FAST_INLINE fast_vector pairs_beside(const void *from, bool half)
+{
+    const float *floats = from;
+    if (half)
+        return (fast_vector)_mm512_loadu_si512(from);
+    return (fast_vector)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(floats + FAST_LANES), _mm512_loadu_ps(floats));
+}
+
+/* FAST_LANES values, and as many below them. */
+FAST_INLINE fast_vector pairs_below(const void *from, const void *below, bool half)
+{
+    if (half) {
+        const __m512i first = _mm512_cvtepu16_epi32(_mm256_loadu_si256(from)),
+                      second = _mm512_cvtepu16_epi32(_mm256_loadu_si256(below));
+        return (fast_vector)_mm512_or_si512(first, _mm512_slli_epi32(second, 16));
+    }
+    const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
+                                           21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    const __m512bh both = _mm512_cvtne2ps_pbh(_mm512_loadu_ps(below), _mm512_loadu_ps(from));
+    return (fast_vector)_mm512_permutexvar_epi16(order, (__m512i)both);
+}
+
+#else
+
+FAST_INLINE uint32_t pairs_value(const void *from, size_t i, bool half)
+{
+    return half ? ((const uint16_t *)from)[i] : bf16_from_bits(float_bits(((const float *)from)[i]));
+}
+
+FAST_INLINE fast_vector pairs_beside(const void *from, bool half)
+{
+    pack_words words;
+    for (size_t i = 0; i < FAST_LANES; i++)
+        words[i] = pairs_value(from, 2 * i, half) | pairs_value(from, 2 * i + 1, half) << 16;
+    return (fast_vector)words;
+}
+
+FAST_INLINE fast_vector pairs_below(const void *from, const void *below, bool half)
+{
+    pack_words words;
+    for (size_t i = 0; i < FAST_LANES; i++)
+        words[i] = pairs_value(from, i, half) | pairs_value(below, i, half) << 16;
+    return (fast_vector)words;
+}
+
+#endif
+
+/* Values of a row, and zeros from `count` on. */
+typedef union pairs_buffer {
+    float floats[2 * FAST_LANES];
+    uint16_t halves[2 * FAST_LANES];
+} pairs_buffer;
+
+FAST_INLINE const void *pairs_filled(const void *from, bool half, size_t count, pairs_buffer *buffer)
+{
+    memset(buffer, 0, sizeof *buffer);
+    if (count > 0)
+        memcpy(buffer, from, count * (half ? sizeof(uint16_t) : sizeof(float)));
+    return buffer;
+}
+
+FAST_INLINE const void *pairs_row(const pack_source *s, bool half, size_t row)
+{
+    return (const char *)s->from + row * s->stride * (half ? sizeof(uint16_t) : sizeof(float));
+}
+
+/* A whole block at the beginning of the source. */
+FAST_INLINE void pairs_whole_block(const pack_source *s, bool half, fast_vector *block)
+{
+    UNROLLED (i, FAST_LANES)
+        block[i] = s->transposed ? pairs_beside(pairs_row(s, half, i), half)
+                                 : pairs_below(pairs_row(s, half, 2 * i), pairs_row(s, half, 2 * i + 1), half);
+}
+
+/* A block of what is left of a source, which is less than a whole one. */
+FAST_NOINLINE void pairs_part_block(const pack_source *s, fast_vector *block)
+{
+    for (size_t i = 0; i < FAST_LANES; i++) {
+        pairs_buffer first, second;
+        if (s->transposed) {
+            const size_t count = i < s->count ? smaller(s->depth, 2 * FAST_LANES) : 0;
+            block[i] =
+                pairs_beside(pairs_filled(count ? pairs_row(s, s->half, i) : NULL, s->half, count, &first), s->half);
+            continue;
+        }
+        const size_t count = smaller(s->count, FAST_LANES), one = 2 * i < s->depth ? count : 0,
+                     two = 2 * i + 1 < s->depth ? count : 0;
+        block[i] =
+            pairs_below(pairs_filled(one ? pairs_row(s, s->half, 2 * i) : NULL, s->half, one, &first),
+                        pairs_filled(two ? pairs_row(s, s->half, 2 * i + 1) : NULL, s->half, two, &second), s->half);
+    }
+}
+
+/* The block at (step, at), transposed if asked for. Beyond the source it is 0. */
+FAST_INLINE void pairs_block(const pack_source *s, size_t step, size_t at, bool transpose, fast_vector *block)
+{
+    const bool inside = step < s->depth && at < s->count;
+    pack_source part = inside ? source_from(s, step, at) : *s;
+    part.depth = inside ? s->depth - step : 0;
+    part.count = inside ? s->count - at : 0;
+    if (part.depth < 2 * FAST_LANES || part.count < FAST_LANES)
+        pairs_part_block(&part, block);
+    else if (s->half)
+        pairs_whole_block(&part, true, block);
+    else
+        pairs_whole_block(&part, false, block);
+    if (transpose)
+        block_transpose(block);
+}
+
+/* Packs up to PAIRS_PANEL rows of A, `row` values apart; both are filled up, the rows to whole tiles. */
+static inline void pairs_pack_a(const pack_source *s, uint16_t *to, size_t row)
+{
+    for (size_t at = 0; at < round_up(s->count, PAIRS_TILE); at += FAST_LANES)
+        for (size_t step = 0; step < round_up(s->depth, PAIRS_STEP); step += 2 * FAST_LANES) {
+            fast_vector block[FAST_LANES];
+            pairs_block(s, step, at, !s->transposed, block);
+            UNROLLED (i, FAST_LANES)
+                memcpy(to + (at + i) * row + step, &block[i], sizeof block[i]);
+        }
+}
+
+/* Packs a panel of B; the columns are filled up to whole tiles. */
+static inline void pairs_pack_b(const pack_source *s, uint32_t *to)
+{
+    for (size_t step = 0; step < round_up(s->depth, PAIRS_STEP); step += 2 * FAST_LANES)
+        for (size_t at = 0; at < round_up(s->count, PAIRS_TILE); at += FAST_LANES) {
+            fast_vector block[FAST_LANES];
+            pairs_block(s, step, at, s->transposed, block);
+            UNROLLED (i, FAST_LANES)
+                memcpy(to + (step / 2 + i) * PAIRS_PANEL + at, &block[i], sizeof block[i]);
+        }
+}
+
+#endif
