@@ -2,6 +2,7 @@
  * shared libraries are installed, against the GEMMs of oneDNN and OpenBLAS.
  *
  *   bench_gemm [THREADS [PART]]      default: 2 threads, all shapes; PART: only shapes with this text in their name
+ *   bench_gemm halves [THREADS [PART]]   the same shapes in bf16, with every instruction set of this processor
  *   bench_gemm blocks [PART [ISA]]   how fast each shape is in blocks of several sizes, and in those that
  *                                       src/backend/cpu/fast_gemm_table.c has for it; ISA: avx512, avx2 or portable */
 #include "measure.h"
@@ -197,6 +198,70 @@ static int compare_gemms(int threads, const char *wanted)
     return 0;
 }
 
+/* ---- bf16 ---- */
+
+/* As a layer in bf16 has them: X, Y and their gradients in bf16, the weights and their gradient in fp32. */
+static op_gemm half_gemm_of(const shape *s, bool rounds_once, float *x, float *y, float *z)
+{
+    op_gemm p = gemm_of(s, x, y, z);
+    p.a.type = REMAT_BF16;
+    if (s->kind >= WEIGHT)
+        p.b.type = REMAT_BF16;
+    else if (rounds_once || p.k <= OPERATION_K_BLOCK)
+        p.c.type = REMAT_BF16;
+    return p;
+}
+
+static double measure_halves(const kernel_table *table, const kernel_run *run, const op_gemm *p)
+{
+    enum { RUNS = 7 };
+    char types[] = "bff---";
+    double seconds[RUNS], work = 2.0 * (double)p->m * (double)p->n * (double)p->k;
+    types[1] = p->b.type == REMAT_BF16 ? 'b' : 'f';
+    types[2] = p->c.type == REMAT_BF16 ? 'b' : 'f';
+    kernel_function product = kernel_find(table, OP_gemm, types)->run;
+    int repeats = 1 + (int)(4e8 / work);
+    for (int i = 0; i < RUNS; i++) {
+        double began = measure_now();
+        for (int repeat = 0; repeat < repeats; repeat++)
+            product(run, p);
+        seconds[i] = measure_now() - began;
+    }
+    return work * repeats / measure_median(seconds, RUNS);
+}
+
+/* A line for each shape: GFLOP/s of every instruction set of this processor. */
+static int compare_halves(int threads, const char *wanted)
+{
+    const kernel_table *const *tables = kernels_available();
+    const size_t most = (size_t)8192 * 1024;
+    kernel_run run = {threads, aligned_alloc(64, FAST_SCRATCH_BYTES * (size_t)threads)};
+    float *x = filled(most, 1), *y = filled(most, 2), *z = filled(most, 3);
+    memset(x, 0, most * sizeof *x); /* no values that are not finite, in either type */
+    memset(y, 0, most * sizeof *y);
+    memset(z, 0, most * sizeof *z);
+    printf("bf16, %d threads, GFLOP/s\n%-46s", threads, "");
+    for (size_t t = 0; tables[t]; t++)
+        printf(" %10s", tables[t]->name);
+    printf("\n");
+    for (size_t i = 0; i < SHAPES; i++) {
+        op_gemm p = gemm_of(&shapes[i], x, y, z);
+        if (!strstr(shapes[i].name, wanted))
+            continue;
+        printf("%-15s %-12s %5zu %5zu %5zu", shapes[i].name, kind_names[shapes[i].kind], p.m, p.n, p.k);
+        for (size_t t = 0; tables[t]; t++) {
+            p = half_gemm_of(&shapes[i], tables[t]->multiplies_halves, x, y, z);
+            printf(" %10.1f", 1e-9 * measure_halves(tables[t], &run, &p));
+        }
+        printf("\n");
+    }
+    free(run.scratch);
+    free(x);
+    free(y);
+    free(z);
+    return 0;
+}
+
 /* ---- blocks ---- */
 
 static const gemm_isa isas[] = {GEMM_ISAS(GEMM_ISA_ROW)};
@@ -284,9 +349,20 @@ static int compare_blocks(const char *wanted, const char *name)
     return 0;
 }
 
+/* The best set that has fp32 of its own. */
+static const char *best_isa(void)
+{
+    const kernel_table *const *table = kernels_available();
+    while ((*table)->multiplies_halves)
+        table++;
+    return (*table)->name;
+}
+
 int main(int count, char **arguments)
 {
     if (count > 1 && strcmp(arguments[1], "blocks") == 0)
-        return compare_blocks(count > 2 ? arguments[2] : "", count > 3 ? arguments[3] : kernels_fast()->name);
+        return compare_blocks(count > 2 ? arguments[2] : "", count > 3 ? arguments[3] : best_isa());
+    if (count > 1 && strcmp(arguments[1], "halves") == 0)
+        return compare_halves(count > 2 ? atoi(arguments[2]) : 2, count > 3 ? arguments[3] : "");
     return compare_gemms(count > 1 ? atoi(arguments[1]) : 2, count > 2 ? arguments[2] : "");
 }

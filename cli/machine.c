@@ -8,6 +8,9 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 const char *machine_root = "";
 
@@ -70,6 +73,16 @@ bool machine_processor(char *text, size_t room)
     return read_entry("/proc/cpuinfo", "model name", text, room);
 }
 
+#if defined(__x86_64__)
+/* Bits that not every compiler can ask for by name: of leaf 7, this sub-leaf and register. */
+static int processor_has(unsigned sub_leaf, int number, unsigned bits)
+{
+    unsigned registers[4];
+    return __get_cpuid_count(7, sub_leaf, &registers[0], &registers[1], &registers[2], &registers[3]) &&
+           (registers[number] & bits) == bits;
+}
+#endif
+
 void machine_features(char *text, size_t room)
 {
     text[0] = '\0';
@@ -79,9 +92,17 @@ void machine_features(char *text, size_t room)
         int present;
     } features[] = {
 #define FEATURE(name) {name, __builtin_cpu_supports(name)}
-        FEATURE("sse4.2"),  FEATURE("avx"),      FEATURE("avx2"),     FEATURE("fma"),
-        FEATURE("avx512f"), FEATURE("avx512bw"), FEATURE("avx512dq"), FEATURE("avx512vl"),
+        FEATURE("sse4.2"),
+        FEATURE("avx"),
+        FEATURE("avx2"),
+        FEATURE("fma"),
+        FEATURE("avx512f"),
+        FEATURE("avx512bw"),
+        FEATURE("avx512dq"),
+        FEATURE("avx512vl"),
 #undef FEATURE
+        {"avx512bf16", processor_has(1, 0, 1u << 5)},
+        {"amx-bf16", processor_has(0, 3, 1u << 22)},
     };
     for (size_t i = 0; i < sizeof features / sizeof features[0]; i++)
         if (features[i].present)

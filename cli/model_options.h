@@ -43,7 +43,7 @@ enum {
 #define MODEL_ROW_THREADS "threads", 'j', "N", 0, "threads to compute with (default: all cores)"
 #define MODEL_ROW_KERNELS                \
     "kernels", MODEL_KERNELS, "NAME", 0, \
-        "avx512, avx2, portable, reference, or fast (default): the best of the first three on this processor"
+        "amx, avx512bf16, avx512, avx2, portable, reference, or fast (default): the first that this processor has"
 
 #define MODEL_ROW_DEVICE \
     "device", MODEL_DEVICE, "NAME", 0, "what computes: cpu (default), or cuda: a GPU; cuda:1 is the second one"

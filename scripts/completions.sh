@@ -31,7 +31,7 @@ choices_of() { # option, value
     *:--strategy) remat plan --help | sed -n '/^Strategies:/,/^$/s/^  \([a-z-]*\).*/\1/p' | tr '\n' ' ' | sed 's/ $//' ;;
     *:--method) echo "auto exhaustive intervals" ;;
     plan:--count) echo "peak kept" ;;
-    *:--kernels) echo "fast avx512 avx2 portable reference" ;;
+    *:--kernels) echo "fast amx avx512bf16 avx512 avx2 portable reference" ;;
     *) case $2 in *FILE* | *DIR* | *PATH* | *FOLDER*) echo "file" ;; *) echo "" ;; esac ;;
   esac
 }

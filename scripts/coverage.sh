@@ -34,10 +34,13 @@ run_tests -E "^($killing|$slow)\$"
 
 mkdir -p $folder/parts $folder/html
 rm -f $folder/parts/*
-for part in remat_objects remat_cli remat_reference_fp32 remat_reference_fp64 remat_portable remat_avx2 remat_avx512; do
+for part in remat_objects remat_cli remat_reference_fp32 remat_reference_fp64 remat_portable remat_avx2 remat_avx512 \
+  remat_avx512bf16 remat_amx; do
   case $part in
     remat_avx2) grep -qw avx2 /proc/cpuinfo || continue ;;
     remat_avx512) grep -qw avx512f /proc/cpuinfo || continue ;;
+    remat_avx512bf16) grep -qw avx512_bf16 /proc/cpuinfo || continue ;;
+    remat_amx) grep -qw amx_bf16 /proc/cpuinfo || continue ;;
   esac
   [ -d $folder/CMakeFiles/$part.dir ] || continue
   # Programs that end in the middle leave calls that "returned -2" times. gcovr counts no calls, but refuses such a line.

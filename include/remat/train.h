@@ -66,8 +66,8 @@ typedef struct remat_train_options {
     const char *plan_path; /* a plan file to use, made for this model. NULL: make a plan */
     /* Measured costs, as `remat profile` writes them. Those of another batch are scaled, with a warning. NULL: estimates. */
     const char *profile_path;
-    /* NULL or "fast": the best instruction set of this processor. Others: "avx512", "avx2", "portable", and "reference"
-     * (plain loops). REMAT_INVALID for a set that this processor does not have; the message lists those it has. */
+    /* NULL or "fast": the best instruction set of this processor. Others: "amx", "avx512bf16", "avx512", "avx2",
+     * "portable", and "reference" (plain loops). REMAT_INVALID for a set that this processor does not have; the message lists those it has. */
     const char *kernels;
     unsigned threads;       /* 0: remat_default_threads() */
     uint64_t batch_size;    /* 0: the model's */

@@ -62,7 +62,7 @@ class Trainer:
         plan_path: a plan file to use, made for this model.
         graph_plan_path: a plan of the model's graph to use, from whatever program.
         profile_path: measured costs, as `measure` gives them.
-        kernels: "fast", "avx512", "avx2", "portable" or "reference".
+        kernels: "fast", "amx", "avx512bf16", "avx512", "avx2", "portable" or "reference".
         threads: 0 for all cores.
         batch_size: None for the model's.
         seed: None for the model's.

@@ -25,7 +25,7 @@ if command -v bash >/dev/null 2>&1; then
   done
   complete_words remat plan --strategy "" | grep -qx optimal || complain "bash does not offer the strategies"
   complete_words remat plan --strategy = opt | grep -qx optimal || complain "bash does not complete --strategy=opt"
-  [ "$(complete_words remat train --kernels avx | tr '\n' ' ')" = "avx512 avx2 " ] || complain "bash does not offer the kernels"
+  [ "$(complete_words remat train --kernels avx | tr '\n' ' ')" = "avx512bf16 avx512 avx2 " ] || complain "bash does not offer the kernels"
   complete_words remat check --profile examples/tr | grep -qx examples/transformer.json || complain "bash does not complete files"
 else
   part_skipped "bash is not installed"

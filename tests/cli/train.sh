@@ -113,7 +113,9 @@ features=$("$REMAT" doctor --json | sed -n 's/.*"features", "value": "\(.*\)".*/
 sets=portable
 case $features in *" avx2 fma "*) sets="avx2 $sets" ;; esac
 case $features in *" avx512f avx512bw avx512dq avx512vl "*) sets="avx512 $sets" ;; esac
-for set in avx512 avx2 portable; do
+case $features in *" avx512bf16 "*) sets="avx512bf16 $sets" ;; esac
+case $features in *" amx-bf16 "*) sets="amx $sets" ;; esac
+for set in amx avx512bf16 avx512 avx2 portable; do
   case " $sets " in
     *" $set "*)
       expect 0 train "$model" --kernels "$set" --steps 2 --json -q
