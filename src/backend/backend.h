@@ -42,6 +42,7 @@ typedef struct backend {
     uint64_t free_bytes;    /* of the device's own memory when it was opened; 0: it computes in the host's */
     bool host_visible;      /* the host may access the backend's memory while no queue runs */
     bool half_products;     /* GEMMs with one operand in bf16 take both in bf16 */
+    bool small_half_heads;  /* attention takes tensors in bf16 only as attention_takes_halves says */
     bool rounds_once;       /* GEMMs round a C in bf16 once, however long k is */
     uint64_t loss_rows;     /* so many rows of logits exist at a time; 0: as many as suit a processor's cache */
 } backend;

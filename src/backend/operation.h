@@ -324,6 +324,15 @@ typedef struct op_attention_backward {
     bool causal, accumulate, add_dq, add_dkv; /* `accumulate` is for groups of one head */
 } op_attention_backward;
 
+/* What the processor's kernels take in bf16 as it is: heads of so many columns, and of so many values in whole vectors; no windows, no
+ * gradients that are added to what is there, no heads that share keys. Everything else is converted to fp32. */
+enum { ATTENTION_HALF_SIZE = 128, ATTENTION_HALF_VALUES = 65536 };
+static inline bool attention_takes_halves(size_t steps, size_t size, size_t window)
+{
+    return size <= ATTENTION_HALF_SIZE && (window == 0 || window >= steps) &&
+           steps <= ATTENTION_HALF_VALUES / ((size + 15) / 16 * 16);
+}
+
 /* The same for `rows` steps of one sequence whose keys and values are in a cache of `keys` rows: row r sees those from the first to
  * the one at its position, of int32, and with `window` only the last of them. */
 typedef struct op_attention_cached {

@@ -433,10 +433,29 @@ static remat_status add_column_sums(recording *calls, const op_column_sums *whol
     return REMAT_OK;
 }
 
+/* Whether the kernel for these types takes these sizes, too. */
+static bool takes_sizes(const recording *calls, operation op, const void *args)
+{
+    if (op == OP_gemm)
+        return !is_long(calls, args);
+    if (!calls->owner->small_half_heads)
+        return true;
+    if (op == OP_attention) {
+        const op_attention *p = args;
+        return !is_half(p->q) || attention_takes_halves(p->steps, p->size, p->window);
+    }
+    if (op == OP_attention_backward) {
+        const op_attention_backward *p = args;
+        return !is_half(p->q) || (attention_takes_halves(p->steps, p->size, p->window) && p->group <= 1 &&
+                                  !p->accumulate && !p->add_dq && !p->add_dkv);
+    }
+    return true;
+}
+
 remat_status recording_add(recording *calls, operation op, const void *args)
 {
     backend_kernel kernel = find_kernel(calls, op, args);
-    if (kernel && !(op == OP_gemm && is_long(calls, args)))
+    if (kernel && takes_sizes(calls, op, args))
         return add_call(calls, op, args, kernel);
     switch (op) {
     case OP_gemm: return add_gemm(calls, args);

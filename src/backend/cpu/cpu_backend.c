@@ -50,6 +50,7 @@ remat_status cpu_backend_init(remat_context *context, const backend_options *opt
     made->base.context = context;
     made->base.kernels = made->table->name;
     made->base.threads = options->threads ? options->threads : (unsigned)parallel_default_threads();
+    made->base.small_half_heads = true;
     made->base.rounds_once = made->table->multiplies_halves;
     made->base.scratch_bytes = (uint64_t)made->base.threads * made->table->scratch_bytes;
     return REMAT_OK;

@@ -8,20 +8,20 @@
 #define QUERIES     STRIP
 #define MOST_PANELS 16
 
-/* One panel of queries. Its weighted sum of V is in `out` itself. */
+/* One panel of queries. Its weighted sum of V is in the output itself if that is in fp32. */
 typedef struct query_panel {
-    size_t first, count;
+    size_t first, count, out_row;
     float *queries;       /* packed */
     float *largest, *sum; /* QUERIES values each */
     float *out;
 } query_panel;
 
 typedef struct forward_memory {
-    float *keys, *values, *queries, *scores, *largest, *sums;
+    float *keys, *values, *queries, *outs, *scores, *largest, *sums;
 } forward_memory;
 
 #define GROUP (MOST_PANELS * QUERIES)
-_Static_assert((3 * MOST_VALUES + QUERIES * MOST_KEYS + 2 * GROUP) * sizeof(float) <= FAST_SCRATCH_BYTES,
+_Static_assert((4 * MOST_VALUES + QUERIES * MOST_KEYS + 2 * GROUP) * sizeof(float) <= FAST_SCRATCH_BYTES,
                "everything fits");
 
 static forward_memory forward_memory_of(float *scratch)
@@ -30,7 +30,8 @@ static forward_memory forward_memory_of(float *scratch)
     memory.keys = scratch;
     memory.values = memory.keys + MOST_VALUES;
     memory.queries = memory.values + MOST_VALUES;
-    memory.scores = memory.queries + MOST_VALUES;
+    memory.outs = memory.queries + MOST_VALUES;
+    memory.scores = memory.outs + MOST_VALUES;
     memory.largest = memory.scores + QUERIES * MOST_KEYS;
     memory.sums = memory.largest + GROUP;
     return memory;
@@ -45,14 +46,16 @@ static query_panel panel_of(const head_view *h, const forward_memory *memory, si
     panel.queries = memory->queries + i * QUERIES * h->padded;
     panel.largest = memory->largest + i * QUERIES;
     panel.sum = memory->sums + i * QUERIES;
-    panel.out = h->out + panel.first * h->of->out_row;
+    panel.out_row = attention_is_half(h->of) ? h->padded : h->of->out_row;
+    panel.out = attention_is_half(h->of) ? memory->outs + i * QUERIES * h->padded
+                                         : (float *)h->out.at + panel.first * h->of->out_row;
     return panel;
 }
 
 static void panel_start(const head_view *h, const query_panel *panel)
 {
     size_t row = h->of->row;
-    pack_strip(h->q + panel->first * row, row, panel->count, h->of->size, panel->queries);
+    pack_strip(tensor_from(h->q, panel->first * row), row, panel->count, h->of->size, panel->queries);
     for (size_t i = 0; i < QUERIES; i++) {
         panel->largest[i] = -INFINITY;
         panel->sum[i] = 0;
@@ -62,7 +65,7 @@ static void panel_start(const head_view *h, const query_panel *panel)
 static void panel_scale(const head_view *h, const query_panel *panel, const float *factors)
 {
     for (size_t i = 0; i < panel->count; i++) {
-        float *row = panel->out + i * h->of->out_row, factor = factors[i];
+        float *row = panel->out + i * panel->out_row, factor = factors[i];
 #define SCALE(LOAD, STORE, c, FIRST) STORE(row + (c), LOAD(row + (c)) * factor)
         FAST_EACH(h->of->size, SCALE);
 #undef SCALE
@@ -121,6 +124,9 @@ static void panel_finish(const head_view *h, const query_panel *panel)
         fast_store(log_sums + at, fast_fma(fast_load(panel->largest + at), fast_repeat(h->scale), log_of(sum)));
     }
     panel_scale(h, panel, inverse);
+    if (attention_is_half(h->of))
+        scatter_halves(panel->out, h->padded, panel->count, h->of->size,
+                       tensor_from(h->out, panel->first * h->of->out_row), h->of->out_row);
     memcpy(h->sums + panel->first, log_sums, panel->count * sizeof(float));
 }
 
@@ -130,7 +136,7 @@ static void panel_attend(const head_view *h, const query_panel *panel, size_t fi
 {
     for (size_t at = 0; at < keys; at += MOST_KEYS) {
         pairing of = {h->of->causal, first_key + at, smaller(keys - at, MOST_KEYS), panel->first, panel->count};
-        gemm_rows out = {panel->out, h->of->out_row, h->of->size, of.key ? QUERIES : 0};
+        gemm_rows out = {panel->out, panel->out_row, h->of->size, of.key ? QUERIES : 0};
         multiply_scores(&of, h->of->size, memory->keys + at * h->padded, panel->queries, memory->scores, QUERIES,
                         prefetch);
         panel_weigh(h, panel, &of, memory->scores);
@@ -155,10 +161,10 @@ static prefetch_list panel_to_prefetch(const head_view *h, size_t query, size_t 
 {
     size_t row = h->of->row, key_row = h->of->key_row, out_row = h->of->out_row, size = h->of->size;
     size_t count = smaller(h->of->steps - query, QUERIES);
-    rows->out = rows_to_prefetch(h->out + query * out_row, out_row, count, size, NULL);
-    rows->v = rows_to_prefetch(h->v + key * key_row, key_row, keys, size, &rows->out);
-    rows->k = rows_to_prefetch(h->k + key * key_row, key_row, keys, size, &rows->v);
-    rows->q = rows_to_prefetch(h->q + query * row, row, count, size, &rows->k);
+    rows->out = rows_to_prefetch(tensor_from(h->out, query * out_row), out_row, count, size, NULL);
+    rows->v = rows_to_prefetch(tensor_from(h->v, key * key_row), key_row, keys, size, &rows->out);
+    rows->k = rows_to_prefetch(tensor_from(h->k, key * key_row), key_row, keys, size, &rows->v);
+    rows->q = rows_to_prefetch(tensor_from(h->q, query * row), row, count, size, &rows->k);
     return rows->q;
 }
 
@@ -245,10 +251,10 @@ void FAST(attention)(const kernel_run *run, const void *args)
                                   .key_row = p->key_row,
                                   .group = p->group ? p->group : 1,
                                   .causal = p->causal,
-                                  .q = p->q.at,
-                                  .k = p->k.at,
-                                  .v = p->v.at,
-                                  .out = p->out.at,
+                                  .q = p->q,
+                                  .k = p->k,
+                                  .v = p->v,
+                                  .out = p->out,
                                   .sums = p->sums.at};
     const attention_args *a = &whole;
     size_t heads = a->batch * a->heads, threads = (size_t)run->threads;

@@ -26,8 +26,8 @@
 typedef struct attention_args {
     size_t batch, heads, steps, size, row, out_row, keys, key_row, group;
     bool causal, add_dq, add_dkv;
-    const float *q, *k, *v, *dout;
-    float *out, *sums, *dq, *dk, *dv;
+    tensor_ref q, k, v, dout, out, dq, dk, dv; /* all in fp32, or all in bf16 */
+    float *sums;
 } attention_args;
 
 /* One sequence and head. */
@@ -35,8 +35,8 @@ typedef struct head_view {
     const attention_args *of;
     size_t padded; /* size in whole vectors */
     float scale;
-    const float *q, *k, *v, *dout;
-    float *out, *sums, *dq, *dk, *dv;
+    tensor_ref q, k, v, dout, out, dq, dk, dv;
+    float *sums;
 } head_view;
 
 FAST_INLINE head_view head_view_of(const attention_args *a, size_t number)
@@ -48,15 +48,20 @@ FAST_INLINE head_view head_view_of(const attention_args *a, size_t number)
     return (head_view){.of = a,
                        .padded = round_up(a->size, FAST_LANES),
                        .scale = 1.0f / sqrtf((float)a->size),
-                       .q = a->q + at,
-                       .k = a->k + key,
-                       .v = a->v + key,
-                       .out = a->out + out,
+                       .q = tensor_from(a->q, at),
+                       .k = tensor_from(a->k, key),
+                       .v = tensor_from(a->v, key),
+                       .out = tensor_from(a->out, out),
                        .sums = a->sums + number * a->steps,
-                       .dout = a->dout ? a->dout + out : NULL,
-                       .dq = a->dq ? a->dq + at : NULL,
-                       .dk = a->dk ? a->dk + key : NULL,
-                       .dv = a->dv ? a->dv + key : NULL};
+                       .dout = tensor_from(a->dout, out),
+                       .dq = tensor_from(a->dq, at),
+                       .dk = tensor_from(a->dk, key),
+                       .dv = tensor_from(a->dv, key)};
+}
+
+FAST_INLINE bool attention_is_half(const attention_args *a)
+{
+    return a->q.type == REMAT_BF16;
 }
 
 /* Windows that leave out keys go to the reference, like wide heads. */
@@ -112,39 +117,65 @@ FAST_INLINE fast_integers sees(size_t key, size_t query)
 
 /* ---- packing ---- */
 
-/* Copies `count` rows of a head one behind the other, each filled up with 0 to whole vectors. */
-static inline void gather_rows(const float *rows, size_t row, size_t count, size_t size, float *to)
+/* Values of a row in either type, a whole vector or the first `count` of one. */
+FAST_INLINE fast_vector load_values(const void *row, bool half, size_t at, size_t count)
+{
+    const float *floats = row;
+    const uint16_t *halves = row;
+    return half                  ? halves_load(halves + at, count)
+           : count == FAST_LANES ? fast_load(floats + at)
+                                 : fast_load_part(floats + at, count);
+}
+
+FAST_INLINE void gather_rows_as(bool half, const char *rows, size_t row_bytes, size_t count, size_t size, float *to)
 {
     size_t whole = size / FAST_LANES * FAST_LANES;
-    for (; count > 0; count--, rows += row) {
+    for (; count > 0; count--, rows += row_bytes) {
         for (size_t c = 0; c < whole; c += FAST_LANES, to += FAST_LANES)
-            fast_store(to, fast_load(rows + c));
+            fast_store(to, load_values(rows, half, c, FAST_LANES));
         if (whole < size) {
-            fast_store(to, fast_load_part(rows + whole, size - whole));
+            fast_store(to, load_values(rows, half, whole, size - whole));
             to += FAST_LANES;
         }
     }
+}
+
+/* Copies `count` rows of a head one behind the other, each filled up with 0 to whole vectors. */
+static inline void gather_rows(tensor_ref rows, size_t row, size_t count, size_t size, float *to)
+{
+    if (rows.type == REMAT_BF16)
+        gather_rows_as(true, rows.at, row * sizeof(uint16_t), count, size, to);
+    else
+        gather_rows_as(false, rows.at, row * sizeof(float), count, size, to);
+}
+
+/* The other way: rounds rows to bf16. */
+static inline void scatter_halves(const float *from, size_t padded, size_t count, size_t size, tensor_ref rows,
+                                  size_t row)
+{
+    uint16_t *to = rows.at;
+    for (; count > 0; count--, from += padded, to += row)
+        for (size_t c = 0; c < size; c += FAST_LANES)
+            halves_store(to + c, fast_load(from + c), smaller(size - c, FAST_LANES));
 }
 
 /* Copies the keys first .. end - 1 of the block that begins at `key`. */
 static inline void gather_keys(const head_view *h, size_t key, size_t first, size_t end, float *keys, float *values)
 {
     size_t row = h->of->key_row, from = (key + first) * row, to = first * h->padded;
-    gather_rows(h->k + from, row, end - first, h->of->size, keys + to);
-    gather_rows(h->v + from, row, end - first, h->of->size, values + to);
+    gather_rows(tensor_from(h->k, from), row, end - first, h->of->size, keys + to);
+    gather_rows(tensor_from(h->v, from), row, end - first, h->of->size, values + to);
 }
 
-/* Packs `count` <= STRIP rows as one panel with the size as the depth; missing queries are 0. */
-static inline void pack_strip(const float *rows, size_t row, size_t count, size_t size, float *to)
+FAST_INLINE void pack_strip_as(bool half, const char *rows, size_t row_bytes, size_t count, size_t size, float *to)
 {
     for (size_t at = 0; at < STRIP; at += FAST_LANES) {
         for (size_t step = 0; step < size; step += FAST_LANES) {
             fast_vector block[FAST_LANES];
             size_t steps = smaller(size - step, FAST_LANES);
             UNROLLED (i, FAST_LANES)
-                block[i] = at + i >= count       ? (fast_vector){0}
-                           : steps == FAST_LANES ? fast_load(rows + (at + i) * row + step)
-                                                 : fast_load_part(rows + (at + i) * row + step, steps);
+                block[i] =
+                    at + i >= count ? (fast_vector){0} : load_values(rows + (at + i) * row_bytes, half, step, steps);
             block_transpose(block);
             UNROLLED (i, FAST_LANES)
                 if (i < steps)
@@ -153,17 +184,27 @@ static inline void pack_strip(const float *rows, size_t row, size_t count, size_
     }
 }
 
+/* Packs `count` <= STRIP rows as one panel with the size as the depth; missing queries are 0. */
+static inline void pack_strip(tensor_ref rows, size_t row, size_t count, size_t size, float *to)
+{
+    if (rows.type == REMAT_BF16)
+        pack_strip_as(true, rows.at, row * sizeof(uint16_t), count, size, to);
+    else
+        pack_strip_as(false, rows.at, row * sizeof(float), count, size, to);
+}
+
 /* ---- GEMMs ---- */
 
 /* The list that prefetches `count` rows, and then what `then` says. */
 #define PREFETCH_LINES 4
-FAST_INLINE prefetch_list rows_to_prefetch(const float *rows, size_t row, size_t count, size_t size,
+FAST_INLINE prefetch_list rows_to_prefetch(tensor_ref rows, size_t row, size_t count, size_t size,
                                            const prefetch_list *then)
 {
     if (count == 0)
         return then ? *then : (prefetch_list){0};
-    const size_t lines = divide_up(size * sizeof(float), LINE_BYTES);
-    return (prefetch_list){(const char *)rows, row * sizeof(float), count, lines, 0, PREFETCH_LINES, then};
+    const size_t bytes = rows.type == REMAT_BF16 ? sizeof(uint16_t) : sizeof(float),
+                 lines = divide_up(size * bytes, LINE_BYTES);
+    return (prefetch_list){rows.at, row * bytes, count, lines, 0, PREFETCH_LINES, then};
 }
 
 /* scores[key][query] = K Q' for a strip of queries. Keys are computed in whole tiles. */

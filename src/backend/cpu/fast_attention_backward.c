@@ -16,52 +16,71 @@ typedef struct backward_memory {
     float *queries, *douts;        /* the same, packed in strips */
     float *weights, *dscores;      /* MOST_QUERIES in a row */
     float *means;                  /* D */
+    /* Of tensors in bf16, the gradients before they are rounded: dq of the head, dk and dv of a block. */
+    float *dq, *dk, *dv;
 } backward_memory;
 
+/* In bf16, heads are narrower: their panels leave memory for the gradients. */
+#define HALF_PANEL (MOST_QUERIES * ATTENTION_HALF_SIZE)
 _Static_assert((6 * MOST_VALUES + (2 * MOST_KEYS + 1) * MOST_QUERIES) * sizeof(float) <= FAST_SCRATCH_BYTES,
-               "everything fits");
+               "everything fits in fp32");
+_Static_assert((4 * MOST_VALUES + 4 * HALF_PANEL + (2 * MOST_KEYS + 1) * MOST_QUERIES + ATTENTION_HALF_VALUES) *
+                       sizeof(float) <=
+                   FAST_SCRATCH_BYTES,
+               "everything fits in bf16");
 
-static backward_memory backward_memory_of(float *scratch)
+static backward_memory backward_memory_of(float *scratch, bool half)
 {
+    const size_t panel = half ? HALF_PANEL : MOST_VALUES;
     backward_memory memory;
     memory.keys = scratch;
     memory.values = memory.keys + MOST_VALUES;
     memory.query_rows = memory.values + MOST_VALUES;
-    memory.dout_rows = memory.query_rows + MOST_VALUES;
-    memory.queries = memory.dout_rows + MOST_VALUES;
-    memory.douts = memory.queries + MOST_VALUES;
-    memory.weights = memory.douts + MOST_VALUES;
+    memory.dout_rows = memory.query_rows + panel;
+    memory.queries = memory.dout_rows + panel;
+    memory.douts = memory.queries + panel;
+    memory.weights = memory.douts + panel;
     memory.dscores = memory.weights + MOST_KEYS * MOST_QUERIES;
     memory.means = memory.dscores + MOST_KEYS * MOST_QUERIES;
+    memory.dk = memory.means + MOST_QUERIES;
+    memory.dv = memory.dk + MOST_VALUES;
+    memory.dq = memory.dv + MOST_VALUES;
     return memory;
 }
 
 /* ---- a panel ---- */
 
-static float dot(const float *x, const float *y, size_t size)
+/* The dot product of a row of floats and one of either type. */
+FAST_INLINE float dot_as(bool half, const float *x, const void *y, size_t size)
 {
     fast_vector sum = {0};
     size_t c = 0;
     for (; c + FAST_LANES <= size; c += FAST_LANES)
-        sum = fast_fma(fast_load(x + c), fast_load(y + c), sum);
+        sum = fast_fma(fast_load(x + c), load_values(y, half, c, FAST_LANES), sum);
     if (c < size)
-        sum = fast_fma(fast_load_part(x + c, size - c), fast_load_part(y + c, size - c), sum);
+        sum = fast_fma(fast_load_part(x + c, size - c), load_values(y, half, c, size - c), sum);
     return fast_sum_lanes(sum);
+}
+
+static float dot(const float *x, tensor_ref y, size_t size)
+{
+    return y.type == REMAT_BF16 ? dot_as(true, x, y.at, size) : dot_as(false, x, y.at, size);
 }
 
 static void panel_pack(const head_view *h, size_t query, size_t queries, const backward_memory *memory)
 {
     size_t row = h->of->row, out_row = h->of->out_row, size = h->of->size;
-    const float *q = h->q + query * row, *dout = h->dout + query * out_row, *out = h->out + query * out_row;
+    const tensor_ref q = tensor_from(h->q, query * row), dout = tensor_from(h->dout, query * out_row),
+                     out = tensor_from(h->out, query * out_row);
     gather_rows(q, row, queries, size, memory->query_rows);
     gather_rows(dout, out_row, queries, size, memory->dout_rows);
     for (size_t at = 0; at < queries; at += STRIP) {
         size_t count = smaller(queries - at, STRIP), to = at * h->padded;
-        pack_strip(q + at * row, row, count, size, memory->queries + to);
-        pack_strip(dout + at * out_row, out_row, count, size, memory->douts + to);
+        pack_strip(tensor_from(q, at * row), row, count, size, memory->queries + to);
+        pack_strip(tensor_from(dout, at * out_row), out_row, count, size, memory->douts + to);
     }
     for (size_t i = 0; i < queries; i++)
-        memory->means[i] = dot(dout + i * out_row, out + i * out_row, size);
+        memory->means[i] = dot(memory->dout_rows + i * h->padded, tensor_from(out, i * out_row), size);
 }
 
 /* Scores become weights, and gradients of weights become gradients of scores. */
@@ -85,6 +104,14 @@ FAST_NOINLINE void differentiate(const head_view *h, const pairing *of, const ba
     }
 }
 
+/* Where a gradient of the rows from `row` on is summed: in the tensor, or in rows of `padded` values if that is in bf16. */
+static gemm_rows sums_of(const head_view *h, tensor_ref tensor, size_t tensor_row, float *own, size_t row, size_t old)
+{
+    if (attention_is_half(h->of))
+        return (gemm_rows){own + row * h->padded, h->padded, h->of->size, old};
+    return (gemm_rows){(float *)tensor.at + row * tensor_row, tensor_row, h->of->size, old};
+}
+
 /* What a panel and the keys of a block add to dq, dk and dv. The first `old` keys have sums in dk and dv already. */
 static void panel_backward(const head_view *h, size_t query, size_t queries, size_t first_key, size_t keys, size_t old,
                            const backward_memory *memory, prefetch_list *prefetch)
@@ -102,17 +129,19 @@ static void panel_backward(const head_view *h, size_t query, size_t queries, siz
                             prefetch);
         }
         differentiate(h, &of, memory);
-        if (h->dq) {
-            gemm_rows dq = {h->dq + query * row, row, size, of.key || a->add_dq ? queries : 0};
+        if (h->dq.at) {
+            gemm_rows dq = sums_of(h, h->dq, row, memory->dq, query, of.key || a->add_dq ? queries : 0);
             sum_over_keys(&of, memory->dscores, MOST_QUERIES, k, &dq, prefetch);
         }
         size_t old_here = a->add_dkv ? of.keys : old - smaller(old, at);
-        if (h->dv) {
-            gemm_rows dv = {h->dv + of.key * key_row, key_row, size, old_here};
+        const tensor_ref block_dv = tensor_from(h->dv, first_key * key_row),
+                         block_dk = tensor_from(h->dk, first_key * key_row);
+        if (h->dv.at) {
+            gemm_rows dv = sums_of(h, block_dv, key_row, memory->dv, at, old_here);
             sum_over_queries(&of, memory->weights, MOST_QUERIES, memory->dout_rows, &dv, prefetch);
         }
-        if (h->dk) {
-            gemm_rows dk = {h->dk + of.key * key_row, key_row, size, old_here};
+        if (h->dk.at) {
+            gemm_rows dk = sums_of(h, block_dk, key_row, memory->dk, at, old_here);
             sum_over_queries(&of, memory->dscores, MOST_QUERIES, memory->query_rows, &dk, prefetch);
         }
     }
@@ -129,16 +158,28 @@ static prefetch_list panel_to_prefetch(const head_view *h, size_t query, size_t 
                                        rows_needed *rows)
 {
     size_t row = h->of->row, key_row = h->of->key_row, out_row = h->of->out_row, size = h->of->size;
-    size_t dk = h->dk ? keys : 0, dv = h->dv ? keys : 0, dqueries = h->dq ? queries : 0;
-    rows->dk = rows_to_prefetch(dk ? h->dk + key * key_row : NULL, key_row, dk, size, NULL);
-    rows->dv = rows_to_prefetch(dv ? h->dv + key * key_row : NULL, key_row, dv, size, &rows->dk);
-    rows->dq = rows_to_prefetch(dqueries ? h->dq + query * row : NULL, row, dqueries, size, &rows->dv);
-    rows->v = rows_to_prefetch(h->v + key * key_row, key_row, keys, size, &rows->dq);
-    rows->k = rows_to_prefetch(h->k + key * key_row, key_row, keys, size, &rows->v);
-    rows->out = rows_to_prefetch(h->out + query * out_row, out_row, queries, size, &rows->k);
-    rows->dout = rows_to_prefetch(h->dout + query * out_row, out_row, queries, size, &rows->out);
-    rows->q = rows_to_prefetch(h->q + query * row, row, queries, size, &rows->dout);
+    const bool half = attention_is_half(h->of); /* what is written then is read nowhere */
+    size_t dk = h->dk.at && !half ? keys : 0, dv = h->dv.at && !half ? keys : 0,
+           dqueries = h->dq.at && !half ? queries : 0;
+    rows->dk = rows_to_prefetch(tensor_from(h->dk, key * key_row), key_row, dk, size, NULL);
+    rows->dv = rows_to_prefetch(tensor_from(h->dv, key * key_row), key_row, dv, size, &rows->dk);
+    rows->dq = rows_to_prefetch(tensor_from(h->dq, query * row), row, dqueries, size, &rows->dv);
+    rows->v = rows_to_prefetch(tensor_from(h->v, key * key_row), key_row, keys, size, &rows->dq);
+    rows->k = rows_to_prefetch(tensor_from(h->k, key * key_row), key_row, keys, size, &rows->v);
+    rows->out = rows_to_prefetch(tensor_from(h->out, query * out_row), out_row, queries, size, &rows->k);
+    rows->dout = rows_to_prefetch(tensor_from(h->dout, query * out_row), out_row, queries, size, &rows->out);
+    rows->q = rows_to_prefetch(tensor_from(h->q, query * row), row, queries, size, &rows->dout);
     return rows->q;
+}
+
+/* The gradients of a block of keys are complete. */
+static void round_keys(const head_view *h, size_t key, size_t keys, const backward_memory *memory)
+{
+    const size_t row = h->of->key_row, size = h->of->size;
+    if (h->dk.at)
+        scatter_halves(memory->dk, h->padded, keys, size, tensor_from(h->dk, key * row), row);
+    if (h->dv.at)
+        scatter_halves(memory->dv, h->padded, keys, size, tensor_from(h->dv, key * row), row);
 }
 
 /* `then` is what this thread will probably compute next, or NULL: its first rows are prefetched. */
@@ -146,7 +187,7 @@ static void head_backward(const head_view *h, const head_view *then, float *scra
 {
     const attention_args *a = h->of;
     size_t block = keys_in_block(h->padded), panel = queries_in_strips(MOST_STRIPS, h->padded);
-    backward_memory memory = backward_memory_of(scratch);
+    backward_memory memory = backward_memory_of(scratch, attention_is_half(a));
     for (size_t key = 0; key < a->keys; key += block) {
         pairing of = {a->causal, key, smaller(a->keys - key, block), 0, a->steps};
         size_t ready = 0;
@@ -168,7 +209,11 @@ static void head_backward(const head_view *h, const head_view *then, float *scra
             panel_backward(h, query, queries, key, keys, ready, &memory, &prefetch);
             ready = keys;
         }
+        if (attention_is_half(a))
+            round_keys(h, key, ready, &memory);
     }
+    if (attention_is_half(a) && h->dq.at)
+        scatter_halves(memory.dq, h->padded, a->steps, a->size, h->dq, a->row);
 }
 
 typedef struct backward_loop {
@@ -214,21 +259,23 @@ static void add_gradient(const kernel_run *run, const attention_args *a, float *
 static void backward_add(const kernel_run *run, const attention_args *whole, float *workspace)
 {
     attention_args one = *whole;
+    float *dq = whole->dq.at, *dk = whole->dk.at, *dv = whole->dv.at, *one_dk = workspace + (dk - dq),
+          *one_dv = workspace + (dv - dq);
     one.batch = 1;
-    one.dq = workspace;
-    one.dk = workspace + (whole->dk - whole->dq);
-    one.dv = workspace + (whole->dv - whole->dq);
+    one.dq.at = workspace;
+    one.dk.at = one_dk;
+    one.dv.at = one_dv;
     const size_t in = one.steps * one.row, out = one.steps * one.out_row;
     for (size_t i = 0; i < whole->batch; i++) {
         backward(run, &one);
-        add_gradient(run, &one, one.dq, whole->dq + i * in);
-        add_gradient(run, &one, one.dk, whole->dk + i * in);
-        add_gradient(run, &one, one.dv, whole->dv + i * in);
-        one.q += in;
-        one.k += in;
-        one.v += in;
-        one.out += out;
-        one.dout += out;
+        add_gradient(run, &one, workspace, dq + i * in);
+        add_gradient(run, &one, one_dk, dk + i * in);
+        add_gradient(run, &one, one_dv, dv + i * in);
+        one.q = tensor_from(one.q, in);
+        one.k = tensor_from(one.k, in);
+        one.v = tensor_from(one.v, in);
+        one.out = tensor_from(one.out, out);
+        one.dout = tensor_from(one.dout, out);
         one.sums += one.heads * one.steps;
     }
 }
@@ -258,15 +305,15 @@ void FAST(attention_backward)(const kernel_run *run, const void *args)
                                   .causal = p->causal,
                                   .add_dq = p->add_dq,
                                   .add_dkv = p->add_dkv,
-                                  .q = p->q.at,
-                                  .k = p->k.at,
-                                  .v = p->v.at,
-                                  .dout = p->dout.at,
-                                  .out = p->out.at,
+                                  .q = p->q,
+                                  .k = p->k,
+                                  .v = p->v,
+                                  .dout = p->dout,
+                                  .out = p->out,
                                   .sums = p->sums.at,
-                                  .dq = p->dq.at,
-                                  .dk = p->dk.at,
-                                  .dv = p->dv.at};
+                                  .dq = p->dq,
+                                  .dk = p->dk,
+                                  .dv = p->dv};
     if (p->accumulate)
         backward_add(run, &whole, p->workspace.at);
     else

@@ -103,6 +103,31 @@ FAST_INLINE void halves_store(uint16_t *to, fast_vector values, size_t count)
         memcpy(to, &halves, count * sizeof *to);
 }
 
+/* FAST_EACH for loops over values in fp32 or bf16: LOAD and STORE take pointers to either, the compiler sees to which. */
+FAST_INLINE fast_vector halves_load_all(const uint16_t *from)
+{
+    return halves_load(from, FAST_LANES);
+}
+FAST_INLINE void halves_store_all(uint16_t *to, fast_vector values)
+{
+    halves_store(to, values, FAST_LANES);
+}
+#define FAST_BY_TYPE_(at, halves, floats) \
+    _Generic((at), uint16_t * : halves, const uint16_t * : halves, default : floats)
+#define FAST_LOAD_ANY_(from)        FAST_BY_TYPE_(from, halves_load_all, fast_load)(from)
+#define FAST_STORE_ANY_(to, x)      FAST_BY_TYPE_(to, halves_store_all, fast_store)(to, x)
+#define FAST_LOAD_ANY_PART_(from)   FAST_BY_TYPE_(from, halves_load, fast_load_part)(from, fast_left)
+#define FAST_STORE_ANY_PART_(to, x) FAST_BY_TYPE_(to, halves_store, fast_store_part)(to, x, fast_left)
+#define FAST_EACH_ANY(count, STEP)                                                 \
+    do {                                                                           \
+        size_t fast_at = 0, fast_count = (count);                                  \
+        for (; fast_at + FAST_LANES <= fast_count; fast_at += FAST_LANES)          \
+            STEP(FAST_LOAD_ANY_, FAST_STORE_ANY_, fast_at, FAST_ALL_);             \
+        size_t fast_left = fast_count - fast_at;                                   \
+        if (fast_left)                                                             \
+            STEP(FAST_LOAD_ANY_PART_, FAST_STORE_ANY_PART_, fast_at, FAST_FIRST_); \
+    } while (0)
+
 /* Loads `rows` x `columns` values, padded with 0. */
 FAST_INLINE void block_load(const void *from, bool half, size_t stride, size_t rows, size_t columns, fast_vector *block)
 {

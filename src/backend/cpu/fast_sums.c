@@ -1,28 +1,20 @@
-#include "backend/cpu/fast_math.h"
+#include "backend/cpu/fast_block.h"
 
 /* Column sums: the rows are cut into parts, each summed row after row into a line of the scratch; then the lines are
  * added in order. A task takes a panel of columns. The scratch has room for the lines of a stripe of columns. */
 enum { SUM_PARTS = 32, SUM_PANEL = 2048, SUM_STRIPE = 8192 };
 _Static_assert(sizeof(float) * SUM_PARTS * SUM_STRIPE <= FAST_SCRATCH_BYTES, "the lines of all parts fit");
 
-static void add_rows(size_t rows, size_t distance, size_t columns, const float *x, float *sums)
-{
-    memset(sums, 0, columns * sizeof *sums);
-    size_t row = 0;
-    for (; row + 4 <= rows;
-         row += 4, x += 4 * distance) { /* four at a time: the sums are loaded and stored less often */
-#define STEP(LOAD, STORE, i, FIRST)                                                                            \
-    STORE(sums + i, (((LOAD(sums + i) + LOAD(x + i)) + LOAD(x + distance + i)) + LOAD(x + 2 * distance + i)) + \
-                        LOAD(x + 3 * distance + i))
-        FAST_EACH(columns, STEP);
-#undef STEP
-    }
-    for (; row < rows; row++, x += distance) {
-#define STEP(LOAD, STORE, i, FIRST) STORE(sums + i, LOAD(sums + i) + LOAD(x + i))
-        FAST_EACH(columns, STEP);
-#undef STEP
-    }
-}
+#define ADD_ROWS add_rows
+#define VALUE    float
+#include "backend/cpu/fast_sums_rows.h"
+#undef ADD_ROWS
+#undef VALUE
+#define ADD_ROWS add_half_rows
+#define VALUE    uint16_t
+#include "backend/cpu/fast_sums_rows.h"
+#undef ADD_ROWS
+#undef VALUE
 
 /* sums (+)= lines[0] + lines[1] + .... */
 static void add_lines(size_t parts, size_t distance, size_t columns, const float *lines, float *sums, bool accumulate)
@@ -39,7 +31,7 @@ static void add_lines(size_t parts, size_t distance, size_t columns, const float
 
 typedef struct stripe {
     size_t rows, distance, columns, parts;
-    const float *x;
+    tensor_ref x; /* fp32 or bf16 */
     float *lines, *sums;
     bool accumulate;
 } stripe;
@@ -52,8 +44,12 @@ static void sum_panels(const void *args, parallel_range range)
     for (size_t i = range.begin; i < range.end; i++) {
         size_t part = i / panels, from = i % panels * SUM_PANEL, width = smaller(of->columns - from, SUM_PANEL);
         size_t first = fast_cut(of->rows, of->parts, part), last = fast_cut(of->rows, of->parts, part + 1);
-        add_rows(last - first, of->distance, width, of->x + first * of->distance + from,
-                 of->lines + part * of->columns + from);
+        const tensor_ref x = tensor_from(of->x, first * of->distance + from);
+        float *line = of->lines + part * of->columns + from;
+        if (x.type == REMAT_BF16)
+            add_half_rows(last - first, of->distance, width, x.at, line);
+        else
+            add_rows(last - first, of->distance, width, x.at, line);
     }
 }
 
@@ -76,7 +72,6 @@ static void sum_stripe(const kernel_run *run, const stripe *of)
 void FAST(column_sums)(const kernel_run *run, const void *args)
 {
     const op_column_sums *p = args;
-    const float *x = p->x.at;
     float *sums = p->sums.at;
     const size_t columns = p->columns;
     for (size_t from = 0; from < columns; from += SUM_STRIPE) {
@@ -84,7 +79,7 @@ void FAST(column_sums)(const kernel_run *run, const void *args)
                            .distance = columns,
                            .columns = smaller(columns - from, SUM_STRIPE),
                            .parts = smaller(p->rows, SUM_PARTS),
-                           .x = x + from,
+                           .x = tensor_from(p->x, from),
                            .lines = fast_scratch(run, 0),
                            .sums = sums + from,
                            .accumulate = p->accumulate};

@@ -13,7 +13,7 @@ static const kernel_row rows[] = {
 #define HALVES(name, types) {OP_##name, types, FAST(halves_##name)},
 #define ROW(name, types)    {OP_##name, types, FAST(name)},
 #define STEP(name, types)   {OP_##name, types, kernel_##name},
-    KERNEL_ROWS(ROW, "f") KERNEL_CONVERT_ROWS(ROW) KERNEL_GEMM_ROWS(ROW) KERNEL_GATHER_ROWS(ROW)
+    KERNEL_ROWS(ROW, "f") KERNEL_CONVERT_ROWS(ROW) KERNEL_GEMM_ROWS(ROW) KERNEL_GATHER_ROWS(ROW) KERNEL_HALF_LINES(ROW)
         KERNEL_HALVES_ROWS(HALVES) KERNEL_MOMENT_ROWS(ROW) KERNEL_STEP_ROWS(STEP) KERNEL_PLAIN_ROWS
 #undef ROW
 #undef STEP

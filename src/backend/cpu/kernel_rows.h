@@ -77,6 +77,14 @@
     ROW(gemm, "fbbfff")       \
     ROW(gemm, "bbbfff")
 
+/* Of the fast tables: rows in bf16, with statistics and sums in fp32. */
+#define KERNEL_HALF_LINES(ROW)           \
+    ROW(normalize, "bffbff")             \
+    ROW(normalize_backward, "bfffbbffu") \
+    ROW(column_sums, "bf")               \
+    ROW(attention, "bbbbfi")             \
+    ROW(attention_backward, "bbbbfbbbbiu")
+
 /* Embeddings in bf16, or in fp32 for outputs in bf16. */
 #define KERNEL_GATHER_ROWS(ROW) ROW(gather, "ibb") ROW(gather, "ibf") ROW(gather, "ifb")
 
