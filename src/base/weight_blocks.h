@@ -4,12 +4,20 @@
 #ifndef REMAT_BASE_WEIGHT_BLOCKS_H
 #define REMAT_BASE_WEIGHT_BLOCKS_H
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/dtype_traits.h"
 
 enum { WEIGHT_BLOCK = 64 };
+
+/* The means of 16 equal parts of a normal distribution, scaled to -1 .. 1, with 0 among them. */
+#define WEIGHT_LEVELS                                                                                               \
+    -1.0f, -0.6961928009986877f, -0.5250730514526367f, -0.39491748809814453f, -0.28444138169288635f,                \
+        -0.18477343022823334f, -0.09105003625154495f, 0.0f, 0.07958029955625534f, 0.16093020141124725f,             \
+        0.24611230194568634f, 0.33791524171829224f, 0.44070982933044434f, 0.5626170039176941f, 0.7229568362236023f, \
+        1.0f
 
 typedef struct int8_block {
     float scale; /* of one step */
@@ -22,7 +30,7 @@ typedef struct int4_block {
     uint8_t codes[WEIGHT_BLOCK / 2];
 } int4_block;
 
-_Static_assert(sizeof(int8_block) == 68 && sizeof(int4_block) == 36, "dtype_traits.c has these sizes");
+static_assert(sizeof(int8_block) == 68 && sizeof(int4_block) == 36, "dtype_traits.c has these sizes");
 
 /* To and from fp32, for REMAT_FP32, REMAT_BF16, REMAT_INT8_BLOCKS and REMAT_INT4_BLOCKS. `count` is a multiple of WEIGHT_BLOCK for
  * blocks. Values that are not finite make their whole block NaN. */

@@ -2,13 +2,12 @@
  * is. */
 #include "backend/cuda/cuda_device.cuh"
 
-enum { BLOCK = 256, BLOCKS_AT_ONCE = 8, EACH = BLOCK / WARP };
-/* base/moment_codes.h */
-#define SIGNED        112u
-#define SQUARES       96u
-#define TOP           1.875f
-#define MOMENT_STREAM 0x60000000u
-#define WEIGHT_STREAM 0x50000000u
+#include "base/moment_codes.h"
+
+enum { BLOCK = MOMENT_BLOCK, BLOCKS_AT_ONCE = 8, EACH = BLOCK / WARP };
+#define SIGNED  (uint32_t) MOMENT_SIGNED
+#define SQUARES (uint32_t) MOMENT_SQUARES
+#define TOP     MOMENT_TOP
 
 /* As step_is_finite, but for what a block of the same kernel has noted meanwhile. */
 static __device__ __forceinline__ bool may_update(const step_block *block, uint64_t number)
