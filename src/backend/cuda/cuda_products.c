@@ -1,5 +1,6 @@
 #include "backend/cuda/cuda_products.h"
 
+#include "backend/cuda/cuda_choices.h"
 #include "base/alloc.h"
 #include "base/error.h"
 
@@ -7,7 +8,6 @@
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The functions that are used, by name. */
@@ -25,13 +25,6 @@
     X(cublasLtMatmulPreferenceDestroy)      \
     X(cublasLtMatmulPreferenceSetAttribute) \
     X(cublasLtMatmulAlgoGetHeuristic)
-
-/* What determines the algorithm of a product. No padding: it is compared as bytes. */
-typedef struct product_key {
-    uint64_t m, n, k, lda, ldb, ldc;
-    uint32_t transpose_a, transpose_b, accumulate, has_bias;
-    uint32_t type, c_type, alignment, unused;
-} product_key;
 
 enum { MOST_PROPOSALS = 8 };
 
@@ -357,55 +350,7 @@ cudaError_t cuda_product_launch(cuda_products *products, cudaStream_t stream, co
     return multiply(products, made, stream, p, made->choice, workspace, bytes) ? cudaErrorLaunchFailure : cudaSuccess;
 }
 
-/* ---- choices as a text: "cublasLt 130002" and for each one "; " with the eleven numbers of its key and its proposal ---- */
-
-enum { KEY_NUMBERS = 11, LONGEST_CHOICE = 256 };
-
-static void key_to_numbers(const product_key *key, uint64_t numbers[KEY_NUMBERS])
-{
-    const uint64_t all[KEY_NUMBERS] = {key->m,
-                                       key->n,
-                                       key->k,
-                                       key->lda,
-                                       key->ldb,
-                                       key->ldc,
-                                       key->transpose_a + 2 * key->transpose_b + 4 * key->accumulate +
-                                           8 * key->has_bias,
-                                       key->type,
-                                       key->c_type,
-                                       key->alignment,
-                                       key->unused};
-    memcpy(numbers, all, sizeof all);
-}
-
-static product_key key_from_numbers(const uint64_t numbers[KEY_NUMBERS])
-{
-    return (product_key){.m = numbers[0],
-                         .n = numbers[1],
-                         .k = numbers[2],
-                         .lda = numbers[3],
-                         .ldb = numbers[4],
-                         .ldc = numbers[5],
-                         .transpose_a = numbers[6] & 1,
-                         .transpose_b = numbers[6] >> 1 & 1,
-                         .accumulate = numbers[6] >> 2 & 1,
-                         .has_bias = numbers[6] >> 3 & 1,
-                         .type = (uint32_t)numbers[7],
-                         .c_type = (uint32_t)numbers[8],
-                         .alignment = (uint32_t)numbers[9],
-                         .unused = (uint32_t)numbers[10]};
-}
-
-static void write_choice(const product *made, char text[LONGEST_CHOICE])
-{
-    uint64_t numbers[KEY_NUMBERS];
-    size_t used = 1;
-    key_to_numbers(&made->key, numbers);
-    text[0] = ';';
-    for (size_t i = 0; i < KEY_NUMBERS; i++)
-        used += (size_t)snprintf(text + used, LONGEST_CHOICE - used, " %" PRIu64, numbers[i]);
-    snprintf(text + used, LONGEST_CHOICE - used, " %d", made->choice);
-}
+/* ---- choices as a text ---- */
 
 /* Only what differs from the library's first proposal. */
 remat_status cuda_products_chosen(const cuda_products *products, char **text)
@@ -420,30 +365,14 @@ remat_status cuda_products_chosen(const cuda_products *products, char **text)
     char *whole = remat_alloc(products->context, (count + 1) * LONGEST_CHOICE, 1);
     if (!whole)
         return REMAT_NO_MEMORY;
-    size_t used = (size_t)snprintf(whole, LONGEST_CHOICE, "cublasLt %zu", products->cublasLtGetVersion());
+    size_t used = cuda_choices_begin(products->cublasLtGetVersion(), whole);
     for (size_t i = 0; i < BUCKETS; i++)
         for (const product *made = products->buckets[i]; made; made = made->next)
-            if (made->choice != 0) {
-                char one[LONGEST_CHOICE];
-                write_choice(made, one);
-                memcpy(whole + used, one, strlen(one) + 1);
-                used += strlen(one);
-            }
+            if (made->choice != 0)
+                used += cuda_choice_write(&made->key, made->choice, whole + used);
     *text = remat_text_copy(products->context, whole);
     remat_release(products->context, whole, (count + 1) * LONGEST_CHOICE, 1);
     return *text ? REMAT_OK : REMAT_NO_MEMORY;
-}
-
-static bool read_number(const char **at, uint64_t *number)
-{
-    char *end;
-    while (**at == ' ')
-        (*at)++;
-    if (**at < '0' || **at > '9')
-        return false;
-    *number = strtoull(*at, &end, 10);
-    *at = end;
-    return true;
 }
 
 static remat_status not_choices(const cuda_products *products)
@@ -454,10 +383,10 @@ static remat_status not_choices(const cuda_products *products)
 
 remat_status cuda_products_use(cuda_products *products, const char *text)
 {
-    static const char start[] = "cublasLt";
     uint64_t version;
-    const char *at = text + strlen(start);
-    if (strncmp(text, start, strlen(start)) != 0 || !read_number(&at, &version))
+    product_key key;
+    int choice;
+    if (!cuda_choices_open(&text, &version))
         return not_choices(products);
     if (version != products->cublasLtGetVersion()) {
         remat_warn(products->context, NULL,
@@ -465,20 +394,15 @@ remat_status cuda_products_use(cuda_products *products, const char *text)
                    products->cublasLtGetVersion());
         return REMAT_OK;
     }
-    while (*at) {
-        uint64_t numbers[KEY_NUMBERS], choice = 0;
-        bool is_good = *at++ == ';';
-        for (size_t i = 0; i < KEY_NUMBERS && is_good; i++)
-            is_good = read_number(&at, &numbers[i]);
-        if (!is_good || !read_number(&at, &choice) || choice >= MOST_PROPOSALS)
+    while (*text) {
+        if (!cuda_choice_read(&text, &key, &choice) || choice >= MOST_PROPOSALS)
             return not_choices(products);
-        const product_key key = key_from_numbers(numbers);
         product *made = find_made(products, &key);
         if (!made)
             made = add(products, &key);
         if (!made)
             return REMAT_NO_MEMORY;
-        made->choice = (int)choice;
+        made->choice = choice;
         made->is_settled = true;
     }
     return REMAT_OK;
