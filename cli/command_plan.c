@@ -22,6 +22,7 @@ enum {
     OPTION_COMPARE,
     OPTION_PLOT,
     OPTION_PROFILE,
+    OPTION_DEVICE,
     OPTION_PROFILE_OUT,
     OPTION_GRAPH_OUT,
     OPTION_GRAPH_PLAN,
@@ -32,7 +33,8 @@ enum {
 typedef struct plan_command {
     remat_context *context;
     const char *file, *output;
-    const char *profile, *profile_output; /* of models, like the next two and the batch */
+    const char *profile, *profile_output; /* of models, like the next two, the device and the batch */
+    const char *device;
     const char *graph_output, *graph_plan_output;
     import_settings import; /* of ONNX files; the batch is also of models */
     remat_plan_options options;
@@ -49,6 +51,8 @@ static const struct argp_option options[] = {
     {"method", OPTION_METHOD, "NAME", 0, "of optimal: auto (default), exhaustive or intervals", 0},
     {"threads", OPTION_THREADS, "N", 0, "of optimal: use N threads (default: all cores); the plan is the same", 0},
     {"profile", OPTION_PROFILE, "FILE", 0, "of a model: plan with measured costs, from `remat profile`", 0},
+    {"device", OPTION_DEVICE, "NAME", 0,
+     "of a model: what would compute it: cpu (default), or cuda: a GPU, whose kernels need other workspaces", 0},
     {"batch", OPTION_BATCH, "N", 0,
      "of a model: samples in a micro-batch (default: the model's); of an ONNX file: the batch, where the file leaves "
      "it "
@@ -96,6 +100,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case OPTION_ALL_LAYERS: command->all_layers = true; break;
     case OPTION_PLOT: command->plot = true; break;
     case OPTION_PROFILE: command->profile = argument; break;
+    case OPTION_DEVICE: command->device = argument; break;
     case OPTION_PROFILE_OUT: command->profile_output = argument; break;
     case OPTION_GRAPH_OUT: command->graph_output = argument; break;
     case OPTION_GRAPH_PLAN: command->graph_plan_output = argument; break;
@@ -210,6 +215,7 @@ static int plan_model(const plan_command *command, remat_model *model)
     request.options.budget_bytes = wanted->budget_bytes;
     request.options.threads = wanted->threads;
     request.options.profile_path = command->profile;
+    request.options.device = command->device;
     remat_status status = model_file_set_batch(model, command->import.batch);
     return status == REMAT_OK ? model_plan_show(command->context, model, &request)
                               : command_fail(command->context, status);
@@ -220,8 +226,8 @@ static int plan_graph(const plan_command *command, const remat_graph *graph, boo
     const remat_plan_options *wanted = &command->options;
     if (command->compare || wanted->budget_counts != REMAT_COUNT_PEAK || wanted->allow_lossy || wanted->method)
         return wrong_for("graph", "--compare, --count, --allow-lossy and --method are only for profiles");
-    if (command->profile || command->profile_output)
-        return wrong_for("graph", "--profile and --profile-out are only for models");
+    if (command->profile || command->profile_output || command->device)
+        return wrong_for("graph", "--profile, --profile-out and --device are only for models");
     if (!imported && (command->graph_output || command->import.batch))
         return wrong_for("graph", "--graph-out and --batch are only for models and ONNX files");
     graph_plan_request request = {.output = command->output ? command->output : command->graph_plan_output,
@@ -240,9 +246,9 @@ static int plan_graph(const plan_command *command, const remat_graph *graph, boo
 static int plan_profile(const plan_command *command, const remat_profile *profile)
 {
     if (command->profile || command->profile_output || command->graph_output || command->graph_plan_output ||
-        command->import.batch)
-        return wrong_for("profile",
-                         "--profile, --profile-out, --graph-out, --graph-plan and --batch are only for models");
+        command->import.batch || command->device)
+        return wrong_for(
+            "profile", "--profile, --profile-out, --graph-out, --graph-plan, --device and --batch are only for models");
     if (!command->compare)
         return plan_once(command, profile);
     remat_status status = compare_print(command->context, profile, &command->options, command->json);

@@ -20,6 +20,7 @@ enum {
     OPTION_LOSSY,
     OPTION_THREADS,
     OPTION_BATCH,
+    OPTION_DEVICE,
     FILES_MOST = 8
 };
 
@@ -48,6 +49,7 @@ static const struct argp_option options[] = {
     {"strategy", 's', "NAME[:ARG]", 0, "of models and graphs: how to decide, as in remat plan", 0},
     {"batch", OPTION_BATCH, "N", 0,
      "of models: samples in a micro-batch (default: the model's); of ONNX files: the batch", 0},
+    {"device", OPTION_DEVICE, "NAME", 0, "of models: what would compute them: cpu (default), or cuda: a GPU", 0},
     {"no-curve", OPTION_NO_CURVE, NULL, 0, "leave out the curve of cost over memory, which takes time for long chains",
      1},
     {"no-arena", OPTION_NO_ARENA, NULL, 0, "leave out the map of the arena", 1},
@@ -65,6 +67,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case 'b': command->training.budget_bytes = command_size(state, command->context, argument); break;
     case 's': command->training.strategy = argument; break;
     case OPTION_BATCH: command->training.batch_size = command_batch(state, command->context, argument, NULL); break;
+    case OPTION_DEVICE: command->training.device = argument; break;
     case OPTION_NO_CURVE: command->options.curve = false; break;
     case OPTION_NO_ARENA: command->options.arena = false; break;
     case OPTION_LOSSY: command->options.allow_lossy = true; break;

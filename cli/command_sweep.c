@@ -19,6 +19,7 @@ enum {
     OPTION_ALL,
     OPTION_PLOT,
     OPTION_PROFILE,
+    OPTION_DEVICE,
     OPTION_BATCH,
     OPTION_DIM
 };
@@ -26,7 +27,8 @@ enum {
 typedef struct sweep_command {
     remat_context *context;
     const char *file;
-    const char *profile;    /* of models, like the batch */
+    const char *profile; /* of models, like the device and the batch */
+    const char *device;
     import_settings import; /* of ONNX files; the batch is also of models */
     remat_plan_options options;
     bool json, csv, all, plot;
@@ -41,6 +43,8 @@ static const struct argp_option options[] = {
     {"method", OPTION_METHOD, "NAME", 0, "auto (default), exhaustive or intervals", 1},
     {"threads", OPTION_THREADS, "N", 0, "use N threads (default: all cores); the curve is the same", 1},
     {"profile", OPTION_PROFILE, "FILE", 0, "of a model: measured costs, from `remat profile`", 2},
+    {"device", OPTION_DEVICE, "NAME", 0,
+     "of a model: what would compute it: cpu (default), or cuda: a GPU, whose kernels need other workspaces", 2},
     {"batch", OPTION_BATCH, "N", 0,
      "of a model: samples in a micro-batch (default: the model's); of an ONNX file: the batch, where the file leaves "
      "it "
@@ -58,6 +62,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case OPTION_ALL: command->all = true; break;
     case OPTION_PLOT: command->plot = true; break;
     case OPTION_PROFILE: command->profile = argument; break;
+    case OPTION_DEVICE: command->device = argument; break;
     case OPTION_BATCH: command->import.batch = command_batch(state, command->context, argument, NULL); break;
     case OPTION_DIM: onnx_file_dimension(state, command->context, argument, &command->import); break;
     case OPTION_LOSSY: command->options.allow_lossy = true; break;
@@ -220,6 +225,7 @@ static int sweep_model(const sweep_command *command, remat_model *model)
     remat_train_options training;
     remat_train_options_init(&training);
     training.profile_path = command->profile;
+    training.device = command->device;
     training.batch_size = command->import.batch;
     training.threads = command->options.threads;
     return model_sweep_show(command->context, model, &training, format_of(command),
@@ -237,8 +243,9 @@ int command_sweep(remat_context *context, int argc, char **argv)
     const char *what = file.model ? "model" : file.graph ? "graph" : "profile";
     if (status == REMAT_OK && !file.profile && (command.options.method || command.options.allow_lossy))
         fprintf(stderr, "remat: FILE is a %s; --method and --allow-lossy are only for profiles\n", what);
-    else if (status == REMAT_OK && !file.model && (command.profile || (command.import.batch && !file.imported)))
-        fprintf(stderr, "remat: FILE is a %s; --profile and --batch are only for models\n", what);
+    else if (status == REMAT_OK && !file.model &&
+             (command.profile || command.device || (command.import.batch && !file.imported)))
+        fprintf(stderr, "remat: FILE is a %s; --profile, --device and --batch are only for models\n", what);
     else if (status == REMAT_OK)
         code = file.model   ? sweep_model(&command, file.model)
                : file.graph ? graph_sweep_show(context, file.graph, command.options.threads, format_of(&command),

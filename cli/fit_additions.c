@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,11 +35,11 @@ static remat_status answer(remat_model *model, const remat_train_options *option
     return REMAT_OK;
 }
 
-/* Without a child, this process answers. */
+/* Without a child, this process answers. On a GPU there is none: each would take some memory of it for itself. */
 static void start_child(remat_model *model, const remat_train_options *options, fit_question *question)
 {
     int ends[2];
-    if (pipe(ends) != 0)
+    if ((options->device && strcmp(options->device, "cpu") != 0) || pipe(ends) != 0)
         return;
     question->child = fork();
     if (question->child == 0) {

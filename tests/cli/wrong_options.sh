@@ -19,7 +19,12 @@ refused "there is no option '--buget'; did you mean --budget?" train $model --bu
 refused "there is no option '--seat'; did you mean --set?" plan $model --seat model.seed=3
 refused "there is no option '--frobnicate'; 'remat plan --help' lists them" plan $model --frobnicate
 refused "there is no option '-Z'" plan $model -Z
-refused "there is no device 'gpu'; there " train $model --device gpu --steps 1
+for command in "train --steps 1" plan sweep report fit profile bench; do
+  # shellcheck disable=SC2086 # a command and its options
+  refused "there is no device 'gpu'; there " $command $model --device gpu
+done
+refused "are only for models" plan $profile --device cpu
+refused "are only for models" sweep $profile --device cpu
 expect 6 plan $model --graph-out --strategi/x
 expect 6 plan $model -o --strategi/x
 expect 0 plan $model --strat full
