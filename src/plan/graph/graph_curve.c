@@ -93,8 +93,11 @@ remat_status graph_curve_try(graph_curve *curve, const graph_pieces *pieces, con
     if (sequence->count > curve->most_actions)
         return REMAT_OK;
     REMAT_TRY(walk(&curve->walker, sequence->actions, sequence->count));
-    const graph_point point = {
+    graph_point point = {
         .peak_bytes = curve->walker.found.peak_bytes, .cost = curve->walker.found.cost, .pieces = pieces};
+    if (curve->flight.count > 1)
+        point.peak_bytes +=
+            graph_flight_others(curve->flight, graph_flight_kept(&curve->walker.found, sequence, curve->flight.turn));
     return insert(curve, point, steps, count);
 }
 

@@ -6,6 +6,7 @@
 #define REMAT_PLAN_GRAPH_GRAPH_CURVE_H
 
 #include "plan/graph/graph_pieces.h"
+#include "plan/graph/graph_place.h"
 #include "plan/graph/step_runs.h"
 
 typedef struct graph_point {
@@ -23,6 +24,7 @@ typedef struct graph_curve {
     size_t count, capacity;
     size_t most_actions;     /* longer schedules are left out */
     uint64_t margin;         /* a new point must be so many thousandths cheaper than what is there; 0 at first */
+    graph_flight flight;     /* several runs: peaks count what the others keep */
     graph_walker walker;     /* of every schedule that is tried */
     graph_sequence sequence; /* the one at hand */
 } graph_curve;

@@ -90,7 +90,10 @@ static remat_status adopt(graph_plan *plan, placed_graph *placed)
     plan->liveness = placed->liveness;
     plan->offsets = placed->offsets;
     plan->arena_bytes = placed->arena_bytes;
+    plan->kept_bytes = placed->kept_bytes;
     plan->peak_bytes = placed->liveness.peak_bytes;
+    if (plan->search)
+        plan->peak_bytes += graph_flight_others(plan->search->flight, placed->kept_bytes);
     plan->cost = placed->liveness.cost;
     plan->feasible = true;
     *placed = (placed_graph){0};
@@ -179,7 +182,7 @@ static remat_status place_fixed(const graph_plan *plan, const uint32_t *blocks, 
     remat_status status = plan->chain_plan ? graph_pieces_expand(plan->pieces, plan->chain_plan, &sequence)
                                            : graph_blocks_sequence(&plan->search->outline, blocks, &sequence);
     if (status == REMAT_OK)
-        status = graph_place(plan->graph, &sequence, placed);
+        status = graph_place_flight(plan->graph, &sequence, plan->search->flight, placed);
     graph_sequence_release(plan->graph->context, &sequence);
     return status;
 }

@@ -8,6 +8,7 @@
 #define REMAT_PLAN_GRAPH_GRAPH_PLAN_H
 
 #include "plan/graph/graph_pieces.h"
+#include "plan/graph/graph_place.h"
 
 typedef struct graph_plan_options {
     uint64_t budget_bytes;  /* REMAT_NO_BUDGET: none */
@@ -20,6 +21,7 @@ typedef struct graph_plan_options {
     unsigned threads;        /* 0: all there are; the plan is the same with any number */
     bool describes_least;    /* also find least_cost and least_peak_action */
     uint64_t floor_bytes;    /* for these: a budget below this is this, for the arena takes it in any case */
+    graph_flight flight;     /* several runs under way: the arena is that of all of them */
     unsigned effort;         /* of the search over the whole graph, in thousandths of the usual; 0: the usual */
 } graph_plan_options;
 void graph_plan_options_init(graph_plan_options *options);
@@ -32,6 +34,7 @@ typedef struct graph_plan {
     graph_liveness liveness;
     uint64_t *offsets; /* of liveness.buffers */
     uint64_t arena_bytes, peak_bytes, cost;
+    uint64_t kept_bytes;                                   /* as in placed_graph */
     uint64_t base_arena_bytes, base_peak_bytes, base_cost; /* everything kept */
     uint64_t exact_peak_bytes, exact_base_peak_bytes;
     uint64_t min_budget_bytes;  /* the smallest found of what binds; of a fixed strategy, blocks or a file: its own */

@@ -38,14 +38,20 @@ void graph_search_forget(graph_search *search)
     graph_outline_forget(&search->outline);
 }
 
+/* The peak of all runs under way. */
+static uint64_t peak_of(const graph_search *search, const placed_graph *placed)
+{
+    return placed->liveness.peak_bytes + graph_flight_others(search->flight, placed->kept_bytes);
+}
+
 static remat_status place_base(const remat_graph *graph, graph_search *search)
 {
     graph_sequence sequence = {0};
     placed_graph placed;
     REMAT_TRY(graph_sequence_plain(graph, &sequence));
-    REMAT_TRY(graph_place(graph, &sequence, &placed));
+    REMAT_TRY(graph_place_flight(graph, &sequence, search->flight, &placed));
     search->base_arena_bytes = placed.arena_bytes;
-    search->base_peak_bytes = placed.liveness.peak_bytes;
+    search->base_peak_bytes = peak_of(search, &placed);
     search->base_cost = placed.liveness.cost;
     placed_graph_release(&placed);
     return REMAT_OK;
@@ -154,6 +160,7 @@ static remat_status add_whole(graph_search *search, const hold_graph *g, const g
         return REMAT_OK;
     REMAT_TRY(exact_search_fits(g, &search->is_exact));
     REMAT_TRY(search->is_exact ? exact_search_run(g, add_found, &search->curve) : search_holds(search, g, options));
+    search->is_exact &= search->flight.count <= 1; /* of what several runs keep it proves nothing */
     if (options->binds == GRAPH_EXACT)
         return REMAT_OK;
     graph_curve_thin(&search->curve, MOST_WHOLE);
@@ -165,6 +172,7 @@ static remat_status add_whole(graph_search *search, const hold_graph *g, const g
 static remat_status fill(graph_search *search, const hold_graph *g, const graph_plan_options *options)
 {
     REMAT_TRY(graph_curve_begin(&search->outline, options->binds, &search->curve));
+    search->curve.flight = search->flight;
     if (search->pieces[0])
         REMAT_TRY(graph_curve_add(&search->curve, search->pieces[0], options->threads));
     REMAT_TRY(add_whole(search, g, options));
@@ -187,7 +195,7 @@ static remat_status cut(const remat_graph *graph, const graph_plan_options *opti
 remat_status graph_search_begin(const hold_graph *g, const graph_plan_options *options, bool with_curve,
                                 graph_search *search)
 {
-    *search = (graph_search){.binds = options->binds};
+    *search = (graph_search){.binds = options->binds, .flight = options->flight};
     remat_status status = place_base(g->graph, search);
     if (status == REMAT_OK)
         status = cut(g->graph, options, search);
@@ -203,7 +211,7 @@ remat_status graph_search_place(graph_search *search, size_t point, placed_graph
     graph_sequence sequence;
     *placed = (placed_graph){0};
     REMAT_TRY(graph_point_actions(&search->curve, &search->curve.points[point], &sequence));
-    return graph_place(search->outline.graph, &sequence, placed);
+    return graph_place_flight(search->outline.graph, &sequence, search->flight, placed);
 }
 
 remat_status graph_search_fit(graph_search *search, uint64_t budget, const graph_point **point, placed_graph *placed)

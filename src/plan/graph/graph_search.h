@@ -11,8 +11,9 @@ typedef struct graph_search {
     graph_outline outline;
     graph_pieces *pieces[2]; /* cut where a tensor passes; and in one, where the graph is small: else NULL */
     graph_curve curve;
-    bool is_exact;                                         /* no legal schedule beats the curve in peak and cost */
-    graph_counting binds;                                  /* what a budget limits: arenas, or exact peaks */
+    bool is_exact;        /* no legal schedule beats the curve in peak and cost */
+    graph_counting binds; /* what a budget limits: arenas, or exact peaks */
+    graph_flight flight;
     uint64_t base_arena_bytes, base_peak_bytes, base_cost; /* everything kept */
 } graph_search;
 
