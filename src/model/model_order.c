@@ -65,6 +65,9 @@ static void find_order(const ordered_step *step, layer_order *order)
         case ACTION_WEIGHT_GRADIENT: place = &at[ORDER_GRADIENT]; break;
         case ACTION_INPUT_GRADIENT: place = &at[ORDER_DERIVATIVE]; break;
         case ACTION_APPLY: place = &at[ORDER_APPLY]; break;
+        case ACTION_RECEIVE:
+        case ACTION_SEND:
+        case ACTION_TURN: break;
         }
         if (place && *place == REMAT_NOWHERE)
             *place = position;

@@ -16,6 +16,7 @@ void program_destroy(remat_program *program)
     graph_destroy(program->graph);
     remat_release(context, program->actions, program->action_capacity, sizeof *program->actions);
     remat_release(context, program->bound, program->bound_capacity, sizeof *program->bound);
+    remat_release(context, program->transfers, program->transfer_capacity, sizeof *program->transfers);
     remat_release(context, program->hints, program->hint_capacity, sizeof *program->hints);
     remat_release(context, program->outputs, program->network->layer_count, sizeof *program->outputs);
     remat_release(context, program->forwards, program->network->layer_count, sizeof *program->forwards);
@@ -100,6 +101,8 @@ static remat_status build(builder *b)
     size_t actions = program->graph->action_count, hints = program->hints ? actions : 0;
     REMAT_TRY(remat_fit(b->context, (void **)&program->actions, &program->action_capacity, actions,
                         sizeof *program->actions));
+    REMAT_TRY(remat_fit(b->context, (void **)&program->transfers, &program->transfer_capacity, program->transfer_count,
+                        sizeof *program->transfers));
     REMAT_TRY(remat_fit(b->context, (void **)&program->hints, &program->hint_capacity, hints, sizeof *program->hints));
     REMAT_TRY(remat_fit(b->context, (void **)&program->bound, &program->bound_capacity, program->bound_count,
                         sizeof *program->bound));
@@ -108,11 +111,11 @@ static remat_status build(builder *b)
 
 remat_status program_build(const remat_network *network, program_apply apply, remat_program **made)
 {
-    return program_build_for(network, apply, NULL, made);
+    return program_build_for(network, apply, NULL, NULL, made);
 }
 
 remat_status program_build_for(const remat_network *network, program_apply apply, const program_speed *speed,
-                               remat_program **made)
+                               const program_stage *stage, remat_program **made)
 {
     *made = NULL;
     remat_context *context = network->context;
@@ -124,19 +127,21 @@ remat_status program_build_for(const remat_network *network, program_apply apply
     program->speed = speed ? *speed : program_default_speed;
     program->apply = apply;
     text_pool_begin(&program->names, context);
-    program->labels = GRAPH_NONE;
+    program->labels = program->turn = GRAPH_NONE;
     program->outputs = remat_alloc(context, network->layer_count, sizeof *program->outputs);
     program->forwards = remat_alloc(context, network->layer_count, sizeof *program->forwards);
     program->gradients = remat_alloc(context, network->parameter_count, sizeof *program->gradients);
     program->applied = remat_alloc(context, network->parameter_count, sizeof *program->applied);
-    builder b = {.program = program, .context = context, .network = network};
+    builder b = {.program = program, .context = context, .network = network, .end = (uint32_t)network->layer_count};
     remat_status status = REMAT_NO_MEMORY;
     if (program->outputs && program->forwards && program->gradients && program->applied) {
         for (size_t n = 0; n < network->layer_count; n++)
-            program->forwards[n] = GRAPH_NONE;
+            program->forwards[n] = program->outputs[n] = GRAPH_NONE;
         for (size_t p = 0; p < network->parameter_count; p++)
             program->gradients[p] = program->applied[p] = GRAPH_NONE;
-        status = build(&b);
+        status = stage ? builder_find_stage(&b, stage) : REMAT_OK;
+        if (status == REMAT_OK)
+            status = build(&b);
     }
     builder_release(&b);
     if (status != REMAT_OK) {
@@ -183,7 +188,8 @@ static void spread(remat_program *program, uint32_t layer, bool forward, uint64_
         for (size_t a = 0; a < graph->action_count; a++) {
             graph_action *action = &graph->actions[a];
             const program_action *binding = &program->actions[a];
-            if (binding->layer != layer || binding->kind == ACTION_LOAD || (binding->kind == ACTION_FORWARD) != forward)
+            if (binding->layer != layer || binding->kind == ACTION_LOAD || binding->kind >= ACTION_RECEIVE ||
+                (binding->kind == ACTION_FORWARD) != forward)
                 continue;
             if (pass == 0) {
                 modelled += action->cost;

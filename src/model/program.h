@@ -3,7 +3,16 @@
  *
  * Gradients of tensors that several layers read are sums. The first layer in backward order writes the gradient, the
  * others add to it. The inputs of an addition share the gradient of its output, without a copy. It is copied only if
- * one of them must be added to while another is still to be read. */
+ * one of them must be added to while another is still to be read.
+ *
+ * A program may be that of one stage of a pipeline: some layers that follow each other. It has the actions of these layers only.
+ * Outputs of layers before them are received, and what later stages read is sent; gradients travel the other way:
+ *
+ *     load, receive | forward ... | turn: send outputs, receive their gradients | backward ... send gradients of what was received
+ *
+ * A tensor that several stages read goes from each of them to the next one, and its gradient back in the same way. Each stage
+ * adds to the gradient that it received, so the sum has the order that it has without stages. The gradient of a weight that
+ * several stages have goes to the first of them, which applies it. */
 #ifndef REMAT_MODEL_PROGRAM_H
 #define REMAT_MODEL_PROGRAM_H
 
@@ -26,6 +35,9 @@ typedef enum __attribute__((packed)) action_kind {
     ACTION_WEIGHT_GRADIENT, /* of the layer's parameters: once, like all below */
     ACTION_INPUT_GRADIENT,  /* of the layer's inputs */
     ACTION_APPLY,           /* the optimizer's step on the layer's parameters; or their gradients are added to a sum */
+    ACTION_RECEIVE,         /* from another stage: once, like the others below */
+    ACTION_SEND,            /* a gradient, to another stage */
+    ACTION_TURN,            /* the end of the forward pass of a stage: sends its outputs and receives their gradients */
 } action_kind;
 
 /* What an action of the graph does. Its tensors are in program.bound, from `first` on: output, d_output, then the lists
@@ -59,6 +71,24 @@ typedef struct program_speed {
 } program_speed;
 extern const program_speed program_default_speed;
 
+/* One of several stages. */
+typedef struct program_stage {
+    uint32_t count, number;
+    const uint32_t *starts; /* count + 1 layers: stage s has the layers starts[s] .. starts[s + 1] - 1 */
+} program_stage;
+
+/* A tensor that comes from another stage or goes to one, by way of an area for these. */
+typedef struct program_transfer {
+    uint32_t action; /* ACTION_RECEIVE, ACTION_SEND or ACTION_TURN */
+    uint32_t peer;   /* the other stage */
+    uint32_t tag;    /* the same on both sides, and of no other transfer of a pass */
+    uint32_t tensor;
+    bool sends, is_forward;
+    remat_dtype dtype;
+    uint64_t values, bytes;
+    uint64_t offset; /* in the area: a multiple of 64 */
+} program_transfer;
+
 typedef struct remat_program {
     remat_context *context;
     program_speed speed;
@@ -71,18 +101,22 @@ typedef struct remat_program {
     size_t action_capacity, hint_capacity;
     uint32_t *bound; /* tensors of the actions */
     size_t bound_count, bound_capacity;
-    uint32_t *outputs;   /* of each network layer: the tensor that holds its output */
-    uint32_t *forwards;  /* of each network layer: the action that makes its output, GRAPH_NONE */
-    uint32_t labels;     /* the tensor of the labels, GRAPH_NONE */
-    uint32_t *gradients; /* of each network parameter: the tensor of its gradient, GRAPH_NONE */
-    uint32_t *applied;   /* of each network parameter: the layer whose apply step changes it, NETWORK_NONE */
-    text_pool names;     /* of tensors and actions, where they are not those of layers */
+    uint32_t *outputs;           /* of each network layer: the tensor that holds its output */
+    uint32_t *forwards;          /* of each network layer: the action that makes its output, GRAPH_NONE */
+    uint32_t labels;             /* the tensor of the labels, GRAPH_NONE */
+    uint32_t *gradients;         /* of each network parameter: the tensor of its gradient, GRAPH_NONE */
+    uint32_t *applied;           /* of each network parameter: the layer whose apply step changes it, NETWORK_NONE */
+    program_transfer *transfers; /* of a stage */
+    size_t transfer_count, transfer_capacity;
+    uint64_t transfer_bytes; /* of the area */
+    uint32_t turn;           /* the action; GRAPH_NONE: no stage follows */
+    text_pool names;         /* of tensors and actions, where they are not those of layers */
 } remat_program;
 
-/* The network must outlive the program. `speed` NULL: the default. */
+/* The network must outlive the program. `speed` NULL: the default. `stage` NULL: all layers. */
 remat_status program_build(const remat_network *network, program_apply apply, remat_program **made);
 remat_status program_build_for(const remat_network *network, program_apply apply, const program_speed *speed,
-                               remat_program **made);
+                               const program_stage *stage, remat_program **made);
 void program_destroy(remat_program *program);
 
 /* What an action does, with its tensors. */

@@ -12,8 +12,18 @@ static bool has_trained_parameters(const layer_node *node)
     return false;
 }
 
-/* Which outputs depend on a trained parameter: only those have gradients. A loss goes backward in any case: there it is
- * counted. */
+/* Only those have gradients. A loss goes backward in any case: there it is counted. */
+void builder_find_wanted(const remat_network *network, bool *wanted)
+{
+    for (size_t n = 0; n < network->layer_count; n++) {
+        const network_layer *layer = &network->layers[n];
+        wanted[n] = has_trained_parameters(&layer->node) || layer->node.loss;
+        for (uint32_t i = 0; i < layer->node.input_count; i++)
+            if (layer->inputs[i] != NETWORK_LABELS)
+                wanted[n] |= wanted[layer->inputs[i]];
+    }
+}
+
 static remat_status find_wanted(builder *b)
 {
     const remat_network *network = b->network;
@@ -23,19 +33,14 @@ static remat_status find_wanted(builder *b)
     if (!b->gradient || !b->differentiable)
         return REMAT_NO_MEMORY;
     memset(b->gradient, 0xff, b->activation_count * sizeof *b->gradient);
-    for (size_t n = 0; n < network->layer_count; n++) {
-        const network_layer *layer = &network->layers[n];
-        b->wanted[n] = has_trained_parameters(&layer->node) || layer->node.loss;
-        for (uint32_t i = 0; i < layer->node.input_count; i++)
-            if (layer->inputs[i] != NETWORK_LABELS)
-                b->wanted[n] |= b->wanted[layer->inputs[i]];
+    builder_find_wanted(network, b->wanted);
+    for (size_t n = 0; n < network->layer_count; n++)
         if (b->wanted[n] && b->program->outputs[n] != GRAPH_NONE)
             b->differentiable[b->program->outputs[n]] = true;
-    }
     return REMAT_OK;
 }
 
-static remat_status new_gradient(builder *b, uint32_t producer, uint32_t *number)
+remat_status builder_new_gradient(builder *b, uint32_t producer, uint32_t *number)
 {
     const layer_node *node = &b->network->layers[producer].node;
     REMAT_TRY(builder_add_tensor(b, node->name, ".gradient", builder_output_size(node), number));
@@ -55,13 +60,13 @@ static remat_status place_gradient(builder *b, const network_layer *layer, uint3
     uint32_t *gradient = &b->gradient[tensor];
     uint32_t before = *gradient;
     if (before == GRAPH_NONE) {
-        REMAT_TRY(new_gradient(b, layer->inputs[i], gradient));
+        REMAT_TRY(builder_new_gradient(b, layer->inputs[i], gradient));
         link_list_add(&draft->writes, *gradient);
     } else {
         draft->binding.accumulate_inputs |= 1u << i;
         if (b->sharers[before] > 1) {
             b->sharers[before]--;
-            REMAT_TRY(new_gradient(b, layer->inputs[i], gradient));
+            REMAT_TRY(builder_new_gradient(b, layer->inputs[i], gradient));
             draft->binding.copied[i] = before;
             link_list_add(&draft->reads, before);
             link_list_add(&draft->writes, *gradient);
@@ -98,13 +103,15 @@ static void add_needs(builder *b, size_t n, uint32_t needs, uint32_t d_output, a
 }
 
 /* The gradients of the layer's parameters: written by the first layer that has the parameter, added to by others. */
-static remat_status place_parameter_gradients(builder *b, const network_layer *layer, action_draft *draft)
+static remat_status place_parameter_gradients(builder *b, const network_layer *layer, uint32_t d_output,
+                                              action_draft *draft)
 {
     remat_program *program = b->program;
     for (uint32_t p = 0; p < layer->node.parameter_count; p++) {
         if (!layer_parameter_is_trained(&layer->node.parameters[p]))
             continue;
         uint32_t number = layer->parameters[p];
+        REMAT_TRY(builder_receive_weight_gradient(b, number, d_output));
         if (program->gradients[number] == GRAPH_NONE) {
             const network_parameter *parameter = &b->network->parameters[number];
             REMAT_TRY(builder_add_tensor(b, parameter->name, ".gradient",
@@ -125,7 +132,7 @@ static remat_status add_weight_gradient(builder *b, size_t n, uint32_t d_output)
     const network_layer *layer = &b->network->layers[n];
     action_draft draft = action_draft_start(ACTION_WEIGHT_GRADIENT, n);
     add_needs(b, n, layer->node.needs[LAYER_WEIGHT_GRADIENT], d_output, &draft);
-    REMAT_TRY(place_parameter_gradients(b, layer, &draft));
+    REMAT_TRY(place_parameter_gradients(b, layer, d_output, &draft));
     draft.action.workspace_bytes = layer_workspace(&layer->node, LAYER_WEIGHT_GRADIENT, false);
     draft.flops = layer->node.flops[LAYER_WEIGHT_GRADIENT];
     return builder_add_action(b, &draft);
@@ -139,7 +146,7 @@ static remat_status add_input_gradient(builder *b, size_t n, uint32_t d_output)
     add_needs(b, n, node->needs[LAYER_INPUT_GRADIENT], d_output, &draft);
     bool makes_gradients = !node->type->weight_gradient && has_trained_parameters(node);
     if (makes_gradients)
-        REMAT_TRY(place_parameter_gradients(b, layer, &draft));
+        REMAT_TRY(place_parameter_gradients(b, layer, d_output, &draft));
     for (uint32_t i = 0; i < node->input_count; i++)
         REMAT_TRY(place_gradient(b, layer, i, &draft));
     bool wanted = makes_gradients || node->loss;
@@ -188,7 +195,8 @@ static void find_applied(builder *b)
     for (size_t n = network->layer_count; n-- > 0;)
         for (uint32_t p = 0; p < network->layers[n].node.parameter_count; p++)
             if (layer_parameter_is_trained(&network->layers[n].node.parameters[p]))
-                b->program->applied[network->layers[n].parameters[p]] = (uint32_t)n;
+                b->program->applied[network->layers[n].parameters[p]] =
+                    n >= b->first && n < b->end ? (uint32_t)n : NETWORK_NONE;
 }
 
 static remat_status add_apply(builder *b, size_t n)
@@ -233,9 +241,12 @@ remat_status builder_add_backward(builder *b)
     REMAT_TRY(find_wanted(b));
     find_applied(b);
     size_t layers = b->network->layer_count;
-    for (size_t n = layers; n-- > 0;)
+    REMAT_TRY(builder_add_turn(b));
+    for (uint32_t n = b->end; n-- > b->first;) {
         if (b->network->layers[n].node.input_count && !b->network->layers[n].node.view && b->wanted[n])
             REMAT_TRY(add_backward_of(b, n));
+        REMAT_TRY(builder_add_sends(b, n));
+    }
     if (b->program->apply == PROGRAM_APPLY_AT_END)
         for (size_t n = layers; n-- > 0;)
             REMAT_TRY(add_apply(b, n));

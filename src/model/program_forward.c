@@ -8,6 +8,8 @@
 void builder_release(builder *b)
 {
     size_t layers = b->network->layer_count;
+    remat_release(b->context, b->stage_outputs, layers, sizeof *b->stage_outputs);
+    remat_release(b->context, b->stage_weights, b->network->parameter_count, sizeof *b->stage_weights);
     remat_release(b->context, b->saved, layers * LAYER_MAX_SAVED, sizeof *b->saved);
     remat_release(b->context, b->wanted, layers, sizeof *b->wanted);
     remat_release(b->context, b->gradient, b->activation_count, sizeof *b->gradient);
@@ -64,7 +66,8 @@ static uint64_t link_bytes(const remat_graph *graph, const link_list *list)
 
 remat_status builder_add_action(builder *b, action_draft *draft)
 {
-    static const char *const suffixes[] = {".load", "", ".weight_gradient", ".input_gradient", ".apply"};
+    static const char *const suffixes[] = {".load", "",     ".weight_gradient", ".input_gradient", ".apply", ".receive",
+                                           ".send", ".turn"};
     remat_program *program = b->program;
     remat_graph *graph = program->graph;
     const layer_node *node = &b->network->layers[draft->binding.layer].node;
@@ -115,9 +118,9 @@ static bool is_input(const layer_node *node)
 static remat_status add_loads(builder *b)
 {
     for (size_t n = 0; n < b->network->layer_count; n++)
-        if (is_input(&b->network->layers[n].node))
+        if (is_input(&b->network->layers[n].node) && (!b->stage || b->stage_outputs[n].lowest != NETWORK_NONE))
             REMAT_TRY(add_load(b, n, "", builder_output_size(&b->network->layers[n].node), &b->program->outputs[n]));
-    if (!b->network->has_labels)
+    if (!b->network->has_labels || (b->stage && !builder_reads_labels(b)))
         return REMAT_OK;
     const tensor_size size = {b->network->labels_dtype, layer_values(b->network->labels) * b->network->batch};
     return add_load(b, b->network->layer_count - 1, ".labels", size, &b->program->labels);
@@ -147,11 +150,12 @@ static remat_status add_layer(builder *b, size_t n)
     const network_layer *layer = &b->network->layers[n];
     const layer_node *node = &layer->node;
     remat_program *program = b->program;
-    program->outputs[n] = GRAPH_NONE;
     if (node->view) {
         program->outputs[n] = program->outputs[layer->inputs[0]];
         return REMAT_OK;
     }
+    if (n < b->first || n >= b->end)
+        return REMAT_OK;
     action_draft draft = action_draft_start(ACTION_FORWARD, n);
     for (uint32_t i = 0; i < node->input_count; i++) {
         draft.binding.inputs[i] = program_input_tensor(program, layer->inputs[i]);
@@ -178,10 +182,11 @@ remat_status builder_add_forward(builder *b)
         return REMAT_NO_MEMORY;
     memset(b->saved, 0xff, layers * LAYER_MAX_SAVED * sizeof *b->saved);
     REMAT_TRY(add_loads(b));
+    REMAT_TRY(builder_add_receives(b));
     for (size_t n = 0; n < layers; n++)
         if (!is_input(&b->network->layers[n].node))
             REMAT_TRY(add_layer(b, n));
-    return REMAT_OK;
+    return b->program->apply == PROGRAM_FORWARD_ONLY ? builder_add_turn(b) : REMAT_OK;
 }
 
 /* Outputs that nobody reads are the results: they live to the end. In an evaluation so does what a loss reads. */

@@ -39,6 +39,9 @@ static char letter_of(const model_view *view, const program_action *binding)
     case ACTION_WEIGHT_GRADIENT: return 'g';
     case ACTION_INPUT_GRADIENT: return 'b';
     case ACTION_APPLY: return 'a';
+    case ACTION_RECEIVE:
+    case ACTION_SEND:
+    case ACTION_TURN: break;
     }
     return 'z';
 }

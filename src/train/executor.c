@@ -157,6 +157,18 @@ static remat_status fetch_weights(const remat_executor *executor, size_t positio
     return REMAT_OK;
 }
 
+/* The positions of a part: first .. end - 1. Both parts have the turn. */
+typedef struct position_range {
+    size_t first, end;
+} position_range;
+
+static position_range range_of(const remat_executor *executor, const recorded_run *run, executor_part part)
+{
+    const size_t turn = run->turn_position;
+    return (position_range){part == EXECUTOR_BACKWARD ? turn : 0,
+                            part == EXECUTOR_FORWARD && turn < executor->count ? turn + 1 : executor->count};
+}
+
 /* All ranks fetch before one of them waits for what another does at this position. */
 static remat_status enter_position(remat_executor *executor, const recorded_run *run, size_t position,
                                    backend_queue *queue)
@@ -165,10 +177,12 @@ static remat_status enter_position(remat_executor *executor, const recorded_run 
     return fetch_weights(executor, position, queue);
 }
 
-static remat_status run_position(remat_executor *executor, const recorded_run *run, size_t position,
+static remat_status run_position(remat_executor *executor, const recorded_run *run, size_t position, executor_part part,
                                  backend_queue *queue)
 {
-    size_t first = run->starts[position];
+    const bool turns = position == run->turn_position;
+    size_t first = turns && part == EXECUTOR_BACKWARD ? run->turn_sent : run->starts[position];
+    const size_t end = turns && part == EXECUTOR_FORWARD ? run->turn_sent : run->starts[position + 1];
     remat_status status = REMAT_OK;
     if (run == &executor->plain && position == run->apply_position) { /* its time is not this layer's */
         status = backend_run(queue, &run->calls, first, run->apply_begun);
@@ -177,54 +191,53 @@ static remat_status run_position(remat_executor *executor, const recorded_run *r
         first = run->apply_begun;
     }
     if (status == REMAT_OK)
-        status = backend_run(queue, &run->calls, first, run->starts[position + 1]);
-    poison_map_leave(executor->poison, position);
+        status = backend_run(queue, &run->calls, first, end);
+    if (!turns || part != EXECUTOR_FORWARD)
+        poison_map_leave(executor->poison, position);
     return status;
 }
 
-static remat_status run_all(remat_executor *executor, const recorded_run *run, backend_queue *queue)
+static remat_status run_positions(remat_executor *executor, const recorded_run *run, backend_queue *queue,
+                                  const executor_hooks *hooks)
 {
-    if (!executor->poison && !executor->fetched)
-        return backend_run(queue, &run->calls, 0, run->calls.used);
-    remat_status status = REMAT_OK;
-    for (size_t position = 0; position < executor->count && status == REMAT_OK; position++) {
-        status = enter_position(executor, run, position, queue);
-        if (status == REMAT_OK)
-            status = run_position(executor, run, position, queue);
-    }
-    poison_map_open(executor->poison);
-    return status;
-}
-
-remat_status executor_run(remat_executor *executor, backend_queue *queue)
-{
-    return run_all(executor, &executor->fused, queue);
-}
-
-static remat_status run_watched(remat_executor *executor, backend_queue *queue, const executor_hooks *hooks)
-{
-    for (size_t position = 0; position < executor->count; position++) {
-        REMAT_TRY(enter_position(executor, &executor->fused, position, queue));
-        REMAT_TRY(hooks->before(hooks->user, position));
-        REMAT_TRY(run_position(executor, &executor->fused, position, queue));
-        REMAT_TRY(hooks->after(hooks->user, position));
+    const executor_part part = hooks ? hooks->part : EXECUTOR_WHOLE;
+    const position_range range = range_of(executor, run, part);
+    if (part == EXECUTOR_BACKWARD)
+        poison_map_resume(executor->poison, range.first);
+    for (size_t position = range.first; position < range.end; position++) {
+        REMAT_TRY(enter_position(executor, run, position, queue));
+        if (hooks && hooks->before)
+            REMAT_TRY(hooks->before(hooks->user, position));
+        REMAT_TRY(run_position(executor, run, position, part, queue));
+        if (hooks && hooks->after)
+            REMAT_TRY(hooks->after(hooks->user, position));
     }
     return REMAT_OK;
 }
 
 remat_status executor_run_watched(remat_executor *executor, backend_queue *queue, const executor_hooks *hooks)
 {
-    remat_status status = run_watched(executor, queue, hooks);
+    remat_status status = run_positions(executor, &executor->fused, queue, hooks);
     poison_map_open(executor->poison);
     return status;
 }
 
-remat_status executor_run_checked(remat_executor *executor, backend_queue *queue)
+remat_status executor_run(remat_executor *executor, backend_queue *queue)
+{
+    const recorded_run *run = &executor->fused;
+    if (!executor->poison && !executor->fetched)
+        return backend_run(queue, &run->calls, 0, run->calls.used);
+    return executor_run_watched(executor, queue, NULL);
+}
+
+remat_status executor_run_checked(remat_executor *executor, backend_queue *queue, const executor_hooks *hooks)
 {
     recorded_run *run = &executor->checked;
     if (!run->starts)
         REMAT_TRY(executor_record(executor, run, NULL, true));
-    return run_all(executor, run, queue);
+    remat_status status = run_positions(executor, run, queue, hooks);
+    poison_map_open(executor->poison);
+    return status;
 }
 
 /* ---- observed runs ---- */
@@ -268,13 +281,16 @@ static remat_status call_before_apply(remat_executor *executor, size_t position,
 
 static remat_status run_observed(remat_executor *executor, backend_queue *queue, const executor_hooks *hooks)
 {
-    REMAT_TRY(backend_event_record(queue, executor->events[0]));
-    for (size_t position = 0; position < executor->count; position++) {
+    const position_range range = range_of(executor, &executor->plain, hooks->part);
+    if (hooks->part == EXECUTOR_BACKWARD)
+        poison_map_resume(executor->poison, range.first);
+    REMAT_TRY(backend_event_record(queue, executor->events[range.first]));
+    for (size_t position = range.first; position < range.end; position++) {
         REMAT_TRY(call_before_apply(executor, position, queue, hooks));
         REMAT_TRY(enter_position(executor, &executor->plain, position, queue));
         if (hooks->before)
             REMAT_TRY(hooks->before(hooks->user, position));
-        REMAT_TRY(run_position(executor, &executor->plain, position, queue));
+        REMAT_TRY(run_position(executor, &executor->plain, position, hooks->part, queue));
         REMAT_TRY(backend_event_record(queue, executor->events[position + 1]));
         if (hooks->after)
             REMAT_TRY(hooks->after(hooks->user, position));
@@ -285,12 +301,16 @@ static remat_status run_observed(remat_executor *executor, backend_queue *queue,
 static remat_status report_times(const remat_executor *executor, const executor_hooks *hooks)
 {
     backend *device = executor->options.device;
+    const position_range range = range_of(executor, &executor->plain, hooks->part);
+    const uint32_t *actions = executor->options.sequence->actions;
     bool *ran = executor->ran;
     uint64_t began, ended;
     memset(ran, 0, executor->options.program->graph->action_count * sizeof *ran);
-    REMAT_TRY(backend_event_wait(device, executor->events[0], &began));
-    for (size_t position = 0; position < executor->count; position++, began = ended) {
-        uint32_t action = executor->options.sequence->actions[position];
+    for (size_t position = 0; position < range.first; position++)
+        ran[actions[position]] = true;
+    REMAT_TRY(backend_event_wait(device, executor->events[range.first], &began));
+    for (size_t position = range.first; position < range.end; position++, began = ended) {
+        uint32_t action = actions[position];
         if (position == executor->plain.apply_position) {
             REMAT_TRY(backend_event_wait(device, executor->events[executor->count + 1], &ended));
             if (hooks->observe_begin)

@@ -16,11 +16,12 @@ typedef struct executor_memory {
     const uint64_t *offsets; /* of the buffers in the arena */
     char *parameters;        /* in the layout of the network */
     char *step;              /* the step block */
+    char *transfers; /* of the program of a stage: what it receives and sends, at the offsets of its transfers */
 } executor_memory;
 
-/* Where weights are, if they are not all in executor_memory. For programs that fetch them. */
+/* Where weights are, if they are not all in executor_memory. */
 typedef struct executor_weights {
-    /* The address of a parameter that is always there. */
+    /* The address of a parameter that is always there. NULL: those of executor_memory. */
     char *(*find)(void *user, uint32_t parameter);
     /* Writes a parameter to an address, when the queue is idle. Called before each action that needs it. */
     remat_status (*fetch)(void *user, uint32_t parameter, char *to);
@@ -43,7 +44,7 @@ typedef struct executor_options {
     executor_memory memory;
     backend *device;
     executor_optimizer optimizer; /* for programs with apply actions */
-    executor_weights weights;     /* for programs that fetch them */
+    executor_weights weights;
     bool training;
     double loss_share; /* 1 / micro-batches */
 } executor_options;
@@ -68,9 +69,12 @@ tensor_ref executor_gradient(const remat_executor *executor, uint32_t parameter)
 /* Passes a run to the queue. The step block holds the numbers that change from run to run, and receives the results. */
 remat_status executor_run(remat_executor *executor, backend_queue *queue);
 
-/* The same with a check behind every forward: `broken` of the step block is 1 + the first layer whose output is not
- * finite. */
-remat_status executor_run_checked(remat_executor *executor, backend_queue *queue);
+/* Which part of a run. The program of a stage stops in the middle of its turn, between sending and receiving. */
+typedef enum executor_part {
+    EXECUTOR_WHOLE,
+    EXECUTOR_FORWARD,  /* up to there */
+    EXECUTOR_BACKWARD, /* from there on */
+} executor_part;
 
 /* Functions that observe a run, action by action. */
 typedef struct executor_hooks {
@@ -85,10 +89,15 @@ typedef struct executor_hooks {
      * NULL: none. */
     remat_status (*before)(void *user, size_t position);
     remat_status (*after)(void *user, size_t position);
+    executor_part part; /* to run */
 } executor_hooks;
 
 /* Runs with `before` and `after` of these hooks, and none of the others. */
 remat_status executor_run_watched(remat_executor *executor, backend_queue *queue, const executor_hooks *hooks);
+
+/* A run with a check behind every forward: `broken` of the step block is 1 + the first layer whose output is not finite. Of the
+ * hooks, which may be NULL, it uses `before`, `after` and `part`. */
+remat_status executor_run_checked(remat_executor *executor, backend_queue *queue, const executor_hooks *hooks);
 
 /* Runs with these hooks and returns when the run has ended. Every action runs by itself, so that it can be timed. The
  * bits are those of executor_run. */

@@ -10,6 +10,8 @@ typedef struct recorded_run {
     recording calls;
     size_t *starts;
     size_t apply_position; /* of the first apply action; the count where there is none */
+    size_t turn_position;  /* of the turn of a stage; the count where there is none */
+    size_t turn_sent;      /* the end of what is sent there; what is received follows */
     size_t apply_begun;    /* the end of what executor_optimizer.begin recorded there */
 } recorded_run;
 

@@ -78,10 +78,16 @@ static tensor_ref fetched_parameter(const recorder *r, uint32_t action, uint32_t
     return found;
 }
 
+static char *parameter_at(const recorder *r, uint32_t parameter)
+{
+    const executor_options *options = &r->executor->options;
+    return options->weights.find ? options->weights.find(options->weights.user, parameter)
+                                 : options->memory.parameters + options->program->network->parameters[parameter].offset;
+}
+
 static void bind_parameters(const recorder *r, size_t position, const network_layer *layer,
                             const program_binding *binding, layer_call *call)
 {
-    const executor_memory *memory = &r->executor->options.memory;
     const remat_program *program = r->executor->options.program;
     const remat_network *network = program->network;
     char *fetched = fetched_at(r, position, call->workspace);
@@ -91,7 +97,7 @@ static void bind_parameters(const recorder *r, size_t position, const network_la
         call->parameters[i] = program->fetches
                                   ? fetched_parameter(r, r->executor->options.sequence->actions[position], i,
                                                       layer->parameters[i], &fetched)
-                                  : (tensor_ref){memory->parameters + parameter->offset, parameter->about.dtype};
+                                  : (tensor_ref){parameter_at(r, layer->parameters[i]), parameter->about.dtype};
         call->gradients[i] = tensor_at(r, binding->gradients[i], dtype);
         call->accumulate_gradients[i] = binding->accumulate_gradients >> i & 1u;
     }
@@ -187,6 +193,31 @@ static remat_status record_check(const layer_node *node, const layer_call *call)
                                                                .number = call->number});
 }
 
+/* Copies what an action sends to the area of the transfers, or what it receives from there. */
+static remat_status record_transfers(const recorder *r, uint32_t action, const layer_call *call, bool sends)
+{
+    const executor_options *options = &r->executor->options;
+    for (size_t i = 0; i < options->program->transfer_count; i++) {
+        const program_transfer *transfer = &options->program->transfers[i];
+        if (transfer->action != action || transfer->sends != sends)
+            continue;
+        const tensor_ref tensor = tensor_at(r, transfer->tensor, transfer->dtype);
+        const tensor_ref place = {options->memory.transfers + transfer->offset, transfer->dtype};
+        REMAT_TRY(record_copy(
+            call->calls,
+            &(op_copy){.x = sends ? tensor : place, .y = sends ? place : tensor, .count = transfer->values}));
+    }
+    return REMAT_OK;
+}
+
+static remat_status record_turn(const recorder *r, size_t position, uint32_t action, const layer_call *call)
+{
+    REMAT_TRY(record_transfers(r, action, call, true));
+    r->run->turn_position = position;
+    r->run->turn_sent = call->calls->used;
+    return record_transfers(r, action, call, false);
+}
+
 /* ---- what others ask for ---- */
 
 static void note_load(recorder *r, const program_binding *binding)
@@ -260,6 +291,9 @@ static remat_status record_calls(recorder *r, size_t position, uint64_t *room)
         note_gradients(r, layer, binding, &call);
         return record_input_gradient(node, &call, copied);
     case ACTION_APPLY: return record_apply(r, position, layer, binding, &call);
+    case ACTION_RECEIVE: return record_transfers(r, number, &call, false);
+    case ACTION_SEND: return record_transfers(r, number, &call, true);
+    case ACTION_TURN: return record_turn(r, position, number, &call);
     }
     return REMAT_OK;
 }
@@ -306,7 +340,7 @@ static remat_status record_pass(recorder *r, bool counts)
     memset(r->latest, 0, graph->tensor_count * sizeof *r->latest);
     memset(r->ran, 0, graph->action_count * sizeof *r->ran);
     r->next_range = 0;
-    r->run->apply_position = executor->count;
+    r->run->apply_position = r->run->turn_position = executor->count;
     r->run->calls.counts = counts;
     return record_all(r);
 }

@@ -40,7 +40,7 @@ layer_work executor_find_work(const remat_executor *executor, uint32_t number, c
     const program_binding bound = program_binding_of(program, number), *binding = &bound;
     const layer_node *node = &program->network->layers[binding->layer].node;
     uint32_t output = binding->output;
-    if (binding->kind == ACTION_LOAD || binding->kind == ACTION_APPLY)
+    if (binding->kind == ACTION_LOAD || binding->kind >= ACTION_APPLY)
         return (layer_work){0};
     if (binding->kind == ACTION_FORWARD && node->loss && node->flops[LAYER_FORWARD] == 0)
         return (layer_work){0}; /* its input gradient does everything */

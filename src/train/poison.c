@@ -48,6 +48,17 @@ void poison_map_enter(poison_map *map, size_t position)
         __asan_unpoison_memory_region(map->arena + map->offsets[map->next], liveness->buffers[map->next].bytes);
 }
 
+void poison_map_resume(poison_map *map, size_t position)
+{
+    if (!map)
+        return;
+    const graph_liveness *liveness = map->liveness;
+    __asan_poison_memory_region(map->arena, map->arena_bytes);
+    for (map->next = 0; map->next < liveness->buffer_count && liveness->buffers[map->next].born < position; map->next++)
+        if (liveness->buffers[map->next].ends > position)
+            __asan_unpoison_memory_region(map->arena + map->offsets[map->next], liveness->buffers[map->next].bytes);
+}
+
 void poison_map_leave(poison_map *map, size_t position)
 {
     if (!map)

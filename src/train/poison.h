@@ -20,6 +20,8 @@ remat_status poison_map_create(remat_context *context, const graph_liveness *liv
                                char *arena, uint64_t arena_bytes, poison_map **made);
 void poison_map_destroy(poison_map *map);
 void poison_map_enter(poison_map *map, size_t position); /* only tensors that are live there may be accessed */
+/* Before a run goes on at a position, after others may have used the arena. */
+void poison_map_resume(poison_map *map, size_t position);
 void poison_map_leave(poison_map *map, size_t position);
 void poison_map_open(poison_map *map); /* between runs everything may be accessed: data is copied in */
 #else
@@ -36,6 +38,10 @@ static inline void poison_map_destroy(poison_map *map)
     (void)map;
 }
 static inline void poison_map_enter(poison_map *map, size_t position)
+{
+    (void)map, (void)position;
+}
+static inline void poison_map_resume(poison_map *map, size_t position)
 {
     (void)map, (void)position;
 }

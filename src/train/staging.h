@@ -1,5 +1,6 @@
 /* Buffers that the host writes a batch to, before it is copied to the backend. If the host can write to the backend's
- * memory, it writes to the tensors directly, and staging takes no bytes. */
+ * memory, it writes to the tensors directly, and staging takes no bytes; unless the program does not load all data, as that of a
+ * stage (`is_stage`). */
 #ifndef REMAT_TRAIN_STAGING_H
 #define REMAT_TRAIN_STAGING_H
 
@@ -15,9 +16,9 @@ typedef struct staging {
 } staging;
 
 /* The bytes that it will take. */
-uint64_t staging_bytes(const remat_network *network, const backend *device);
+uint64_t staging_bytes(const remat_network *network, const backend *device, bool is_stage);
 
-remat_status staging_create(const remat_network *network, backend *device, staging *made);
+remat_status staging_create(const remat_network *network, backend *device, bool is_stage, staging *made);
 void staging_release(staging *made, backend *device);
 
 /* Sets `inputs` and `labels` for a run of this executor. The run before must have ended. */

@@ -96,7 +96,7 @@ static remat_status build_programs(remat_trainer *trainer)
         return remat_fail(trainer->context, REMAT_INVALID, NULL, "the speed of a device is a positive number");
     const program_speed speed = {flops > 0 ? flops * 1e-9 : program_default_speed.flops,
                                  bytes > 0 ? bytes * 1e-9 : program_default_speed.bytes};
-    REMAT_TRY(program_build_for(trainer->network, when_to_apply(trainer), &speed, &trainer->program));
+    REMAT_TRY(program_build_for(trainer->network, when_to_apply(trainer), &speed, NULL, &trainer->program));
     REMAT_TRY(program_build(trainer->network, PROGRAM_FORWARD_ONLY, &trainer->evaluation));
     if (trainer->options.shard == REMAT_SHARD_WEIGHTS && trainer_rank_count(trainer) > 1) {
         REMAT_TRY(program_fetch_weights(trainer->program));

@@ -10,8 +10,8 @@ static uint64_t block_bytes(void)
 
 uint64_t trainer_scratch_bytes(const remat_trainer *trainer)
 {
-    return trainer->device->scratch_bytes + staging_bytes(trainer->network, trainer->device) + block_bytes() +
-           trainer_exchange_bytes(trainer);
+    return trainer->device->scratch_bytes + staging_bytes(trainer->network, trainer->device, false) +
+           block_bytes() + trainer_exchange_bytes(trainer);
 }
 
 uint64_t trainer_fixed_bytes(const remat_trainer *trainer)
@@ -32,7 +32,7 @@ remat_status trainer_allocate(remat_trainer *trainer)
         REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, trainer->gradient_bytes, true, &trainer->gradients));
     REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, block_bytes(), true, &trainer->block));
     REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, trainer_exchange_bytes(trainer), false, &trainer->exchange));
-    REMAT_TRY(staging_create(trainer->network, device, &trainer->staged));
+    REMAT_TRY(staging_create(trainer->network, device, false, &trainer->staged));
     return backend_allocate(device, MEMORY_DEVICE, trainer_arena_bytes(trainer), false, &trainer->arena);
 }
 

@@ -277,7 +277,7 @@ static remat_status find_broken_layer(remat_trainer *trainer, uint64_t *layer)
     for (; trainer->micro_step < next && status == REMAT_OK && !trainer->host_block.broken; trainer->micro_step++) {
         status = prepare_micro_batch(trainer, &seconds);
         if (status == REMAT_OK)
-            status = executor_run_checked(trainer->executor, trainer->queue);
+            status = executor_run_checked(trainer->executor, trainer->queue, NULL);
         if (status == REMAT_OK)
             status = receive_block(trainer);
     }
