@@ -67,7 +67,8 @@ static remat_status link_gradient(gradient_chain *chain, uint32_t parameter, boo
     const remat_dtype dtype = layer_gradient_dtype(&about->about);
     const uint64_t most = chain->options.link_bytes, bytes = dtype_bytes(dtype, about->values);
     chain_link *last = *open ? &chain->links[chain->link_count - 1] : NULL;
-    char *at = chain->options.gradients + about->gradient_offset;
+    const uint64_t *offsets = chain->options.gradient_offsets;
+    char *at = chain->options.gradients + (offsets ? offsets[parameter] : about->gradient_offset);
     if (last && last->dtype == dtype && (uint64_t)(at + bytes - last->at) <= most) {
         last->bytes = (uint64_t)(at + bytes - last->at);
         *range = (link_range){(uint32_t)chain->link_count - 1, (uint32_t)chain->link_count};
@@ -90,13 +91,15 @@ static remat_status link_parameters(gradient_chain *chain, link_range *ranges)
     const remat_network *network = program->network;
     bool open = false; /* the last link may take more */
     for (uint32_t p = 0; p < network->parameter_count; p++)
-        if (program->gradients[p] != GRAPH_NONE && !chain->options.statistics_only)
+        if (program->gradients[p] != GRAPH_NONE && program->applied[p] != NETWORK_NONE &&
+            !chain->options.statistics_only)
             REMAT_TRY(link_gradient(chain, p, &open, &ranges[p]));
         else if (chain->options.fast)
             open = false; /* what is in its place must not be summed */
     for (uint32_t p = 0; p < network->parameter_count; p++) {
         const network_parameter *about = &network->parameters[p];
-        if (!about->about.statistic || about->about.frozen)
+        if (!about->about.statistic || about->about.frozen || chain->options.gradients_only ||
+            (chain->options.has && !chain->options.has(chain->options.user, p)))
             continue;
         const uint64_t offset = chain->options.weight_offsets ? chain->options.weight_offsets[p] : about->offset;
         ranges[p].first = (uint32_t)chain->link_count;
@@ -163,6 +166,11 @@ remat_status gradient_chain_create(remat_context *context, const chain_options *
         chain->options = *options;
         if (!chain->options.link_bytes)
             chain->options.link_bytes = DEFAULT_LINK_BYTES;
+        if (!chain->options.group.size) {
+            chain->options.group.stride = 1;
+            chain->options.group.size = options->ranks->size;
+            chain->options.group.place = options->ranks->rank;
+        }
         status = fill(chain, ranges, ran);
     }
     remat_release(context, ranges, parameters, sizeof *ranges);
@@ -186,16 +194,25 @@ void gradient_chain_destroy(gradient_chain *chain)
 
 /* ---- transfers ---- */
 
+static uint64_t place_after(const gradient_chain *chain)
+{
+    return (chain->options.group.place + 1) % chain->options.group.size;
+}
+
+static uint64_t rank_of(const gradient_chain *chain, uint64_t place)
+{
+    return chain->options.group.first + place * chain->options.group.stride;
+}
+
 static uint64_t rank_before(const gradient_chain *chain)
 {
-    const remat_communicator *ranks = chain->options.ranks;
-    return (ranks->rank + ranks->size - 1) % ranks->size;
+    const uint64_t size = chain->options.group.size;
+    return rank_of(chain, (chain->options.group.place + size - 1) % size);
 }
 
 static uint64_t rank_after(const gradient_chain *chain)
 {
-    const remat_communicator *ranks = chain->options.ranks;
-    return (ranks->rank + 1) % ranks->size;
+    return rank_of(chain, place_after(chain));
 }
 
 static remat_status start_receiving(gradient_chain *chain, size_t number)
@@ -204,7 +221,7 @@ static remat_status start_receiving(gradient_chain *chain, size_t number)
     return comm_start(chain->options.ranks,
                       &(comm_transfer){.kind = COMM_RECEIVE,
                                        .peer = rank_before(chain),
-                                       .tag = (int)number,
+                                       .tag = chain->options.first_tag + (int)number,
                                        .data = link->at,
                                        .bytes = link->bytes},
                       &link->receive);
@@ -218,7 +235,7 @@ static remat_status start_sending(gradient_chain *chain, size_t number, bool sum
     return comm_start(chain->options.ranks,
                       &(comm_transfer){.kind = sums ? COMM_SUM : COMM_SEND,
                                        .peer = sums ? 0 : rank_after(chain),
-                                       .tag = (int)number,
+                                       .tag = chain->options.first_tag + (int)number,
                                        .data = link->at,
                                        .bytes = link->bytes,
                                        .dtype = link->dtype},
@@ -319,8 +336,7 @@ remat_status gradient_chain_after(void *user, size_t position)
  * complete first. */
 static remat_status pass_on(gradient_chain *chain)
 {
-    const remat_communicator *ranks = chain->options.ranks;
-    const bool passes = rank_after(chain) != ranks->size - 1;
+    const bool passes = place_after(chain) != chain->options.group.size - 1;
     for (size_t i = chain->link_count; i-- > 0;)
         if (chain->links[i].uses && !chain->links[i].sums) {
             REMAT_TRY(wait_sent(chain, i));
@@ -337,8 +353,7 @@ static remat_status pass_on(gradient_chain *chain)
 
 remat_status gradient_chain_finish(gradient_chain *chain)
 {
-    const remat_communicator *ranks = chain->options.ranks;
-    if (ranks->rank != ranks->size - 1)
+    if (chain->options.group.place != chain->options.group.size - 1)
         REMAT_TRY(pass_on(chain));
     for (size_t i = 0; i < chain->link_count; i++)
         REMAT_TRY(wait_sent(chain, i));

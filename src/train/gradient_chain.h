@@ -30,12 +30,20 @@ typedef struct chain_options {
     const remat_program *program; /* these two must outlive the chain */
     const graph_sequence *sequence;
     backend_queue *queue;
-    char *gradients;                /* the sums, in the layout of the network */
-    char *weights;                  /* with the statistics */
-    const uint64_t *weight_offsets; /* of parameters among the weights; NULL: those of the network */
-    uint64_t link_bytes;            /* 0: the default */
+    /* Those that share the micro-batches: first, first + stride, and so on; `place` is this one's. size 0: all ranks. */
+    struct {
+        uint64_t first, stride, size, place;
+    } group;
+    int first_tag;   /* two chains between the same ranks have different tags: this one and those behind it */
+    char *gradients; /* the sums */
+    const uint64_t *gradient_offsets; /* of parameters among them; NULL: those of the network */
+    char *weights;                    /* with the statistics */
+    const uint64_t *weight_offsets;   /* of parameters among the weights; NULL: those of the network */
+    uint64_t link_bytes;              /* 0: the default */
     bool fast;
-    bool statistics_only; /* gradients travel in another way */
+    bool statistics_only;                              /* gradients travel in another way */
+    bool gradients_only;                               /* and the reverse */
+    bool (*has)(const void *user, uint32_t parameter); /* whether a statistic is here; NULL: all are */
     /* Told when a transfer is over; NULL: nobody. Times are nanoseconds of the monotonic clock. */
     void (*observe)(void *user, const char *what, uint64_t number, uint64_t bytes, uint64_t began, uint64_t ended);
     void *user;
