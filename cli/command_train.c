@@ -39,6 +39,7 @@ enum {
     OPTION_REDUCE,
     OPTION_RANK_TIMEOUT,
     OPTION_SHARD,
+    OPTION_PIPELINE,
     OPTION_FROM_SCRATCH,
 };
 
@@ -95,6 +96,11 @@ static const struct argp_option options[] = {
      "with several ranks: what they share, so that each holds only its part: none (default), optimizer, gradients (and "
      "the "
      "optimizer's state) or weights (and both); the bits are the same",
+     1},
+    {"pipeline", OPTION_PIPELINE, "P", 0,
+     "with several ranks: cut the layers into P stages, each on a rank of its own, and pass the micro-batches through "
+     "them; "
+     "the number of ranks must be a multiple of P; the bits are the same",
      1},
     {"rank-timeout", OPTION_RANK_TIMEOUT, "SECONDS", 0,
      "with several ranks: end the training if another rank does not answer for so long (default: 600)", 1},
@@ -165,6 +171,11 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         command->given.train.reduce_fast = strcmp(argument, "fast") == 0;
         break;
     case OPTION_SHARD: command->given.train.shard = shard_parse(state, argument); break;
+    case OPTION_PIPELINE:
+        command->given.train.pipeline = command_count(state, command->given.context, argument);
+        if (command->given.train.pipeline == 0)
+            argp_error(state, "--pipeline takes a number of stages from 1 on");
+        break;
     case OPTION_RANK_TIMEOUT:
         command->rank_timeout = command_count(state, command->given.context, argument);
         if (command->rank_timeout == 0)
@@ -258,7 +269,20 @@ static void print_outside(const train_command *command, const remat_trainer_figu
 }
 
 /* What is going to happen, before it does. */
-static void print_plan(const train_command *command, const remat_trainer_figures *figures, bool timed)
+static void print_stages(const train_command *command, const remat_trainer *trainer)
+{
+    for (uint64_t s = 0; s < command->given.train.pipeline; s++) {
+        char total[REMAT_SIZE_TEXT];
+        remat_stage_figures stage;
+        if (remat_trainer_get_stage(trainer, s, &stage) == REMAT_OK)
+            fprintf(stderr, "stage %llu: %s .. %s, %llu micro-batch%s in flight, memory %s\n", (unsigned long long)s,
+                    stage.first_layer, stage.last_layer, (unsigned long long)stage.in_flight,
+                    stage.in_flight == 1 ? "" : "es", remat_size_print(stage.total_bytes, total));
+    }
+}
+
+static void print_plan(const train_command *command, const remat_trainer *trainer, const remat_trainer_figures *figures,
+                       bool timed)
 {
     char total[REMAT_SIZE_TEXT], weights[REMAT_SIZE_TEXT], moments[REMAT_SIZE_TEXT], arena[REMAT_SIZE_TEXT],
         scratch[REMAT_SIZE_TEXT];
@@ -268,7 +292,11 @@ static void print_plan(const train_command *command, const remat_trainer_figures
         fprintf(stderr, ", %llu ranks", (unsigned long long)ranks);
     if (ranks > 1 && command->given.train.shard != REMAT_SHARD_NONE)
         fprintf(stderr, " that share %s", shard_names[command->given.train.shard]);
+    if (command->given.train.pipeline > 1)
+        fprintf(stderr, " in %llu stages", (unsigned long long)command->given.train.pipeline);
     fprintf(stderr, ", %u threads, %s kernels\n", figures->threads, figures->kernels);
+    if (command->given.train.pipeline > 1)
+        print_stages(command, trainer);
     fprintf(stderr, "memory %s: weights %s, optimizer %s, arena %s, scratch %s\n",
             remat_size_print(figures->total_bytes, total), remat_size_print(figures->weight_bytes, weights),
             remat_size_print(figures->optimizer_bytes + figures->gradient_bytes, moments),
@@ -476,7 +504,7 @@ static remat_status train(train_command *command, remat_trainer *trainer, bool *
     if (!command->quiet && command->given.batch_choice != BATCH_GIVEN)
         print_batch(command, &figures);
     if (!command->quiet)
-        print_plan(command, &figures, timed);
+        print_plan(command, trainer, &figures, timed);
     const uint64_t first = remat_trainer_steps_taken(trainer);
     remat_status status = run(command, trainer, first, &result);
     /* These two come to all ranks, others to one. */
@@ -542,7 +570,9 @@ static remat_status start_limited(train_command *command, remat_model *model, re
     }
     /* The operations are recorded once; once more to find where a training diverges; and for a trace, with times. */
     const uint64_t recorded = (figures.table_bytes - planned) * (command->trace ? 4 : 2);
-    const uint64_t collected = command->given.train.shard != REMAT_SHARD_NONE ? largest_parameter(*trainer) : 0;
+    const uint64_t collected = command->given.train.shard != REMAT_SHARD_NONE || command->given.train.pipeline > 1
+                                   ? largest_parameter(*trainer)
+                                   : 0;
     if (!memory_limit_set(figures.budget_bytes + recorded + collected, figures.threads, &command->limit))
         return REMAT_IO;
     status = remat_trainer_start(*trainer);

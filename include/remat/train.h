@@ -114,6 +114,13 @@ typedef struct remat_train_options {
     /* For costs that are not measured: floating point operations and bytes of memory that the device handles in a second. Only
      * their ratio matters to a plan. 0: those of a modest processor. */
     double device_flops, device_bytes_per_second;
+    /* Pipeline: the layers are cut into so many stages, each on a rank of its own, and micro-batches pass through them (docs/ranks.md).
+     * The number of ranks must be a multiple of it; rank r has stage r mod pipeline. Every rank has the budget for its stage. The bits
+     * are the same. All ranks then take part in saving, and in calls that read or write parameters or moments. 0 and 1: none.
+     * REMAT_INVALID with shard, reduce_fast, a plan file, more stages than layers, and for remat_trainer_on_gradient and
+     * remat_trainer_measure. */
+    uint64_t pipeline;
+    uint64_t plan_stage; /* with plan_only, without a communicator: plan this stage, counted from 0 */
 } remat_train_options;
 void remat_train_options_init_sized(remat_train_options *options, size_t size);
 static inline void remat_train_options_init(remat_train_options *options)
@@ -384,6 +391,25 @@ void remat_trainer_get_figures_sized(const remat_trainer *trainer, remat_trainer
 static inline void remat_trainer_get_figures(const remat_trainer *trainer, remat_trainer_figures *figures)
 {
     remat_trainer_get_figures_sized(trainer, figures, sizeof *figures);
+}
+
+/* A stage of a pipeline. */
+typedef struct remat_stage_figures {
+    const char *first_layer, *last_layer; /* names; they belong to the trainer */
+    uint64_t total_bytes;                 /* of all tensors of the rank, as in remat_trainer_figures */
+    uint64_t kept_bytes; /* of these: what each micro-batch keeps for its backward pass; 0 with one in flight */
+    uint64_t in_flight;  /* micro-batches of which it keeps activations at the same time */
+    uint64_t cost;       /* of a micro-batch, in nanoseconds */
+} remat_stage_figures;
+
+/* The figures of one stage, counted from 0. A trainer that only plans knows its own: plan_stage. REMAT_INVALID: there is no such
+ * stage, or no pipeline. */
+remat_status remat_trainer_get_stage_sized(const remat_trainer *trainer, uint64_t stage, remat_stage_figures *figures,
+                                           size_t figures_size);
+static inline remat_status remat_trainer_get_stage(const remat_trainer *trainer, uint64_t stage,
+                                                   remat_stage_figures *figures)
+{
+    return remat_trainer_get_stage_sized(trainer, stage, figures, sizeof *figures);
 }
 
 /* How often a layer runs forward in a micro-batch. Layers are those of remat_model_get_layer. */

@@ -63,7 +63,7 @@ static remat_status take_settings(remat_trainer *trainer, const remat_train_opti
 
 static program_apply when_to_apply(const remat_trainer *trainer)
 {
-    if (trainer->settings.accumulate > 1)
+    if (trainer_adds(trainer))
         return PROGRAM_ADD_AT_ONCE;
     return trainer->settings.clip_norm > 0 ? PROGRAM_APPLY_AT_END : PROGRAM_APPLY_AT_ONCE;
 }
@@ -80,7 +80,7 @@ static remat_status check_frozen(const remat_trainer *trainer)
                               "frozen: it would do nothing, because no layer is frozen; lora and train freeze layers");
 }
 
-static remat_status build_programs(remat_trainer *trainer)
+static remat_status build_network(remat_trainer *trainer)
 {
     const network_options wanted = {.batch = trainer->settings.batch_size,
                                     .purpose = NETWORK_TRAINING,
@@ -94,23 +94,50 @@ static remat_status build_programs(remat_trainer *trainer)
     const double flops = trainer->options.device_flops, bytes = trainer->options.device_bytes_per_second;
     if (!(flops >= 0) || !(bytes >= 0) || !isfinite(flops) || !isfinite(bytes))
         return remat_fail(trainer->context, REMAT_INVALID, NULL, "the speed of a device is a positive number");
+    return REMAT_OK;
+}
+
+static remat_status build_training(const remat_trainer *trainer, const program_stage *stage, remat_program **program)
+{
+    const double flops = trainer->options.device_flops, bytes = trainer->options.device_bytes_per_second;
     const program_speed speed = {flops > 0 ? flops * 1e-9 : program_default_speed.flops,
                                  bytes > 0 ? bytes * 1e-9 : program_default_speed.bytes};
-    REMAT_TRY(program_build_for(trainer->network, when_to_apply(trainer), &speed, NULL, &trainer->program));
-    REMAT_TRY(program_build(trainer->network, PROGRAM_FORWARD_ONLY, &trainer->evaluation));
-    if (trainer->options.shard == REMAT_SHARD_WEIGHTS && trainer_rank_count(trainer) > 1) {
-        REMAT_TRY(program_fetch_weights(trainer->program));
-        REMAT_TRY(program_fetch_weights(trainer->evaluation));
-    }
+    return program_build_for(trainer->network, when_to_apply(trainer), &speed, stage, program);
+}
+
+static remat_status set_costs(const remat_trainer *trainer, remat_program *program)
+{
     if (!trainer->options.profile_path)
         return REMAT_OK;
     remat_profile *profile;
     REMAT_TRY(remat_profile_load(trainer->context, trainer->options.profile_path, &profile));
-    remat_status status = program_set_costs(trainer->program, profile);
+    remat_status status = program_set_costs(program, profile);
     if (status == REMAT_OK && profile->algorithms)
         status = backend_use_algorithms(trainer->device, profile->algorithms);
     remat_profile_destroy(profile);
     return status;
+}
+
+remat_status trainer_build_program(const remat_trainer *trainer, remat_program **program)
+{
+    REMAT_TRY(build_training(trainer, NULL, program));
+    remat_status status = set_costs(trainer, *program);
+    if (status != REMAT_OK)
+        program_destroy(*program);
+    return status;
+}
+
+remat_status trainer_build_programs(remat_trainer *trainer)
+{
+    const program_stage stage = trainer->pipeline ? pipeline_stage(trainer->pipeline) : (program_stage){0};
+    const program_stage *of = trainer->pipeline ? &stage : NULL;
+    REMAT_TRY(build_training(trainer, of, &trainer->program));
+    REMAT_TRY(program_build_for(trainer->network, PROGRAM_FORWARD_ONLY, NULL, of, &trainer->evaluation));
+    if (trainer->options.shard == REMAT_SHARD_WEIGHTS && trainer_rank_count(trainer) > 1) {
+        REMAT_TRY(program_fetch_weights(trainer->program));
+        REMAT_TRY(program_fetch_weights(trainer->evaluation));
+    }
+    return set_costs(trainer, trainer->program);
 }
 
 remat_status trainer_open_data(const remat_trainer *trainer, uint64_t seed, const data_encoding *encoding,
@@ -164,7 +191,9 @@ remat_status trainer_find_steps(remat_trainer *trainer)
 static remat_status create(remat_trainer *trainer, const remat_train_options *options)
 {
     REMAT_TRY(take_settings(trainer, options));
-    REMAT_TRY(build_programs(trainer));
+    REMAT_TRY(build_network(trainer));
+    REMAT_TRY(trainer_cut(trainer));
+    REMAT_TRY(trainer_build_programs(trainer));
     REMAT_TRY(trainer_place(trainer));
     if (trainer->options.plan_only)
         return trainer_plan(trainer);
@@ -215,6 +244,7 @@ void remat_trainer_destroy(remat_trainer *trainer)
     program_destroy(trainer->program);
     program_destroy(trainer->evaluation);
     trainer_release_places(trainer);
+    trainer_release_stages(trainer);
     network_destroy(trainer->network);
     remat_text_release(trainer->context, trainer->strategy);
     weight_names_destroy(trainer->names);

@@ -4,7 +4,7 @@
  * executor's recording adds each gradient to a sum as soon as it is complete, so that a sum over micro-batches is
  * ((g0 + g1) + g2) + ... whoever computes them. The rest is a separate recording:
  *
- *     | clear all gradients | restore | their norm, where they are clipped | update of parameter 0 | update of parameter 1 | ...
+ *     | clear all gradients | restore | their squares | the norm, where they are clipped | update of parameter 0 | ...
  *
  * Running statistics have no gradient. Their place in the area of the gradients holds them as they were when the step began,
  * and "restore", which only a failed step runs, copies them back.
@@ -18,6 +18,7 @@
 enum {
     CLEAR,
     RESTORE,
+    SQUARES,
     NORM,
     UPDATES
 }; /* and behind the updates, where ranks share gradients: squares of each parameter */
@@ -32,13 +33,12 @@ static tensor_ref gradient_of(const remat_trainer *trainer, const remat_executor
 {
     if (!layer_parameter_is_trained(&trainer->network->parameters[parameter].about))
         return TENSOR_NONE;
-    return trainer->gradients.at ? trainer_gradient(trainer, parameter) : executor_gradient(executor, parameter);
+    return trainer_adds(trainer) ? trainer_gradient(trainer, parameter) : executor_gradient(executor, parameter);
 }
 
 /* Clipping: the norm over all gradients, parameter after parameter, so that the sum has one order. */
-static remat_status record_norm(void *user, recording *calls, const remat_executor *executor)
+static remat_status record_all_squares(const remat_trainer *trainer, recording *calls, const remat_executor *executor)
 {
-    const remat_trainer *trainer = user;
     if (trainer->settings.clip_norm <= 0)
         return REMAT_OK;
     for (uint32_t p = 0; p < trainer->network->parameter_count && !trainer_scatters(trainer); p++) {
@@ -48,7 +48,20 @@ static remat_status record_norm(void *user, recording *calls, const remat_execut
                                                                   .step = step_of(trainer),
                                                                   .count = trainer->network->parameters[p].values}));
     }
+    return REMAT_OK;
+}
+
+static remat_status record_clipping(const remat_trainer *trainer, recording *calls)
+{
+    if (trainer->settings.clip_norm <= 0)
+        return REMAT_OK;
     return record_clip(calls, &(op_clip){.step = step_of(trainer), .clip_norm = trainer->settings.clip_norm});
+}
+
+static remat_status record_norm(void *user, recording *calls, const remat_executor *executor)
+{
+    REMAT_TRY(record_all_squares(user, calls, executor));
+    return record_clipping(user, calls);
 }
 
 static remat_status record_update(void *user, recording *calls, uint32_t parameter, tensor_ref gradient)
@@ -73,6 +86,10 @@ static remat_status record_update(void *user, recording *calls, uint32_t paramet
 static remat_status record_sum(void *user, recording *calls, uint32_t parameter, tensor_ref gradient)
 {
     const remat_trainer *trainer = user;
+    if (trainer->settings.accumulate == 1) /* a stage of a pipeline; -0 stays what it is */
+        return record_copy(calls, &(op_copy){.x = gradient,
+                                             .y = trainer_gradient(trainer, parameter),
+                                             .count = trainer->network->parameters[parameter].values});
     return record_accumulate(calls, &(op_accumulate){.x = gradient,
                                                      .y = trainer_gradient(trainer, parameter),
                                                      .count = trainer->network->parameters[parameter].values});
@@ -89,7 +106,7 @@ executor_optimizer trainer_optimizer(remat_trainer *trainer)
 {
     if (trainer_scatters(trainer))
         return (executor_optimizer){NULL, record_nothing, trainer};
-    return trainer->gradients.at ? (executor_optimizer){NULL, record_sum, trainer}
+    return trainer_adds(trainer) ? (executor_optimizer){NULL, record_sum, trainer}
                                  : (executor_optimizer){record_norm, record_update, trainer};
 }
 
@@ -98,7 +115,7 @@ static remat_status record_begin(const remat_trainer *trainer, recording *calls,
 {
     for (uint32_t p = 0; p < trainer->network->parameter_count; p++) {
         const network_parameter *about = &trainer->network->parameters[p];
-        if (about->about.frozen)
+        if (about->about.frozen || !trainer_has(trainer, p, REMAT_SHARD_GRADIENTS))
             continue; /* it does not change, and has no place there */
         const tensor_ref gradient = trainer_gradient(trainer, p);
         const tensor_ref statistic = trainer_parameter(trainer, p);
@@ -144,8 +161,10 @@ static remat_status record_all(const remat_trainer *trainer, recording *calls, s
     REMAT_TRY(record_begin(trainer, calls, false));
     starts[RESTORE] = calls->used;
     REMAT_TRY(record_begin(trainer, calls, true));
+    starts[SQUARES] = calls->used;
+    REMAT_TRY(record_all_squares(trainer, calls, NULL));
     starts[NORM] = calls->used;
-    REMAT_TRY(record_norm((void *)(uintptr_t)trainer, calls, NULL));
+    REMAT_TRY(record_clipping(trainer, calls));
     for (uint32_t p = 0; p < trainer->network->parameter_count; p++) {
         const bool trained = layer_parameter_is_trained(&trainer->network->parameters[p].about);
         starts[UPDATES + p] = calls->used;
@@ -175,7 +194,7 @@ static remat_status record_counted(const remat_trainer *trainer, recording *call
 remat_status trainer_record_apply(remat_trainer *trainer)
 {
     recording_begin(&trainer->apply_calls, trainer->device);
-    if (!trainer->gradients.at)
+    if (!trainer_adds(trainer))
         return REMAT_OK;
     trainer->apply_starts = remat_alloc(trainer->context, start_count(trainer), sizeof *trainer->apply_starts);
     return trainer->apply_starts ? record_counted(trainer, &trainer->apply_calls, trainer->apply_starts, false)
@@ -186,7 +205,7 @@ remat_status trainer_measure_apply(const remat_trainer *trainer, uint64_t *bytes
 {
     recording calls;
     *bytes = 0;
-    if (!trainer->gradients.at)
+    if (!trainer_adds(trainer))
         return REMAT_OK;
     size_t *starts = remat_alloc(trainer->context, start_count(trainer), sizeof *starts);
     recording_begin(&calls, trainer->device);
@@ -221,15 +240,20 @@ static remat_status prepare_timing(remat_trainer *trainer)
     return REMAT_OK;
 }
 
-/* Runs one part by itself and says when. */
-static remat_status time_part(remat_trainer *trainer, size_t part, uint64_t *began, uint64_t *ended)
+/* Runs parts by themselves and says when. */
+static remat_status time_parts(remat_trainer *trainer, size_t first, size_t end, uint64_t *began, uint64_t *ended)
 {
     backend_event *const *events = trainer->apply_events;
     REMAT_TRY(backend_event_record(trainer->queue, events[0]));
-    REMAT_TRY(run_part(trainer, part, part + 1));
+    REMAT_TRY(run_part(trainer, first, end));
     REMAT_TRY(backend_event_record(trainer->queue, events[1]));
     REMAT_TRY(backend_event_wait(trainer->device, events[0], began));
     return backend_event_wait(trainer->device, events[1], ended);
+}
+
+static remat_status time_part(remat_trainer *trainer, size_t part, uint64_t *began, uint64_t *ended)
+{
+    return time_parts(trainer, part, part + 1, began, ended);
 }
 
 remat_status trainer_clear_gradients(remat_trainer *trainer)
@@ -246,7 +270,7 @@ remat_status trainer_clear_gradients(remat_trainer *trainer)
 
 remat_status trainer_restore_statistics(remat_trainer *trainer)
 {
-    return run_part(trainer, RESTORE, NORM);
+    return run_part(trainer, RESTORE, SQUARES);
 }
 
 static remat_status add_squares(remat_trainer *trainer)
@@ -260,19 +284,39 @@ static remat_status add_squares(remat_trainer *trainer)
     return backend_copy_in(trainer->queue, trainer->block.at + offsetof(step_block, squares), &sum, sizeof sum);
 }
 
+/* The sum goes on where the stage before has left it, and the last stage has that of all. */
+static remat_status add_stage_squares(remat_trainer *trainer)
+{
+    char *at = trainer->block.at + offsetof(step_block, squares);
+    double squares;
+    REMAT_TRY(trainer_receive_squares(trainer, &squares));
+    REMAT_TRY(backend_copy_in(trainer->queue, at, &squares, sizeof squares));
+    REMAT_TRY(run_part(trainer, SQUARES, NORM));
+    REMAT_TRY(backend_copy_out(trainer->queue, &squares, at, sizeof squares));
+    REMAT_TRY(backend_wait(trainer->queue));
+    REMAT_TRY(trainer_share_squares(trainer, &squares));
+    REMAT_TRY(backend_copy_in(trainer->queue, at, &squares, sizeof squares));
+    return backend_wait(trainer->queue);
+}
+
 remat_status trainer_apply_gradients(remat_trainer *trainer)
 {
     size_t parameters = trainer->network->parameter_count;
     if (adds_squares(trainer))
         REMAT_TRY(add_squares(trainer));
+    const bool by_stages = trainer->pipeline && trainer->settings.clip_norm > 0;
+    if (by_stages)
+        REMAT_TRY(add_stage_squares(trainer));
+    const size_t norm = by_stages ? NORM : SQUARES;
     if (!trainer->on_action && !trainer->on_gradient)
-        return run_part(trainer, NORM, UPDATES + parameters);
+        return run_part(trainer, norm, UPDATES + parameters);
     uint64_t began, ended;
-    REMAT_TRY(time_part(trainer, NORM, &began, &ended));
+    REMAT_TRY(time_parts(trainer, norm, NORM + 1, &began, &ended));
     if (trainer->on_action)
         trainer_note_norm(trainer, 0, began, ended);
     for (uint32_t p = 0; p < parameters; p++) {
-        if (!layer_parameter_is_trained(&trainer->network->parameters[p].about))
+        if (!layer_parameter_is_trained(&trainer->network->parameters[p].about) ||
+            !trainer_has(trainer, p, REMAT_SHARD_OPTIMIZER))
             continue;
         if (trainer->on_gradient)
             REMAT_TRY(trainer_show_gradient(trainer, p, trainer_gradient(trainer, p)));

@@ -101,6 +101,7 @@ remat_status remat_trainer_find_curve(remat_trainer *trainer, size_t *count)
     graph_plan_options_init(&options);
     options.hints = trainer->program->hints;
     options.threads = trainer->options.threads;
+    options.flight = trainer_flight(trainer);
     graph_plan_curve curve;
     REMAT_TRY(graph_plan_curve_create(trainer->program->graph, &options, 0, &curve));
     remat_status status = take_points(trainer, &curve);

@@ -132,6 +132,8 @@ static remat_status measure(remat_trainer *trainer, measurement *m)
 
 remat_status remat_trainer_measure(remat_trainer *trainer, unsigned repeats, remat_profile **profile)
 {
+    if (trainer->pipeline)
+        return remat_fail(trainer->context, REMAT_INVALID, NULL, "a stage of a pipeline cannot be measured by itself");
     *profile = NULL;
     REMAT_TRY(trainer_check_started(trainer));
     remat_context *context = trainer->context;

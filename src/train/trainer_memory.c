@@ -10,14 +10,15 @@ static uint64_t block_bytes(void)
 
 uint64_t trainer_scratch_bytes(const remat_trainer *trainer)
 {
-    return trainer->device->scratch_bytes + staging_bytes(trainer->network, trainer->device, false) +
-           block_bytes() + trainer_exchange_bytes(trainer);
+    return trainer->device->scratch_bytes +
+           staging_bytes(trainer->network, trainer->device, trainer->pipeline != NULL) + block_bytes() +
+           trainer_exchange_bytes(trainer);
 }
 
 uint64_t trainer_fixed_bytes(const remat_trainer *trainer)
 {
     uint64_t bytes = trainer->weight_bytes + trainer->state_bytes;
-    if (trainer->settings.accumulate > 1)
+    if (trainer_adds(trainer))
         bytes += trainer->gradient_bytes;
     return bytes + trainer_scratch_bytes(trainer);
 }
@@ -28,11 +29,11 @@ remat_status trainer_allocate(remat_trainer *trainer)
     REMAT_TRY(backend_queue_create(device, &trainer->queue));
     REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, trainer->weight_bytes, false, &trainer->weights));
     REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, trainer->state_bytes, true, &trainer->state));
-    if (trainer->settings.accumulate > 1)
+    if (trainer_adds(trainer))
         REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, trainer->gradient_bytes, true, &trainer->gradients));
     REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, block_bytes(), true, &trainer->block));
     REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, trainer_exchange_bytes(trainer), false, &trainer->exchange));
-    REMAT_TRY(staging_create(trainer->network, device, false, &trainer->staged));
+    REMAT_TRY(staging_create(trainer->network, device, trainer->pipeline != NULL, &trainer->staged));
     return backend_allocate(device, MEMORY_DEVICE, trainer_arena_bytes(trainer), false, &trainer->arena);
 }
 
@@ -56,12 +57,19 @@ void trainer_release(remat_trainer *trainer)
     staging_release(&trainer->staged, device);
 }
 
+bool trainer_adds(const remat_trainer *trainer)
+{
+    return trainer->settings.accumulate > 1 || trainer->pipeline;
+}
+
 tensor_ref trainer_parameter(const remat_trainer *trainer, uint32_t parameter)
 {
     const network_parameter *about = &trainer->network->parameters[parameter];
     const backend_memory *area = &trainer->weights;
     const uint64_t offset = trainer->weight_offsets ? trainer->weight_offsets[parameter] : about->offset;
-    return area->at ? (tensor_ref){area->at + offset, about->about.dtype} : TENSOR_NONE;
+    return area->at && trainer_has(trainer, parameter, REMAT_SHARD_WEIGHTS)
+               ? (tensor_ref){area->at + offset, about->about.dtype}
+               : TENSOR_NONE;
 }
 
 tensor_ref trainer_gradient(const remat_trainer *trainer, uint32_t parameter)
@@ -69,7 +77,9 @@ tensor_ref trainer_gradient(const remat_trainer *trainer, uint32_t parameter)
     const network_parameter *about = &trainer->network->parameters[parameter];
     const backend_memory *area = &trainer->gradients;
     const uint64_t offset = trainer->gradient_offsets ? trainer->gradient_offsets[parameter] : about->gradient_offset;
-    return area->at ? (tensor_ref){area->at + offset, layer_gradient_dtype(&about->about)} : TENSOR_NONE;
+    return area->at && trainer_has(trainer, parameter, REMAT_SHARD_GRADIENTS)
+               ? (tensor_ref){area->at + offset, layer_gradient_dtype(&about->about)}
+               : TENSOR_NONE;
 }
 
 /* ---- copies on the host ---- */

@@ -7,10 +7,10 @@
  *     step       the step block
  *     scratch    of the kernels; it belongs to the queue
  *     staging    a batch of data, if the host cannot write to the device's memory
- *     exchange   for transfers of gradients that ranks share, and their norm
+ *     exchange   for transfers of gradients that ranks share, and their norm; or what a stage receives and sends
  *
  * Where ranks share state, gradients or weights, a rank has only its parts of them (shard_map.h) in these areas. The areas are as
- * large on every rank as on the one that needs most, so that all have the same plan.
+ * large on every rank as on the one that needs most, so that all have the same plan. A stage of a pipeline has its parameters only.
  */
 #ifndef REMAT_TRAIN_TRAINER_OBJECT_H
 #define REMAT_TRAIN_TRAINER_OBJECT_H
@@ -27,6 +27,7 @@
 #include "train/first_weights.h"
 #include "train/gradient_chain.h"
 #include "train/optimizer.h"
+#include "train/pipeline.h"
 #include "train/shard_map.h"
 #include "train/shard_transfer.h"
 #include "train/staging.h"
@@ -73,8 +74,10 @@ struct remat_trainer {
     gradient_chain *chain;     /* with several ranks */
     shard_map *shard;          /* what they share; NULL: nothing */
     shard_transfers *transfers;
-    double *rank_numbers; /* likewise: losses of all ranks, then those of this one */
-    bool ranks_agree;     /* they were found to train the same */
+    pipeline *pipeline;         /* NULL: each rank has all layers */
+    struct stage_state *stages; /* of all ranks, with a pipeline that was started */
+    double *rank_numbers;       /* likewise: losses of all ranks, then those of this one */
+    bool ranks_agree;           /* they were found to train the same */
 
     uint64_t step, micro_step; /* taken so far */
     uint64_t steps_per_epoch, total_steps;
@@ -128,6 +131,7 @@ uint64_t trainer_scratch_bytes(const remat_trainer *trainer);   /* of these: scr
 uint64_t trainer_allocated_bytes(const remat_trainer *trainer); /* all areas that were allocated */
 /* A parameter, and its gradient with accumulation; none if there is no memory for them. Where ranks share them, the part that
  * this rank has. */
+bool trainer_adds(const remat_trainer *trainer); /* gradients are added up before they are applied */
 tensor_ref trainer_parameter(const remat_trainer *trainer, uint32_t parameter);
 tensor_ref trainer_gradient(const remat_trainer *trainer, uint32_t parameter);
 
@@ -136,6 +140,8 @@ remat_status trainer_place(remat_trainer *trainer);
 void trainer_release_places(remat_trainer *trainer);
 /* What trainer_fixed_bytes would be with another number of ranks. */
 remat_status trainer_fixed_with(const remat_trainer *trainer, uint64_t ranks, uint64_t *bytes);
+/* Whether this rank has anything of a parameter, of its gradient or of its state. */
+bool trainer_has(const remat_trainer *trainer, uint32_t parameter, remat_shard stage);
 /* Whether ranks share a parameter, its gradient or its state, and which values of it this rank has then: all otherwise. */
 bool trainer_shares(const remat_trainer *trainer, uint32_t parameter, remat_shard stage);
 shard_part trainer_part(const remat_trainer *trainer, uint32_t parameter, remat_shard stage);
@@ -169,6 +175,44 @@ bool trainer_must_collect(const remat_trainer *trainer, uint32_t parameter, unsi
 remat_status trainer_collect(const remat_trainer *trainer, uint32_t parameter, unsigned number, void *to);
 remat_status trainer_serve(const remat_trainer *trainer);
 remat_status trainer_serve_end(const remat_trainer *trainer);
+
+/* trainer.c: the programs of the whole network or, with a pipeline, of its stage. The first makes that of the whole network. */
+remat_status trainer_build_program(const remat_trainer *trainer, remat_program **program);
+remat_status trainer_build_programs(remat_trainer *trainer);
+
+/* trainer_cut.c: cuts the network into stages. Needs the network, and comes before the programs. */
+remat_status trainer_cut(remat_trainer *trainer);
+
+/* trainer_pipeline.c: rows of a pipeline are what ranks are without one. */
+uint64_t trainer_stage_count(const remat_trainer *trainer); /* 1: no pipeline */
+uint64_t trainer_stage(const remat_trainer *trainer);       /* of this rank */
+uint64_t trainer_row(const remat_trainer *trainer);
+uint64_t trainer_row_count(const remat_trainer *trainer);
+remat_status trainer_check_stages(const remat_trainer *trainer);
+/* Makes the stage with its number of micro-batches in flight. */
+remat_status trainer_set_stage(remat_trainer *trainer, uint32_t count, uint32_t number, const uint32_t *starts,
+                               uint64_t in_flight);
+graph_flight trainer_flight(const remat_trainer *trainer);
+remat_status trainer_start_stages(remat_trainer *trainer);
+void trainer_release_stages(remat_trainer *trainer);
+/* Of a parameter or a tensor of its state, as trainer_collect and trainer_copy_whole do. */
+remat_status trainer_collect_stage(const remat_trainer *trainer, uint32_t parameter, unsigned number, void *to);
+remat_status trainer_copy_stage(const remat_trainer *trainer, uint32_t parameter, unsigned number, void *to);
+/* The square of the norm so far goes from stage to stage, in the order of the parameters: what comes from the stage before, and the
+ * sum of all in exchange for that of this stage. */
+remat_status trainer_receive_squares(const remat_trainer *trainer, double *squares);
+remat_status trainer_share_squares(const remat_trainer *trainer, double *squares);
+/* After an update: weights that several stages have. */
+remat_status trainer_share_tied(remat_trainer *trainer);
+
+/* trainer_stage_step.c: the micro-batches of a step; one batch of the evaluation. */
+remat_status trainer_run_stages(remat_trainer *trainer, double *loss, double *data_seconds);
+remat_status trainer_run_evaluator(remat_trainer *trainer);
+/* Before and after the batches of an evaluation. */
+remat_status trainer_begin_evaluation(remat_trainer *trainer, uint64_t batches);
+remat_status trainer_end_evaluation(remat_trainer *trainer);
+/* The micro-batches of the last step with checks of every output, until one fails: `broken` of the host's block. */
+remat_status trainer_check_stage_outputs(remat_trainer *trainer);
 
 /* trainer_state.c: the optimizer's state: of the whole parameter, and of what `rank` has of it. */
 void trainer_find_states(const remat_trainer *trainer, uint32_t parameter, optimizer_state states[OPTIMIZER_STATES]);
@@ -231,6 +275,11 @@ remat_status trainer_any_rank(const remat_trainer *trainer, bool mine, bool *any
 remat_status trainer_share_status(const remat_trainer *trainer, remat_status status);
 
 /* trainer_step.c */
+remat_status trainer_send_block(remat_trainer *trainer, uint64_t bytes);
+remat_status trainer_receive_block(remat_trainer *trainer);
+/* Gets the micro-batch of trainer->micro_step ready for an executor; without data, for its backward pass. */
+remat_status trainer_prepare_micro_batch(remat_trainer *trainer, remat_executor *executor, double *data_seconds);
+remat_status trainer_prepare_backward(remat_trainer *trainer);
 
 /* The message of a step that diverged: which layer was the first with a number that is not finite. REMAT_DIVERGED.
  * `is_first`: of the steps of this run. */

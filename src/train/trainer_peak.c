@@ -17,9 +17,12 @@ remat_status trainer_find_kinds(const remat_trainer *trainer, uint8_t **kinds)
     for (size_t a = 0; a < graph->action_count; a++) {
         const graph_action *action = &graph->actions[a];
         action_kind kind = program->actions[a].kind;
-        for (size_t i = 0; i < action->write_count && (kind == ACTION_LOAD || kind == ACTION_FORWARD); i++)
+        for (size_t i = 0; i < action->write_count && kind <= ACTION_FORWARD; i++)
             (*kinds)[graph_writes(graph, action)[i]] = kind == ACTION_LOAD ? HOLDS_DATA : HOLDS_ACTIVATION;
     }
+    for (size_t n = 0; n < program->network->layer_count; n++) /* that other stages made, too */
+        if (program->outputs[n] != GRAPH_NONE && program->network->layers[n].node.input_count)
+            (*kinds)[program->outputs[n]] = HOLDS_ACTIVATION;
     for (size_t p = 0; p < program->network->parameter_count; p++)
         if (program->gradients[p] != GRAPH_NONE)
             (*kinds)[program->gradients[p]] = HOLDS_WEIGHT_GRADIENT;

@@ -103,6 +103,9 @@ static remat_status plan_training(remat_trainer *trainer, const uint32_t *blocks
     wanted.threads = options->threads;
     wanted.describes_least = options->plan_only;
     wanted.floor_bytes = trainer->evaluation_plan.arena_bytes;
+    wanted.flight = trainer_flight(trainer);
+    if (trainer->pipeline) /* many stages are tried before one is chosen */
+        wanted.effort = 100;
     if (options->budget_bytes != REMAT_NO_BUDGET)
         wanted.budget_bytes = options->budget_bytes > fixed ? options->budget_bytes - fixed : 0;
     remat_status status = graph_plan_create(trainer->program->graph, &wanted, &trainer->plan);
@@ -179,7 +182,7 @@ static void count_forwards(const remat_trainer *trainer, remat_trainer_figures *
 /* With accumulation the optimizer runs once a step, outside of the plan: weights, gradients and moments move through memory. */
 static uint64_t step_cost(const remat_trainer *trainer, uint64_t micro_batch)
 {
-    if (trainer->settings.accumulate == 1)
+    if (!trainer_adds(trainer))
         return micro_batch;
     uint64_t moved = trainer->gradient_bytes + 2 * trainer->weight_bytes + 2 * trainer->state_bytes;
     return remat_add_saturated(micro_batch * trainer->settings.accumulate,
@@ -193,7 +196,7 @@ void remat_trainer_get_figures_sized(const remat_trainer *trainer, remat_trainer
     remat_trainer_figures found = {
         .weight_bytes = trainer->weight_bytes,
         .optimizer_bytes = trainer->state_bytes,
-        .gradient_bytes = trainer->settings.accumulate > 1 ? trainer->gradient_bytes : 0,
+        .gradient_bytes = trainer_adds(trainer) ? trainer->gradient_bytes : 0,
         .scratch_bytes = trainer_scratch_bytes(trainer),
         .arena_bytes = trainer_arena_bytes(trainer),
         .total_bytes = fixed + trainer_arena_bytes(trainer),

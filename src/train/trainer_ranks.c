@@ -21,8 +21,8 @@ uint64_t trainer_rank(const remat_trainer *trainer)
 
 uint64_t trainer_rank_count(const remat_trainer *trainer)
 {
-    const uint64_t planned = trainer->options.plan_ranks;
-    return trainer->ranks ? trainer->ranks->size : planned > 1 ? planned : 1;
+    const uint64_t planned = trainer->options.plan_ranks, stages = trainer_stage_count(trainer);
+    return trainer->ranks ? trainer->ranks->size : planned > 1 ? planned : stages;
 }
 
 /* Ranks on one machine share its cores, unless the launcher has given each its own. */
@@ -36,18 +36,19 @@ unsigned trainer_default_threads(const remat_communicator *ranks)
 
 remat_status trainer_check_ranks(const remat_trainer *trainer)
 {
-    const uint64_t size = trainer_rank_count(trainer), micro_batches = trainer->settings.accumulate;
+    const uint64_t size = trainer_rank_count(trainer), rows = trainer_row_count(trainer);
+    const uint64_t micro_batches = trainer->settings.accumulate;
+    REMAT_TRY(trainer_check_stages(trainer));
     if (size == 1)
         return REMAT_OK;
     if (!trainer->ranks && !trainer->options.plan_only)
         return remat_fail(trainer->context, REMAT_INVALID, NULL,
                           "plan_ranks is for plan_only; ranks that train have a communicator");
-    if (micro_batches % size != 0)
+    if (micro_batches % rows != 0)
         return remat_fail(trainer->context, REMAT_INVALID, NULL,
-                          "%" PRIu64
-                          " ranks cannot share the micro-batches of a step: accumulate in [Model] is %" PRIu64
+                          "%" PRIu64 " %s cannot share the micro-batches of a step: accumulate in [Model] is %" PRIu64
                           ", and must be a multiple of %" PRIu64 " (such as --set model.accumulate=%" PRIu64 ")",
-                          size, micro_batches, size, size);
+                          rows, rows < size ? "pipelines" : "ranks", micro_batches, rows, rows);
     if (!trainer->device->host_visible)
         return remat_fail(trainer->context, REMAT_INVALID, NULL,
                           "several ranks can only train on the processor, not on the device '%s'",
@@ -57,10 +58,16 @@ remat_status trainer_check_ranks(const remat_trainer *trainer)
 
 /* ---- starting ---- */
 
+/* Micro-batches of this rank. */
+static uint64_t own_count(const remat_trainer *trainer)
+{
+    return trainer->settings.accumulate / trainer_row_count(trainer);
+}
+
 static size_t number_count(const remat_trainer *trainer)
 {
-    const uint64_t size = trainer_rank_count(trainer), micro_batches = trainer->settings.accumulate;
-    return (micro_batches > 3 * size ? micro_batches : 3 * size) + micro_batches / size;
+    const uint64_t size = trainer_rank_count(trainer), each = own_count(trainer);
+    return (size * each > 3 * size ? size * each : 3 * size) + each;
 }
 
 remat_status trainer_start_ranks(remat_trainer *trainer)
@@ -81,6 +88,8 @@ remat_status trainer_start_ranks(remat_trainer *trainer)
     trainer->rank_numbers = remat_alloc(trainer->context, number_count(trainer), sizeof *trainer->rank_numbers);
     if (!trainer->rank_numbers)
         return REMAT_NO_MEMORY;
+    if (trainer->pipeline)
+        return trainer_start_stages(trainer);
     REMAT_TRY(trainer_start_shards(trainer));
     return gradient_chain_create(trainer->context, &options, &trainer->chain);
 }
@@ -95,10 +104,11 @@ void trainer_release_ranks(remat_trainer *trainer)
 
 /* ---- losses ---- */
 
-/* Micro-batch j * N + r is number j of rank r. */
+/* Micro-batch j * N + r is number j of rank r or, with a pipeline, of row r, whose last stage has the loss. */
 remat_status trainer_sum_losses(remat_trainer *trainer, const double *mine, double *sum)
 {
-    const uint64_t size = trainer_rank_count(trainer), each = trainer->settings.accumulate / size;
+    const uint64_t size = trainer_rank_count(trainer), each = own_count(trainer);
+    const uint64_t stages = trainer_stage_count(trainer);
     const double *all = mine;
     if (size > 1) {
         REMAT_TRY(comm_run(trainer->ranks, &(comm_transfer){.kind = COMM_GATHER,
@@ -109,14 +119,14 @@ remat_status trainer_sum_losses(remat_trainer *trainer, const double *mine, doub
     }
     *sum = 0;
     for (uint64_t j = 0; j < each; j++)
-        for (uint64_t r = 0; r < size; r++)
+        for (uint64_t r = stages - 1; r < size; r += stages)
             *sum += all[r * each + j];
     return REMAT_OK;
 }
 
 double *trainer_own_losses(const remat_trainer *trainer)
 {
-    return trainer->rank_numbers + number_count(trainer) - trainer->settings.accumulate / trainer_rank_count(trainer);
+    return trainer->rank_numbers + number_count(trainer) - own_count(trainer);
 }
 
 remat_status trainer_gather_sums(remat_trainer *trainer, const double mine[3], const double **all)
@@ -157,7 +167,7 @@ static const char *const same_names[SAME_COUNT] = {
     [SAME_VERSION] = "another version of Remat or other kernels",
     [SAME_MODEL] = "another model",
     [SAME_OPTIONS] =
-        "other options", /* batch, accumulate, steps, optimizer, reduce_fast, shard, or what changes the plan */
+        "other options", /* batch, accumulate, steps, optimizer, reduce_fast, shard, pipeline, or what changes the plan */
     [SAME_SEED] = "another seed",
     [SAME_DATA] = "other data",
     [SAME_STEP] = "taken another number of steps",
@@ -223,8 +233,12 @@ static void hash_options(const remat_trainer *trainer, XXH3_state_t *hash)
     add_number(hash, trainer->steps_per_epoch);
     add_number(hash, trainer->options.reduce_fast);
     add_number(hash, (uint64_t)trainer->options.shard);
+    add_number(hash, trainer_stage_count(trainer));
     const graph_sequence *sequence = &trainer->plan->sequence; /* sums begin in its order */
-    add_bytes(hash, sequence->actions, sequence->count * sizeof *sequence->actions);
+    if (trainer->pipeline)                                     /* each stage has its own */
+        add_bytes(hash, trainer->pipeline->starts, (trainer->pipeline->count + 1) * sizeof(uint32_t));
+    else
+        add_bytes(hash, sequence->actions, sequence->count * sizeof *sequence->actions);
 }
 
 /* Numbers of samples, and the first batch of training and of validation. It is written where batches go. */

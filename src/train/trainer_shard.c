@@ -16,12 +16,27 @@ static uint64_t placed(uint64_t bytes)
 
 bool trainer_shares(const remat_trainer *trainer, uint32_t parameter, remat_shard stage)
 {
+    if (trainer->pipeline)
+        return true;
     return trainer->shard && trainer->options.shard >= stage &&
            !trainer->network->parameters[parameter].about.statistic;
 }
 
+bool trainer_has(const remat_trainer *trainer, uint32_t parameter, remat_shard stage)
+{
+    const pipeline *stages = trainer->pipeline;
+    if (!stages)
+        return true;
+    return stage == REMAT_SHARD_WEIGHTS ? pipeline_holds(stages, parameter, stages->number)
+                                        : stages->owners[parameter] == stages->number;
+}
+
+/* Of a pipeline: that of this rank. */
 static shard_part part_of(const remat_trainer *trainer, uint32_t parameter, remat_shard stage, uint64_t rank)
 {
+    if (trainer->pipeline)
+        return (shard_part){0, trainer_has(trainer, parameter, stage) ? trainer->network->parameters[parameter].values
+                                                                      : 0};
     return trainer_shares(trainer, parameter, stage) ? shard_map_part(trainer->shard, parameter, rank)
                                                      : (shard_part){0, trainer->network->parameters[parameter].values};
 }
@@ -100,9 +115,9 @@ remat_status trainer_place(remat_trainer *trainer)
         REMAT_TRY(shard_map_create(trainer->network, trainer_rank_count(trainer), &trainer->shard));
     }
     REMAT_TRY(place(trainer, state_bytes, &trainer->state_offsets, &trainer->state_bytes));
-    if (trainer->shard && stage >= REMAT_SHARD_GRADIENTS)
+    if (trainer->pipeline || (trainer->shard && stage >= REMAT_SHARD_GRADIENTS))
         REMAT_TRY(place(trainer, gradient_bytes, &trainer->gradient_offsets, &trainer->gradient_bytes));
-    if (trainer->shard && stage >= REMAT_SHARD_WEIGHTS)
+    if (trainer->pipeline || (trainer->shard && stage >= REMAT_SHARD_WEIGHTS))
         REMAT_TRY(place(trainer, weight_bytes, &trainer->weight_offsets, &trainer->weight_bytes));
     return REMAT_OK;
 }
@@ -176,6 +191,8 @@ static uint64_t squares_bytes(const remat_trainer *trainer)
 
 uint64_t trainer_exchange_bytes(const remat_trainer *trainer)
 {
+    if (trainer->pipeline)
+        return remat_max(trainer->program->transfer_bytes, trainer->evaluation->transfer_bytes);
     return trainer_scatters(trainer) ? shard_staging_bytes(trainer->shard) + squares_bytes(trainer) : 0;
 }
 
@@ -309,6 +326,8 @@ remat_status trainer_copy_whole(const remat_trainer *trainer, uint32_t parameter
 {
     const shared_tensor tensor = find_shared(trainer, parameter, number);
     const shard_part part = trainer_part(trainer, parameter, tensor.stage);
+    if (trainer->pipeline)
+        return trainer_copy_stage(trainer, parameter, number, to);
     if (!trainer_must_collect(trainer, parameter, number)) {
         REMAT_TRY(
             backend_copy_out(trainer->queue, to, tensor.mine.at, trainer_whole_bytes(trainer, parameter, number)));
@@ -339,24 +358,30 @@ remat_status trainer_collect(const remat_trainer *trainer, uint32_t parameter, u
     tensor_request request = {parameter, number};
     REMAT_TRY(backend_wait(trainer->queue));
     REMAT_TRY(tell(trainer, &request));
+    if (trainer->pipeline)
+        return trainer_collect_stage(trainer, parameter, number, to);
     return shard_collect(trainer->transfers, parameter, tensor.unit, tensor.mine.at, to);
 }
 
 remat_status trainer_serve_end(const remat_trainer *trainer)
 {
-    return trainer->shard ? tell(trainer, &(tensor_request){NOTHING_MORE, 0}) : REMAT_OK;
+    return trainer->shard || trainer->pipeline ? tell(trainer, &(tensor_request){NOTHING_MORE, 0}) : REMAT_OK;
 }
 
 remat_status trainer_serve(const remat_trainer *trainer)
 {
     tensor_request request = {0};
-    if (!trainer->shard)
+    if (!trainer->shard && !trainer->pipeline)
         return REMAT_OK;
     REMAT_TRY(backend_wait(trainer->queue));
     for (;;) {
         REMAT_TRY(tell(trainer, &request));
         if (request.parameter == NOTHING_MORE)
             return REMAT_OK;
+        if (trainer->pipeline) {
+            REMAT_TRY(trainer_collect_stage(trainer, request.parameter, request.number, NULL));
+            continue;
+        }
         const shared_tensor tensor = find_shared(trainer, request.parameter, request.number);
         REMAT_TRY(shard_collect(trainer->transfers, request.parameter, tensor.unit, tensor.mine.at, NULL));
     }

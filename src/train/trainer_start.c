@@ -1,4 +1,5 @@
 /* From a plan to a trainer that can train: data, memory for tensors, initial weights, recorded operations. */
+#include "base/alloc.h"
 #include "base/error.h"
 #include "train/first_weights.h"
 #include "train/optimizer.h"
@@ -32,7 +33,8 @@ static executor_options training_options(remat_trainer *trainer)
                    .arena_bytes = trainer->arena.bytes,
                    .offsets = trainer->plan->offsets,
                    .parameters = trainer->weights.at,
-                   .step = trainer->block.at},
+                   .step = trainer->block.at,
+                   .transfers = trainer->exchange.at},
         .device = trainer->device,
         .optimizer = trainer_optimizer(trainer),
         .weights = {trainer_find_weight, trainer_fetch_weight, trainer},
@@ -53,10 +55,35 @@ static executor_options evaluation_options(remat_trainer *trainer)
     return options;
 }
 
+/* What a run keeps over its turn has another place in each of them. */
+static remat_status make_stage_executors(remat_trainer *trainer)
+{
+    pipeline *stages = trainer->pipeline;
+    const size_t count = trainer->plan->liveness.buffer_count;
+    const uint64_t kept = trainer->plan->kept_bytes;
+    stages->executors = remat_alloc_zeroed(trainer->context, stages->in_flight, sizeof(remat_executor *));
+    stages->offset_count = (stages->in_flight - 1) * count;
+    stages->offsets = remat_alloc(trainer->context, stages->offset_count, sizeof *stages->offsets);
+    if (!stages->executors || !stages->offsets)
+        return REMAT_NO_MEMORY;
+    stages->executors[0] = trainer->executor;
+    for (uint64_t i = 1; i < stages->in_flight; i++) {
+        uint64_t *offsets = stages->offsets + (i - 1) * count;
+        executor_options options = training_options(trainer);
+        for (size_t b = 0; b < count; b++)
+            offsets[b] = trainer->plan->offsets[b] + (trainer->plan->offsets[b] < kept ? i * kept : 0);
+        options.memory.offsets = offsets;
+        REMAT_TRY(executor_create(trainer->context, &options, &stages->executors[i]));
+    }
+    return REMAT_OK;
+}
+
 static remat_status make_executors(remat_trainer *trainer)
 {
     const executor_options training = training_options(trainer), evaluation = evaluation_options(trainer);
     REMAT_TRY(executor_create(trainer->context, &training, &trainer->executor));
+    if (trainer->pipeline)
+        REMAT_TRY(make_stage_executors(trainer));
     REMAT_TRY(trainer_record_apply(trainer));
     return executor_create(trainer->context, &evaluation, &trainer->evaluator);
 }
@@ -74,12 +101,14 @@ remat_status trainer_count_tables(remat_trainer *trainer)
     uint64_t training_bytes, evaluation_bytes, apply_bytes;
     counted.weights.at = counted.arena.at = counted.block.at = nothing;
     counted.state.at = counted.exchange.at = nothing;
-    if (trainer->settings.accumulate > 1)
+    if (trainer_adds(trainer))
         counted.gradients.at = nothing;
     const executor_options training = training_options(&counted), evaluation = evaluation_options(&counted);
     REMAT_TRY(executor_measure(trainer->context, &training, &training_bytes));
     REMAT_TRY(executor_measure(trainer->context, &evaluation, &evaluation_bytes));
     REMAT_TRY(trainer_measure_apply(&counted, &apply_bytes));
+    if (trainer->pipeline)
+        training_bytes *= trainer->pipeline->in_flight;
     trainer->recorded_bytes = training_bytes + evaluation_bytes + apply_bytes;
     return REMAT_OK;
 }

@@ -37,7 +37,9 @@ void trainer_find_own_states(const remat_trainer *trainer, uint32_t parameter, u
                              optimizer_state states[OPTIMIZER_STATES])
 {
     const layer_parameter *about = &trainer->network->parameters[parameter].about;
-    if (!trainer_shares(trainer, parameter, REMAT_SHARD_OPTIMIZER))
+    if (!trainer_has(trainer, parameter, REMAT_SHARD_OPTIMIZER))
+        memset(states, 0, OPTIMIZER_STATES * sizeof *states);
+    else if (trainer->pipeline || !trainer_shares(trainer, parameter, REMAT_SHARD_OPTIMIZER))
         trainer_find_states(trainer, parameter, states);
     else if (layer_parameter_is_trained(about))
         optimizer_find_states(&trainer->optimizer, about, shard_map_part(trainer->shard, parameter, rank).values,

@@ -21,13 +21,13 @@ static double seconds_now(void)
 /* The part that the host sets; kernels add to the rest. */
 enum { HOST_PART = offsetof(step_block, scale) };
 
-static remat_status send_block(remat_trainer *trainer, uint64_t bytes)
+remat_status trainer_send_block(remat_trainer *trainer, uint64_t bytes)
 {
     return backend_copy_in(trainer->queue, trainer->block.at, &trainer->host_block, bytes);
 }
 
 /* Gets it back when the queue has done its work. */
-static remat_status receive_block(remat_trainer *trainer)
+remat_status trainer_receive_block(remat_trainer *trainer)
 {
     REMAT_TRY(backend_copy_out(trainer->queue, &trainer->host_block, trainer->block.at, sizeof trainer->host_block));
     return backend_wait(trainer->queue);
@@ -75,7 +75,7 @@ static remat_status after_position(void *user, size_t position)
 
 static remat_status run_executor(remat_trainer *trainer)
 {
-    const bool applies = !trainer->gradients.at; /* else gradients are only summed in a run */
+    const bool applies = !trainer_adds(trainer); /* else gradients are only summed in a run */
     const executor_hooks hooks = {.observe = trainer->on_action ? trainer_observe : NULL,
                                   .observe_begin = trainer->on_action && applies ? trainer_observe_norm : NULL,
                                   .before_apply = trainer->on_gradient && applies ? trainer_show_gradient : NULL,
@@ -98,7 +98,7 @@ remat_status trainer_run_first(remat_trainer *trainer, const executor_hooks *hoo
                                trainer->staged.labels));
     if (counts_labels(trainer))
         trainer->host_block.labels = filled_labels(trainer);
-    REMAT_TRY(send_block(trainer, sizeof trainer->host_block));
+    REMAT_TRY(trainer_send_block(trainer, sizeof trainer->host_block));
     REMAT_TRY(staging_send(&trainer->staged, trainer->executor, trainer->queue));
     if (hooks)
         return executor_run_observed(trainer->executor, trainer->queue, hooks);
@@ -143,20 +143,24 @@ static remat_status count_labels(remat_trainer *trainer, double *data_seconds)
     return REMAT_OK;
 }
 
-/* Gets the micro-batch of trainer->micro_step ready. */
-static remat_status prepare_micro_batch(remat_trainer *trainer, double *data_seconds)
+remat_status trainer_prepare_micro_batch(remat_trainer *trainer, remat_executor *executor, double *data_seconds)
 {
     REMAT_TRY(fill_micro_batch(trainer, trainer->micro_step, data_seconds));
     if (counts_labels(trainer) && trainer->settings.accumulate == 1)
         trainer->host_block.labels = filled_labels(trainer);
-    REMAT_TRY(staging_send(&trainer->staged, trainer->executor, trainer->queue));
+    REMAT_TRY(staging_send(&trainer->staged, executor, trainer->queue));
+    return trainer_prepare_backward(trainer);
+}
+
+remat_status trainer_prepare_backward(remat_trainer *trainer)
+{
     set_stream(trainer, trainer->micro_step);
-    return send_block(trainer, HOST_PART);
+    return trainer_send_block(trainer, HOST_PART);
 }
 
 static remat_status run_micro_batch(remat_trainer *trainer, double *data_seconds)
 {
-    REMAT_TRY(prepare_micro_batch(trainer, data_seconds));
+    REMAT_TRY(trainer_prepare_micro_batch(trainer, trainer->executor, data_seconds));
     REMAT_TRY(run_executor(trainer));
     trainer->micro_step++;
     return REMAT_OK;
@@ -167,9 +171,9 @@ static remat_status run_numbered(remat_trainer *trainer, uint64_t m, double *los
 {
     trainer->micro_step = trainer->step * trainer->settings.accumulate + m;
     trainer->host_block.loss = 0;
-    REMAT_TRY(send_block(trainer, sizeof trainer->host_block));
+    REMAT_TRY(trainer_send_block(trainer, sizeof trainer->host_block));
     REMAT_TRY(run_micro_batch(trainer, data_seconds));
-    REMAT_TRY(receive_block(trainer));
+    REMAT_TRY(trainer_receive_block(trainer));
     *loss = trainer->host_block.loss;
     return REMAT_OK;
 }
@@ -203,14 +207,17 @@ static remat_status run_accumulated(remat_trainer *trainer, double *data_seconds
     double loss;
     REMAT_TRY(trainer_clear_gradients(trainer));
     REMAT_TRY(backend_wait(trainer->queue)); /* what comes from other ranks is written there */
-    remat_status status =
-        trainer->chain ? run_shared(trainer, &loss, data_seconds) : run_alone(trainer, &loss, data_seconds);
+    remat_status status = trainer->pipeline ? trainer_run_stages(trainer, &loss, data_seconds)
+                          : trainer->chain  ? run_shared(trainer, &loss, data_seconds)
+                                            : run_alone(trainer, &loss, data_seconds);
     if (status == REMAT_OK) {
         trainer->micro_step = (trainer->step + 1) * trainer->settings.accumulate;
         trainer->host_block.loss = loss;
         set_stream(trainer, trainer->micro_step - 1); /* updates may round at random: the same on all ranks */
-        REMAT_TRY(send_block(trainer, sizeof trainer->host_block));
+        REMAT_TRY(trainer_send_block(trainer, sizeof trainer->host_block));
         REMAT_TRY(trainer_apply_gradients(trainer));
+        if (trainer->pipeline)
+            return trainer_share_tied(trainer);
         return trainer->shard ? trainer_join_weights(trainer) : REMAT_OK;
     }
     REMAT_TRY(trainer_restore_statistics(trainer)); /* the micro-batches before have moved them */
@@ -223,24 +230,25 @@ static remat_status run_step(remat_trainer *trainer, double rate, double *data_s
     optimizer_set_step(&trainer->optimizer, trainer->step + 1, rate, &trainer->host_block);
     if (trainer->settings.accumulate > 1)
         REMAT_TRY(count_labels(trainer, data_seconds));
-    REMAT_TRY(send_block(trainer, sizeof trainer->host_block));
+    REMAT_TRY(trainer_send_block(trainer, sizeof trainer->host_block));
     /* A step that failed between micro-batches begins anew. */
     trainer->micro_step = trainer->step * trainer->settings.accumulate;
-    if (trainer->gradients.at)
+    if (trainer_adds(trainer))
         REMAT_TRY(run_accumulated(trainer, data_seconds));
     else
         REMAT_TRY(run_micro_batch(trainer, data_seconds));
-    REMAT_TRY(receive_block(trainer));
-    return trainer->shard ? trainer_share_broken(trainer) : REMAT_OK;
+    REMAT_TRY(trainer_receive_block(trainer));
+    return trainer->shard || trainer->pipeline ? trainer_share_broken(trainer) : REMAT_OK;
 }
 
 remat_status remat_trainer_step_sized(remat_trainer *trainer, remat_step_result *result, size_t result_size)
 {
     REMAT_TRY(trainer_check_started(trainer));
     REMAT_TRY(trainer_compare_ranks(trainer));
-    if (trainer->on_gradient && trainer_scatters(trainer))
-        return remat_fail(trainer->context, REMAT_INVALID, NULL,
-                          "no rank has whole gradients to show: share only the state of the optimizer");
+    if (trainer->on_gradient && (trainer_scatters(trainer) || trainer->pipeline))
+        return remat_fail(trainer->context, REMAT_INVALID, NULL, "no rank has %s gradients to show: %s",
+                          trainer->pipeline ? "all" : "whole",
+                          trainer->pipeline ? "leave out the pipeline" : "share only the state of the optimizer");
     double began = seconds_now(), data_seconds = 0;
     double rate = optimizer_rate(&trainer->optimizer, trainer->step, trainer->total_steps, trainer->plateau.cuts);
     remat_status status = run_step(trainer, rate, &data_seconds);
@@ -272,14 +280,17 @@ static remat_status find_broken_layer(remat_trainer *trainer, uint64_t *layer)
     const uint64_t next = trainer->micro_step, micro_batches = trainer->settings.accumulate;
     double seconds = 0;
     trainer->host_block = (step_block){.scale = 1, .loss = NAN}; /* so that nothing is updated */
-    remat_status status = send_block(trainer, sizeof trainer->host_block);
+    remat_status status = trainer_send_block(trainer, sizeof trainer->host_block);
     trainer->micro_step = next - micro_batches;
-    for (; trainer->micro_step < next && status == REMAT_OK && !trainer->host_block.broken; trainer->micro_step++) {
-        status = prepare_micro_batch(trainer, &seconds);
+    if (trainer->pipeline && status == REMAT_OK)
+        status = trainer_check_stage_outputs(trainer);
+    for (; !trainer->pipeline && trainer->micro_step < next && status == REMAT_OK && !trainer->host_block.broken;
+         trainer->micro_step++) {
+        status = trainer_prepare_micro_batch(trainer, trainer->executor, &seconds);
         if (status == REMAT_OK)
             status = executor_run_checked(trainer->executor, trainer->queue, NULL);
         if (status == REMAT_OK)
-            status = receive_block(trainer);
+            status = trainer_receive_block(trainer);
     }
     trainer->micro_step = next;
     *layer = trainer->host_block.broken ? trainer->host_block.broken - 1 : trainer->network->layer_count - 1;
@@ -330,21 +341,23 @@ static remat_status evaluate_batch(remat_trainer *trainer, uint64_t number, doub
     if (counts_labels(trainer))
         trainer->host_block.labels = filled_labels(trainer);
     found[0] = counts_labels(trainer) ? (double)trainer->host_block.labels : 1;
-    REMAT_TRY(send_block(trainer, sizeof trainer->host_block));
+    REMAT_TRY(trainer_send_block(trainer, sizeof trainer->host_block));
     REMAT_TRY(staging_send(&trainer->staged, trainer->evaluator, trainer->queue));
-    REMAT_TRY(executor_run(trainer->evaluator, trainer->queue));
-    REMAT_TRY(receive_block(trainer));
+    REMAT_TRY(trainer_run_evaluator(trainer));
+    REMAT_TRY(trainer_receive_block(trainer));
     found[1] = trainer->host_block.loss * found[0];
     found[2] = (double)trainer->host_block.correct;
     return REMAT_OK;
 }
 
-/* Ranks take turns. The losses are added in the order of the batches. */
+/* Ranks, or rows of a pipeline, take turns. The losses are added in the order of the batches. */
 static remat_status evaluate(remat_trainer *trainer, uint64_t batches, double sums[3])
 {
-    const uint64_t size = trainer_rank_count(trainer), rank = trainer_rank(trainer);
+    const uint64_t size = trainer_row_count(trainer), rank = trainer_row(trainer);
+    const uint64_t stages = trainer_stage_count(trainer);
     sums[0] = sums[1] = sums[2] = 0;
     REMAT_TRY(backend_wait(trainer->queue));
+    REMAT_TRY(trainer_begin_evaluation(trainer, batches));
     for (uint64_t first = 0; first < batches; first += size) {
         double mine[3] = {0, 0, 0};
         const double *all;
@@ -355,9 +368,9 @@ static remat_status evaluate(remat_trainer *trainer, uint64_t batches, double su
         REMAT_TRY(trainer_gather_sums(trainer, mine, &all));
         for (uint64_t r = 0; r < size && first + r < batches; r++)
             for (uint64_t i = 0; i < 3; i++)
-                sums[i] += all[3 * r + i];
+                sums[i] += all[3 * (r * stages + stages - 1) + i]; /* the last stage has the loss */
     }
-    return REMAT_OK;
+    return trainer_end_evaluation(trainer);
 }
 
 remat_status remat_trainer_validate_sized(remat_trainer *trainer, remat_validation_result *result, size_t result_size)

@@ -50,7 +50,7 @@ static layer_work apply_work(const remat_trainer *trainer, uint32_t action)
     for (uint32_t p = 0; p < layer->node.parameter_count; p++)
         if (binding.gradients[p] != GRAPH_NONE) {
             const uint32_t number = layer->parameters[p];
-            layer_work one = trainer->gradients.at ? add_work(trainer, number) : update_work(trainer, number);
+            layer_work one = trainer_adds(trainer) ? add_work(trainer, number) : update_work(trainer, number);
             sum.flops += one.flops;
             sum.bytes += one.bytes;
         }
@@ -70,8 +70,14 @@ static void report(const remat_trainer *trainer, remat_action seen, layer_work w
 void trainer_observe(void *user, size_t position, bool is_recompute, uint64_t began, uint64_t ended)
 {
     const remat_trainer *trainer = user;
-    const char *const names[] = {"load", "forward", "weight_gradient", "input_gradient",
-                                 trainer->gradients.at ? "weight_gradient" : "apply"};
+    const char *const names[] = {"load",
+                                 "forward",
+                                 "weight_gradient",
+                                 "input_gradient",
+                                 trainer_adds(trainer) ? "weight_gradient" : "apply",
+                                 "receive",
+                                 "send",
+                                 "send"};
     uint32_t number = trainer->plan->sequence.actions[position];
     const program_action *binding = &trainer->program->actions[number];
     const remat_action seen = {.layer = trainer->network->layers[binding->layer].node.name,

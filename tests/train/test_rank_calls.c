@@ -70,6 +70,9 @@ static void read_all(remat_trainer *trainer, losses *found)
     }
 }
 
+/* So many stages, as trainers see them. */
+static uint64_t pipeline_stages;
+
 static losses train(remat_context *context, remat_communicator *with, bool fast, remat_shard shard)
 {
     remat_model *model = make_model(context);
@@ -78,6 +81,7 @@ static losses train(remat_context *context, remat_communicator *with, bool fast,
     options.communicator = with;
     options.reduce_fast = fast;
     options.shard = shard;
+    options.pipeline = pipeline_stages;
     options.threads = 1;
     remat_trainer *trainer;
     losses found = {0};
@@ -122,6 +126,21 @@ static void test_shards(void **state)
         before.bytes = shared.bytes;
         assert_memory_equal(&before, &shared, sizeof before);
     }
+}
+
+/* One stage on each rank. */
+static void test_pipeline(void **state)
+{
+    fixture *f = *state;
+    losses alone = train(f->context, NULL, false, REMAT_SHARD_NONE);
+    if (remat_communicator_size(ranks) == 1)
+        return;
+    pipeline_stages = remat_communicator_size(ranks);
+    const losses staged = train(f->context, ranks, false, REMAT_SHARD_NONE);
+    pipeline_stages = 0;
+    assert_true(staged.bytes < alone.bytes);
+    alone.bytes = staged.bytes;
+    assert_memory_equal(&alone, &staged, sizeof alone);
 }
 
 static void see_gradient(void *user, size_t parameter, const float *gradient, uint64_t count)
@@ -173,6 +192,66 @@ static void test_shard_plans(void **state)
     remat_model_destroy(model);
 }
 
+static void expect_refused(fixture *f, remat_model *model, const remat_train_options *options, const char *why)
+{
+    remat_trainer *trainer;
+    assert_int_equal(remat_trainer_create(model, options, &trainer), REMAT_INVALID);
+    expect_message(f, why);
+}
+
+/* The figures of each stage without other ranks; and what cannot be. */
+static void test_pipeline_plans(void **state)
+{
+    fixture *f = *state;
+    remat_model *model = make_model(f->context);
+    remat_train_options options;
+    remat_trainer *trainer;
+    remat_trainer_figures whole, figures;
+    remat_stage_figures stage;
+    uint64_t weights = 0;
+    remat_train_options_init(&options);
+    options.plan_only = true;
+    assert_int_equal(remat_trainer_create(model, &options, &trainer), REMAT_OK);
+    remat_trainer_get_figures(trainer, &whole);
+    assert_int_equal(remat_trainer_get_stage(trainer, 0, &stage), REMAT_INVALID);
+    remat_trainer_destroy(trainer);
+    options.pipeline = 3;
+    options.plan_ranks = 6;
+    for (options.plan_stage = 0; options.plan_stage < 3; options.plan_stage++) {
+        if (remat_trainer_create(model, &options, &trainer) != REMAT_OK)
+            fail_msg("%s", remat_context_message(f->context));
+        remat_trainer_get_figures(trainer, &figures);
+        assert_int_equal(remat_trainer_get_stage(trainer, options.plan_stage, &stage), REMAT_OK);
+        assert_int_equal(stage.total_bytes, figures.total_bytes);
+        assert_int_equal(stage.in_flight, 3 - options.plan_stage);
+        assert_true((stage.kept_bytes > 0) == (options.plan_stage < 2));
+        weights += figures.weight_bytes;
+        remat_trainer_destroy(trainer);
+    }
+    assert_int_equal(weights, whole.weight_bytes); /* no weight is in two stages */
+    expect_refused(f, model, &options, "there is no stage 3");
+    options.plan_stage = 0;
+    options.plan_ranks = 4;
+    expect_refused(f, model, &options, "must be a multiple of 3");
+    options.plan_ranks = 15;
+    expect_refused(f, model, &options, "5 pipelines cannot share");
+    options.plan_ranks = 3;
+    options.shard = REMAT_SHARD_WEIGHTS;
+    expect_refused(f, model, &options, "leave out --shard or --pipeline");
+    options.shard = REMAT_SHARD_NONE;
+    options.reduce_fast = true;
+    expect_refused(f, model, &options, "leave out --reduce fast");
+    options.reduce_fast = false;
+    options.plan_path = "plan.json";
+    expect_refused(f, model, &options, "each stage of a pipeline has its own plan");
+    options.plan_path = NULL;
+    options.plan_ranks = options.pipeline = 100;
+    expect_refused(f, model, &options, "cannot be cut into 100 stages");
+    options.plan_only = false;
+    expect_refused(f, model, &options, "takes as many ranks");
+    remat_model_destroy(model);
+}
+
 static void test_fast(void **state)
 {
     fixture *f = *state;
@@ -220,9 +299,10 @@ static void test_own_communicator(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {FIXTURE_TEST(test_same_bits),    FIXTURE_TEST(test_shards),
-                                       FIXTURE_TEST(test_shard_plans),  FIXTURE_TEST(test_fast),
-                                       FIXTURE_TEST(test_wrong_number), FIXTURE_TEST(test_own_communicator)};
+    const struct CMUnitTest tests[] = {FIXTURE_TEST(test_same_bits),      FIXTURE_TEST(test_pipeline),
+                                       FIXTURE_TEST(test_pipeline_plans), FIXTURE_TEST(test_shards),
+                                       FIXTURE_TEST(test_shard_plans),    FIXTURE_TEST(test_fast),
+                                       FIXTURE_TEST(test_wrong_number),   FIXTURE_TEST(test_own_communicator)};
     remat_context *context;
     if (remat_context_create(NULL, &context) != REMAT_OK || remat_communicator_open(context, NULL, &ranks) != REMAT_OK)
         return 1;
