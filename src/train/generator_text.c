@@ -38,8 +38,18 @@ static remat_status load_tokenizer(remat_generator *generator)
 {
     if (generator->tokenizer)
         return REMAT_OK;
-    REMAT_TRY(remat_tokenizer_load(generator->context, generator->folder, &generator->tokenizer));
-    return tokenizer_config_read(generator->context, generator->folder, &generator->config);
+    remat_tokenizer *tokenizer;
+    tokenizer_config config = {0};
+    REMAT_TRY(remat_tokenizer_load(generator->context, generator->folder, &tokenizer));
+    remat_status status = tokenizer_config_read(generator->context, generator->folder, &config);
+    if (status != REMAT_OK) {
+        tokenizer_config_end(generator->context, &config);
+        remat_tokenizer_destroy(tokenizer);
+        return status;
+    }
+    generator->tokenizer = tokenizer;
+    generator->config = config;
+    return REMAT_OK;
 }
 
 static remat_status add_ids(text_writer *w, const int32_t *ids, size_t count)
