@@ -19,7 +19,7 @@ void expect_failures_without_reserve_survived(const char *name, memory_flow flow
                                               uint64_t all);
 
 /* One call on objects that live, with each of its allocations failing in turn: it says so, and works as soon as there is
- * memory. The fixture finds what was lost. */
+ * memory. The fixture finds what was lost. Of many failures only some are tried. */
 typedef remat_status (*memory_call)(void *user);
 void expect_call_failures_survived(fixture *f, const char *name, memory_call call, void *user, uint64_t least);
 

@@ -122,6 +122,18 @@ static remat_status write_evaluation(void *user)
     return status == REMAT_OK ? remat_evaluation_save(s->evaluation, s->text, false) : status;
 }
 
+static remat_status evaluate(void *user)
+{
+    const scene *s = user;
+    remat_train_options options;
+    remat_evaluation *evaluation;
+    remat_train_options_init(&options);
+    options.threads = 1;
+    remat_status status = remat_evaluate(s->model, s->saved, &options, &evaluation);
+    remat_evaluation_destroy(evaluation);
+    return status;
+}
+
 /* ---- a model file ---- */
 
 static const char text[] = "[Model]\nbatch_size = 2\n[Optimizer : adamw]\nlearning_rate = 0.01\n"
@@ -158,6 +170,7 @@ static void calls_of_model_files(void **state)
     expect_ok(f, remat_evaluate(s.model, s.saved, &options, &s.evaluation));
     expect_call_failures_survived(f, "an evaluation", write_evaluation, &s, 1);
     remat_evaluation_destroy(s.evaluation);
+    expect_call_failures_survived(f, "evaluating", evaluate, &s, 50);
     remat_model_destroy(s.model);
 }
 
