@@ -1,4 +1,5 @@
 #include "fit_additions.h"
+#include "fit_pipeline.h"
 #include "fit_ranks.h"
 #include "graph_plan_text.h"
 #include "machine.h"
@@ -16,6 +17,7 @@ enum {
     OPTION_DIM = MODEL_KEYS_END,
     OPTION_RANKS,
     OPTION_SHARD,
+    OPTION_PIPELINE,
     OPTION_NETWORK,
     OPTION_DEVICE_SPEED,
     OPTION_STEP_SAMPLES,
@@ -40,6 +42,7 @@ static const struct argp_option options[] = {
     {"ranks", OPTION_RANKS, "N", 0,
      "what does each of N ranks need, for every --shard, and how many ranks does the budget take at least?", 1},
     {"shard", OPTION_SHARD, "WHAT", 0, "with --ranks: only none, optimizer, gradients or weights", 1},
+    {"pipeline", OPTION_PIPELINE, "P", 0, "with --ranks: what does each of P stages of layers need?", 1},
     {"network", OPTION_NETWORK, "SPEED,LATENCY", 0,
      "with --ranks: simulate a step with a network such as 25GB/s,5us, and find the fastest micro-batch and --shard",
      1},
@@ -51,6 +54,17 @@ static const struct argp_option options[] = {
      1},
     {"json", MODEL_JSON, NULL, 0, "print the answers as JSON", 2},
     {0}};
+
+/* Rows of a pipeline share the samples, or all ranks do. */
+static void check_pipeline(struct argp_state *state, const fit_ranks *ranks, uint64_t stages)
+{
+    if (stages && (!ranks->ranks || ranks->ranks % stages != 0))
+        argp_error(state, "--pipeline is for --ranks N, where N is a multiple of its stages");
+    if (stages && ranks->has_shard)
+        argp_error(state, "the ranks of a pipeline share nothing else: leave out --shard or --pipeline");
+    if (ranks->ranks && ranks->step_samples % (ranks->ranks / (stages ? stages : 1)) != 0)
+        argp_error(state, "--step-samples must be a multiple of %s", stages ? "the rows of stages" : "--ranks");
+}
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
@@ -68,14 +82,18 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         command->given.train.shard = shard_parse(state, argument);
         ranks->has_shard = true;
         break;
+    case OPTION_PIPELINE:
+        command->given.train.pipeline = command_count(state, context, argument);
+        if (command->given.train.pipeline < 2 || command->given.train.pipeline > 1 << 16)
+            argp_error(state, "--pipeline takes a number of stages from 2 to 65536");
+        break;
     case OPTION_NETWORK: fit_ranks_network(state, context, argument, ranks); break;
     case OPTION_DEVICE_SPEED: fit_ranks_speed(state, context, argument, &command->given.train); break;
     case OPTION_STEP_SAMPLES: ranks->step_samples = command_count(state, context, argument); break;
     case ARGP_KEY_END:
         if (!ranks->ranks && (ranks->has_shard || ranks->has_network || ranks->step_samples))
             argp_error(state, "--shard, --network and --step-samples are for --ranks N, which is missing");
-        if (ranks->ranks && ranks->step_samples % ranks->ranks != 0)
-            argp_error(state, "--step-samples must be a multiple of --ranks");
+        check_pipeline(state, ranks, command->given.train.pipeline);
         return model_options_parse(key, argument, state);
     default: return model_options_parse(key, argument, state);
     }
@@ -93,7 +111,8 @@ static const struct argp argp = {
            "clipping and accumulation add. For a graph: the peak with everything kept, the smallest budget that was "
            "found, and a bound below which no schedule exists. Exits with 4 if FILE does not fit.\v"
            "Example:\n  remat fit gpt.ini --budget 300MiB\n  remat fit gpt.ini --budget 2GB --batch auto\n"
-           "  remat fit gpt.ini --budget 2GB --ranks 8 --network 10GB/s,10us\n  remat fit graph.json --budget 300MiB\n "
+           "  remat fit gpt.ini --budget 2GB --ranks 8 --network 10GB/s,10us\n  remat fit gpt.ini --ranks 4 --pipeline "
+           "4\n  remat fit graph.json --budget 300MiB\n "
            " remat fit model.onnx --budget 8GB --batch 32",
     .children = model_set_children,
 };
@@ -375,7 +394,8 @@ static remat_status fit(fit_command *command, remat_model *model)
 static int fit_model(fit_command *command, remat_model *model)
 {
     if (command->ranks.ranks)
-        return fit_ranks_show(model, &command->given, &command->ranks);
+        return (command->given.train.pipeline ? fit_pipeline_show : fit_ranks_show)(model, &command->given,
+                                                                                    &command->ranks);
     remat_status status = fit(command, model);
     if (status != REMAT_OK)
         command_fail(command->given.context, status);

@@ -29,8 +29,8 @@ typedef struct remat_cluster {
     uint64_t ranks;                  /* from 1 */
     double network_bytes_per_second; /* that a rank can send, while it receives as many. Default: 10e9 */
     double network_latency;          /* of a message, in seconds. Default: 10e-6 */
-    /* Samples of a step, of all ranks together: a multiple of `ranks`. 0: as many micro-batches as the model accumulates, rounded
-     * up to a multiple of the ranks. */
+    /* Samples of a step, of all ranks together: a multiple of `ranks`, or of the rows of a pipeline. 0: as many micro-batches as the
+     * model accumulates, rounded up to a multiple of these. */
     uint64_t step_samples;
 } remat_cluster;
 void remat_cluster_init_sized(remat_cluster *cluster, size_t size);
@@ -44,15 +44,16 @@ typedef struct remat_scale_estimate {
     bool fits;      /* into the budget; otherwise the figures are those of the smallest plan, and there are no times */
     uint64_t ranks; /* as in the cluster */
     uint64_t batch_size;      /* samples of a micro-batch */
-    uint64_t micro_batches;   /* of a rank in a step */
+    uint64_t micro_batches;   /* of a rank in a step, or of a row of a pipeline */
     uint64_t rank_bytes;      /* all memory for tensors of a rank */
     double seconds;           /* of a step */
     double compute_seconds;   /* of these: forward, backward, recomputing and the update */
     double transfer_seconds;  /* of these: transfers that nothing hides */
     double recompute_seconds; /* of compute_seconds */
+    uint64_t pipeline;        /* stages; 1: no pipeline. With one, rank_bytes are those of the stage that needs most */
 } remat_scale_estimate;
 
-/* Simulates a step with batch_size, budget and shard of the options. It sets plan_only, plan_ranks and accumulate itself.
+/* Simulates a step with batch_size, budget, shard and pipeline of the options. It sets plan_only, plan_ranks and accumulate itself.
  * REMAT_INVALID: the samples of a step are not a multiple of ranks x batch_size, or there is something wrong with the cluster;
  * other errors are those of remat_trainer_create, except that REMAT_INFEASIBLE is only `fits`. */
 remat_status remat_scale_simulate_sized(remat_model *model, const remat_train_options *options,

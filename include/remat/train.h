@@ -396,14 +396,16 @@ static inline void remat_trainer_get_figures(const remat_trainer *trainer, remat
 /* A stage of a pipeline. */
 typedef struct remat_stage_figures {
     const char *first_layer, *last_layer; /* names; they belong to the trainer */
-    uint64_t total_bytes;                 /* of all tensors of the rank, as in remat_trainer_figures */
-    uint64_t kept_bytes; /* of these: what each micro-batch keeps for its backward pass; 0 with one in flight */
-    uint64_t in_flight;  /* micro-batches of which it keeps activations at the same time */
-    uint64_t cost;       /* of a micro-batch, in nanoseconds */
+    /* Of its rank, as in remat_trainer_figures. */
+    uint64_t weight_bytes, optimizer_bytes, gradient_bytes, total_bytes, min_budget_bytes;
+    uint64_t keep_all_bytes; /* in all, with nothing recomputed */
+    uint64_t kept_bytes;     /* of these: what each micro-batch keeps for its backward pass; 0 with one in flight */
+    uint64_t in_flight;      /* micro-batches of which it keeps activations at the same time */
+    uint64_t cost;           /* of a micro-batch, in nanoseconds */
 } remat_stage_figures;
 
-/* The figures of one stage, counted from 0. A trainer that only plans knows its own: plan_stage. REMAT_INVALID: there is no such
- * stage, or no pipeline. */
+/* The figures of any stage, counted from 0; a trainer that only plans then plans it. REMAT_INVALID: there is no such stage, or no
+ * pipeline. REMAT_NO_MEMORY. */
 remat_status remat_trainer_get_stage_sized(const remat_trainer *trainer, uint64_t stage, remat_stage_figures *figures,
                                            size_t figures_size);
 static inline remat_status remat_trainer_get_stage(const remat_trainer *trainer, uint64_t stage,

@@ -137,6 +137,11 @@ static double update_cost(const remat_trainer *trainer)
     return 1e-9 * (double)program_modelled_cost(&trainer->program->speed, 0, moved);
 }
 
+static uint64_t stages_of(const remat_train_options *options)
+{
+    return options->pipeline > 1 ? options->pipeline : 1;
+}
+
 static void simulate(const remat_trainer *trainer, const remat_cluster *cluster, remat_scale_estimate *estimate)
 {
     remat_trainer_figures figures;
@@ -152,22 +157,89 @@ static void simulate(const remat_trainer *trainer, const remat_cluster *cluster,
     estimate->seconds = estimate->compute_seconds + estimate->transfer_seconds;
 }
 
+/* ---- a step of a pipeline ---- */
+
+/* What a micro-batch sends from a stage to the next ones and back to those before. */
+static double sent_seconds(const remat_program *program, const remat_cluster *to)
+{
+    double seconds = 0;
+    for (size_t i = 0; i < program->transfer_count; i++)
+        if (program->transfers[i].sends)
+            seconds += to->network_latency + (double)program->transfers[i].bytes / to->network_bytes_per_second;
+    return seconds;
+}
+
+/* Sums over stages, and the most of any. */
+typedef struct pipeline_times {
+    double path, slowest;           /* of a micro-batch: all stages, and one */
+    double sent_path, sent_slowest; /* of its transfers */
+    double recompute, update, chain;
+} pipeline_times;
+
+static void add_stage(const remat_trainer *trainer, const remat_cluster *cluster, double rounds, pipeline_times *times,
+                      remat_scale_estimate *estimate)
+{
+    const double micro = 1e-9 * (double)trainer->plan->cost, sent = sent_seconds(trainer->program, cluster);
+    const double again = 1e-9 * ((double)trainer->plan->cost - (double)trainer->plan->base_cost);
+    remat_cluster rows = *cluster;
+    rows.ranks = trainer_row_count(trainer);
+    times->path += micro;
+    times->sent_path += sent;
+    if (micro > times->slowest)
+        times->recompute = fmax(again, 0) * rounds;
+    times->slowest = fmax(times->slowest, micro);
+    times->sent_slowest = fmax(times->sent_slowest, sent - micro);
+    times->update = fmax(times->update, update_cost(trainer));
+    if (rows.ranks > 1)
+        times->chain = fmax(times->chain, chain_seconds(trainer, &rows, micro, rounds));
+    estimate->rank_bytes = remat_max(estimate->rank_bytes, trainer_fixed_bytes(trainer) + trainer_arena_bytes(trainer));
+}
+
+/* The first micro-batch passes all stages; behind it one comes every time that the slowest stage takes. */
+static void finish_pipeline(const remat_cluster *cluster, double rounds, const pipeline_times *times,
+                            remat_scale_estimate *estimate)
+{
+    estimate->fits = true;
+    estimate->compute_seconds = times->path + (rounds - 1) * times->slowest + times->update;
+    estimate->recompute_seconds = times->recompute;
+    estimate->transfer_seconds =
+        times->sent_path + (rounds - 1) * times->sent_slowest + times->chain + gather_seconds(cluster, 16);
+    estimate->seconds = estimate->compute_seconds + estimate->transfer_seconds;
+}
+
+static remat_status simulate_pipeline(const remat_trainer *trainer, const remat_cluster *cluster,
+                                      remat_scale_estimate *estimate)
+{
+    const double rounds = (double)estimate->micro_batches;
+    pipeline_times times = {0};
+    for (uint64_t s = 0; s < estimate->pipeline; s++) {
+        remat_trainer stage;
+        REMAT_TRY(trainer_open_stage(trainer, s, &stage));
+        add_stage(&stage, cluster, rounds, &times, estimate);
+        trainer_close_stage(&stage);
+    }
+    finish_pipeline(cluster, rounds, &times, estimate);
+    return REMAT_OK;
+}
+
 /* A plan for a micro-batch of `batch` samples; REMAT_OK also where it does not fit. */
 static remat_status try_batch(remat_model *model, const remat_train_options *options, const remat_cluster *cluster,
                               uint64_t batch, remat_scale_estimate *estimate)
 {
     remat_train_options wanted = *options;
     remat_context *context = model_context(model);
-    const uint64_t rounds = cluster->step_samples / cluster->ranks / batch;
+    const uint64_t stages = stages_of(options), rows = cluster->ranks / stages;
+    const uint64_t rounds = cluster->step_samples / rows / batch;
     *estimate = (remat_scale_estimate){.shard = cluster->ranks > 1 ? options->shard : REMAT_SHARD_NONE,
                                        .ranks = cluster->ranks,
                                        .batch_size = batch,
-                                       .micro_batches = rounds};
+                                       .micro_batches = rounds,
+                                       .pipeline = stages};
     wanted.plan_only = true;
     wanted.communicator = NULL;
     wanted.plan_ranks = cluster->ranks;
     wanted.batch_size = batch;
-    wanted.accumulate = rounds * cluster->ranks;
+    wanted.accumulate = rounds * rows;
     remat_trainer *trainer;
     remat_context_set_quiet(context, true);
     remat_status status = remat_trainer_create(model, &wanted, &trainer);
@@ -177,13 +249,23 @@ static remat_status try_batch(remat_model *model, const remat_train_options *opt
         return REMAT_OK;
     }
     REMAT_TRY(status);
-    simulate(trainer, cluster, estimate);
+    if (stages == 1)
+        simulate(trainer, cluster, estimate);
+    else
+        status = simulate_pipeline(trainer, cluster, estimate);
     remat_trainer_destroy(trainer);
-    return REMAT_OK;
+    return status;
 }
 
-static remat_status take_cluster(remat_model *model, const remat_cluster *from, uint64_t batch, remat_cluster *cluster)
+static uint64_t batch_of(remat_model *model, const remat_train_options *options)
 {
+    return options->batch_size ? options->batch_size : model_get_settings(model)->batch_size;
+}
+
+static remat_status take_cluster(remat_model *model, const remat_train_options *options, const remat_cluster *from,
+                                 remat_cluster *cluster)
+{
+    const uint64_t batch = batch_of(model, options);
     const uint64_t accumulate = model_get_settings(model)->accumulate;
     remat_context *context = model_context(model);
     remat_cluster_init(cluster);
@@ -193,12 +275,16 @@ static remat_status take_cluster(remat_model *model, const remat_cluster *from, 
     if (!(cluster->network_bytes_per_second > 0) || !(cluster->network_latency >= 0) ||
         !isfinite(cluster->network_latency))
         return remat_fail(context, REMAT_INVALID, NULL, "the network of a cluster has a speed and a latency");
-    if (cluster->step_samples == 0) {
-        cluster->step_samples = batch * ((accumulate + cluster->ranks - 1) / cluster->ranks * cluster->ranks);
-    }
-    if (cluster->step_samples % cluster->ranks != 0)
-        return remat_fail(context, REMAT_INVALID, NULL, "%llu samples of a step are not a multiple of %llu ranks",
-                          (unsigned long long)cluster->step_samples, (unsigned long long)cluster->ranks);
+    if (cluster->ranks % stages_of(options) != 0)
+        return remat_fail(context, REMAT_INVALID, NULL, "%llu ranks cannot be pipelines of %llu stages",
+                          (unsigned long long)cluster->ranks, (unsigned long long)stages_of(options));
+    const uint64_t rows = cluster->ranks / stages_of(options);
+    if (cluster->step_samples == 0)
+        cluster->step_samples = batch * ((accumulate + rows - 1) / rows * rows);
+    if (cluster->step_samples % rows != 0)
+        return remat_fail(context, REMAT_INVALID, NULL, "%llu samples of a step are not a multiple of %llu %s",
+                          (unsigned long long)cluster->step_samples, (unsigned long long)rows,
+                          rows < cluster->ranks ? "rows of a pipeline" : "ranks");
     return REMAT_OK;
 }
 
@@ -206,11 +292,6 @@ static remat_status take_options(remat_model *model, const remat_train_options *
 {
     remat_train_options_init(options);
     return remat_options_copy(model_context(model), options, sizeof *options, from, "remat_train_options_init");
-}
-
-static uint64_t batch_of(remat_model *model, const remat_train_options *options)
-{
-    return options->batch_size ? options->batch_size : model_get_settings(model)->batch_size;
 }
 
 remat_status remat_scale_simulate_sized(remat_model *model, const remat_train_options *options,
@@ -223,11 +304,12 @@ remat_status remat_scale_simulate_sized(remat_model *model, const remat_train_op
     remat_struct_give(estimate, estimate_size, &found, sizeof found);
     REMAT_TRY(take_options(model, options, &wanted));
     const uint64_t batch = batch_of(model, &wanted);
-    REMAT_TRY(take_cluster(model, cluster, batch, &of));
-    if (of.step_samples / of.ranks % batch != 0)
+    REMAT_TRY(take_cluster(model, &wanted, cluster, &of));
+    const uint64_t samples = of.step_samples / (of.ranks / stages_of(&wanted));
+    if (samples % batch != 0)
         return remat_fail(model_context(model), REMAT_INVALID, NULL,
                           "the %llu samples that a rank has in a step are not a multiple of a batch of %llu",
-                          (unsigned long long)(of.step_samples / of.ranks), (unsigned long long)batch);
+                          (unsigned long long)samples, (unsigned long long)batch);
     REMAT_TRY(try_batch(model, &wanted, &of, batch, &found));
     remat_struct_give(estimate, estimate_size, &found, sizeof found);
     return REMAT_OK;
@@ -254,8 +336,8 @@ remat_status remat_scale_find_sized(remat_model *model, const remat_train_option
     int trials = 0;
     remat_struct_give(estimate, estimate_size, &found, sizeof found);
     REMAT_TRY(take_options(model, options, &wanted));
-    REMAT_TRY(take_cluster(model, cluster, batch_of(model, &wanted), &of));
-    const uint64_t samples = of.step_samples / of.ranks;
+    REMAT_TRY(take_cluster(model, &wanted, cluster, &of));
+    const uint64_t samples = of.step_samples / (of.ranks / stages_of(&wanted));
     for (uint64_t batch = 1; batch <= samples && trials < MOST_TRIALS; batch++) {
         if (samples % batch != 0)
             continue;

@@ -5,6 +5,7 @@
  * bisection finds the least time for which the last stage gets the rest. Of several ranks the first finds the cut and tells the
  * others. */
 #include <inttypes.h>
+#include <string.h>
 
 #include <remat/units.h>
 
@@ -53,14 +54,51 @@ static void release_plan(remat_trainer *copy)
     copy->plan = NULL;
 }
 
+void trainer_close_stage(remat_trainer *copy)
+{
+    release_plan(copy);
+    program_destroy(copy->program);
+    program_destroy(copy->evaluation);
+    trainer_release_places(copy);
+    pipeline_destroy(copy->pipeline);
+}
+
+/* A copy of a trainer that has a network, as another stage: its programs, and where its parameters are. */
+static remat_status copy_trainer(const remat_trainer *trainer, uint32_t count, uint32_t number, const uint32_t *starts,
+                                 uint64_t in_flight, remat_trainer *copy)
+{
+    *copy = *trainer;
+    copy->pipeline = NULL;
+    copy->program = copy->evaluation = NULL;
+    copy->plan = NULL;
+    copy->evaluation_plan = (placed_graph){0};
+    copy->state_offsets = copy->gradient_offsets = copy->weight_offsets = NULL;
+    REMAT_TRY(trainer_set_stage(copy, count, number, starts, in_flight));
+    REMAT_TRY(trainer_build_programs(copy));
+    return trainer_place(copy);
+}
+
+remat_status trainer_open_stage(const remat_trainer *trainer, uint64_t stage, remat_trainer *copy)
+{
+    const pipeline *stages = trainer->pipeline;
+    remat_status status = copy_trainer(trainer, stages->count, (uint32_t)stage, stages->starts,
+                                       in_flight_of(trainer, stages->count, stage), copy);
+    if (status == REMAT_OK)
+        status = trainer_plan(copy);
+    if (status != REMAT_OK)
+        trainer_close_stage(copy);
+    return status;
+}
+
 /* Everything kept is the fastest; a search is only for those that do not fit so. */
 static remat_status plan_copy(remat_trainer *copy)
 {
-    if (copy->options.strategy)
+    const char *strategy = copy->options.strategy;
+    if (strategy && strcmp(strategy, "optimal") != 0)
         return trainer_plan(copy);
     copy->options.strategy = "none";
     remat_status status = trainer_plan(copy);
-    copy->options.strategy = NULL;
+    copy->options.strategy = strategy;
     if (status != REMAT_INFEASIBLE)
         return status;
     release_plan(copy);
@@ -70,14 +108,11 @@ static remat_status plan_copy(remat_trainer *copy)
 /* A stage depends on nothing but its own layers: all before it might be one stage, and all behind it another. */
 static remat_status plan_stage(const cutter *cut, stage_try *tried)
 {
-    remat_trainer copy = *cut->trainer;
-    const uint32_t end = (uint32_t)copy.network->layer_count;
+    remat_trainer copy;
+    const uint32_t end = (uint32_t)cut->trainer->network->layer_count;
     const uint32_t starts[] = {0, layer_at(cut, tried->first), layer_at(cut, tried->end), end};
-    copy.pipeline = NULL;
-    REMAT_TRY(trainer_set_stage(&copy, tried->end < cut->cuts.count ? 3 : 2, 1, starts, tried->in_flight));
-    remat_status status = trainer_build_programs(&copy);
-    if (status == REMAT_OK)
-        status = trainer_place(&copy);
+    remat_status status =
+        copy_trainer(cut->trainer, tried->end < cut->cuts.count ? 3 : 2, 1, starts, tried->in_flight, &copy);
     if (status == REMAT_OK)
         status = plan_copy(&copy);
     tried->cost = status == REMAT_OK ? copy.plan->cost : UINT64_MAX;
@@ -87,11 +122,7 @@ static remat_status plan_stage(const cutter *cut, stage_try *tried)
                         remat_max(copy.plan ? copy.plan->min_budget_bytes : 0, copy.evaluation_plan.arena_bytes);
         status = REMAT_OK;
     }
-    release_plan(&copy);
-    program_destroy(copy.program);
-    program_destroy(copy.evaluation);
-    trainer_release_places(&copy);
-    pipeline_destroy(copy.pipeline);
+    trainer_close_stage(&copy);
     return status;
 }
 

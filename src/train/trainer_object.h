@@ -182,6 +182,9 @@ remat_status trainer_build_programs(remat_trainer *trainer);
 
 /* trainer_cut.c: cuts the network into stages. Needs the network, and comes before the programs. */
 remat_status trainer_cut(remat_trainer *trainer);
+/* A copy of a trainer that was cut and only plans, as another stage with its plan. */
+remat_status trainer_open_stage(const remat_trainer *trainer, uint64_t stage, remat_trainer *copy);
+void trainer_close_stage(remat_trainer *copy);
 
 /* trainer_pipeline.c: rows of a pipeline are what ranks are without one. */
 uint64_t trainer_stage_count(const remat_trainer *trainer); /* 1: no pipeline */

@@ -89,16 +89,24 @@ graph_flight trainer_flight(const remat_trainer *trainer)
 /* ---- figures of all stages ---- */
 
 typedef struct stage_state {
-    uint64_t first, end, in_flight, total_bytes, kept_bytes, cost;
+    uint64_t first, end, in_flight, kept_bytes, cost;
+    uint64_t weight_bytes, optimizer_bytes, gradient_bytes, total_bytes, min_budget_bytes, keep_all_bytes;
 } stage_state;
 
 static stage_state own_state(const remat_trainer *trainer)
 {
     const pipeline *stages = trainer->pipeline;
+    remat_trainer_figures figures;
+    remat_trainer_get_figures(trainer, &figures);
     return (stage_state){.first = stages->starts[stages->number],
                          .end = stages->starts[stages->number + 1],
                          .in_flight = stages->in_flight,
-                         .total_bytes = trainer_fixed_bytes(trainer) + trainer_arena_bytes(trainer),
+                         .weight_bytes = figures.weight_bytes,
+                         .optimizer_bytes = figures.optimizer_bytes,
+                         .gradient_bytes = figures.gradient_bytes,
+                         .total_bytes = figures.total_bytes,
+                         .min_budget_bytes = figures.min_budget_bytes,
+                         .keep_all_bytes = figures.total_bytes - figures.arena_bytes + figures.keep_all_arena_bytes,
                          .kept_bytes = trainer->plan->kept_bytes,
                          .cost = trainer->plan->cost};
 }
@@ -118,14 +126,29 @@ remat_status remat_trainer_get_stage_sized(const remat_trainer *trainer, uint64_
                                            size_t figures_size)
 {
     const uint64_t count = trainer_stage_count(trainer);
-    if (!trainer->pipeline || number >= count || (!trainer->stages && number != trainer_stage(trainer)))
+    stage_state state;
+    if (!trainer->pipeline || number >= count)
         return remat_fail(trainer->context, REMAT_INVALID, NULL,
-                          "this trainer knows nothing of a stage %" PRIu64 "; it has %" PRIu64 " of them", number,
+                          "there is no stage %" PRIu64 ": they are counted from 0, and there are %" PRIu64, number,
                           count);
-    const stage_state state = trainer->stages ? trainer->stages[number] : own_state(trainer);
+    if (trainer->stages) {
+        state = trainer->stages[number];
+    } else if (number == trainer_stage(trainer)) {
+        state = own_state(trainer);
+    } else {
+        remat_trainer copy;
+        REMAT_TRY(trainer_open_stage(trainer, number, &copy));
+        state = own_state(&copy);
+        trainer_close_stage(&copy);
+    }
     const remat_stage_figures found = {.first_layer = trainer->network->layers[state.first].node.name,
                                        .last_layer = trainer->network->layers[state.end - 1].node.name,
+                                       .weight_bytes = state.weight_bytes,
+                                       .optimizer_bytes = state.optimizer_bytes,
+                                       .gradient_bytes = state.gradient_bytes,
                                        .total_bytes = state.total_bytes,
+                                       .min_budget_bytes = state.min_budget_bytes,
+                                       .keep_all_bytes = state.keep_all_bytes,
                                        .kept_bytes = state.kept_bytes,
                                        .in_flight = state.in_flight,
                                        .cost = state.cost};

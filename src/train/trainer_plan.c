@@ -105,7 +105,7 @@ static remat_status plan_training(remat_trainer *trainer, const uint32_t *blocks
     wanted.floor_bytes = trainer->evaluation_plan.arena_bytes;
     wanted.flight = trainer_flight(trainer);
     if (trainer->pipeline) /* many stages are tried before one is chosen */
-        wanted.effort = 100;
+        wanted.effort = 10;
     if (options->budget_bytes != REMAT_NO_BUDGET)
         wanted.budget_bytes = options->budget_bytes > fixed ? options->budget_bytes - fixed : 0;
     remat_status status = graph_plan_create(trainer->program->graph, &wanted, &trainer->plan);

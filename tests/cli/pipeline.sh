@@ -91,12 +91,25 @@ same one.safetensors some.safetensors "shared weight"
 whole=$(bytes total_bytes)
 fixed=$((whole - $(bytes arena_bytes)))
 budget=$((fixed + (whole - fixed) * 3 / 10))
+# stage KEY: a number of the first stage in the last answer of fit
+stage() { grep -o "\"$1\": [0-9]*" "$work/out" | sed -n '1s/.*: //p'; }
+expect 0 fit "$work/text.ini" --ranks 3 --pipeline 3 --json -j 1
+[ "$(stage keep_all_bytes)" = "$whole" ] || complain "fit says $(stage keep_all_bytes) bytes, and a rank takes $whole"
+expect 0 fit "$work/text.ini" --ranks 3 --pipeline 3 --budget $budget --network 10GB/s,10us --json -j 1
+said=$(stage total_bytes)
+out '"transfer_seconds"'
 expect_ranks 0 3 train "$work/text.ini" --pipeline 3 --steps 2 --budget $budget --save "$work/some.safetensors" --json -q -j 1
 same one.safetensors some.safetensors "budget"
+[ "$(bytes allocated_bytes)" = "$said" ] || complain "fit says $said bytes, and a rank takes $(bytes allocated_bytes)"
 [ "$(bytes recomputed_layers)" -gt 0 ] || complain "nothing is recomputed within $budget bytes"
 [ "$(bytes allocated_bytes)" -le $budget ] || complain "the budget of $budget is not kept"
 expect_ranks 4 3 train "$work/text.ini" --pipeline 3 --steps 2 --budget $fixed
 err "no cut into 3 stages was found that fits"
+
+expect 4 fit "$work/text.ini" --ranks 3 --pipeline 3 --budget $fixed -j 1
+out "no cut into so many stages"
+expect 2 fit "$work/text.ini" --ranks 4 --pipeline 3
+err "a multiple of its stages"
 
 # Divergence comes to all ranks, and what cannot be is refused once.
 expect_ranks 8 2 train "$work/net.ini" --steps 4 --pipeline 2 --set optimizer.learning_rate=1e30 -q -j 1

@@ -226,6 +226,11 @@ static void test_pipeline_plans(void **state)
         assert_int_equal(stage.in_flight, 3 - options.plan_stage);
         assert_true((stage.kept_bytes > 0) == (options.plan_stage < 2));
         weights += figures.weight_bytes;
+        for (uint64_t s = 0; s < 3; s++) { /* of the other stages too */
+            assert_int_equal(remat_trainer_get_stage(trainer, s, &stage), REMAT_OK);
+            assert_int_equal(stage.in_flight, 3 - s);
+        }
+        assert_int_equal(remat_trainer_get_stage(trainer, 3, &stage), REMAT_INVALID);
         remat_trainer_destroy(trainer);
     }
     assert_int_equal(weights, whole.weight_bytes); /* no weight is in two stages */

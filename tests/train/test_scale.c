@@ -54,6 +54,37 @@ static void test_formulas(void **state)
     remat_model_destroy(model);
 }
 
+/* A pipeline: the first micro-batch passes all stages, and behind it one comes every time that the slowest stage takes. */
+static void test_pipeline(void **state)
+{
+    fixture *f = *state;
+    remat_model *model = make_model(f->context);
+    remat_train_options options;
+    remat_cluster cluster;
+    remat_scale_estimate few, many, more, alone;
+    remat_train_options_init(&options);
+    options.threads = 1;
+    remat_cluster_init(&cluster);
+    cluster.step_samples = 32;
+    assert_int_equal(remat_scale_simulate(model, &options, &cluster, &alone), REMAT_OK);
+    assert_true(alone.pipeline == 1);
+    options.pipeline = 2;
+    cluster.ranks = 2;
+    assert_int_equal(remat_scale_simulate(model, &options, &cluster, &few), REMAT_OK);
+    assert_true(few.fits && few.pipeline == 2 && few.micro_batches == 8 && few.rank_bytes < alone.rank_bytes);
+    assert_true(few.compute_seconds < alone.compute_seconds && few.compute_seconds > alone.compute_seconds / 2);
+    assert_true(fabs(few.seconds - few.compute_seconds - few.transfer_seconds) < 1e-12);
+    cluster.step_samples = 64;
+    assert_int_equal(remat_scale_simulate(model, &options, &cluster, &many), REMAT_OK);
+    cluster.step_samples = 96;
+    assert_int_equal(remat_scale_simulate(model, &options, &cluster, &more), REMAT_OK);
+    assert_true(fabs((more.compute_seconds - many.compute_seconds) - (many.compute_seconds - few.compute_seconds)) <
+                1e-9);
+    cluster.ranks = 3;
+    assert_int_equal(remat_scale_simulate(model, &options, &cluster, &few), REMAT_INVALID);
+    remat_model_destroy(model);
+}
+
 /* The best micro-batch is as good as each that is tried by hand; a budget that nothing fits is no error. */
 static void test_search(void **state)
 {
@@ -139,7 +170,8 @@ static void test_mistakes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {FIXTURE_TEST(test_formulas), FIXTURE_TEST(test_search),
-                                       FIXTURE_TEST(test_least_ranks), FIXTURE_TEST(test_mistakes)};
+    const struct CMUnitTest tests[] = {FIXTURE_TEST(test_formulas), FIXTURE_TEST(test_pipeline),
+                                       FIXTURE_TEST(test_search), FIXTURE_TEST(test_least_ranks),
+                                       FIXTURE_TEST(test_mistakes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
