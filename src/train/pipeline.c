@@ -47,15 +47,23 @@ remat_status pipeline_create(const remat_network *network, uint32_t count, uint3
     return REMAT_OK;
 }
 
+void pipeline_destroy_executors(pipeline *stages)
+{
+    if (!stages || !stages->executors)
+        return;
+    for (size_t i = 1; i < stages->in_flight; i++)
+        executor_destroy(stages->executors[i]);
+    remat_release(stages->context, stages->executors, stages->in_flight, sizeof(remat_executor *));
+    stages->executors = NULL;
+}
+
 void pipeline_destroy(pipeline *stages)
 {
     if (!stages)
         return;
     remat_context *context = stages->context;
     const size_t parameters = stages->network->parameter_count;
-    for (size_t i = 1; stages->executors && i < stages->in_flight; i++)
-        executor_destroy(stages->executors[i]);
-    remat_release(context, stages->executors, stages->in_flight, sizeof(remat_executor *));
+    pipeline_destroy_executors(stages);
     remat_release(context, stages->offsets, stages->offset_count, sizeof *stages->offsets);
     stage_transfers_destroy(stages->training);
     stage_transfers_destroy(stages->evaluation);

@@ -38,6 +38,8 @@ typedef struct pipeline {
 remat_status pipeline_create(const remat_network *network, uint32_t count, uint32_t number, const uint32_t *starts,
                              pipeline **made);
 void pipeline_destroy(pipeline *stages); /* NULL is fine */
+/* Before that: while their program, the queue and the memory are still there. */
+void pipeline_destroy_executors(pipeline *stages);
 
 /* Whether a stage has a parameter. */
 bool pipeline_holds(const pipeline *stages, uint32_t parameter, uint32_t stage);

@@ -232,6 +232,7 @@ void remat_trainer_destroy(remat_trainer *trainer)
     remat_trainer_on_action(trainer, NULL, NULL);
     if (trainer->queue)
         backend_wait(trainer->queue); /* recordings go before the queue does */
+    pipeline_destroy_executors(trainer->pipeline);
     executor_destroy(trainer->executor);
     executor_destroy(trainer->evaluator);
     trainer_release_ranks(trainer);

@@ -171,8 +171,8 @@ static void count_forwards(const remat_trainer *trainer, remat_trainer_figures *
 {
     for (size_t n = 0; n < trainer->network->layer_count; n++) {
         const layer_node *node = &trainer->network->layers[n].node;
-        if (node->input_count == 0 || node->view)
-            continue;
+        if (node->input_count == 0 || node->view || (trainer->pipeline && trainer->program->forwards[n] == GRAPH_NONE))
+            continue; /* nothing runs, or another stage runs it */
         figures->layers++;
         figures->forwards += remat_trainer_forwards(trainer, n);
         figures->recomputed_layers += remat_trainer_forwards(trainer, n) > 1;
