@@ -88,9 +88,6 @@ static remat_status build_network(remat_trainer *trainer)
                                     .device = trainer->device};
     REMAT_TRY(network_get(trainer->model, &wanted, &trainer->network));
     REMAT_TRY(check_frozen(trainer));
-    if (!trainer->network->has_labels)
-        return remat_fail(trainer->context, REMAT_INVALID, NULL,
-                          "the model has no loss, so there is nothing to train; add an mse or cross_entropy layer");
     const double flops = trainer->options.device_flops, bytes = trainer->options.device_bytes_per_second;
     if (!(flops >= 0) || !(bytes >= 0) || !isfinite(flops) || !isfinite(bytes))
         return remat_fail(trainer->context, REMAT_INVALID, NULL, "the speed of a device is a positive number");
