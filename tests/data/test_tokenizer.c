@@ -1,5 +1,6 @@
-/* Tokenizers of all families against what the library `tokenizers` recorded (tests/data/tokenizers/make_tokenizers.js). With
- * TOKENIZER_ANSWERS in the environment, the strings and answers of that folder are compared instead of those in the tree. */
+/* Tokenizers of all families against what the library `tokenizers` recorded: tests/data/tokenizers/make_tokenizers.js, and
+ * compare_tokenizers.py for those that it trained. With TOKENIZER_ANSWERS in the environment, the strings and answers of that folder
+ * are compared instead of those in the tree. */
 #include "support/fixture.h"
 #include "support/memory_failures.h"
 #include "support/scratch_files.h"
@@ -10,8 +11,8 @@
 
 #define FOLDER "tests/data/tokenizers/"
 
-static const char *const families[] = {"gpt2",      "gpt2_prefix", "llama2", "llama3",
-                                       "metaspace", "mistral",     "qwen2",  "tekken"};
+static const char *const families[] = {"gpt2",           "gpt2_prefix", "llama2",  "llama3", "trained_bytes",
+                                       "trained_pieces", "metaspace",   "mistral", "qwen2",  "tekken"};
 enum { FAMILIES = sizeof families / sizeof families[0] };
 
 static remat_tokenizer *load(fixture *f, const char *name)
