@@ -1,5 +1,6 @@
 /* Training in bf16: against a slow version that rounds where tensors are stored, against fp32, and with the same bits under
  * every plan, with any number of threads and after resuming. */
+#include "backend/cpu/kernel.h"
 #include "support/parameter_copies.h"
 #include "support/scratch_files.h"
 #include "support/small_models.h"
@@ -21,8 +22,8 @@ typedef struct slow_net {
     double d_weight1[HIDDEN][IN], d_bias1[HIDDEN], d_weight2[HIDDEN], d_bias2;
 } slow_net;
 
-/* fc1 with tanh, fc2, mse; `keep` rounds what is stored. Returns the loss. */
-static double slow_step(slow_net *net, double (*keep)(double))
+/* fc1 with tanh, fc2, mse; `keep` rounds what is stored, `multiply` what is multiplied. Returns the loss. */
+static double slow_step(slow_net *net, double (*keep)(double), double (*multiply)(double))
 {
     double loss = 0;
     for (int s = 0; s < BATCH; s++) {
@@ -31,20 +32,21 @@ static double slow_step(slow_net *net, double (*keep)(double))
         toy_sample(&data, (uint64_t)s, (void *const[]){x}, &label);
         double hidden[HIDDEN], out = net->bias2;
         for (int h = 0; h < HIDDEN; h++) {
-            const double sum = net->bias1[h] + net->weight1[h][0] * (double)x[0] + net->weight1[h][1] * (double)x[1];
+            const double sum = net->bias1[h] + multiply(net->weight1[h][0]) * multiply((double)x[0]) +
+                               multiply(net->weight1[h][1]) * multiply((double)x[1]);
             hidden[h] = keep(tanh(keep(sum)));
-            out += net->weight2[h] * hidden[h];
+            out += multiply(net->weight2[h]) * hidden[h];
         }
         const double error = keep(out) - (double)label, d_out = keep(2 * error / BATCH);
         loss += error * error / BATCH;
         net->d_bias2 += d_out;
         for (int h = 0; h < HIDDEN; h++) {
             net->d_weight2[h] += d_out * hidden[h];
-            const double d_hidden = keep(d_out * net->weight2[h]);
+            const double d_hidden = keep(d_out * multiply(net->weight2[h]));
             const double d_sum = keep(d_hidden * (1 - hidden[h] * hidden[h]));
             net->d_bias1[h] += d_sum;
             for (int i = 0; i < IN; i++)
-                net->d_weight1[h][i] += d_sum * (double)x[i];
+                net->d_weight1[h][i] += d_sum * multiply((double)x[i]);
         }
     }
     return loss;
@@ -75,16 +77,19 @@ static void keep_gradient(void *user, size_t parameter, const float *gradient, u
     memcpy(((float(*)[64])user)[parameter], gradient, count * sizeof *gradient);
 }
 
+/* With the reference, and with every set of this processor. */
 static void a_step_is_that_of_the_slow_version(void **state)
 {
     fixture *f = *state;
-    const char *const kernels[] = {"reference", "fast"};
-    for (int k = 0; k < 2; k++) {
+    const kernel_table *tables[8] = {kernels_reference()};
+    for (size_t i = 0; kernels_available()[i]; i++)
+        tables[i + 1] = kernels_available()[i];
+    for (size_t k = 0; tables[k]; k++) {
         toy data = {.fail_at = UINT64_MAX, .scale = 1};
         remat_model *model = small_net(f, "precision=bf16");
         remat_train_options options = toy_options(&data);
         options.steps = 1;
-        options.kernels = kernels[k];
+        options.kernels = tables[k]->name;
         remat_trainer *trainer;
         expect_ok(f, remat_trainer_create(model, &options, &trainer));
         float gradients[4][64], read[64];
@@ -102,8 +107,8 @@ static void a_step_is_that_of_the_slow_version(void **state)
         expect_ok(f, remat_trainer_read_parameter(trainer, 3, read, 1));
         net.bias2 = (double)read[0];
         full = net;
-        const double loss = slow_step(&net, bf16);
-        slow_step(&full, as_it_is);
+        const double loss = slow_step(&net, bf16, tables[k]->multiplies_halves ? bf16 : as_it_is);
+        slow_step(&full, as_it_is, as_it_is);
         const double got = one_step(f, trainer).loss;
         if (!(fabs(got - loss) <= 1e-5 * loss))
             fail_msg("the loss is %.9g, not %.9g", got, loss);
