@@ -4,6 +4,8 @@
 
 #include "backend/cpu/fast_math.h"
 
+#define LINE_BYTES 64 /* of a cache */
+
 /* A loop that must be unrolled, so that what it indexes lives in registers. Not under AddressSanitizer, whose checks of
  * unrolled code take minutes to compile. */
 #if defined(__SANITIZE_ADDRESS__)

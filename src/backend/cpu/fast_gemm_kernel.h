@@ -26,7 +26,6 @@ typedef fast_vector tile_sums[TILE_ROWS][TILE_VECTORS];
 /* Rows of memory to prefetch while tiles are computed: `lines_at_once` cache lines with every PREFETCH_STEPS steps. The
  * processor would drop most of the requests if all were made at once. */
 #define PREFETCH_STEPS 16
-#define LINE_BYTES     64
 typedef struct prefetch_list prefetch_list;
 struct prefetch_list {
     const char *row;

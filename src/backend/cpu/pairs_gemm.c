@@ -11,13 +11,14 @@
 #include "backend/cpu/fast_activations.h"
 #include "backend/cpu/pairs_pack.h"
 
-/* In scratch memory are the panels of B, 32 rows of A, and the sums. The first two stay in the second cache, A in the first. */
-enum { MOST_STEPS = 512, MOST_COLUMNS = 512, SUM_COLUMNS = 256, SUM_ROWS = 512 };
-#define B_BYTES   ((size_t)MOST_STEPS * MOST_COLUMNS * sizeof(uint16_t))
-#define A_BYTES   ((size_t)MOST_STEPS * PAIRS_PANEL * sizeof(uint16_t))
-#define SUM_BYTES ((size_t)SUM_ROWS * SUM_COLUMNS * sizeof(float))
-_Static_assert(B_BYTES / MOST_COLUMNS * SUM_COLUMNS + A_BYTES + SUM_BYTES <= FAST_SCRATCH_BYTES, "all fit with sums");
-_Static_assert(B_BYTES + A_BYTES <= FAST_SCRATCH_BYTES, "all fit without");
+/* In scratch memory are the panels of B, 32 rows of A, and the sums. B stays in the second cache, A in the first. */
+enum { MOST_STEPS = 512, SUM_COLUMNS = 256, SUM_ROWS = 512 };
+#define B_BYTES     ((size_t)640 << 10)
+#define A_BYTES     ((size_t)(MOST_STEPS + PAIRS_STEP) * PAIRS_PANEL * sizeof(uint16_t))
+#define SUM_BYTES   ((size_t)SUM_ROWS * SUM_COLUMNS * sizeof(float))
+#define B_SUM_BYTES ((size_t)MOST_STEPS * SUM_COLUMNS * sizeof(uint16_t)) /* of B, beside the sums */
+_Static_assert(A_BYTES + B_BYTES <= FAST_SCRATCH_BYTES, "all fit without sums");
+_Static_assert(A_BYTES + B_SUM_BYTES + SUM_BYTES <= FAST_SCRATCH_BYTES, "all fit with sums");
 
 /* Fewer multiplications than this are not worth a second thread. */
 #define WORTH_THREADS (1 << 20)
@@ -46,12 +47,27 @@ static bool is_half(tensor_ref tensor)
     return tensor.type == REMAT_BF16;
 }
 
+/* Between packed rows of A. Rows a multiple of 1 KiB apart would share sets of the first cache. */
+static size_t row_of_a(size_t depth)
+{
+    return round_up(depth, PAIRS_STEP) + PAIRS_STEP;
+}
+
 /* ---- a tile of C ---- */
 
 /* Up to PAIRS_PANEL x PAIRS_PANEL values of C at `place`. */
 typedef struct tile {
     size_t rows, columns, place;
 } tile;
+
+/* While a tile is multiplied, what it will be written to comes into the cache. */
+static void prefetch_tile(const op_gemm *p, const tile *t)
+{
+    const size_t bytes = is_half(p->c) ? sizeof(uint16_t) : sizeof(float);
+    for (size_t row = 0; row < t->rows; row++)
+        for (size_t at = 0; at < t->columns * bytes; at += LINE_BYTES)
+            __builtin_prefetch((const char *)p->c.at + (t->place + row * p->ldc) * bytes + at, 1);
+}
 
 static void tile_load(const op_gemm *p, const tile *t, float *to, size_t stride)
 {
@@ -113,9 +129,11 @@ static void multiply_tile(const cuts *c, const block *o, size_t row, size_t colu
     const size_t stride = in_place ? p->ldc : c->sums ? c->wide : PAIRS_PANEL;
     if (!in_place && (first ? p->accumulate : !c->sums))
         tile_load(p, &t, to, stride);
+    if (last || !c->sums)
+        prefetch_tile(p, &t);
     const pairs_operands operands = {.steps = divide_up(o->depth, PAIRS_STEP),
                                      .a = c->a,
-                                     .a_row = round_up(o->depth, PAIRS_STEP),
+                                     .a_row = row_of_a(o->depth),
                                      .b = c->b + round_up(o->depth, PAIRS_STEP) / 2 * column,
                                      .c = to,
                                      .ldc = stride,
@@ -139,7 +157,9 @@ static void pack_columns(const cuts *c, const block *o)
     const pack_source all = source_from(&whole, o->step, o->column);
     for (size_t column = 0; column < o->columns; column += PAIRS_PANEL) {
         const pack_source panel = source_part(&all, column, smaller(o->columns - column, PAIRS_PANEL));
-        pairs_pack_b(&panel, c->b + round_up(o->depth, PAIRS_STEP) / 2 * column);
+        const size_t after = column + panel.count;
+        const pack_source next = source_part(&all, after, smaller(o->columns - after, PAIRS_PANEL));
+        pairs_pack_b(&panel, &next, c->b + round_up(o->depth, PAIRS_STEP) / 2 * column);
     }
 }
 
@@ -150,9 +170,14 @@ static void multiply_block(const cuts *c, const block *o)
     const pack_source all = source_from(&whole, o->step, o->row);
     for (size_t row = 0; row < o->rows; row += PAIRS_PANEL) {
         const pack_source panel = source_part(&all, row, smaller(o->rows - row, PAIRS_PANEL));
-        pairs_pack_a(&panel, c->a, round_up(o->depth, PAIRS_STEP));
-        for (size_t column = 0; column < o->columns; column += PAIRS_PANEL)
+        const size_t after = row + panel.count;
+        const pack_source next = source_part(&all, after, smaller(o->rows - after, PAIRS_PANEL));
+        lines_ahead ahead = lines_of(&next, divide_up(o->columns, PAIRS_PANEL));
+        pairs_pack_a(&panel, c->a, row_of_a(o->depth));
+        for (size_t column = 0; column < o->columns; column += PAIRS_PANEL) {
+            prefetch_lines(&ahead);
             multiply_tile(c, o, row, column);
+        }
     }
 }
 
@@ -163,18 +188,33 @@ static size_t piece_of(size_t length, size_t most, size_t unit)
     return pieces ? round_up(divide_up(length, pieces), unit) : unit;
 }
 
+static bool keeps_sums(const op_gemm *p)
+{
+    return is_half(p->c) && p->k > MOST_STEPS;
+}
+
+static size_t deep_of(const op_gemm *p)
+{
+    return piece_of(p->k, MOST_STEPS, PAIRS_STEP);
+}
+
+/* The most columns of a block. */
+static size_t wide_of(const op_gemm *p)
+{
+    return keeps_sums(p) ? SUM_COLUMNS : B_BYTES / sizeof(uint16_t) / deep_of(p) / PAIRS_PANEL * PAIRS_PANEL;
+}
+
 static void multiply_part(const op_gemm *p, const part *at, void *scratch)
 {
-    const bool keeps_sums = is_half(p->c) && p->k > MOST_STEPS;
     cuts c = {.of = p,
               .at = *at,
-              .wide = piece_of(at->columns, keeps_sums ? SUM_COLUMNS : MOST_COLUMNS, PAIRS_PANEL),
-              .high = keeps_sums ? piece_of(at->rows, SUM_ROWS, PAIRS_PANEL) : at->rows,
-              .deep = piece_of(p->k, MOST_STEPS, PAIRS_STEP),
+              .wide = piece_of(at->columns, wide_of(p), PAIRS_PANEL),
+              .high = keeps_sums(p) ? piece_of(at->rows, SUM_ROWS, PAIRS_PANEL) : at->rows,
+              .deep = deep_of(p),
               .a = scratch,
               .b = (uint32_t *)(void *)((char *)scratch + A_BYTES)};
-    if (keeps_sums)
-        c.sums = (float *)(void *)((char *)scratch + A_BYTES + B_BYTES / MOST_COLUMNS * SUM_COLUMNS);
+    if (keeps_sums(p))
+        c.sums = (float *)(void *)((char *)scratch + A_BYTES + B_SUM_BYTES);
     block o;
     for (size_t column = 0; column < at->columns; column += c.wide)
         for (size_t row = 0; row < at->rows; row += c.high)
@@ -198,11 +238,11 @@ typedef struct grid {
 } grid;
 
 /* The grid with the least work for the busiest thread: multiplications, and what packing takes, counted in the multiplications
- * that tiles could do meanwhile. A block that is transposed takes several times as long. */
+ * that tiles could do meanwhile, as measured. */
 static grid choose_grid(const op_gemm *p, size_t threads)
 {
     grid best = {1, 1};
-    double least = 0, for_a = p->transpose_a ? 100 : 40, for_b = p->transpose_b ? 100 : 40;
+    double least = 0, for_a = p->transpose_a ? 110 : 60, for_b = p->transpose_b ? 100 : 80;
     if ((double)p->m * (double)p->n * (double)p->k < WORTH_THREADS)
         return best;
     for (size_t down = 1; down <= threads; down++) {
@@ -210,7 +250,7 @@ static grid choose_grid(const op_gemm *p, size_t threads)
             continue;
         const size_t rows = divide_up(divide_up(p->m, PAIRS_PANEL), down) * PAIRS_PANEL,
                      columns = divide_up(divide_up(p->n, PAIRS_PANEL), threads / down) * PAIRS_PANEL;
-        const double work = (double)rows * (double)columns + for_a * (double)(rows * divide_up(columns, MOST_COLUMNS)) +
+        const double work = (double)rows * (double)columns + for_a * (double)(rows * divide_up(columns, wide_of(p))) +
                             for_b * (double)columns;
         if (least == 0 || work < least) {
             least = work;

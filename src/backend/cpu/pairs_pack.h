@@ -46,7 +46,7 @@ FAST_INLINE uint32_t pairs_value(const void *from, size_t i, bool half)
 
 FAST_INLINE fast_vector pairs_beside(const void *from, bool half)
 {
-    pack_words words;
+    pack_words words = {0};
     for (size_t i = 0; i < FAST_LANES; i++)
         words[i] = pairs_value(from, 2 * i, half) | pairs_value(from, 2 * i + 1, half) << 16;
     return (fast_vector)words;
@@ -54,7 +54,7 @@ FAST_INLINE fast_vector pairs_beside(const void *from, bool half)
 
 FAST_INLINE fast_vector pairs_below(const void *from, const void *below, bool half)
 {
-    pack_words words;
+    pack_words words = {0};
     for (size_t i = 0; i < FAST_LANES; i++)
         words[i] = pairs_value(from, i, half) | pairs_value(below, i, half) << 16;
     return (fast_vector)words;
@@ -125,6 +125,37 @@ FAST_INLINE void pairs_block(const pack_source *s, size_t step, size_t at, bool 
         block_transpose(block);
 }
 
+/* ---- prefetching ---- */
+
+/* Rows of a source that are packed next: with each of `calls` calls some lines are prefetched into the second cache. */
+typedef struct lines_ahead {
+    const char *row;
+    size_t stride, rows, bytes, line, at_once;
+} lines_ahead;
+
+FAST_INLINE lines_ahead lines_of(const pack_source *s, size_t calls)
+{
+    const size_t size = s->half ? sizeof(uint16_t) : sizeof(float), rows = s->transposed ? s->count : s->depth,
+                 bytes = (s->transposed ? s->depth : s->count) * size;
+    return (lines_ahead){
+        s->from, s->stride * size, rows, bytes, 0, divide_up(rows * divide_up(bytes, LINE_BYTES), calls ? calls : 1)};
+}
+
+FAST_INLINE void prefetch_lines(lines_ahead *list)
+{
+    for (size_t i = 0; i < list->at_once && list->rows > 0; i++) {
+        __builtin_prefetch(list->row + list->line, 0, 2);
+        list->line += LINE_BYTES;
+        if (list->line >= list->bytes) {
+            list->line = 0;
+            list->row += list->stride;
+            list->rows--;
+        }
+    }
+}
+
+/* ---- panels ---- */
+
 /* Packs up to PAIRS_PANEL rows of A, `row` values apart; both are filled up, the rows to whole tiles. */
 static inline void pairs_pack_a(const pack_source *s, uint16_t *to, size_t row)
 {
@@ -137,12 +168,14 @@ static inline void pairs_pack_a(const pack_source *s, uint16_t *to, size_t row)
         }
 }
 
-/* Packs a panel of B; the columns are filled up to whole tiles. */
-static inline void pairs_pack_b(const pack_source *s, uint32_t *to)
+/* Packs a panel of B; the columns are filled up to whole tiles. Meanwhile the panel that is packed `next` is prefetched. */
+static inline void pairs_pack_b(const pack_source *s, const pack_source *next, uint32_t *to)
 {
+    lines_ahead ahead = lines_of(next, divide_up(s->depth, 2 * FAST_LANES) * divide_up(s->count, FAST_LANES));
     for (size_t step = 0; step < round_up(s->depth, PAIRS_STEP); step += 2 * FAST_LANES)
         for (size_t at = 0; at < round_up(s->count, PAIRS_TILE); at += FAST_LANES) {
             fast_vector block[FAST_LANES];
+            prefetch_lines(&ahead);
             pairs_block(s, step, at, s->transposed, block);
             UNROLLED (i, FAST_LANES)
                 memcpy(to + (step / 2 + i) * PAIRS_PANEL + at, &block[i], sizeof block[i]);
