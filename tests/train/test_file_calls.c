@@ -16,7 +16,7 @@ typedef struct scene {
     remat_trainer *trainer;
     remat_predictor *predictor;
     remat_evaluation *evaluation;
-    char saved[300], state[300], other[300], folder[300], table[300], plan[300], text[300];
+    char saved[300], state[300], other[300], folder[300], table[300], plan[300], text[300], map[300];
 } scene;
 
 static void name_files(scene *s)
@@ -27,6 +27,7 @@ static void name_files(scene *s)
     snprintf(s->folder, sizeof s->folder, "%s/", scratch_path("folder"));
     snprintf(s->table, sizeof s->table, "%s", scratch_path("table.csv"));
     snprintf(s->plan, sizeof s->plan, "%s", scratch_path("plan.json"));
+    snprintf(s->map, sizeof s->map, "%s", scratch_write_text("map", "fc.weight = f.x transposed\nout = head\n"));
     snprintf(s->text, sizeof s->text, "%s", scratch_path("evaluation.json"));
 }
 
@@ -97,6 +98,21 @@ static remat_status convert_back(void *user)
     return remat_weights_convert(s->model, s->other, s->saved, &options);
 }
 
+/* With names and shapes of their own: a matrix that lies the other way round. */
+static remat_status convert_by_map(void *user)
+{
+    const scene *s = user;
+    remat_convert_options options;
+    remat_convert_options_init(&options);
+    options.names_path = s->map;
+    options.to_torch = true;
+    remat_status status = remat_weights_convert(s->model, s->saved, s->other, &options);
+    if (status != REMAT_OK)
+        return status;
+    options.to_torch = false;
+    return remat_weights_convert(s->model, s->other, s->saved, &options);
+}
+
 static remat_status save_plan(void *user)
 {
     const scene *s = user;
@@ -161,6 +177,7 @@ static void calls_of_model_files(void **state)
     expect_call_failures_survived(f, "resuming", resume, &s, 10);
     expect_call_failures_survived(f, "converting to PyTorch", convert_there, &s, 10);
     expect_call_failures_survived(f, "converting from PyTorch", convert_back, &s, 10);
+    expect_call_failures_survived(f, "converting by a map", convert_by_map, &s, 20);
     expect_call_failures_survived(f, "a plan", save_plan, &s, 1);
     expect_call_failures_survived(f, "a graph plan", save_graph_plan, &s, 1);
     remat_trainer_destroy(s.trainer);
@@ -193,8 +210,8 @@ static void calls_of_folders(void **state)
         expect_ok(f, remat_model_load_with(f->context, FOLDER, settings, &s.model));
         expect_ok(f, remat_trainer_create(s.model, &options, &s.trainer));
         expect_call_failures_survived(f, "loading a folder", load_folder, &s, 20);
-        expect_call_failures_survived(f, "checking a folder", check_folder, &s, 0);
         expect_call_failures_survived(f, "saving a folder", save_folder, &s, 10);
+        expect_call_failures_survived(f, "checking a folder", check_folder, &s, 0);
         expect_call_failures_survived(f, "saving a merged folder", save_merged, &s, 10);
         remat_trainer_destroy(s.trainer);
         remat_model_destroy(s.model);
