@@ -7,10 +7,8 @@
 #include "model/model_object.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { MOST_SETTINGS = 1024, DEFAULT_LENGTH = 1024 };
 
@@ -18,16 +16,6 @@ bool pretrained_is_folder(const char *path)
 {
     struct stat info;
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-}
-
-bool pretrained_has_weights(const char *folder)
-{
-    static const char *const names[] = {"model.safetensors", "model.safetensors.index.json"};
-    char path[PATH_MAX];
-    for (size_t i = 0; i < 2; i++)
-        if (snprintf(path, sizeof path, "%s/%s", folder, names[i]) < (int)sizeof path && access(path, F_OK) == 0)
-            return true;
-    return false;
 }
 
 /* What is being read. */

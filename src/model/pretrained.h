@@ -52,7 +52,4 @@ size_t pretrained_write_ini(const pretrained_config *config, const pretrained_us
 /* Whether a path is a folder: a model in this layout, or nothing that can be read. */
 bool pretrained_is_folder(const char *path);
 
-/* Whether a folder has weights: model.safetensors, or the index of its shards. */
-bool pretrained_has_weights(const char *folder);
-
 #endif

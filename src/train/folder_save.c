@@ -361,6 +361,20 @@ static remat_status save_adapters(folder_writer *w)
     return w->only_checks ? REMAT_OK : output_save(w->context, config, write_config, w);
 }
 
+/* Whether the folder of the model has weights. One that cannot be looked at is no folder without: that would write others. */
+static remat_status has_weights(folder_writer *w, const char *folder, bool *has)
+{
+    static const char *const names[] = {"model.safetensors", "model.safetensors.index.json"};
+    *has = false;
+    for (size_t i = 0; i < 2 && !*has; i++) {
+        const char *path = join(w, folder, names[i]);
+        if (!path)
+            return REMAT_NO_MEMORY;
+        REMAT_TRY(input_exists(w->context, path, has));
+    }
+    return REMAT_OK;
+}
+
 static remat_status save_model(folder_writer *w)
 {
     const char *folder = w->from->model->folder;
@@ -374,11 +388,13 @@ static remat_status save_model(folder_writer *w)
                 w->context, REMAT_INVALID, NULL,
                 "the frozen weights are in int8 or int4; save the adapters, and merge them with `remat convert`");
     w->whole = true;
-    if (!pretrained_has_weights(folder)) {
+    bool has;
+    REMAT_TRY(has_weights(w, folder, &has));
+    if (!has) {
         list_new_model(w);
         REMAT_TRY(make_folder(w));
         REMAT_TRY(save_tensors(w, "model.safetensors"));
-        return copy_files(w, folder);
+        return w->only_checks ? REMAT_OK : copy_files(w, folder);
     }
     REMAT_TRY(safetensors_open(w->context, folder, &w->origin));
     w->match = (weights_match){.context = w->context, .path = folder, .file = w->origin, .network = w->from->network};

@@ -9,6 +9,8 @@
 #include <remat/generator.h>
 #include <remat/train.h>
 
+#include <unistd.h>
+
 #define FOLDER "tests/reference/pretrained/llama"
 
 typedef struct scene {
@@ -218,11 +220,46 @@ static void calls_of_folders(void **state)
     }
 }
 
+/* A folder whose weights cannot be looked at is none without weights: nothing is written that is not made of them. */
+static void weights_that_cannot_be_seen_are_told(void **state)
+{
+    fixture *f = *state;
+    scene s;
+    size_t length;
+    remat_train_options options;
+    static const char *const settings[] = {"model.length=4", "dataset.type=random", NULL};
+    name_files(&s);
+    snprintf(s.folder, sizeof s.folder, "%s/", scratch_path("fresh"));
+    char *config = scratch_read(FOLDER "/config.json", &length);
+    scratch_write("config.json", config, length);
+    scratch_write_text("tokenizer.json", "{}");
+    free(config);
+    remat_train_options_init(&options);
+    options.threads = 1;
+    options.strategy = "none";
+    expect_ok(f, remat_model_load_with(f->context, scratch_folder(), settings, &s.model));
+    expect_ok(f, remat_trainer_create(s.model, &options, &s.trainer));
+    /* A check writes no files. */
+    expect_ok(f, remat_trainer_check_save_folder(s.trainer, s.folder, true));
+    assert_int_not_equal(access(scratch_path("fresh/config.json"), F_OK), 0);
+    const char *loop = scratch_path("model.safetensors");
+    assert_int_equal(symlink("model.safetensors", loop), 0);
+    expect_status(f, save_merged(&s), REMAT_IO);
+    expect_message(f, "model.safetensors: cannot be opened");
+    expect_status(f, check_folder(&s), REMAT_IO);
+    assert_int_equal(unlink(loop), 0);
+    expect_ok(f, save_merged(&s));
+    assert_int_equal(access(scratch_path("fresh/config.json"), F_OK), 0);
+    remat_trainer_destroy(s.trainer);
+    remat_model_destroy(s.model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(calls_of_model_files),
         FIXTURE_TEST(calls_of_folders),
+        FIXTURE_TEST(weights_that_cannot_be_seen_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
