@@ -12,6 +12,7 @@ enum {
     OPTION_ADAPTER,
     OPTION_FROZEN,
     OPTION_PACK,
+    OPTION_LENGTH_CLASSES,
     MOST_SETTINGS = 256
 };
 
@@ -40,15 +41,20 @@ static const struct argp_option options[] = {
      "how large frozen matrices are held: fp32, bf16, int8 or int4, of a folder also keep: as the model has them", 5},
     {"pack", OPTION_PACK, NULL, 0,
      "of a folder: several samples share a row of --length tokens; none of them sees another", 5},
+    {"length-classes", OPTION_LENGTH_CLASSES, "N", 0,
+     "of a folder: plan for N lengths up to --length, so that a batch of short samples takes less time", 5},
     {0}};
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
-    static const char *const made_of[] = {
-        [OPTION_LENGTH - OPTION_SET] = "model.length=", [OPTION_LORA - OPTION_SET] = "model.lora=",
-        [OPTION_TRAIN - OPTION_SET] = "model.train=",   [OPTION_ADAPTER - OPTION_SET] = "model.adapter=",
-        [OPTION_FROZEN - OPTION_SET] = "model.frozen=", [OPTION_PACK - OPTION_SET] = "model.pack="};
-    if (key < OPTION_SET || key > OPTION_PACK)
+    static const char *const made_of[] = {[OPTION_LENGTH - OPTION_SET] = "model.length=",
+                                          [OPTION_LORA - OPTION_SET] = "model.lora=",
+                                          [OPTION_TRAIN - OPTION_SET] = "model.train=",
+                                          [OPTION_ADAPTER - OPTION_SET] = "model.adapter=",
+                                          [OPTION_FROZEN - OPTION_SET] = "model.frozen=",
+                                          [OPTION_PACK - OPTION_SET] = "model.pack=",
+                                          [OPTION_LENGTH_CLASSES - OPTION_SET] = "model.length_classes="};
+    if (key < OPTION_SET || key > OPTION_LENGTH_CLASSES)
         return ARGP_ERR_UNKNOWN;
     if (setting_count == MOST_SETTINGS)
         argp_error(state, "--set can be given %d times", MOST_SETTINGS);

@@ -1,5 +1,7 @@
 /* rotary_embedding: turns every head of a row by the row's position in the sequence, as op_rotate says. It has no parameters
  * and saves nothing: the gradient is turned back. A second input may hold the positions, as whole numbers. */
+#include "layers/rotary_embedding.h"
+
 #include "layers/layer_resolve.h"
 
 #include <inttypes.h>
@@ -152,3 +154,10 @@ const layer_type layer_type_rotary_embedding = {
     .forward = forward,
     .input_gradient = input_gradient,
 };
+
+bool rotary_depends_on_length(const layer_node *layer)
+{
+    const rotary_options *options = layer->options;
+    return layer->type == &layer_type_rotary_embedding && options->scaling == SCALING_DYNAMIC &&
+           layer->inputs[0].h > options->original_length;
+}

@@ -257,7 +257,8 @@ static bool is_for(const remat_network *network, const network_options *options,
 {
     const backend *device = options->device ? options->device : processor;
     return network->options.batch == options->batch && network->options.purpose == options->purpose &&
-           network->options.dtype == options->dtype && network->options.device->type == device->type &&
+           network->options.dtype == options->dtype && network->options.length == options->length &&
+           network->options.device->type == device->type &&
            strcmp(network->options.device->kernels, device->kernels) == 0; /* they differ in what they take in bf16 */
 }
 

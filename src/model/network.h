@@ -41,6 +41,7 @@ typedef struct network_options {
     network_purpose purpose;
     remat_dtype dtype;     /* in which layers compute */
     const backend *device; /* it will compute; NULL: the CPU */
+    uint64_t length;       /* of every input's last dimension, instead of the model's; 0: the model's */
 } network_options;
 
 typedef struct remat_network {

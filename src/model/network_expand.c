@@ -94,6 +94,9 @@ remat_status network_resolve(network_builder *builder, network_layer *layer)
         fresh.inputs[i] = node->inputs[i];
     *node = fresh;
     REMAT_TRY(node->type->resolve(builder->context, node));
+    if (builder->network->options.length && node->input_count == 0)
+        REMAT_TRY(layer_set_output(builder->context, node,
+                                   (layer_shape){node->output.c, node->output.h, builder->network->options.length}));
     for (int pass = 0; pass < LAYER_PASSES; pass++)
         if (node->workspace[pass] >= REMAT_LIMIT)
             return remat_fail(builder->context, REMAT_INVALID, NULL,

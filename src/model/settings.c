@@ -48,6 +48,9 @@ static const property model_properties[] = {
      "how large frozen matrices are held; their products are in fp32 all the same"},
     {"adapter", PROPERTY_TEXT, AT(adapter), "", 0, 0, NULL,
      "a folder with adapters in PEFT's layout, instead of lora; their weights are loaded after the model's"},
+    {"length_classes", PROPERTY_COUNT, AT(length_classes), "1", 1, 64, NULL,
+     "of a folder: lengths that have a plan of their own, so that a batch of short samples runs in one that is just "
+     "long enough"},
     {0},
 };
 #undef AT

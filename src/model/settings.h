@@ -23,6 +23,7 @@ typedef struct model_settings {
     const char *train;       /* patterns of layers that are trained; NULL: all */
     uint32_t frozen;         /* FROZEN_FP32: how large frozen matrices are held */
     const char *adapter;     /* a folder with adapters; NULL: none */
+    uint64_t length_classes; /* lengths that have a plan of their own; 1: only the whole */
 } model_settings;
 
 enum { OPTIMIZER_SGD, OPTIMIZER_ADAM, OPTIMIZER_ADAMW, OPTIMIZER_LION, OPTIMIZER_ADAFACTOR };

@@ -1,5 +1,7 @@
 #include "train/staging.h"
 
+#include <string.h>
+
 #include "base/error.h"
 
 static uint64_t rounded(uint64_t bytes)
@@ -17,19 +19,19 @@ static uint64_t label_bytes(const remat_network *network)
     return network->has_labels ? dtype_bytes(network->labels_dtype, layer_values(network->labels) * network->batch) : 0;
 }
 
-uint64_t staging_bytes(const remat_network *network, const backend *device, bool is_stage)
+uint64_t staging_bytes(const remat_network *network, const backend *device, bool apart)
 {
     uint64_t bytes = rounded(label_bytes(network));
     for (size_t n = 0; n < network->layer_count; n++)
         if (network->layers[n].node.input_count == 0)
             bytes += rounded(input_bytes(&network->layers[n].node));
-    return device->host_visible && !is_stage ? 0 : bytes;
+    return device->host_visible && !apart ? 0 : bytes;
 }
 
-remat_status staging_create(const remat_network *network, backend *device, bool is_stage, staging *made)
+remat_status staging_create(const remat_network *network, backend *device, bool apart, staging *made)
 {
     *made = (staging){.network = network};
-    return backend_allocate(device, MEMORY_STAGING, staging_bytes(network, device, is_stage), false, &made->memory);
+    return backend_allocate(device, MEMORY_STAGING, staging_bytes(network, device, apart), false, &made->memory);
 }
 
 void staging_release(staging *made, backend *device)
@@ -68,4 +70,28 @@ remat_status staging_send(const staging *from, const remat_executor *executor, b
     if (!from->labels || !executor_labels(executor).at)
         return REMAT_OK;
     return backend_copy_in(queue, executor_labels(executor).at, from->labels, label_bytes(from->network));
+}
+
+/* Rows move together, to the front. */
+static void shorten(char *rows, uint64_t count, uint64_t from, uint64_t to)
+{
+    for (uint64_t i = 1; i < count; i++)
+        memmove(rows + i * to, rows + i * from, to);
+}
+
+remat_status staging_send_short(staging *from, const remat_network *to, const remat_executor *executor,
+                                backend_queue *queue)
+{
+    const uint64_t batch = to->batch;
+    size_t next = 0;
+    for (uint32_t n = 0; n < to->layer_count; n++) {
+        const layer_node *node = &to->layers[n].node;
+        if (node->input_count != 0)
+            continue;
+        shorten(from->inputs[next], batch, input_bytes(&from->network->layers[n].node) / batch,
+                input_bytes(node) / batch);
+        REMAT_TRY(backend_copy_in(queue, executor_input(executor, n).at, from->inputs[next++], input_bytes(node)));
+    }
+    shorten(from->labels, batch, label_bytes(from->network) / batch, label_bytes(to) / batch);
+    return backend_copy_in(queue, executor_labels(executor).at, from->labels, label_bytes(to));
 }

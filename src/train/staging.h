@@ -15,10 +15,10 @@ typedef struct staging {
     void *labels; /* NULL where there are none */
 } staging;
 
-/* The bytes that it will take. */
-uint64_t staging_bytes(const remat_network *network, const backend *device, bool is_stage);
+/* The bytes that it will take. `apart`: also if the host could write to the tensors, because which ones is known later. */
+uint64_t staging_bytes(const remat_network *network, const backend *device, bool apart);
 
-remat_status staging_create(const remat_network *network, backend *device, bool is_stage, staging *made);
+remat_status staging_create(const remat_network *network, backend *device, bool apart, staging *made);
 void staging_release(staging *made, backend *device);
 
 /* Sets `inputs` and `labels` for a run of this executor. The run before must have ended. */
@@ -26,5 +26,9 @@ void staging_aim(staging *at, const remat_executor *executor);
 
 /* Copies what was written to the tensors of the executor, on the queue. */
 remat_status staging_send(const staging *from, const remat_executor *executor, backend_queue *queue);
+
+/* The same where the executor has a network of shorter rows: their first values are copied. What was written is lost. */
+remat_status staging_send_short(staging *from, const remat_network *to, const remat_executor *executor,
+                                backend_queue *queue);
 
 #endif

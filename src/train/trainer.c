@@ -191,11 +191,12 @@ static remat_status create(remat_trainer *trainer, const remat_train_options *op
     REMAT_TRY(build_network(trainer));
     REMAT_TRY(trainer_cut(trainer));
     REMAT_TRY(trainer_build_programs(trainer));
+    REMAT_TRY(length_classes_build(trainer));
     REMAT_TRY(trainer_place(trainer));
-    if (trainer->options.plan_only)
-        return trainer_plan(trainer);
-    REMAT_TRY(trainer_load_data(trainer)); /* first: it fails sooner than a plan is made */
-    return trainer_plan(trainer);
+    if (!trainer->options.plan_only)
+        REMAT_TRY(trainer_load_data(trainer)); /* first: it fails sooner than a plan is made */
+    REMAT_TRY(trainer_plan(trainer));
+    return length_classes_plan(trainer);
 }
 
 remat_status remat_trainer_create(remat_model *model, const remat_train_options *options, remat_trainer **trainer)
@@ -232,6 +233,7 @@ void remat_trainer_destroy(remat_trainer *trainer)
     pipeline_destroy_executors(trainer->pipeline);
     executor_destroy(trainer->executor);
     executor_destroy(trainer->evaluator);
+    length_classes_stop(trainer);
     trainer_release_ranks(trainer);
     trainer_release_apply(trainer);
     data_source_close(trainer->data);
@@ -239,6 +241,7 @@ void remat_trainer_destroy(remat_trainer *trainer)
     graph_plan_destroy(trainer->plan);
     remat_release(trainer->context, trainer->points, trainer->point_capacity, sizeof *trainer->points);
     placed_graph_release(&trainer->evaluation_plan);
+    length_classes_release(trainer);
     program_destroy(trainer->program);
     program_destroy(trainer->evaluation);
     trainer_release_places(trainer);

@@ -8,11 +8,16 @@ static uint64_t block_bytes(void)
     return (sizeof(step_block) + 63) & ~(uint64_t)63;
 }
 
+/* Whether samples are written beside the tensors, because which ones they go to is known later. */
+static bool stages_apart(const remat_trainer *trainer)
+{
+    return trainer->pipeline || trainer_has_classes(trainer);
+}
+
 uint64_t trainer_scratch_bytes(const remat_trainer *trainer)
 {
-    return trainer->device->scratch_bytes +
-           staging_bytes(trainer->network, trainer->device, trainer->pipeline != NULL) + block_bytes() +
-           trainer_exchange_bytes(trainer);
+    return trainer->device->scratch_bytes + staging_bytes(trainer->network, trainer->device, stages_apart(trainer)) +
+           block_bytes() + trainer_exchange_bytes(trainer);
 }
 
 uint64_t trainer_fixed_bytes(const remat_trainer *trainer)
@@ -33,7 +38,7 @@ remat_status trainer_allocate(remat_trainer *trainer)
         REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, trainer->gradient_bytes, true, &trainer->gradients));
     REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, block_bytes(), true, &trainer->block));
     REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, trainer_exchange_bytes(trainer), false, &trainer->exchange));
-    REMAT_TRY(staging_create(trainer->network, device, trainer->pipeline != NULL, &trainer->staged));
+    REMAT_TRY(staging_create(trainer->network, device, stages_apart(trainer), &trainer->staged));
     return backend_allocate(device, MEMORY_DEVICE, trainer_arena_bytes(trainer), false, &trainer->arena);
 }
 

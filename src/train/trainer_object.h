@@ -25,6 +25,7 @@
 #include "plan/graph/graph_plan.h"
 #include "train/executor.h"
 #include "train/first_weights.h"
+#include "train/length_classes.h"
 #include "train/gradient_chain.h"
 #include "train/optimizer.h"
 #include "train/pipeline.h"
@@ -65,6 +66,8 @@ struct remat_trainer {
     staging staged;
 
     remat_executor *executor, *evaluator;
+    length_class *classes; /* for shorter batches, from the shortest on (length_classes.h) */
+    size_t class_count;
     recording apply_calls;          /* with accumulation: clearing the gradients, the norm and the updates */
     size_t *apply_starts;           /* where each of these begins */
     backend_event *apply_events[2]; /* to time them, from the first step on that is watched */
@@ -109,10 +112,14 @@ remat_status trainer_find_steps(remat_trainer *trainer); /* how many the trainin
  * that this makes. */
 remat_status trainer_load_data(remat_trainer *trainer);
 remat_status trainer_start(remat_trainer *trainer);
+executor_options trainer_executor_options(remat_trainer *trainer, const remat_program *program, const graph_plan *plan);
 remat_status trainer_check_started(const remat_trainer *trainer); /* REMAT_INVALID: it only plans so far */
 remat_status trainer_count_tables(remat_trainer *trainer);
 /* trainer_plan.c: decides what is kept, and places all tensors, within the budget. */
 remat_status trainer_plan(remat_trainer *trainer);
+/* The same for a program of this trainer; REMAT_INFEASIBLE says what it takes. */
+remat_status trainer_plan_program(const remat_trainer *trainer, const remat_program *program, const uint32_t *blocks,
+                                  graph_plan **plan);
 uint64_t trainer_arena_bytes(const remat_trainer *trainer); /* for training and evaluation */
 /* trainer_peak.c: the kind of each tensor of the program's graph; the caller releases the list. */
 remat_status trainer_find_kinds(const remat_trainer *trainer, uint8_t **kinds);

@@ -71,6 +71,21 @@ static const char *evaluation_peak_layer(const remat_trainer *trainer)
     return layer_of(trainer, trainer->evaluation, placed_graph_peak_action(&trainer->evaluation_plan));
 }
 
+/* All data is copied in before a step begins. A schedule that uses memory before it has "loaded" the data would overwrite it:
+ * planners put loads first, and this makes sure of it. */
+static remat_status check_loads(const remat_program *program, const graph_plan *plan)
+{
+    const graph_sequence *sequence = &plan->sequence;
+    bool has_run = false;
+    for (size_t i = 0; i < sequence->count; i++) {
+        bool is_load = program->actions[sequence->actions[i]].kind == ACTION_LOAD;
+        if (is_load && has_run)
+            return remat_fail(program->context, REMAT_INTERNAL, NULL, "the schedule loads data after other actions");
+        has_run |= !is_load;
+    }
+    return REMAT_OK;
+}
+
 /* A schedule that somebody else made. */
 static remat_status use_graph_plan(remat_trainer *trainer)
 {
@@ -84,13 +99,15 @@ static remat_status use_graph_plan(remat_trainer *trainer)
     fclose(stream);
     REMAT_TRY(status);
     graph_plan_text_release(&text);
+    REMAT_TRY(check_loads(trainer->program, trainer->plan));
     const uint64_t arena = shared_arena(trainer, trainer->plan->arena_bytes);
     if (options->budget_bytes != REMAT_NO_BUDGET && fixed + arena > options->budget_bytes)
         return too_small(trainer, fixed, arena, peak_layer(trainer));
     return REMAT_OK;
 }
 
-static remat_status plan_training(remat_trainer *trainer, const uint32_t *blocks)
+remat_status trainer_plan_program(const remat_trainer *trainer, const remat_program *program, const uint32_t *blocks,
+                                  graph_plan **plan)
 {
     const remat_train_options *options = &trainer->options;
     uint64_t fixed = trainer_fixed_bytes(trainer);
@@ -99,7 +116,7 @@ static remat_status plan_training(remat_trainer *trainer, const uint32_t *blocks
     wanted.strategy = options->strategy;
     wanted.plan_path = options->plan_path;
     wanted.blocks = blocks;
-    wanted.hints = trainer->program->hints;
+    wanted.hints = program->hints;
     wanted.threads = options->threads;
     wanted.describes_least = options->plan_only;
     wanted.floor_bytes = trainer->evaluation_plan.arena_bytes;
@@ -108,25 +125,17 @@ static remat_status plan_training(remat_trainer *trainer, const uint32_t *blocks
         wanted.effort = 10;
     if (options->budget_bytes != REMAT_NO_BUDGET)
         wanted.budget_bytes = options->budget_bytes > fixed ? options->budget_bytes - fixed : 0;
-    remat_status status = graph_plan_create(trainer->program->graph, &wanted, &trainer->plan);
-    if (status != REMAT_INFEASIBLE || options->budget_bytes == REMAT_NO_BUDGET)
-        return status;
-    return too_small(trainer, fixed, shared_arena(trainer, trainer->plan->min_budget_bytes), peak_layer(trainer));
+    REMAT_TRY(graph_plan_create(program->graph, &wanted, plan));
+    return check_loads(program, *plan);
 }
 
-/* All data is copied in before a step begins. A schedule that uses memory before it has "loaded" the data would overwrite it:
- * planners put loads first, and this makes sure of it. */
-static remat_status check_loads(const remat_trainer *trainer)
+static remat_status plan_training(remat_trainer *trainer, const uint32_t *blocks)
 {
-    const graph_sequence *sequence = &trainer->plan->sequence;
-    bool has_run = false;
-    for (size_t i = 0; i < sequence->count; i++) {
-        bool is_load = trainer->program->actions[sequence->actions[i]].kind == ACTION_LOAD;
-        if (is_load && has_run)
-            return remat_fail(trainer->context, REMAT_INTERNAL, NULL, "the schedule loads data after other actions");
-        has_run |= !is_load;
-    }
-    return REMAT_OK;
+    const uint64_t fixed = trainer_fixed_bytes(trainer);
+    remat_status status = trainer_plan_program(trainer, trainer->program, blocks, &trainer->plan);
+    if (status != REMAT_INFEASIBLE || trainer->options.budget_bytes == REMAT_NO_BUDGET)
+        return status;
+    return too_small(trainer, fixed, shared_arena(trainer, trainer->plan->min_budget_bytes), peak_layer(trainer));
 }
 
 remat_status trainer_plan(remat_trainer *trainer)
@@ -138,7 +147,6 @@ remat_status trainer_plan(remat_trainer *trainer)
     remat_status status = trainer->options.graph_plan_path ? use_graph_plan(trainer) : plan_training(trainer, blocks);
     remat_release(trainer->context, blocks, trainer->program->graph->action_count, sizeof *blocks);
     REMAT_TRY(status);
-    REMAT_TRY(check_loads(trainer));
     uint64_t fixed = trainer_fixed_bytes(trainer), arena = trainer_arena_bytes(trainer);
     if (trainer->options.budget_bytes != REMAT_NO_BUDGET && fixed + arena > trainer->options.budget_bytes)
         return too_small(trainer, fixed, arena,
@@ -148,7 +156,7 @@ remat_status trainer_plan(remat_trainer *trainer)
 
 uint64_t trainer_arena_bytes(const remat_trainer *trainer)
 {
-    return shared_arena(trainer, trainer->plan->arena_bytes);
+    return shared_arena(trainer, length_classes_arena(trainer, trainer->plan->arena_bytes));
 }
 
 /* ---- figures ---- */

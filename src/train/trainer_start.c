@@ -23,15 +23,15 @@ remat_status trainer_check_started(const remat_trainer *trainer)
 
 /* ---- executors ---- */
 
-static executor_options training_options(remat_trainer *trainer)
+executor_options trainer_executor_options(remat_trainer *trainer, const remat_program *program, const graph_plan *plan)
 {
     return (executor_options){
-        .program = trainer->program,
-        .sequence = &trainer->plan->sequence,
-        .liveness = &trainer->plan->liveness,
+        .program = program,
+        .sequence = &plan->sequence,
+        .liveness = &plan->liveness,
         .memory = {.arena = trainer->arena.at,
                    .arena_bytes = trainer->arena.bytes,
-                   .offsets = trainer->plan->offsets,
+                   .offsets = plan->offsets,
                    .parameters = trainer->weights.at,
                    .step = trainer->block.at,
                    .transfers = trainer->exchange.at},
@@ -41,6 +41,11 @@ static executor_options training_options(remat_trainer *trainer)
         .training = true,
         .loss_share = 1.0 / (double)trainer->settings.accumulate,
     };
+}
+
+static executor_options training_options(remat_trainer *trainer)
+{
+    return trainer_executor_options(trainer, trainer->program, trainer->plan);
 }
 
 static executor_options evaluation_options(remat_trainer *trainer)
@@ -85,6 +90,7 @@ static remat_status make_executors(remat_trainer *trainer)
     if (trainer->pipeline)
         REMAT_TRY(make_stage_executors(trainer));
     REMAT_TRY(trainer_record_apply(trainer));
+    REMAT_TRY(length_classes_start(trainer));
     return executor_create(trainer->context, &evaluation, &trainer->evaluator);
 }
 
@@ -98,7 +104,7 @@ remat_status trainer_count_tables(remat_trainer *trainer)
     if (trainer_arena_bytes(trainer) >> 42)
         return REMAT_OK;
     remat_trainer counted = *trainer;
-    uint64_t training_bytes, evaluation_bytes, apply_bytes;
+    uint64_t training_bytes, evaluation_bytes, apply_bytes, class_bytes;
     counted.weights.at = counted.arena.at = counted.block.at = nothing;
     counted.state.at = counted.exchange.at = nothing;
     if (trainer_adds(trainer))
@@ -107,9 +113,10 @@ remat_status trainer_count_tables(remat_trainer *trainer)
     REMAT_TRY(executor_measure(trainer->context, &training, &training_bytes));
     REMAT_TRY(executor_measure(trainer->context, &evaluation, &evaluation_bytes));
     REMAT_TRY(trainer_measure_apply(&counted, &apply_bytes));
+    REMAT_TRY(length_classes_measure(&counted, &class_bytes));
     if (trainer->pipeline)
         training_bytes *= trainer->pipeline->in_flight;
-    trainer->recorded_bytes = training_bytes + evaluation_bytes + apply_bytes;
+    trainer->recorded_bytes = training_bytes + evaluation_bytes + apply_bytes + class_bytes;
     return REMAT_OK;
 }
 

@@ -73,7 +73,7 @@ static remat_status after_position(void *user, size_t position)
     return gradient_chain_after(((remat_trainer *)user)->chain, position);
 }
 
-static remat_status run_executor(remat_trainer *trainer)
+static remat_status run_executor(remat_trainer *trainer, remat_executor *executor)
 {
     const bool applies = !trainer_adds(trainer); /* else gradients are only summed in a run */
     const executor_hooks hooks = {.observe = trainer->on_action ? trainer_observe : NULL,
@@ -83,10 +83,10 @@ static remat_status run_executor(remat_trainer *trainer)
                                   .before = trainer->chain ? before_position : NULL,
                                   .after = trainer->chain ? after_position : NULL};
     if (hooks.observe || hooks.before_apply)
-        return executor_run_observed(trainer->executor, trainer->queue, &hooks);
+        return executor_run_observed(executor, trainer->queue, &hooks);
     if (trainer->chain)
-        return executor_run_watched(trainer->executor, trainer->queue, &hooks);
-    return executor_run(trainer->executor, trainer->queue);
+        return executor_run_watched(executor, trainer->queue, &hooks);
+    return executor_run(executor, trainer->queue);
 }
 
 remat_status trainer_run_first(remat_trainer *trainer, const executor_hooks *hooks)
@@ -143,12 +143,30 @@ static remat_status count_labels(remat_trainer *trainer, double *data_seconds)
     return REMAT_OK;
 }
 
-remat_status trainer_prepare_micro_batch(remat_trainer *trainer, remat_executor *executor, double *data_seconds)
+/* Reads the micro-batch of trainer->micro_step. */
+static remat_status read_micro_batch(remat_trainer *trainer, double *data_seconds)
 {
     REMAT_TRY(fill_micro_batch(trainer, trainer->micro_step, data_seconds));
     if (counts_labels(trainer) && trainer->settings.accumulate == 1)
         trainer->host_block.labels = filled_labels(trainer);
+    return REMAT_OK;
+}
+
+remat_status trainer_prepare_micro_batch(remat_trainer *trainer, remat_executor *executor, double *data_seconds)
+{
+    REMAT_TRY(read_micro_batch(trainer, data_seconds));
     REMAT_TRY(staging_send(&trainer->staged, executor, trainer->queue));
+    return trainer_prepare_backward(trainer);
+}
+
+/* The same for the executor of its length. What is observed has the positions of the plan for the whole length. */
+static remat_status prepare_in_class(remat_trainer *trainer, remat_executor **executor, double *data_seconds)
+{
+    REMAT_TRY(read_micro_batch(trainer, data_seconds));
+    const length_class *shorter = trainer->on_action ? NULL : length_classes_choose(trainer);
+    *executor = shorter ? shorter->executor : trainer->executor;
+    REMAT_TRY(shorter ? staging_send_short(&trainer->staged, shorter->network, *executor, trainer->queue)
+                      : staging_send(&trainer->staged, *executor, trainer->queue));
     return trainer_prepare_backward(trainer);
 }
 
@@ -160,8 +178,9 @@ remat_status trainer_prepare_backward(remat_trainer *trainer)
 
 static remat_status run_micro_batch(remat_trainer *trainer, double *data_seconds)
 {
-    REMAT_TRY(trainer_prepare_micro_batch(trainer, trainer->executor, data_seconds));
-    REMAT_TRY(run_executor(trainer));
+    remat_executor *executor;
+    REMAT_TRY(prepare_in_class(trainer, &executor, data_seconds));
+    REMAT_TRY(run_executor(trainer, executor));
     trainer->micro_step++;
     return REMAT_OK;
 }
@@ -286,9 +305,10 @@ static remat_status find_broken_layer(remat_trainer *trainer, uint64_t *layer)
         status = trainer_check_stage_outputs(trainer);
     for (; !trainer->pipeline && trainer->micro_step < next && status == REMAT_OK && !trainer->host_block.broken;
          trainer->micro_step++) {
-        status = trainer_prepare_micro_batch(trainer, trainer->executor, &seconds);
+        remat_executor *executor;
+        status = prepare_in_class(trainer, &executor, &seconds);
         if (status == REMAT_OK)
-            status = executor_run_checked(trainer->executor, trainer->queue, NULL);
+            status = executor_run_checked(executor, trainer->queue, NULL);
         if (status == REMAT_OK)
             status = trainer_receive_block(trainer);
     }

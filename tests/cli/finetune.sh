@@ -53,6 +53,31 @@ cmp -s "$work/whole.safetensors" "$work/rest.safetensors" || complain "a resumed
 expect 2 train "$work/base" $train
 err "name one file of JSON lines"
 
+# Plans for several lengths: losses as with one, the same bits after a resume, and what was predicted is allocated.
+part="$train --data $work/learned.jsonl --lora rank=2 --strategy none -q"
+losses() { sed -n 's/.*"loss": \([0-9.e+-]*\),.*/\1/p' "$1"; }
+for classes in 1 4; do
+  # shellcheck disable=SC2086
+  expect 0 train "$work/base" $part --length-classes $classes --steps 6 --log "$work/log.$classes" --json \
+    --save "$work/whole.$classes.safetensors"
+  losses "$work/log.$classes" >"$work/losses.$classes"
+done
+[ "$(wc -l <"$work/losses.4")" = 6 ] || complain "there are not six losses"
+paste "$work/losses.1" "$work/losses.4" | awk '{ d = $1 - $2; if (d > 1e-5 || d < -1e-5) exit 1 }' ||
+  complain "other losses with classes: $(paste "$work/losses.1" "$work/losses.4")"
+[ "$(sed -n 's/.*"allocated_bytes": \([0-9]*\).*/\1/p' "$work/out")" = \
+  "$(sed -n 's/.*"total_bytes": \([0-9]*\), "keep.*/\1/p' "$work/out")" ] || complain "more is allocated than was predicted"
+# shellcheck disable=SC2086
+expect 0 train "$work/base" $part --length-classes 4 --steps 3 --save "$work/half.safetensors"
+# shellcheck disable=SC2086
+expect 0 train "$work/base" $part --length-classes 4 --steps 6 --resume "$work/half.safetensors" --save "$work/rest.safetensors"
+cmp -s "$work/whole.4.safetensors" "$work/rest.safetensors" || complain "a resumed training with classes has other bits"
+# shellcheck disable=SC2086
+expect 2 train "$work/base" $part --length-classes 30 --steps 1
+err "more of them than tokens"
+# shellcheck disable=SC2086
+expect 0 fit "$work/base" --length 24 --lora rank=2 --length-classes 2 --strategy none
+
 # The loss of a file does not depend on how samples share rows and batches. Perplexity is its exponential.
 figure() { sed -n "s/.*\"$1\": \([0-9.e+-]*\).*/\1/p" "$work/out"; }
 near() { echo "$1 $2 $3" | awk '{ d = $1 - $2; exit !(d < $3 && d > -$3) }'; }

@@ -270,7 +270,7 @@ static void a_group_is_repeated(void **state)
     free(a);
     free(b);
     remat_network *network;
-    expect_ok(f, network_build(model, &(network_options){1, NETWORK_TRAINING, REMAT_FP32, NULL}, &network));
+    expect_ok(f, network_build(model, &(network_options){1, NETWORK_TRAINING, REMAT_FP32, NULL, 0}, &network));
     assert_int_equal(network->layers[4].inputs[0], 2); /* sum1 reads sum0 */
     network_destroy(network);
     remat_model_destroy(model);

@@ -64,7 +64,7 @@ static void a_chain_reads_the_layer_before(void **state)
     remat_model *model = read_text(f, INPUT "[a : fully_connected]\nunit = 5\n[b : activation]\nactivation = tanh\n"
                                             "[c : fully_connected]\nunit = 6\n[loss : mse]\n");
     remat_network *network;
-    expect_ok(f, network_build(model, &(network_options){7, NETWORK_TRAINING, REMAT_FP32, NULL}, &network));
+    expect_ok(f, network_build(model, &(network_options){7, NETWORK_TRAINING, REMAT_FP32, NULL, 0}, &network));
     assert_int_equal(network->layer_count, 5);
     assert_int_equal(network->batch, 7);
     expect_reads(network, "a", 0, "in");
@@ -97,7 +97,7 @@ static void who_reads_a_composite_reads_its_last_part(void **state)
                                       "[up : fully_connected]\nunit = 8\nactivation = gelu\n"
                                       "[sum : addition]\ninput_layers = in, attn, up\n[loss : mse]\n");
     remat_network *network;
-    expect_ok(f, network_build(model, &(network_options){1, NETWORK_TRAINING, REMAT_FP32, NULL}, &network));
+    expect_ok(f, network_build(model, &(network_options){1, NETWORK_TRAINING, REMAT_FP32, NULL, 0}, &network));
     assert_int_equal(network->layer_count, 8);
     expect_reads(network, "attn.core", 0, "attn.qkv");
     expect_reads(network, "attn.out", 0, "attn.core");
@@ -122,7 +122,7 @@ static void a_projection_and_its_loss_are_one_in_training(void **state)
     fixture *f = *state;
     remat_model *model = read_text(f, CLASSES);
     remat_network *network;
-    expect_ok(f, network_build(model, &(network_options){2, NETWORK_TRAINING, REMAT_FP32, NULL}, &network));
+    expect_ok(f, network_build(model, &(network_options){2, NETWORK_TRAINING, REMAT_FP32, NULL, 0}, &network));
     assert_int_equal(network->layer_count, 3);
     const network_layer *head = &network->layers[2];
     assert_string_equal(head->node.name, "head");
@@ -144,7 +144,7 @@ static void without_losses_for_inference(void **state)
     fixture *f = *state;
     remat_model *model = read_text(f, CLASSES);
     remat_network *network;
-    expect_ok(f, network_build(model, &(network_options){2, NETWORK_INFERENCE, REMAT_FP32, NULL}, &network));
+    expect_ok(f, network_build(model, &(network_options){2, NETWORK_INFERENCE, REMAT_FP32, NULL, 0}, &network));
     assert_int_equal(network->layer_count, 3);
     assert_string_equal(network->layers[2].node.type->name, "fully_connected");
     assert_int_equal(network->layers[2].block, 0);
@@ -161,7 +161,7 @@ static void only_a_projection_right_before_the_loss_is_merged(void **state)
         read_text(f, "[in : input]\ninput_shape = 4\n[head : fully_connected]\nunit = 9\nactivation = tanh\n"
                      "[loss : cross_entropy]\n");
     remat_network *network;
-    expect_ok(f, network_build(model, &(network_options){2, NETWORK_TRAINING, REMAT_FP32, NULL}, &network));
+    expect_ok(f, network_build(model, &(network_options){2, NETWORK_TRAINING, REMAT_FP32, NULL, 0}, &network));
     assert_int_equal(network->layer_count, 4);
     assert_string_equal(network->layers[3].node.type->name, "cross_entropy");
     network_destroy(network);
@@ -176,11 +176,11 @@ static void a_block_may_be_emptied_by_merging(void **state)
         read_text(f, "[in : input]\ninput_shape = 4\n[a : fully_connected]\nunit = 9\nactivation = tanh\n"
                      "block = x\n[head : fully_connected]\nunit = 9\nblock = y\n[loss : cross_entropy]\n");
     remat_network *network;
-    expect_ok(f, network_build(model, &(network_options){2, NETWORK_TRAINING, REMAT_FP32, NULL}, &network));
+    expect_ok(f, network_build(model, &(network_options){2, NETWORK_TRAINING, REMAT_FP32, NULL, 0}, &network));
     assert_int_equal(network->block_count, 1);
     assert_string_equal(network->block_names[0], "x");
     network_destroy(network);
-    expect_ok(f, network_build(model, &(network_options){2, NETWORK_INFERENCE, REMAT_FP32, NULL}, &network));
+    expect_ok(f, network_build(model, &(network_options){2, NETWORK_INFERENCE, REMAT_FP32, NULL, 0}, &network));
     assert_int_equal(network->block_count, 2);
     network_destroy(network);
     remat_model_destroy(model);
@@ -197,7 +197,8 @@ static void a_tied_head_has_the_number_of_the_embedding(void **state)
                                       "[loss : cross_entropy]\n");
     for (int purpose = NETWORK_TRAINING; purpose <= NETWORK_INFERENCE; purpose++) {
         remat_network *network;
-        expect_ok(f, network_build(model, &(network_options){3, (network_purpose)purpose, REMAT_FP32, NULL}, &network));
+        expect_ok(f,
+                  network_build(model, &(network_options){3, (network_purpose)purpose, REMAT_FP32, NULL, 0}, &network));
         assert_int_equal(network->parameter_count, 4); /* emb.weight, emb.positions.weight, mid.weight, mid.bias */
         expect_parameter(network, 0, "emb.weight", 44);
         uint32_t head = find(network, "head");
@@ -291,11 +292,11 @@ static void a_trained_model_ends_in_one_loss(void **state)
     remat_model *model = read_text(f, INPUT "[a : activation]\nactivation = relu\n"); /* compiles, for inference */
     remat_network *network;
     assert_int_equal(remat_model_layer_count(model), 2);
-    expect_status(f, network_build(model, &(network_options){1, NETWORK_TRAINING, REMAT_FP32, NULL}, &network),
+    expect_status(f, network_build(model, &(network_options){1, NETWORK_TRAINING, REMAT_FP32, NULL, 0}, &network),
                   REMAT_BAD_INPUT);
     expect_message(f, "text: the model has no loss");
     assert_null(network);
-    expect_status(f, network_build(model, &(network_options){0, NETWORK_INFERENCE, REMAT_FP32, NULL}, &network),
+    expect_status(f, network_build(model, &(network_options){0, NETWORK_INFERENCE, REMAT_FP32, NULL, 0}, &network),
                   REMAT_INVALID);
     remat_model_destroy(model);
 }
@@ -359,7 +360,7 @@ static void random_connections_are_kept(void **state)
         capture_end(&text);
         remat_model *model = read_text(f, text.text);
         remat_network *network;
-        expect_ok(f, network_build(model, &(network_options){1, NETWORK_TRAINING, REMAT_FP32, NULL}, &network));
+        expect_ok(f, network_build(model, &(network_options){1, NETWORK_TRAINING, REMAT_FP32, NULL, 0}, &network));
         assert_int_equal(network->layer_count, LAYERS + 1);
         for (uint32_t i = 1; i < LAYERS; i++) {
             assert_int_equal(network->layers[i].node.input_count, counts[i]);

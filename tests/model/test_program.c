@@ -15,7 +15,7 @@ static program_rig open_rig(fixture *f, const char *text, program_apply apply)
     FILE *stream = stream_of(text, strlen(text));
     expect_ok(f, remat_model_read(f->context, stream, "text", &rig.model));
     fclose(stream);
-    expect_ok(f, network_build(rig.model, &(network_options){2, NETWORK_TRAINING, REMAT_FP32, NULL}, &rig.network));
+    expect_ok(f, network_build(rig.model, &(network_options){2, NETWORK_TRAINING, REMAT_FP32, NULL, 0}, &rig.network));
     expect_ok(f, program_build(rig.network, apply, &rig.program));
     return rig;
 }

@@ -13,7 +13,8 @@ void program_rig_open(program_rig *rig, const remat_model *model, const program_
     *rig = (program_rig){.context = model_context(model)};
     expect_fine(rig, backend_open(rig->context, &options->device, &rig->device));
     expect_fine(rig, backend_queue_create(rig->device, &rig->queue));
-    const network_options network = {options->batch, options->purpose, options->dtype, rig->device};
+    const network_options network = {
+        .batch = options->batch, .purpose = options->purpose, .dtype = options->dtype, .device = rig->device};
     expect_fine(rig, network_build(model, &network, &rig->network));
     expect_fine(rig, program_build(rig->network, options->apply, &rig->program));
     expect_fine(rig, graph_sequence_plain(rig->program->graph, &rig->sequence));
