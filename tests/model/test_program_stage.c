@@ -89,7 +89,7 @@ static void test_every_cut(void **state)
     FILE *stream = stream_of(model_text, strlen(model_text));
     expect_ok(f, remat_model_read(f->context, stream, "text", &of.model));
     fclose(stream);
-    expect_ok(f, network_build(of.model, &(network_options){2, NETWORK_TRAINING, REMAT_FP32, NULL}, &of.network));
+    expect_ok(f, network_build(of.model, &(network_options){2, NETWORK_TRAINING, REMAT_FP32, NULL, 0}, &of.network));
     const uint32_t end = (uint32_t)of.network->layer_count;
     for (int apply = PROGRAM_ADD_AT_ONCE; apply <= PROGRAM_FORWARD_ONLY; apply++)
         for (uint32_t i = 2; i < end - 1; i++) {

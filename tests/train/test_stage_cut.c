@@ -43,7 +43,7 @@ static void test_fastest(void **state)
     remat_network *network;
     remat_program *program;
     stage_cuts cuts;
-    expect_ok(f, network_build(model, &(network_options){8, NETWORK_TRAINING, REMAT_FP32, NULL}, &network));
+    expect_ok(f, network_build(model, &(network_options){8, NETWORK_TRAINING, REMAT_FP32, NULL, 0}, &network));
     expect_ok(f, program_build(network, PROGRAM_ADD_AT_ONCE, &program));
     expect_ok(f, stage_cuts_find(program, &cuts));
     assert_int_equal(cuts.layers[0], 0);
