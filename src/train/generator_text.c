@@ -137,7 +137,9 @@ static size_t find_stop(const text_writer *w)
 static void show(text_writer *w, size_t kept)
 {
     const size_t bytes = w->held_bytes - kept;
-    if (bytes && !w->emit(w->user, w->held, bytes))
+    if (bytes == 0)
+        return;
+    if (!w->emit(w->user, w->held, bytes))
         w->ended = true;
     memmove(w->held, w->held + bytes, kept);
     w->held_bytes = kept;

@@ -17,7 +17,7 @@ typedef struct archive {
 static void put(unsigned char *to, size_t *used, uint64_t number, unsigned bytes)
 {
     for (unsigned i = 0; i < bytes; i++)
-        to[(*used)++] = (unsigned char)(number >> 8 * i);
+        to[(*used)++] = (unsigned char)(i < 8 ? number >> 8 * i : 0);
 }
 
 static void add_member(archive *to, const char *name, const void *content, size_t length, unsigned method)

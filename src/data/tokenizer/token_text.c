@@ -14,6 +14,8 @@ static remat_status reserve(remat_context *context, text_buffer *to, size_t coun
 
 remat_status text_buffer_put(remat_context *context, text_buffer *to, const void *bytes, size_t count, uint32_t origin)
 {
+    if (count == 0)
+        return REMAT_OK; /* there may be no buffer yet */
     REMAT_TRY(reserve(context, to, count));
     memcpy(to->bytes + to->length, bytes, count);
     for (size_t i = 0; i < count; i++)
