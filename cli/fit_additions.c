@@ -4,6 +4,7 @@
 #include "waiting.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -43,8 +44,10 @@ static void start_child(remat_model *model, const remat_train_options *options, 
         return;
     question->child = fork();
     if (question->child == 0) {
+        const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
         close(ends[0]);
-        if (answer(model, options, question) != REMAT_OK)
+        /* Warnings come from this program's own plan, once. What fails here is done there, and said. */
+        if (nowhere < 0 || dup2(nowhere, STDERR_FILENO) < 0 || answer(model, options, question) != REMAT_OK)
             _exit(1);
         _exit(write(ends[1], &question->ends, sizeof question->ends) != (ssize_t)sizeof question->ends);
     }
