@@ -3,6 +3,7 @@
 #ifndef REMAT_DATA_TOKENIZER_BPE_H
 #define REMAT_DATA_TOKENIZER_BPE_H
 
+#include "base/heap.h"
 #include "data/tokenizer/vocabulary.h"
 
 /* Tokens of a text, and the bytes that each was made from. */
@@ -33,8 +34,8 @@ typedef struct bpe {
     struct bpe_cached *cache;
     bpe_tokens scratch;
     struct bpe_links *links;
-    struct bpe_waiting *heap;
-    size_t link_capacity, heap_capacity, heap_count;
+    size_t link_capacity;
+    item_heap waiting; /* pairs of a long word: by rank, then by place */
 } bpe;
 
 void bpe_begin(bpe *model, remat_context *context);

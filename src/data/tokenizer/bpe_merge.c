@@ -14,10 +14,6 @@ typedef struct bpe_links {
     uint32_t before, behind;
 } bpe_links;
 
-typedef struct bpe_waiting {
-    uint32_t rank, at, id;
-} bpe_waiting;
-
 /* ---- short words ---- */
 
 static void merge_short(const bpe *model, bpe_tokens *word)
@@ -49,49 +45,22 @@ static void merge_short(const bpe *model, bpe_tokens *word)
 
 /* ---- long words ---- */
 
-static bool is_before(const bpe_waiting *a, const bpe_waiting *b)
-{
-    return a->rank != b->rank ? a->rank < b->rank : a->at < b->at;
-}
-
+/* The pair at `at` waits to become the token `merge`. */
 static remat_status push(bpe *model, uint32_t at, const bpe_merge *merge)
 {
-    if (!merge)
-        return REMAT_OK;
-    REMAT_TRY(remat_grow(model->context, (void **)&model->heap, &model->heap_capacity, model->heap_count + 1,
-                         sizeof *model->heap));
-    bpe_waiting added = {merge->rank, at, merge->id};
-    size_t place = model->heap_count++;
-    for (; place > 0 && is_before(&added, &model->heap[(place - 1) / 2]); place = (place - 1) / 2)
-        model->heap[place] = model->heap[(place - 1) / 2];
-    model->heap[place] = added;
-    return REMAT_OK;
-}
-
-static bpe_waiting pop(bpe *model)
-{
-    bpe_waiting *heap = model->heap, first = heap[0], last = heap[--model->heap_count];
-    size_t place = 0, count = model->heap_count;
-    for (size_t child; (child = 2 * place + 1) < count; place = child) {
-        child += child + 1 < count && is_before(&heap[child + 1], &heap[child]);
-        if (!is_before(&heap[child], &last))
-            break;
-        heap[place] = heap[child];
-    }
-    heap[place] = last;
-    return first;
+    return merge ? heap_push(model->context, &model->waiting, (heap_item){merge->rank, at, merge->id}) : REMAT_OK;
 }
 
 /* Merges the token at `at` with the next one, if they are still the pair that waited. */
-static remat_status merge_at(bpe *model, const bpe_waiting *top)
+static remat_status merge_at(bpe *model, const heap_item *top)
 {
     bpe_tokens *word = &model->scratch;
     bpe_links *links = model->links;
-    uint32_t at = top->at, next = links[at].behind;
+    uint32_t at = (uint32_t)top->second_key, next = links[at].behind;
     if (word->lengths[at] == 0 || next == NO_LINK)
         return REMAT_OK;
     const bpe_merge *merge = bpe_find_merge(model, word->ids[at], word->ids[next]);
-    if (!merge || merge->id != top->id)
+    if (!merge || merge->id != top->value)
         return REMAT_OK;
     word->ids[at] = merge->id;
     word->lengths[at] += word->lengths[next];
@@ -112,15 +81,15 @@ static remat_status merge_long(bpe *model)
     size_t left = 0;
     REMAT_TRY(
         remat_grow(model->context, (void **)&model->links, &model->link_capacity, word->count, sizeof *model->links));
-    model->heap_count = 0;
+    model->waiting.count = 0;
     for (uint32_t i = 0; i < word->count; i++) {
         bool is_last = i + 1 == word->count;
         model->links[i] = (bpe_links){i ? i - 1 : NO_LINK, is_last ? NO_LINK : i + 1};
         if (!is_last)
             REMAT_TRY(push(model, i, bpe_find_merge(model, word->ids[i], word->ids[i + 1])));
     }
-    while (model->heap_count) {
-        bpe_waiting top = pop(model);
+    while (model->waiting.count) {
+        heap_item top = heap_pop(&model->waiting);
         REMAT_TRY(merge_at(model, &top));
     }
     for (size_t i = 0; i < word->count; i++) {
@@ -144,5 +113,5 @@ remat_status bpe_merge_all(bpe *model)
 void bpe_merge_end(bpe *model)
 {
     remat_release(model->context, model->links, model->link_capacity, sizeof *model->links);
-    remat_release(model->context, model->heap, model->heap_capacity, sizeof *model->heap);
+    heap_end(model->context, &model->waiting);
 }

@@ -4,6 +4,7 @@
 #include "data/tokenizer/bpe_train.h"
 
 #include "base/alloc.h"
+#include "base/heap.h"
 #include "data/tokenizer/byte_letters.h"
 
 #include <string.h>
@@ -23,10 +24,6 @@ typedef struct pair_place {
     uint32_t word, before;
 } pair_place;
 
-typedef struct heap_entry {
-    uint64_t count, pair;
-} heap_entry;
-
 /* The tokens of a word that are left. */
 typedef struct word_tokens {
     size_t at;
@@ -44,8 +41,7 @@ typedef struct trainer_state {
     size_t pair_slots, pair_count;
     pair_place *places;
     size_t place_count, place_capacity;
-    heap_entry *heap;
-    size_t heap_count, heap_capacity;
+    item_heap heap; /* of pairs */
 } trainer_state;
 
 /* ---- pairs ---- */
@@ -87,36 +83,10 @@ static remat_status find_pair(trainer_state *state, uint32_t left, uint32_t righ
     return REMAT_OK;
 }
 
-/* ---- the heap: the largest count first, then the smallest ids ---- */
-
-static bool is_before(const heap_entry *a, const heap_entry *b)
+/* The largest count first, then the smallest ids. */
+static remat_status push(trainer_state *state, const pair_entry *entry)
 {
-    return a->count != b->count ? a->count > b->count : a->pair < b->pair;
-}
-
-static remat_status push(trainer_state *state, heap_entry added)
-{
-    REMAT_TRY(remat_grow(state->context, (void **)&state->heap, &state->heap_capacity, state->heap_count + 1,
-                         sizeof *state->heap));
-    size_t place = state->heap_count++;
-    for (; place > 0 && is_before(&added, &state->heap[(place - 1) / 2]); place = (place - 1) / 2)
-        state->heap[place] = state->heap[(place - 1) / 2];
-    state->heap[place] = added;
-    return REMAT_OK;
-}
-
-static heap_entry pop(trainer_state *state)
-{
-    heap_entry *heap = state->heap, first = heap[0], last = heap[--state->heap_count];
-    size_t place = 0, count = state->heap_count;
-    for (size_t child; (child = 2 * place + 1) < count; place = child) {
-        child += child + 1 < count && is_before(&heap[child + 1], &heap[child]);
-        if (!is_before(&heap[child], &last))
-            break;
-        heap[place] = heap[child];
-    }
-    heap[place] = last;
-    return first;
+    return heap_push(state->context, &state->heap, (heap_item){~entry->count, entry->pair, 0});
 }
 
 /* ---- words ---- */
@@ -139,7 +109,7 @@ static remat_status count_pairs(trainer_state *state, uint32_t which, bool push_
             entry->place = (uint32_t)state->place_count++;
         }
         if (push_all)
-            REMAT_TRY(push(state, (heap_entry){entry->count, entry->pair}));
+            REMAT_TRY(push(state, entry));
     }
     return REMAT_OK;
 }
@@ -222,16 +192,17 @@ static remat_status merge_pair(trainer_state *state, const pair_entry *entry)
 static remat_status merge_pairs(trainer_state *state)
 {
     bpe_training *training = state->training;
-    while (training->first + training->tokens.count < training->vocabulary && state->heap_count) {
-        heap_entry top = pop(state);
-        pair_entry *entry = &state->pairs[pair_slot(state, top.pair)];
-        if (entry->count != top.count) {
+    while (training->first + training->tokens.count < training->vocabulary && state->heap.count) {
+        heap_item top = heap_pop(&state->heap);
+        uint64_t count = ~top.key;
+        pair_entry *entry = &state->pairs[pair_slot(state, top.second_key)];
+        if (entry->count != count) {
             /* Larger counts are in the heap already. */
-            if (entry->count < top.count && entry->count > 0)
-                REMAT_TRY(push(state, (heap_entry){entry->count, entry->pair}));
+            if (entry->count < count && entry->count > 0)
+                REMAT_TRY(push(state, entry));
             continue;
         }
-        if (top.count < training->least || top.count == 0)
+        if (count < training->least || count == 0)
             return REMAT_OK;
         pair_entry taken = *entry;
         entry->place = NONE; /* the words that still have it are listed anew */
@@ -277,7 +248,7 @@ static remat_status split_words(trainer_state *state)
     }
     for (size_t i = 0; i < state->pair_slots; i++)
         if (state->pairs[i].pair != NO_PAIR)
-            REMAT_TRY(push(state, (heap_entry){state->pairs[i].count, state->pairs[i].pair}));
+            REMAT_TRY(push(state, &state->pairs[i]));
     return REMAT_OK;
 }
 
@@ -291,7 +262,7 @@ remat_status bpe_train(bpe_training *training)
     remat_release(state.context, state.tokens, state.token_count, sizeof *state.tokens);
     remat_release(state.context, state.pairs, state.pair_slots, sizeof *state.pairs);
     remat_release(state.context, state.places, state.place_capacity, sizeof *state.places);
-    remat_release(state.context, state.heap, state.heap_capacity, sizeof *state.heap);
+    heap_end(state.context, &state.heap);
     return status;
 }
 

@@ -149,15 +149,10 @@ static remat_status enter(search *s, uint64_t state, uint64_t label, uint32_t pa
     REMAT_TRY(exhaustive_store_reach(&s->store, (exhaustive_node){state, label, parent, edge}, &node));
     if (node == EXHAUSTIVE_NO_NODE)
         return REMAT_OK;
-    exhaustive_entry entry = {.node = node};
-    if (s->by_peak) {
-        entry.estimate = label;
-        entry.rank = (size_t)(state >> STAGE_SHIFT);
-    } else { /* estimates stay below 2^64: both parts are below 2^63 */
-        entry.estimate = label + remaining_cost(s, state);
-        entry.rank = UINT64_MAX - label;
-    }
-    return exhaustive_store_push(&s->store, entry);
+    if (s->by_peak)
+        return exhaustive_store_push(&s->store, label, state >> STAGE_SHIFT, node);
+    /* Estimates stay below 2^64: both parts are below 2^63. */
+    return exhaustive_store_push(&s->store, label + remaining_cost(s, state), UINT64_MAX - label, node);
 }
 
 static remat_status take(search *s, const origin *from, const attempt *step)
@@ -357,16 +352,16 @@ static remat_status run(search *s, uint64_t first_label, uint32_t *goal)
     *goal = EXHAUSTIVE_NO_NODE;
     uint64_t first = with_stage(0, s->n ? s->n + 1 : 0); /* without layers there is nothing to do */
     REMAT_TRY(enter(s, first, first_label, EXHAUSTIVE_NO_NODE, (exhaustive_edge){0}));
-    while (s->store.heap_count > 0) {
-        exhaustive_entry entry = exhaustive_store_pop(&s->store);
-        exhaustive_node *node = &s->store.nodes[entry.node];
-        if (node->edge.closed) /* by an entry with a better label */
+    while (s->store.waiting.count > 0) {
+        uint32_t number = exhaustive_store_pop(&s->store);
+        exhaustive_node *node = &s->store.nodes[number];
+        if (node->edge.closed) /* it waited twice, and came with a better label before */
             continue;
         node->edge.closed = true;
         origin from = {node->state, node->label, live_bytes(s, node->state), (size_t)(node->state >> STAGE_SHIFT),
-                       entry.node};
+                       number};
         if (from.stage == 0) {
-            *goal = entry.node;
+            *goal = number;
             return REMAT_OK;
         }
         REMAT_TRY(expand(s, &from));

@@ -21,7 +21,7 @@ void exhaustive_store_clear(exhaustive_store *store)
 {
     remat_release(store->context, store->nodes, store->node_capacity, sizeof *store->nodes);
     remat_release(store->context, store->table, store->table_size, sizeof *store->table);
-    remat_release(store->context, store->heap, store->heap_capacity, sizeof *store->heap);
+    heap_end(store->context, &store->waiting);
 }
 
 remat_status exhaustive_store_reach(exhaustive_store *store, exhaustive_node reached, uint32_t *node)
@@ -48,35 +48,12 @@ remat_status exhaustive_store_reach(exhaustive_store *store, exhaustive_node rea
     return REMAT_OK;
 }
 
-/* A total order, so that the same plan comes out everywhere. */
-static bool comes_first(const exhaustive_entry *a, const exhaustive_entry *b)
+remat_status exhaustive_store_push(exhaustive_store *store, uint64_t estimate, uint64_t rank, uint32_t node)
 {
-    if (a->estimate != b->estimate)
-        return a->estimate < b->estimate;
-    return a->rank != b->rank ? a->rank < b->rank : a->node > b->node;
+    return heap_push(store->context, &store->waiting, (heap_item){estimate, rank, UINT32_MAX - node});
 }
 
-remat_status exhaustive_store_push(exhaustive_store *store, exhaustive_entry entry)
+uint32_t exhaustive_store_pop(exhaustive_store *store)
 {
-    REMAT_TRY(remat_grow(store->context, (void **)&store->heap, &store->heap_capacity, store->heap_count + 1,
-                         sizeof *store->heap));
-    size_t at = store->heap_count++;
-    for (; at > 0 && comes_first(&entry, &store->heap[(at - 1) / 2]); at = (at - 1) / 2)
-        store->heap[at] = store->heap[(at - 1) / 2];
-    store->heap[at] = entry;
-    return REMAT_OK;
-}
-
-exhaustive_entry exhaustive_store_pop(exhaustive_store *store)
-{
-    exhaustive_entry top = store->heap[0], last = store->heap[--store->heap_count];
-    size_t at = 0, child;
-    for (; (child = 2 * at + 1) < store->heap_count; at = child) {
-        child += child + 1 < store->heap_count && comes_first(&store->heap[child + 1], &store->heap[child]);
-        if (!comes_first(&store->heap[child], &last))
-            break;
-        store->heap[at] = store->heap[child];
-    }
-    store->heap[at] = last;
-    return top;
+    return UINT32_MAX - heap_pop(&store->waiting).value;
 }

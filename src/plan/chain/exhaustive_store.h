@@ -2,6 +2,8 @@
 #ifndef REMAT_PLAN_CHAIN_EXHAUSTIVE_STORE_H
 #define REMAT_PLAN_CHAIN_EXHAUSTIVE_STORE_H
 
+#include "base/heap.h"
+
 #include <remat/schedule.h>
 
 #define EXHAUSTIVE_NO_NODE UINT32_MAX
@@ -20,20 +22,13 @@ typedef struct exhaustive_node {
     exhaustive_edge edge;
 } exhaustive_node;
 
-/* What waits to be expanded: least estimate first, then least rank, then the newest. */
-typedef struct exhaustive_entry {
-    uint64_t estimate, rank;
-    uint32_t node;
-} exhaustive_entry;
-
 typedef struct exhaustive_store {
     remat_context *context;
     exhaustive_node *nodes;
     size_t node_count, node_capacity;
     uint32_t *table; /* open addressing by state; its size is a power of two */
     size_t table_size;
-    exhaustive_entry *heap;
-    size_t heap_count, heap_capacity;
+    item_heap waiting; /* what waits to be expanded */
 } exhaustive_store;
 
 /* An empty store for up to `most_states`. */
@@ -42,8 +37,9 @@ void exhaustive_store_clear(exhaustive_store *store);
 
 /* Enters a state with its label. *node: its number, or EXHAUSTIVE_NO_NODE where something as good is known already. */
 remat_status exhaustive_store_reach(exhaustive_store *store, exhaustive_node reached, uint32_t *node);
-remat_status exhaustive_store_push(exhaustive_store *store, exhaustive_entry entry);
-/* The first entry; there must be one. */
-exhaustive_entry exhaustive_store_pop(exhaustive_store *store);
+/* A node waits to be expanded: least estimate first, then least rank, then the newest. */
+remat_status exhaustive_store_push(exhaustive_store *store, uint64_t estimate, uint64_t rank, uint32_t node);
+/* The node to expand next; one must wait. */
+uint32_t exhaustive_store_pop(exhaustive_store *store);
 
 #endif
