@@ -84,12 +84,13 @@ static inline bool activation_reads_output(activation_kind kind)
  * On a processor, the sum over k has the same order for every m and n. So a GEMM that is split by rows or columns of C gives the
  * same bits. It also gives the same bits if it is split along k at multiples of OPERATION_K_BLOCK and the parts are added
  * with `accumulate`. A and B may be in bf16, and so may C if nothing is activated and k is at most OPERATION_K_BLOCK, or any k if
- * the backend `rounds_once`. */
+ * the backend `rounds_once`. `half_result`: C is the sum in fp32 of what is to be rounded to bf16, and operands are multiplied as if C were
+ * in bf16. */
 #define OPERATION_K_BLOCK 384
 typedef struct op_gemm {
     tensor_ref a, b, c, bias, activated, derivative_at;
     size_t m, n, k, lda, ldb, ldc;
-    bool transpose_a, transpose_b, accumulate;
+    bool transpose_a, transpose_b, accumulate, half_result;
     activation_kind activation;
 } op_gemm;
 

@@ -274,6 +274,7 @@ static remat_status add_gemm_by_weights(recording *calls, const op_gemm *whole)
     room_part room;
     const size_t count = whole->m * whole->n;
     sum.c = (tensor_ref){take_room(calls, count, &room), REMAT_FP32};
+    sum.half_result = true;
     remat_status status = whole->accumulate ? convert(calls, whole->c, sum.c, count) : REMAT_OK;
     if (status == REMAT_OK)
         status = add_weight_parts(calls, &sum);
@@ -334,6 +335,7 @@ static remat_status add_gemm(recording *calls, const op_gemm *whole)
 {
     const uint32_t kept = kept_operands(calls, whole);
     op_gemm part = *whole;
+    part.half_result |= is_half(whole->c);
     if (calls->owner->half_products && is_half(whole->a) != is_half(whole->b))
         return add_half_gemm(calls, whole);
     if (dtype_traits_of(whole->b.type)->blocks && whole->b.at)

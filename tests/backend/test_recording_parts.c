@@ -4,6 +4,7 @@
 
 #include "backend/recording.h"
 #include "base/half.h"
+#include "base/weight_blocks.h"
 #include "support/kernel_compare.h"
 
 enum { MOST = 8 };
@@ -145,6 +146,46 @@ static void gemm_of_halves(rig *r)
     free(whole);
 }
 
+/* Bit by bit whether A is in bf16, whether C is, whether B is transposed, and whether C is added to. */
+enum { HALF_A = 1, HALF_C = 2, TRANSPOSED = 4, ADDED = 8, BLOCK_CASES = 16 };
+
+/* Weights in blocks, of more values than are unpacked at once, give the bits of the same weights in fp32. */
+static void gemm_of_blocks(rig *r)
+{
+    enum { M = 4, WIDE = 1088, LONG = 1024, COUNT = WIDE * LONG };
+    static const remat_dtype dtypes[] = {REMAT_INT8_BLOCKS, REMAT_INT4_BLOCKS};
+    const size_t a = some(r, M * WIDE), b = some(r, COUNT), c = some(r, M * WIDE), kept = some(r, M * WIDE);
+    int8_block *blocks = malloc(COUNT / WEIGHT_BLOCK * sizeof *blocks);
+    for (unsigned of = 0; of < 2 * BLOCK_CASES; of++) {
+        const remat_dtype dtype = dtypes[of / BLOCK_CASES];
+        const size_t n = of & TRANSPOSED ? WIDE : LONG, k = of & TRANSPOSED ? LONG : WIDE;
+        op_gemm gemm = {.a = tensor(r, a, of & HALF_A),
+                        .c = tensor(r, c, of & HALF_C),
+                        .m = M,
+                        .n = n,
+                        .k = k,
+                        .lda = k,
+                        .ldb = LONG,
+                        .ldc = n,
+                        .transpose_b = of & TRANSPOSED,
+                        .accumulate = of & ADDED};
+        const size_t bytes = dtype_bytes(gemm.c.type, M * n);
+        void *result = of & HALF_C ? (void *)r->halves[c] : r->full[c], *wanted = malloc(bytes);
+        weight_blocks_pack(dtype, r->full[b], blocks, COUNT);
+        weight_blocks_unpack(dtype, blocks, r->full[b], COUNT);
+        memcpy(result, of & HALF_C ? (void *)r->halves[kept] : r->full[kept], bytes);
+        gemm.b = tensor(r, b, false);
+        run(r, OP_gemm, &gemm);
+        memcpy(wanted, result, bytes);
+        memcpy(result, of & HALF_C ? (void *)r->halves[kept] : r->full[kept], bytes);
+        gemm.b = (tensor_ref){blocks, dtype};
+        assert_true(run(r, OP_gemm, &gemm) > 1);
+        assert_memory_equal(result, wanted, bytes);
+        free(wanted);
+    }
+    free(blocks);
+}
+
 /* The fast kernels take rows in bf16 as they are. */
 static void rows_of_norms(rig *r)
 {
@@ -280,15 +321,17 @@ static void attention_of_halves(rig *r)
 static void parts_give_what_the_whole_gives(void **state)
 {
     (void)state;
-    static const char *const kernels[] = {"reference", "fast", "portable"};
-    for (size_t k = 0; k < 3; k++) {
-        rig r = open_rig(kernels[k]);
-        void (*const cases[])(rig *) = {gemm_by_rows, gemm_of_halves, rows_of_norms, attention_of_halves};
+    for (const kernel_table *const *table = kernels_available(), *next = kernels_reference(); next;) {
+        rig r = open_rig(next->name);
+        void (*const cases[])(rig *) = {gemm_by_rows, gemm_of_halves, gemm_of_blocks, rows_of_norms,
+                                        attention_of_halves};
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             cases[i](&r);
             clear_rig(&r);
         }
         close_rig(&r);
+        next = *table;
+        table += *table != NULL;
     }
 }
 

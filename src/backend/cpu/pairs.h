@@ -2,9 +2,9 @@
  * dot products. The pairs_*.c are compiled once for each such set, PAIRS_SET naming it (amx, avx512bf16); PAIRS(gemm) is then
  * gemm_amx. Everything else in the tables of these sets is what FAST_ISA, avx512, has.
  *
- * A product is one of pairs where its left operand or its result is in bf16, and where it is the gradient of weights with
- * an operand in bf16. An operand in fp32 is rounded to bf16 while it is packed. Weights in bf16 that multiply activations in fp32 are
- * not: such a product stays in fp32.
+ * A product is one of pairs where its left operand or its result is in bf16 (or will be: op_gemm's half_result), and where it is
+ * the gradient of weights with an operand in bf16. An operand in fp32 is rounded to bf16 while it is packed. Weights in bf16 that
+ * multiply activations in fp32 are not: such a product stays in fp32.
  *
  * Sums. Every sum goes along k in steps of PAIRS_STEP values, filled up with zeros, and starts with C where C is added
  * to. So its order depends on k alone, and a sum that is cut at a multiple of PAIRS_STEP, kept in fp32 and continued has the same bits.

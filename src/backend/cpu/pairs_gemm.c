@@ -292,7 +292,7 @@ static void multiply_parts(const void *args, parallel_range range)
 void PAIRS(gemm)(const kernel_run *run, const void *args)
 {
     const op_gemm *p = args;
-    if (!is_half(p->a) && !is_half(p->c) && !(p->transpose_a && is_half(p->b))) {
+    if (!is_half(p->a) && !is_half(p->c) && !p->half_result && !(p->transpose_a && is_half(p->b))) {
         FAST(gemm)(run, args);
         return;
     }
