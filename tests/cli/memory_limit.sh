@@ -70,4 +70,15 @@ compare "$work/deep.ini" 8MB
 expect 0 train "$work/deep.ini" --budget 8MB --threads 2 --steps 2 --quiet --memory-limit hard --trace "$work/trace.json"
 expect 0 train "$work/1.ini" --budget 64MiB --batch auto --steps 1 --memory-limit hard
 err "the system limits the data of the process to"
+
+# What the process held before it became this program is not what the program holds.
+if command -v perl >/dev/null 2>&1; then
+  # shellcheck disable=SC2016 # Perl's variables
+  perl -e '$held = "x" x 300000000; exec @ARGV' "$REMAT" train "$work/1.ini" --steps 2 --threads 1 --json --quiet >"$work/out" 2>"$work/err" ||
+    complain "a training that a large process starts fails"
+  resident=$(number peak_resident_bytes out)
+  if [ "$resident" -lt 1000000 ] || [ "$resident" -gt 150000000 ]; then complain "$resident bytes are resident, they say"; fi
+else
+  part_skipped "perl is not installed"
+fi
 finish
