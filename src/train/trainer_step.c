@@ -268,6 +268,9 @@ remat_status remat_trainer_step_sized(remat_trainer *trainer, remat_step_result 
         return remat_fail(trainer->context, REMAT_INVALID, NULL, "no rank has %s gradients to show: %s",
                           trainer->pipeline ? "all" : "whole",
                           trainer->pipeline ? "leave out the pipeline" : "share only the state of the optimizer");
+    if (trainer->step >= INT64_MAX / trainer->settings.accumulate)
+        return remat_fail(trainer->context, REMAT_INVALID, NULL,
+                          "the training has taken %" PRIu64 " steps: no file could state more", trainer->step);
     double began = seconds_now(), data_seconds = 0;
     double rate = optimizer_rate(&trainer->optimizer, trainer->step, trainer->total_steps, trainer->plateau.cuts);
     remat_status status = run_step(trainer, rate, &data_seconds);

@@ -396,6 +396,45 @@ static void test_damaged_numbers(void **state)
     remat_model_destroy(model);
 }
 
+/* What is saved can be read again: no step is taken that a file could not state. */
+static void test_last_step(void **state)
+{
+    fixture *f = *state;
+    static const struct {
+        const char *accumulate, *step, *micro_step;
+        uint64_t taken; /* steps that are left */
+    } cases[] = {
+        {"accumulate=1", "9223372036854775807", "9223372036854775807", 0},
+        {"accumulate=1", "9223372036854775806", "9223372036854775806", 1},
+        {"accumulate=2", "4611686018427387903", "9223372036854775806", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        remat_model *model = dense_model(f, "unit=4", "name=second", "adam", cases[i].accumulate);
+        size_t length;
+        char *bytes = saved_state(f, model, &length), metadata[400];
+        snprintf(metadata, sizeof metadata,
+                 "\"format\":\"remat-weights\",\"version\":\"1\",\"optimizer\":\"adam\",\"seed\":\"9\","
+                 "\"batch\":\"2\",\"best_validation\":\"0x1p+1\",\"stale_validations\":\"0\",\"step\":\"%s\","
+                 "\"micro_step\":\"%s\"",
+                 cases[i].step, cases[i].micro_step);
+        remat_trainer *trainer = open_trainer(f, model, NULL, 9);
+        expect_ok(f, remat_trainer_resume(trainer, with_metadata(bytes, length, metadata)));
+        for (uint64_t taken = 0; taken < cases[i].taken; taken++) {
+            take_steps(f, trainer, 1, NULL);
+            expect_ok(f, remat_trainer_save(trainer, scratch_path("later.safetensors"), true));
+            expect_ok(f, remat_trainer_resume(trainer, scratch_path("later.safetensors")));
+        }
+        const uint64_t steps = remat_trainer_steps_taken(trainer);
+        remat_step_result result;
+        expect_status(f, remat_trainer_step(trainer, &result), REMAT_INVALID);
+        expect_message(f, "steps: no file could state more");
+        assert_true(remat_trainer_steps_taken(trainer) == steps);
+        remat_trainer_destroy(trainer);
+        free(bytes);
+        remat_model_destroy(model);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -403,7 +442,7 @@ int main(void)
         FIXTURE_TEST(test_seed_is_resumed), FIXTURE_TEST(test_weights_only),
         FIXTURE_TEST(test_other_models),    FIXTURE_TEST(test_damaged_files),
         FIXTURE_TEST(test_damaged_bits),    FIXTURE_TEST(test_versions),
-        FIXTURE_TEST(test_damaged_numbers),
+        FIXTURE_TEST(test_damaged_numbers), FIXTURE_TEST(test_last_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
