@@ -1,13 +1,19 @@
 # What Remat needs of the machine that it is built for, said before anything is compiled.
+include(CheckCSourceCompiles)
 include(CheckIncludeFile)
 include(CheckSymbolExists)
 if(NOT CMAKE_SIZEOF_VOID_P EQUAL 8)
   math(EXPR bits "8 * ${CMAKE_SIZEOF_VOID_P}")
-  message(FATAL_ERROR "remat: this compiler makes ${bits}-bit programs, and Remat needs a 64-bit target.")
+  message(FATAL_ERROR " remat: this compiler makes ${bits}-bit programs, and Remat needs a 64-bit target.")
+endif()
+check_c_source_compiles("int main(void) { return 0; }" REMAT_COMPILER_LINKS)
+if(NOT REMAT_COMPILER_LINKS)
+  message(FATAL_ERROR " remat: ${CMAKE_C_COMPILER} ${CMAKE_C_FLAGS} cannot link a program. Is the C library's package for developers "
+    "installed? What the compiler said is in ${CMAKE_BINARY_DIR}/CMakeFiles.")
 endif()
 check_symbol_exists(argp_parse argp.h REMAT_HAS_ARGP)
 if(NOT REMAT_HAS_ARGP)
-  message(FATAL_ERROR "remat: the C library of ${CMAKE_C_COMPILER} has no argp_parse. Remat needs the GNU C library; "
+  message(FATAL_ERROR " remat: the C library of ${CMAKE_C_COMPILER} has no argp_parse. Remat needs the GNU C library; "
     "musl, for one, lacks it.")
 endif()
 
