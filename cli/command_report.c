@@ -54,7 +54,7 @@ static const struct argp_option options[] = {
      1},
     {"no-arena", OPTION_NO_ARENA, NULL, 0, "leave out the map of the arena", 1},
     {"allow-lossy", OPTION_LOSSY, NULL, 0, "of the curve: modes that lose precision may be used", 1},
-    {"threads", OPTION_THREADS, "N", 0, "of the curve: use N threads (default: all cores)", 1},
+    {"threads", OPTION_THREADS, "N", 0, "use N threads for the curve, and plan a model for N (default: all cores)", 1},
     {"json", OPTION_JSON, NULL, 0, "write the page's data as JSON instead of the page", 1},
     {0}};
 
@@ -166,6 +166,7 @@ static remat_status add_model(const report_command *command, const report_file *
     remat_train_options wanted = command->training;
     wanted.plan_only = true;
     wanted.profile_path = command->profile;
+    wanted.threads = command->options.threads;
     remat_status status = model_set_read(command->context, stream, file->content.name, &model);
     fclose(stream);
     if (status == REMAT_OK)

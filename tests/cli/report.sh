@@ -53,6 +53,12 @@ err "wrote $work/model.html"
 expect 0 report examples/models/mlp.ini --strategy full --json
 silent err
 # Weights and arrays belong elsewhere.
+# Every thread has workspace of its own: the report is of the threads that were asked for, as the plan is.
+for threads in 1 3; do
+  total=$("$REMAT" plan examples/models/mlp.ini --threads $threads --json --no-schedule | sed -n 's/.*"total_bytes": \([0-9]*\).*/\1/p')
+  expect 0 report examples/models/mlp.ini --threads $threads --json --no-curve
+  out "\"total_bytes\":${total:-none},"
+done
 expect 0 train examples/models/mlp.ini --steps 0 -q --save "$work/w.safetensors"
 expect 0 convert examples/models/mlp.ini -w "$work/w.safetensors" -o "$work/w.pt"
 err "wrote $work/w.pt"
