@@ -4,8 +4,9 @@
 #
 # What counts: every line and every branch that the compiler makes of src/ and cli/ without optimization. A file that is
 # compiled several times (kernels for each instruction set, element types) is counted once: a branch has run if it ran in one
-# of its builds. Left out are branches on lines without source code, which gcovr finds, and whole builds of the kernels for
-# instruction sets that this processor lacks. No source has a marker that leaves out more.
+# of its builds. Left out are branches on lines without source code, which gcovr finds; whole builds of the kernels for
+# instruction sets that this processor lacks; and src/backend/cuda, which only a GPU runs (`make check-cuda`). The last lines
+# say so. No source has a marker that leaves out more.
 set -eu
 jobs=$1
 folder=build-coverage
@@ -34,13 +35,19 @@ run_tests -E "^($killing|$slow)\$"
 
 mkdir -p $folder/parts $folder/html
 rm -f $folder/parts/*
+left_out="src/backend/cuda (only a GPU runs it)"
+# lacks FLAG PART: whether the processor cannot run this build of the kernels.
+lacks() {
+  ! grep -qw "$1" /proc/cpuinfo || return 1
+  left_out="$left_out, the kernels for ${2#remat_} (this processor lacks $1)"
+}
 for part in remat_objects remat_cli remat_reference_fp32 remat_reference_fp64 remat_portable remat_avx2 remat_avx512 \
   remat_avx512bf16 remat_amx; do
   case $part in
-    remat_avx2) grep -qw avx2 /proc/cpuinfo || continue ;;
-    remat_avx512) grep -qw avx512f /proc/cpuinfo || continue ;;
-    remat_avx512bf16) grep -qw avx512_bf16 /proc/cpuinfo || continue ;;
-    remat_amx) grep -qw amx_bf16 /proc/cpuinfo || continue ;;
+    remat_avx2) ! lacks avx2 $part || continue ;;
+    remat_avx512) ! lacks avx512f $part || continue ;;
+    remat_avx512bf16) ! lacks avx512_bf16 $part || continue ;;
+    remat_amx) ! lacks amx_bf16 $part || continue ;;
   esac
   [ -d $folder/CMakeFiles/$part.dir ] || continue
   # Programs that end in the middle leave calls that "returned -2" times. gcovr counts no calls, but refuses such a line.
@@ -86,5 +93,6 @@ awk -F, '
     if (below) printf "%d %s below the bound\n", below, below == 1 ? "folder is" : "folders are"
     exit below > 0
   }' $folder/coverage.csv || code=1
+echo "Left out: $left_out"
 echo "Line by line: $folder/html/index.html"
 exit $code
