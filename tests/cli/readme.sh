@@ -2,6 +2,9 @@
 # What the README shows is what happens.
 . tests/cli/support/expect.sh
 
+# It begins with what a bare Debian lacks.
+sed -n '1,12p' README.md | grep -q '^    apt install git make ' || complain "the README does not begin with git and make"
+
 # The commands of the first plan, with this build's program, and the table below them.
 mkdir "$work/build"
 ln -s "$(realpath "$REMAT")" "$work/build/remat"

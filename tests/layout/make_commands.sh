@@ -104,6 +104,21 @@ out "building anew"
 run 1 env CC=no-such-compiler scripts/configure.sh build
 err "there is no such program"
 
+# A folder that root made is not written to: it is said how it goes away. Root may write to all folders.
+cache "$(command -v sh)" "$tree"
+chmod 755 "$work"
+chmod 555 "$tree/build"
+if [ "$(id -u)" != 0 ]; then
+  run 1 scripts/configure.sh build
+  err "Run 'sudo make clean' first"
+elif command -v setpriv >/dev/null 2>&1; then
+  run 1 setpriv --reuid 65534 --regid 65534 --clear-groups scripts/configure.sh build
+  err "build belongs to $(id -un), and you may not write to it. Run 'sudo make clean' first"
+else
+  part_skipped "setpriv is not installed"
+fi
+chmod 755 "$tree/build"
+
 # What the build misses is told in our words, with the command to paste, and without CMake's.
 play cmake <<'END'
 printf '%s\n' 'CMake Error at cmake/page.cmake:10 (message):' '   remat: Chart.js is missing. On Debian this installs it:' \
@@ -153,6 +168,26 @@ if [ "$REMAT_SANITIZE" != ON ]; then
   [ -z "$(find "$prefix" -name remat)" ] || complain "make uninstall leaves folders: $(find "$prefix" -name remat)"
   run 1 scripts/install.sh --remove "$prefix"
   err "Nothing of remat is installed"
+  # Where the loader looks, its list is made anew; elsewhere it is said that it does not look there.
+  play ldconfig <<END
+echo "ldconfig \$*" >>"$work/calls"
+echo "$prefix/lib: (from <builtin>:0)"
+END
+  : >"$work/calls"
+  run 0 scripts/install.sh "$prefix"
+  if [ "$(id -u)" = 0 ]; then
+    grep -qx "ldconfig " "$work/calls" || complain "installing as root does not run ldconfig: $(cat "$work/calls")"
+  else
+    out "after root has run ldconfig"
+  fi
+  run 0 scripts/install.sh --remove "$prefix"
+  play ldconfig <<'END'
+echo "/usr/lib: (from <builtin>:0)"
+END
+  run 0 scripts/install.sh "$prefix"
+  out "The loader does not look into $prefix: programs that use the shared library need LD_LIBRARY_PATH"
+  run 0 scripts/install.sh --remove "$prefix"
+  rm "$work/bin/ldconfig"
   run 0 env DESTDIR="$work/pack age" scripts/install.sh /usr
   [ -x "$work/pack age/usr/bin/remat" ] || complain "DESTDIR is not followed"
   run 0 env DESTDIR="$work/pack age" scripts/install.sh --remove /usr
