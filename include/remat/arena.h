@@ -73,8 +73,8 @@ static inline remat_status remat_arena_check(remat_context *context, const remat
  * columns are kept, so that the rows can be written back with a column `offset`. */
 typedef struct remat_lifetime_table remat_lifetime_table;
 
-/* Reads a stream to its end. `name` stands for it in messages. REMAT_BAD_INPUT: the context has the file, the line and
- * the column. REMAT_IO, REMAT_NO_MEMORY. */
+/* Reads a stream to its end. `name` stands for it in messages. REMAT_BAD_INPUT: the error on the context names the
+ * file, the line and the column. REMAT_IO, REMAT_NO_MEMORY. */
 remat_status remat_lifetime_table_read(remat_context *context, FILE *stream, const char *name,
                                        remat_lifetime_table **table);
 void remat_lifetime_table_destroy(remat_lifetime_table *table);

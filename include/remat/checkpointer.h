@@ -14,7 +14,8 @@
  *
  * examples/multiply_add.c is a complete program. For a whole backward pass that follows a plan, see remat/tape.h.
  *
- * Threads: a checkpointer may be used by one thread at a time. Errors: the context has the number of the layer. */
+ * Threads: a checkpointer may be used by one thread at a time. Errors: the error on the context has the number of the
+ * layer. */
 #ifndef REMAT_CHECKPOINTER_H
 #define REMAT_CHECKPOINTER_H
 
@@ -54,7 +55,7 @@ typedef struct remat_checkpointer_layer {
 
 /* Your function: computes one layer. The buffers belong to the library, do not overlap, and are valid during the call
  * only. The same input must always give the same output. The function must not change the checkpointer. Any status but
- * REMAT_OK ends the run, and the run returns it unchanged, even a number that is no remat_status. */
+ * REMAT_OK ends the run, and the run returns it unchanged, even if it is not a remat_status. */
 typedef remat_status (*remat_checkpointer_fn)(void *user, uint64_t layer, const float *input, size_t input_count,
                                               float *output, size_t output_count);
 

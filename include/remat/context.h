@@ -71,8 +71,8 @@ typedef struct remat_error {
 } remat_error;
 const remat_error *remat_context_error(const remat_context *context);
 
-/* Sets the function that receives warnings: sentences about things that are odd but not wrong, such as an unknown key
- * in a file. NULL (the default): warnings are dropped. */
+/* Sets the function that receives warnings: one sentence each, about something odd but not wrong, such as an unknown
+ * key in a file. NULL (the default): warnings are dropped. */
 typedef void (*remat_warning_fn)(void *user, const char *message);
 void remat_context_on_warning(remat_context *context, remat_warning_fn warn, void *user);
 

@@ -16,7 +16,7 @@
  *     remat_custom_layer_check(ctx, "square", NULL, 3, (const uint64_t[1][3]){{1, 5, 7}}, 1, &check);
  *     remat_model_add_layer(model, "square", REMAT_PROPERTIES("name=s"));
  *
- * examples/custom_layer.c is a whole program. The rules that make recomputing possible:
+ * examples/custom_layer.c is a complete program. These rules make recomputing possible:
  *
  *   - Keep nothing between calls. What backward needs is an input, the output or a saved tensor.
  *   - The same inputs must give the same bits, however often forward runs and with any number of threads.
@@ -70,8 +70,8 @@ typedef struct remat_custom_sizes {
     uint64_t forward_flops, backward_flops; /* for plans without measured times */
 } remat_custom_sizes;
 
-/* What forward and backward get. Tensors have the element type `dtype`: REMAT_FP32 in training. Tensors that do not apply
- * are NULL. */
+/* What forward and backward receive. Tensors have the element type `dtype`: REMAT_FP32 in training. Tensors that do not
+ * apply are NULL. */
 typedef struct remat_custom_call {
     void *user;
     const double *properties;
@@ -86,7 +86,7 @@ typedef struct remat_custom_call {
     void *output;                    /* forward writes it; backward reads it */
     void *saved[REMAT_CUSTOM_SAVED]; /* the same */
     void *workspace;                 /* aligned to the element type; its content is lost after the call */
-    /* Backward adds to these. NULL: nobody wants it. */
+    /* For backward, which reads d_output and adds to the others. NULL: not needed. */
     const void *d_output;
     void *d_inputs[REMAT_CUSTOM_INPUTS];
     void *gradients[REMAT_CUSTOM_PARAMETERS];
@@ -125,8 +125,8 @@ static inline void remat_custom_layer_init(remat_custom_layer *layer)
     remat_custom_layer_init_sized(layer, sizeof *layer);
 }
 
-/* Registers a type for all models of the context. It stays to the end of the context. REMAT_INVALID: a function or the name is
- * missing, or there is a type of that name. REMAT_NO_MEMORY. */
+/* Registers a type for all models of the context. It stays registered as long as the context exists. REMAT_INVALID: a
+ * function or the name is missing, or there is already a type of that name. REMAT_NO_MEMORY. */
 remat_status remat_custom_layer_register(remat_context *context, const remat_custom_layer *layer);
 
 /* The result of a comparison of gradients with differences of the output. */
@@ -140,8 +140,8 @@ typedef struct remat_gradient_check {
     uint64_t values; /* that were compared */
 } remat_gradient_check;
 
-/* Runs a layer on random inputs and compares its gradients with central differences. `properties` may be NULL. Works for
- * registered types, and for built-in types that are no losses and are not made of other types. `check` may be NULL.
+/* Runs a layer on random inputs and compares its gradients with central differences. `properties` and `check` may be
+ * NULL. Works for registered types, and for built-in types that are not losses and not made of other types.
  * REMAT_CHECK_FAILED: an error is larger than allowed; the message names the tensor, and `check` has the figures.
  * REMAT_INVALID, REMAT_NO_MEMORY. */
 remat_status remat_custom_layer_check_sized(remat_context *context, const char *type, const char *const *properties,

@@ -18,12 +18,12 @@ const char *remat_kernels_name(void);
 /* The compiler that built the library. */
 const char *remat_compiler_name(void);
 
-/* Libraries that some files need: zlib for compressed .npz, libpng and libjpeg for images. Returns the name of the one at a
- * position from 0, and whether it can be used; NULL past the end. */
+/* Libraries that some files need: zlib for compressed .npz, libpng and libjpeg for images. Returns the name of the
+ * library at a position from 0, and whether it can be used; NULL past the end. */
 const char *remat_library_name(size_t position, bool *is_there);
 
-/* How many threads are used where nobody says: OMP_NUM_THREADS if that is set, else as many as there are cores that this
- * process may use. */
+/* The default number of threads: OMP_NUM_THREADS if it is set, otherwise the number of cores that this process may
+ * use. */
 unsigned remat_default_threads(void);
 
 /* The chart library inside the pages that remat_report_write makes, such as "Chart.js v3.9.1". */

@@ -7,7 +7,7 @@
  *     printf("%f\n", figures.loss);
  *     remat_evaluation_destroy(evaluation);
  *
- * Every sample counts once, also those of a last batch that is not whole. */
+ * Every sample counts once, also those of an incomplete last batch. */
 #ifndef REMAT_EVALUATION_H
 #define REMAT_EVALUATION_H
 
@@ -37,13 +37,13 @@ typedef struct remat_evaluation_figures {
     uint64_t classes; /* 0: the loss is not over classes */
     double loss;      /* the mean over the samples */
     /* Of classes. */
-    double accuracy;   /* the share of rows whose largest logit is that of the label; of targets: of right answers */
+    double accuracy;   /* the share of rows whose largest logit is that of the label; with targets: of right answers */
     double top5;       /* the share of rows whose label is among the five largest; with more than five classes */
     double perplexity; /* exp of the mean of -log(probability of the label) over the rows */
     /* Of numbers. */
     double mean_absolute_error;
     double r2;        /* 1 - squared errors / variance of the labels; the mean over the values of a sample that vary */
-    uint64_t targets; /* values of a sample, with a binary cross entropy; 0: the loss is another */
+    uint64_t targets; /* values of a sample, with a binary cross entropy; 0: another loss */
 } remat_evaluation_figures;
 void remat_evaluation_get_figures_sized(const remat_evaluation *evaluation, remat_evaluation_figures *figures,
                                         size_t figures_size);

@@ -1,6 +1,7 @@
 /* Remat: graphs.
  *
- * Whatever is not a chain of layers is a graph: tensors, and actions that read and write them. Build it by calls:
+ * A computation that is not a chain of layers is a graph: tensors, and actions that read and write them. Build it by
+ * calls:
  *
  *     remat_graph *graph;
  *     remat_graph_create(ctx, &graph);
@@ -34,7 +35,7 @@ void remat_graph_destroy(remat_graph *graph);
 
 /* ---- tensors and actions ---- */
 
-/* Where the number of a tensor is expected: none. */
+/* No tensor, where the number of a tensor is expected. */
 #define REMAT_NO_TENSOR UINT32_MAX
 
 typedef struct remat_graph_tensor {
@@ -72,7 +73,7 @@ static inline void remat_graph_action_init(remat_graph_action *action)
  * without `once`, or if in_place does not name one of its reads and one of its writes. */
 remat_status remat_graph_add_tensor(remat_graph *graph, const remat_graph_tensor *tensor);
 remat_status remat_graph_add_action(remat_graph *graph, const remat_graph_action *action);
-/* A tensor whose last instance lives to the end of the schedule. */
+/* Adds a result: a tensor whose last instance lives to the end of the schedule. */
 remat_status remat_graph_add_result(remat_graph *graph, uint32_t tensor);
 
 /* The name of the graph and the unit of its costs, such as "ns". They are copied; NULL: none. REMAT_NO_MEMORY. */
@@ -81,7 +82,7 @@ remat_status remat_graph_set_cost_unit(remat_graph *graph, const char *unit);
 const char *remat_graph_name(const remat_graph *graph);
 const char *remat_graph_cost_unit(const remat_graph *graph);
 
-/* What was added. The lists and names belong to the graph and stay until the next call that adds something.
+/* What was added. The lists and names belong to the graph and are valid until the next call that adds something.
  * REMAT_INVALID: there is no such number. */
 size_t remat_graph_tensor_count(const remat_graph *graph);
 size_t remat_graph_action_count(const remat_graph *graph);
@@ -103,8 +104,8 @@ uint32_t remat_graph_result(const remat_graph *graph, size_t position);
 /* ---- files ---- */
 
 /* Reads a graph from a file or an open stream. `name` stands for the stream in messages. The caller destroys the graph.
- * REMAT_IO: the file cannot be read. REMAT_BAD_INPUT: the message has the file, the line and the field. Unknown keys are
- * warnings. */
+ * REMAT_IO: the file cannot be read. REMAT_BAD_INPUT: the message has the file, the line and the field. Unknown keys
+ * give warnings. */
 remat_status remat_graph_load(remat_context *context, const char *path, remat_graph **graph);
 remat_status remat_graph_read(remat_context *context, FILE *stream, const char *name, remat_graph **graph);
 
@@ -134,9 +135,8 @@ static inline remat_status remat_graph_replay(const remat_graph *graph, const ui
     return remat_graph_replay_sized(graph, actions, count, figures, sizeof *figures);
 }
 
-/* Checks the file of a plan for `graph` (docs/formats.md, "Graph plan"), from whatever program it comes: replays its
- * schedule and judges the figures and places in it. Gives the figures of the schedule, even if a figure in the file is
- * wrong.
+/* Checks a plan file for `graph` (docs/formats.md, "Graph plan"), from any program: replays its schedule and checks the
+ * figures and places in it. Gives the figures of the schedule, even if a figure in the file is wrong.
  *   REMAT_CHECK_FAILED  the schedule is illegal, a figure is wrong, the peak is over the budget in the file, or two
  *                       instances that are live at the same time share bytes;
  *   REMAT_BAD_INPUT     the file is no plan of a graph; REMAT_IO, REMAT_NO_MEMORY. */

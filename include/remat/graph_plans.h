@@ -9,10 +9,10 @@
  *     remat_graph_plan *plan;
  *     remat_status status = remat_graph_plan_create(graph, &options, &plan);
  *
- * A budget limits the peak of docs/memory-model.md ("The exact memory model of a graph"), given tensors included. More
- * budget never costs more.
+ * A budget limits the peak of docs/memory-model.md ("Graphs"), given tensors included. A larger budget never costs
+ * more.
  *
- * Objects that belong to one context must not be used by two threads at the same time. */
+ * Threads: objects of the same context may be used by one thread at a time. */
 #ifndef REMAT_GRAPH_PLANS_H
 #define REMAT_GRAPH_PLANS_H
 
@@ -27,8 +27,9 @@ extern "C" {
 
 typedef struct remat_graph_plan_options {
     size_t struct_size;
-    const char *strategy;  /* NULL: `optimal` with a budget, `none` without one. Others than these two decide for the
-                              pieces of the graph, cut where a single tensor passes */
+    /* NULL: `optimal` with a budget, `none` without one. Other strategies decide for the pieces of the graph, which is
+     * cut where a single tensor passes. */
+    const char *strategy;
     uint64_t budget_bytes; /* for the peak. REMAT_NO_BUDGET: no limit */
     unsigned threads;      /* 0: all cores. The plan does not depend on it */
 } remat_graph_plan_options;
@@ -87,8 +88,8 @@ uint32_t remat_graph_plan_runs(const remat_graph_plan *plan, uint32_t action);
 /* The bytes that are live at each position of the schedule; given tensors count. The list belongs to the plan. */
 const uint64_t *remat_graph_plan_live_bytes(const remat_graph_plan *plan, size_t *count);
 
-/* Where an instance of a tensor, or the workspace of an action, is in the arena. It is live at the positions from `born`
- * to `ends` - 1. Instances of 0 bytes and given tensors have no place. */
+/* The place of an instance of a tensor, or of the workspace of an action, in the arena. It is live at the positions
+ * from `born` to `ends` - 1. Instances of 0 bytes and given tensors have no place. */
 typedef struct remat_graph_place {
     uint32_t tensor; /* REMAT_NO_TENSOR: a workspace */
     uint64_t born, ends;
@@ -112,17 +113,17 @@ static inline remat_status remat_graph_plan_get_place(const remat_graph_plan *pl
 remat_status remat_graph_plan_write(const remat_graph_plan *plan, FILE *stream, bool with_schedule);
 remat_status remat_graph_plan_save(const remat_graph_plan *plan, const char *path);
 
-/* Reads a plan for `graph`, from whatever program it comes, and checks it as remat_graph_plan_check does. `name` stands
- * for the stream in messages. lower_bound_cost, min_budget_bytes and its bound are as the file states them. Places that the file
- * does not have are found. The caller destroys the plan; the graph must outlive it.
- * Errors are those of remat_graph_plan_check. */
+/* Reads a plan for `graph`, from any program, and checks it as remat_graph_plan_check does. `name` stands for the
+ * stream in messages. lower_bound_cost, min_budget_bytes and its bound are as the file states them. If the file has no
+ * places, they are computed. The caller destroys the plan; the graph must outlive it. Errors are those of
+ * remat_graph_plan_check. */
 remat_status remat_graph_plan_load(const remat_graph *graph, const char *path, remat_graph_plan **plan);
 remat_status remat_graph_plan_read(const remat_graph *graph, FILE *stream, const char *name, remat_graph_plan **plan);
 
 /* ---- the curve ---- */
 
-/* The curve of cost over memory. Each point is a plan that remat_graph_plan_create makes for the budget peak_bytes, or a
- * cheaper one. Point 0 has the smallest peak, the last point the lowest cost. */
+/* The curve of cost over memory. For the budget peak_bytes of a point, remat_graph_plan_create makes the plan of this
+ * point or a cheaper one. Point 0 has the smallest peak, the last point the lowest cost. */
 typedef struct remat_graph_sweep remat_graph_sweep;
 typedef struct remat_graph_point {
     uint64_t peak_bytes, total_cost;

@@ -1,7 +1,7 @@
 /* Remat: models.
  *
  * A model is a list of named layers with properties as text. Build it by calls, or read it from an INI file
- * (docs/formats.md). Calls and files can describe the same models:
+ * (docs/formats.md). Both can describe the same models:
  *
  *     remat_model *model;
  *     remat_model_create(ctx, &model);
@@ -43,7 +43,7 @@ typedef struct remat_model remat_model;
 #endif
 
 /* Reads a model from an INI file or an open stream, and compiles it. `name` stands for the stream in messages.
- * REMAT_IO, REMAT_BAD_INPUT (the context has the file and the line), REMAT_NO_MEMORY.
+ * REMAT_IO, REMAT_BAD_INPUT (the error on the context names the file and the line), REMAT_NO_MEMORY.
  *
  * The path may also be a folder in Hugging Face's layout (docs/pretrained.md). Only its config.json is read;
  * remat_trainer_load and remat_predictor_create take the same folder for its weights. */
@@ -51,11 +51,12 @@ remat_status remat_model_load(remat_context *context, const char *path, remat_mo
 remat_status remat_model_read(remat_context *context, FILE *stream, const char *name, remat_model **model);
 
 /* The same with changes to the file: a list of "SECTION.KEY=VALUE" such as "model.batch_size=8" or "fc1.unit=64", as
- * REMAT_PROPERTIES makes it; NULL: none. A key that is not in the file is added. Paths are relative to the model's file, as
- * in the file. REMAT_INVALID: a section does not exist, or a value is not allowed. */
+ * REMAT_PROPERTIES makes it; NULL: none. A key that is not in the file is added. Paths are relative to the folder of
+ * the model file, as in the file. REMAT_INVALID: a section does not exist, or a value is not allowed. */
 remat_status remat_model_read_with(remat_context *context, FILE *stream, const char *name, const char *const *settings,
                                    remat_model **model);
-/* For a folder there is one setting more, "model.length=N": how many tokens a sample has. */
+/* A folder has two more settings: "model.length=N", how many tokens a sample has, and "model.pack=true", whether samples
+ * share a row. */
 remat_status remat_model_load_with(remat_context *context, const char *path, const char *const *settings,
                                    remat_model **model);
 
@@ -77,7 +78,7 @@ remat_status remat_model_set(remat_model *model, const char *const *properties);
 remat_status remat_model_set_optimizer(remat_model *model, const char *type, const char *const *properties);
 remat_status remat_model_set_dataset(remat_model *model, const char *type, const char *const *properties);
 
-/* Connects the layers and finds all shapes. After that no layers and blocks can be added. REMAT_INVALID,
+/* Connects the layers and finds all shapes. After that, no layers or blocks can be added. REMAT_INVALID,
  * REMAT_NO_MEMORY. */
 remat_status remat_model_compile(remat_model *model);
 

@@ -134,7 +134,8 @@ static inline remat_status remat_plan_check(remat_context *context, FILE *stream
 
 /* ---- the strategies ---- */
 
-/* One entry of the list of strategies, for help texts. NULL past the end. Safe from any thread. */
+/* An entry of the list of strategies, for help texts, by its position from 0. NULL past the end. Safe from any
+ * thread. */
 typedef struct remat_strategy_info {
     const char *name;
     const char *argument; /* "" if it takes none */

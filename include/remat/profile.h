@@ -42,16 +42,16 @@ typedef enum remat_layer_type {
 } remat_layer_type;
 const char *remat_layer_type_name(remat_layer_type type);
 
-/* Appends a layer. Its index is its position in the chain. All its other figures get their defaults (docs/formats.md).
- * REMAT_INVALID: the context has the field, and the profile is unchanged. REMAT_NO_MEMORY. */
+/* Appends a layer. Its index is its position in the chain. All other figures get their defaults (docs/formats.md).
+ * REMAT_INVALID: the error on the context names the field, and the profile is unchanged. REMAT_NO_MEMORY. */
 remat_status remat_profile_add(remat_profile *profile, remat_layer_type type, uint64_t activation_bytes,
                                uint64_t recompute_flops);
 
 /* ---- reading and writing files ---- */
 
 /* Reads a profile from a file or an open stream. `name` stands for the stream in messages. The caller destroys the
- * profile. REMAT_IO: the file cannot be read. REMAT_BAD_INPUT: the context has the file, the line or layer, and the
- * field. Unknown keys are warnings. */
+ * profile. REMAT_IO: the file cannot be read. REMAT_BAD_INPUT: the error on the context names the file, the line or
+ * layer, and the field. Unknown keys give warnings. */
 remat_status remat_profile_load(remat_context *context, const char *path, remat_profile **profile);
 remat_status remat_profile_read(remat_context *context, FILE *stream, const char *name, remat_profile **profile);
 
@@ -99,8 +99,8 @@ static inline void remat_layer_options_init(remat_layer_options *options)
     remat_layer_options_init_sized(options, sizeof *options);
 }
 
-/* Appends a layer. Strings and modes are copied. REMAT_INVALID: the context has the field, and the profile is
- * unchanged. REMAT_NO_MEMORY. */
+/* Appends a layer. Strings and modes are copied. REMAT_INVALID: the error on the context names the field, and the
+ * profile is unchanged. REMAT_NO_MEMORY. */
 remat_status remat_profile_add_layer(remat_profile *profile, const remat_layer_options *options);
 
 /* Sets the properties of the whole chain. Strings are copied. input_gradient_bytes equals input_bytes until it is set.

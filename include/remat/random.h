@@ -2,7 +2,7 @@
  *
  * The generator is counter-based: Philox 4x32-10 (Salmon, Moraes, Dror and Shaw, 2011). Number k of a stream depends on
  * the stream and on k only. A recomputed layer asks for the same positions and gets the same numbers, in any order and
- * from any thread. Nothing has to be saved for it.
+ * from any thread. No state has to be saved.
  *
  * Threads: every function here is pure and may be called from any thread. */
 #ifndef REMAT_RANDOM_H

@@ -11,11 +11,11 @@
  *     remat_communicator_close(ranks);
  *
  * Started by `mpirun -np 4 PROGRAM`, four processes share the micro-batches of each step. Open MPI is loaded when it is
- * needed; a process that no launcher started is one rank alone and needs none. See docs/ranks.md.
+ * needed; a process without a launcher is a single rank and does not need it. See docs/ranks.md.
  *
- * All ranks make the same calls in the same order: making a trainer, loading, steps, validations, runs and saving wait for
- * one another. A call that fails on one rank only leaves the others waiting, so end them with
- * remat_communicator_abort. Only REMAT_DIVERGED comes to all of them.
+ * All ranks must make the same calls in the same order: creating a trainer, loading, steps, validations, runs and
+ * saving wait for the other ranks. If a call fails on one rank only, the others keep waiting, so end them with
+ * remat_communicator_abort. Only REMAT_DIVERGED is returned on all ranks.
  *
  * Threads: a communicator and its trainers may be used by one thread at a time. */
 #ifndef REMAT_RANKS_H
@@ -37,7 +37,8 @@ typedef struct remat_communicator remat_communicator;
  * REMAT_NO_MEMORY. */
 remat_status remat_communicator_open(remat_context *context, const void *mpi_comm, remat_communicator **communicator);
 
-/* Closes it. The last one finalizes MPI if Remat initialized it; then no other can be opened. NULL is fine. */
+/* Closes a communicator. Closing the last one finalizes MPI if Remat initialized it; then no other can be opened. NULL:
+ * nothing happens. */
 void remat_communicator_close(remat_communicator *communicator);
 
 uint64_t remat_communicator_rank(const remat_communicator *communicator); /* from 0 */
@@ -52,9 +53,9 @@ uint64_t remat_communicator_local_size(const remat_communicator *communicator);
 /* How long a rank waits for others before its call fails with REMAT_IO. The default is 600 seconds. */
 void remat_communicator_set_timeout(remat_communicator *communicator, double seconds);
 
-/* All ranks say how they fare: `mine`, and why. Returns REMAT_OK if all are fine. Otherwise all ranks get the status and the
- * text of the first rank that is not, and its number. `rank` and `text` may be NULL. REMAT_IO also where the ranks cannot be
- * reached. */
+/* All ranks exchange their status: `mine`, and why. Returns REMAT_OK if all have REMAT_OK. Otherwise all ranks get the
+ * status and the text of the first rank that has another, and its number. `rank` and `text` may be NULL. REMAT_IO also
+ * if the ranks cannot be reached. */
 remat_status remat_communicator_agree(remat_communicator *communicator, remat_status mine, const char *why,
                                       uint64_t *rank, char *text, size_t text_size);
 

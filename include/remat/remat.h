@@ -4,15 +4,15 @@
  *
  * - Errors. A call that can fail returns a remat_status. The details of the last failure are on the context
  *   (remat/context.h). The library never prints, exits or aborts.
- * - Ownership. Objects such as remat_plan are opaque. Whoever creates one destroys it, before the objects that it was
- *   made from. Destroying NULL does nothing. A pointer that the library hands out belongs to the object that it came
+ * - Ownership. Objects such as remat_plan are opaque. Whoever creates an object destroys it, before the objects that it
+ *   was made from. Destroying NULL does nothing. A pointer that the library returns belongs to the object that it came
  *   from, unless the call says otherwise.
  * - Threads. A context, and every object made from it, may be used by one thread at a time. Different contexts may be
  *   used by different threads at the same time.
  * - Locales. Numbers are written and read with a decimal point, in files and in texts, whatever locale the program or
  *   the thread has set.
  * - Releases. A program that was compiled with the header of one release works with the shared library of every later
- *   release. It also works with an older library, as long as it uses nothing that the older library does not know.
+ *   release. It also works with an older library, as long as it uses nothing that this library does not know.
  *
  * Structs and releases. A later release may add members to a struct, always at its end. A program keeps working
  * because the library never reads or writes more of a struct than the program was compiled with:

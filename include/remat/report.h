@@ -106,8 +106,8 @@ typedef enum remat_file_kind {
     REMAT_FILE_ONNX, /* by its first byte: text does not begin with it */
 } remat_file_kind;
 
-/* Finds out what a file is by reading the beginning of the stream. Rewind the stream afterwards. `name` stands for it
- * in messages. REMAT_BAD_INPUT: the JSON has a syntax error before its key `format`. REMAT_IO. */
+/* Finds out what a file is by reading the start of the stream. Rewind the stream afterwards. `name` stands for it in
+ * messages. REMAT_BAD_INPUT: the JSON has a syntax error before its key `format`. REMAT_IO. */
 remat_status remat_file_kind_tell(remat_context *context, FILE *stream, const char *name, remat_file_kind *kind);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /* Remat: checkpointing with a number of slots (Griewank and Walther, 2000).
  *
  * This is for chains of equal layers: the time steps of a simulation, or a recurrent network. At most `slots` states
- * are held at once, the input of the chain included. For such chains the cheapest schedule is known in closed form. A
+ * are held at once, the input of the chain included. For equal layers the cheapest schedule is known in closed form. A
  * second version is for chains whose length is not known in advance. */
 #ifndef REMAT_REVOLVE_H
 #define REMAT_REVOLVE_H

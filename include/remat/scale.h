@@ -10,9 +10,9 @@
  *     remat_scale_estimate found;
  *     remat_scale_find(model, &options, &cluster, &found);
  *
- * Memory comes from the plan of a rank, to the byte. The time of a step is simulated: computing from the costs of the plan
- * (measured ones with profile_path, otherwise estimates for device_flops and device_bytes_per_second), transfers by the usual
- * formulas for messages, rings and trees. docs/scale.md has the formulas, and how well they hold.
+ * Memory comes from the plan of a rank, to the byte. The time of a step is simulated: computing from the costs of the
+ * plan (measured ones with profile_path, otherwise estimates for device_flops and device_bytes_per_second), transfers
+ * by the usual formulas for messages, rings and trees. docs/scale.md has the formulas, and how accurate they are.
  *
  * Threads: as for remat_trainer_create. */
 #ifndef REMAT_SCALE_H
@@ -53,9 +53,10 @@ typedef struct remat_scale_estimate {
     uint64_t pipeline;        /* stages; 1: no pipeline. With one, rank_bytes are those of the stage that needs most */
 } remat_scale_estimate;
 
-/* Simulates a step with batch_size, budget, shard and pipeline of the options. It sets plan_only, plan_ranks and accumulate itself.
- * REMAT_INVALID: the samples of a step are not a multiple of ranks x batch_size, or there is something wrong with the cluster;
- * other errors are those of remat_trainer_create, except that REMAT_INFEASIBLE is only `fits`. */
+/* Simulates a step with batch_size, budget, shard and pipeline of the options. It sets plan_only, plan_ranks and
+ * accumulate itself. REMAT_INVALID: the samples of a step are not a multiple of ranks x batch_size, or a member of the
+ * cluster is wrong. Other errors are those of remat_trainer_create, but a budget that is too small is no error: `fits`
+ * is false then. */
 remat_status remat_scale_simulate_sized(remat_model *model, const remat_train_options *options,
                                         const remat_cluster *cluster, remat_scale_estimate *estimate,
                                         size_t estimate_size);
@@ -65,7 +66,8 @@ static inline remat_status remat_scale_simulate(remat_model *model, const remat_
     return remat_scale_simulate_sized(model, options, cluster, estimate, sizeof *estimate);
 }
 
-/* Finds the micro-batch with which a step is fastest: batch_size of the options only sets the default of step_samples. */
+/* Finds the size of a micro-batch with which a step is fastest. batch_size of the options only sets the default of
+ * step_samples. */
 remat_status remat_scale_find_sized(remat_model *model, const remat_train_options *options,
                                     const remat_cluster *cluster, remat_scale_estimate *estimate, size_t estimate_size);
 static inline remat_status remat_scale_find(remat_model *model, const remat_train_options *options,

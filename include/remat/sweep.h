@@ -1,6 +1,6 @@
 /* Remat: the whole curve of cost over memory.
  *
- * A sweep finds the best plans for all budgets in one solve. Each point of the curve is a plan. The next point needs
+ * A sweep finds the best plans for all budgets in one solve. Each point of the curve is a plan. Each next point needs
  * more memory and costs less. For a budget B, remat_plan_create makes the plan of the last point that fits into B. */
 #ifndef REMAT_SWEEP_H
 #define REMAT_SWEEP_H
@@ -33,7 +33,8 @@ static inline remat_status remat_sweep_get_point(const remat_sweep *sweep, size_
     return remat_sweep_get_point_sized(sweep, position, point, sizeof *point);
 }
 
-/* The point where the curve bends most: the one farthest below the straight line between both ends. */
+/* The position of the point where the curve bends most: the point farthest below the straight line between both
+ * ends. */
 size_t remat_sweep_knee(const remat_sweep *sweep);
 
 /* Makes the plan of a point. The caller destroys it. REMAT_INVALID past the end, REMAT_NO_MEMORY. */

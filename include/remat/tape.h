@@ -72,8 +72,8 @@ typedef struct remat_tape_call {
     remat_random random; /* of this layer in this run: the same for every forward and for the backward */
 } remat_tape_call;
 
-/* Any result but 0 ends the run. remat_tape_run returns it unchanged, and the context has the layer and the phase. The
- * tape can be run again. A function must not call its own tape: that is REMAT_INVALID. */
+/* Any result but 0 ends the run. remat_tape_run returns it unchanged, and the error on the context names the layer and
+ * the phase. The tape can be run again. A function must not call its own tape: that is REMAT_INVALID. */
 typedef int (*remat_tape_fn)(void *user, const remat_tape_call *call);
 
 typedef struct remat_tape_callbacks {
@@ -214,7 +214,7 @@ static inline void remat_tape_get_statistics(const remat_tape *tape, remat_tape_
 /* How often a layer runs forward in one run; 0 for an online tape. */
 uint32_t remat_tape_forwards(const remat_tape *tape, size_t layer);
 
-/* A remark about the last run for people, such as that the disk was too slow. "" if there is none. */
+/* A remark about the last run, as a sentence, such as that the disk was too slow. "" if there is none. */
 const char *remat_tape_remark(const remat_tape *tape);
 
 /* ---- chains of unknown length ---- */

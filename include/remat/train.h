@@ -16,7 +16,7 @@
  *
  * Threads: a trainer may be used by one thread at a time; several trainers may be used by several threads. A trainer
  * computes with threads of the library, which sleep while there is nothing to do and block all signals. They are kept
- * until the process ends. A process that forks may go on training in the parent and in the child. */
+ * until the process ends. After a fork, both the parent and the child may continue training. */
 #ifndef REMAT_TRAIN_H
 #define REMAT_TRAIN_H
 
@@ -38,8 +38,8 @@ typedef struct remat_trainer remat_trainer;
 /* ---- making a trainer ---- */
 
 /* Your own data: writes sample number `sample`. `inputs` has one pointer for each input layer: int32_t if an embedding
- * reads it, else float. `labels` is float for mse and int32_t for cross_entropy; NULL for a predictor, which needs
- * none. The same number must always give the same sample. Any status but REMAT_OK ends the training, which returns
+ * reads it, else float. `labels` is float for mse and int32_t for cross_entropy; NULL for a predictor, which needs no
+ * labels. The same number must always give the same sample. Any status but REMAT_OK ends the training, which returns
  * it. */
 typedef remat_status (*remat_sample_fn)(void *user, uint64_t sample, void *const *inputs, void *labels);
 
@@ -47,7 +47,8 @@ typedef remat_status (*remat_sample_fn)(void *user, uint64_t sample, void *const
 #define REMAT_UNLIMITED  ((uint64_t)INT64_MAX)
 #define REMAT_ANY_BUDGET REMAT_UNLIMITED /* its name in release 0.1 */
 
-/* What several ranks share, so that each holds and updates only its part: the known stages of ZeRO. Each includes those before. */
+/* What several ranks share, so that each holds and updates only its part: the stages of ZeRO. Each stage includes those
+ * before it. */
 typedef enum remat_shard {
     REMAT_SHARD_NONE,      /* every rank has everything */
     REMAT_SHARD_OPTIMIZER, /* the state of the optimizer */
@@ -64,10 +65,12 @@ typedef struct remat_train_options {
     uint64_t budget_bytes;
     const char *strategy;  /* such as "every-nth:2". NULL: the model's strategy, its blocks, or the best plan */
     const char *plan_path; /* a plan file to use, made for this model. NULL: make a plan */
-    /* Measured costs, as `remat profile` writes them. Those of another batch are scaled, with a warning. NULL: estimates. */
+    /* A file of measured costs, as `remat profile` writes it. Costs of another batch size are scaled, with a warning.
+     * NULL: estimates. */
     const char *profile_path;
     /* NULL or "fast": the best instruction set of this processor. Others: "amx", "avx512bf16", "avx512", "avx2",
-     * "portable", and "reference" (plain loops). REMAT_INVALID for a set that this processor does not have; the message lists those it has. */
+     * "portable", and "reference" (plain loops). REMAT_INVALID for a set that this processor does not have; the message
+     * lists those that it has. */
     const char *kernels;
     unsigned threads;       /* 0: remat_default_threads() */
     uint64_t batch_size;    /* 0: the model's */
@@ -77,48 +80,49 @@ typedef struct remat_train_options {
     void *sample_user;      /* passed to `sample` */
     uint64_t samples;       /* with `sample`: how many training samples there are. Their numbers begin at 0 */
     uint64_t validation_samples; /* with `sample`: how many validation samples follow them */
-    /* Only plan: no data is opened and no memory for tensors is allocated. The trainer answers questions about figures,
-     * chain, plan and curve; calls that need weights or data return REMAT_INVALID before remat_trainer_start. */
+    /* Only plan: no data is opened and no memory for tensors is allocated. The trainer has figures, chain, plan and
+     * curve; calls that need weights or data return REMAT_INVALID until remat_trainer_start. */
     bool plan_only;
-    /* The device that computes: NULL or "cpu"; "cuda", or "cuda:1" for the second GPU, where the library was built with CUDA. */
+    /* The device that computes: NULL or "cpu"; "cuda", or "cuda:1" for the second GPU, if the library was built with CUDA. */
     const char *device;
     /* A plan of the model's graph to use (docs/formats.md, "Graph plan"), from whatever program. It is checked as
      * remat_graph_plan_check does. NULL: make a plan. Not together with plan_path or strategy. */
     const char *graph_plan_path;
-    /* Read all samples from this file instead of the model's; it is relative to the current folder. Where its name ends in
-     * .jsonl, it has a JSON object on every line (remat/tokenizer.h); otherwise it is read as [Dataset] of the model says.
-     * NULL: the model's files. */
+    /* Read all samples from this file instead of the model's; the path is relative to the current folder. If its name
+     * ends in .jsonl, it has a JSON object on every line (remat/tokenizer.h); otherwise it is read as [Dataset] of the
+     * model says. NULL: the model's files. */
     const char *data_path;
-    const char *labels_path; /* with data_path: the file of the labels, where [Dataset] has one. NULL: none */
+    const char *labels_path; /* with data_path: the file of the labels, if [Dataset] has one. NULL: none */
     /* Names in weights files of other programs, for remat_trainer_load and predictors (docs/pytorch-weights.md). PyTorch's names
      * need no such file. NULL: none. */
     const char *names_path;
-    /* remat_trainer_load takes what the file has: parameters that are missing or have another shape keep their initial
-     * values, and of position embeddings of another length, the positions that both have are taken. Warnings tell. */
+    /* remat_trainer_load takes what fits: parameters that are missing in the file or have another shape keep their
+     * initial values. If position embeddings have another length, the positions that both have are taken. Warnings say
+     * which parameters these are. */
     bool partial_weights;
-    /* The ranks that train together (remat/ranks.h). They share the micro-batches of each step: `accumulate` of the model must
-     * be a multiple of their number. The bits do not depend on it. Every rank has the budget, and must have the same model,
-     * options and data; the first step or run of a trainer compares them. It must outlive the trainer. NULL: this process
-     * alone. */
+    /* The ranks that train together (remat/ranks.h). They share the micro-batches of each step: `accumulate` of the
+     * model must be a multiple of the number of ranks. The bits do not depend on that number. The budget is for each
+     * rank. All ranks must have the same model, options and data; the first step or run of a trainer compares them. The
+     * communicator must outlive the trainer. NULL: this process alone. */
     remat_communicator *communicator;
-    /* With several ranks: each adds its own gradients, and MPI adds these sums in an order of its own. The bits depend on
-     * the number of ranks then. */
+    /* With several ranks: each adds its own gradients, and MPI adds these sums in an order of its own. The bits then
+     * depend on the number of ranks. */
     bool reduce_fast;
     /* With several ranks: what they share. The bits are the same. All ranks then take part in saving, and in calls that read or
      * write parameters or moments. REMAT_INVALID for optimizers that need whole matrices (adafactor), and from
      * REMAT_SHARD_GRADIENTS on for reduce_fast and remat_trainer_on_gradient. */
     remat_shard shard;
-    /* With plan_only and without a communicator: plan as one of so many ranks. 0: this process alone. */
+    /* With plan_only and without a communicator: plan as one of this many ranks. 0: this process alone. */
     uint64_t plan_ranks;
     uint64_t accumulate; /* micro-batches of a step. 0: the model's */
-    /* For costs that are not measured: floating point operations and bytes of memory that the device handles in a second. Only
+    /* For costs that are not measured: floating-point operations and bytes of memory per second of the device. Only
      * their ratio matters to a plan. 0: those of a modest processor. */
     double device_flops, device_bytes_per_second;
-    /* Pipeline: the layers are cut into so many stages, each on a rank of its own, and micro-batches pass through them (docs/ranks.md).
-     * The number of ranks must be a multiple of it; rank r has stage r mod pipeline. Every rank has the budget for its stage. The bits
-     * are the same. All ranks then take part in saving, and in calls that read or write parameters or moments. 0 and 1: none.
-     * REMAT_INVALID with shard, reduce_fast, a plan file, more stages than layers, and for remat_trainer_on_gradient and
-     * remat_trainer_measure. */
+    /* The layers are cut into this many stages, each on a rank of its own, and micro-batches pass through them
+     * (docs/ranks.md). The number of ranks must be a multiple of it; rank r has stage r mod pipeline. The budget is for
+     * each rank. The bits are the same. All ranks then take part in saving, and in calls that read or write parameters
+     * or moments. 0 and 1: none. REMAT_INVALID with shard, reduce_fast, a plan file, more stages than layers, and for
+     * remat_trainer_on_gradient and remat_trainer_measure. */
     uint64_t pipeline;
     uint64_t plan_stage; /* with plan_only, without a communicator: plan this stage, counted from 0 */
 } remat_train_options;
@@ -200,7 +204,7 @@ typedef struct remat_run_result {
 
 /* Trains to the last step, with validation and early stopping as the model says. `hooks` NULL: none. `result` may be
  * NULL. REMAT_DIVERGED: the loss or a gradient is not finite; the message names the step and the layer, and the weights
- * are the last finite ones. A log that cannot be written is a warning. REMAT_IO, REMAT_NO_MEMORY, or what the sample
+ * are the last finite ones. A log that cannot be written gives a warning. REMAT_IO, REMAT_NO_MEMORY, or what the sample
  * function returned. */
 remat_status remat_trainer_run_sized(remat_trainer *trainer, const remat_run_hooks *hooks, remat_run_result *result,
                                      size_t result_size);
@@ -213,40 +217,42 @@ static inline remat_status remat_trainer_run(remat_trainer *trainer, const remat
 /* ---- saving and resuming ---- */
 
 /* Writes the weights as safetensors, with checksums. `with_state` adds the state of the optimizer and of the training,
- * so that a resumed training goes on with the same bits. An existing file is replaced only when everything was
- * written. Of several ranks the first writes, and all get its status. REMAT_IO. */
+ * so that a resumed training continues with the same bits. An existing file is replaced only when everything was
+ * written. With several ranks, the first one writes, and all return its status. REMAT_IO. */
 remat_status remat_trainer_save(const remat_trainer *trainer, const char *path, bool with_state);
 
-/* Writes a folder in Hugging Face's layout (docs/pretrained.md). If the model has adapters, these are written as PEFT does.
- * Otherwise, and with `merge`, the whole model is written as it came: the same names, shapes and element types, with the adapters
- * added to the weights, and copies of config.json and the files of the tokenizer. The folder is made where it is not there.
- * REMAT_INVALID: a whole model that did not come from a folder, or adapters together with other trained layers. REMAT_IO. */
+/* Writes a folder in Hugging Face's layout (docs/pretrained.md). If the model has adapters, these are written in PEFT's
+ * layout. Otherwise, and with `merge`, the whole model is written as it was read: the same names, shapes and element
+ * types, with the adapters added to the weights, and copies of config.json and the files of the tokenizer. The folder
+ * is made if it does not exist. REMAT_INVALID: a whole model that did not come from a folder, or adapters together with
+ * other trained layers. REMAT_IO. */
 remat_status remat_trainer_save_folder(const remat_trainer *trainer, const char *path, bool merge);
 
 /* Whether remat_trainer_save could write to `path` now: the folder is writable, and the disk has room. REMAT_IO says why
  * not. Call it before a long training. */
 remat_status remat_trainer_check_save(const remat_trainer *trainer, const char *path, bool with_state);
-/* The same for remat_trainer_save_folder. The folder is made where it is not there. REMAT_INVALID, REMAT_IO. */
+/* The same for remat_trainer_save_folder. The folder is made if it does not exist. REMAT_INVALID, REMAT_IO. */
 remat_status remat_trainer_check_save_folder(const remat_trainer *trainer, const char *path, bool merge);
 
-/* Reads weights, by our names or PyTorch's: safetensors, or a state dict that torch.save wrote. The file must have every
- * parameter, in its shape, and must not be damaged; see names_path and partial_weights of the options. If it is refused
- * with REMAT_BAD_INPUT, the trainer is as it was before. REMAT_IO. */
+/* Reads weights, under Remat's names or PyTorch's: safetensors, or a state dict that torch.save wrote. The file must
+ * have every parameter, in its shape, and must not be damaged; see names_path and partial_weights of the options. If it
+ * is refused with REMAT_BAD_INPUT, the trainer is unchanged. REMAT_IO. */
 remat_status remat_trainer_load(remat_trainer *trainer, const char *path);
 
 /* Reads weights and state, and continues where the saved training was. REMAT_BAD_INPUT: the file has no state, or the
- * state of another optimizer, or is damaged; then the trainer is as it was before. REMAT_IO. */
+ * state of another optimizer, or is damaged; then the trainer is unchanged. REMAT_IO. */
 remat_status remat_trainer_resume(remat_trainer *trainer, const char *path);
 
-/* Writes the weights of a file to another one, under PyTorch's names or ours. Both may be safetensors, or a state dict as
- * torch.save writes it if the name of the output ends in .pt, .pth or .bin. If the output is a folder, or its name ends with '/', a
- * model that came from a folder is written as one, with its adapters added to the weights. The file that is read may have either names.
- * `options` NULL: the defaults. It must have every parameter of the model, in its shape. REMAT_BAD_INPUT, REMAT_IO,
- * REMAT_NO_MEMORY; REMAT_INVALID: more than 4 GiB for torch.load. */
+/* Reads the weights of a file and writes them to another, under PyTorch's names or Remat's. The input may be
+ * safetensors or a state dict, with either names; it must have every parameter of the model, in its shape. The output
+ * is a state dict for torch.load if its name ends in .pt, .pth or .bin, otherwise safetensors. If the output is a
+ * folder, or its name ends with '/', a model that came from a folder is written as one, with its adapters added to the
+ * weights. `options` NULL: the defaults. REMAT_BAD_INPUT, REMAT_IO, REMAT_NO_MEMORY; REMAT_INVALID: more than 4 GiB for
+ * torch.load. */
 typedef struct remat_convert_options {
     size_t struct_size;
-    bool to_torch;          /* writes PyTorch's names (docs/pytorch-weights.md); otherwise ours */
-    const char *names_path; /* names of the file that has PyTorch's. NULL: its modules are called like the layers */
+    bool to_torch;          /* write PyTorch's names (docs/pytorch-weights.md); otherwise Remat's */
+    const char *names_path; /* as in remat_train_options. NULL: PyTorch's modules have the names of the layers */
 } remat_convert_options;
 void remat_convert_options_init_sized(remat_convert_options *options, size_t size);
 static inline void remat_convert_options_init(remat_convert_options *options)
@@ -298,15 +304,15 @@ static inline remat_status remat_predictor_run_samples(remat_predictor *predicto
     return remat_predictor_run_samples_sized(predictor, first, prediction, sizeof *prediction);
 }
 
-/* The number, from 1, of a sample's row in a file where samples are rows, such as CSV: rows that were left out for missing
- * values are counted. Otherwise sample + 1. 0 past the end. */
+/* If samples are rows of a file, such as CSV: the number of a sample's row, from 1, counting rows that were left out
+ * for missing values. Otherwise sample + 1. 0 past the end. */
 uint64_t remat_predictor_row(remat_predictor *predictor, uint64_t sample);
 
-/* The path of a sample's file, where every sample has its own, as images have; otherwise, and past the end, NULL. It belongs
- * to the predictor. */
+/* If every sample has a file of its own, as images have: the path of a sample's file, which belongs to the predictor.
+ * Otherwise, and past the end, NULL. */
 const char *remat_predictor_file(remat_predictor *predictor, uint64_t sample);
 
-/* How many classes the model tells apart; 0 if its loss is not over classes. */
+/* How many classes the model distinguishes; 0 if its loss is not over classes. */
 uint64_t remat_predictor_class_count(const remat_predictor *predictor);
 
 /* The name of a class as the training data had it, saved with the weights. NULL: its name is its number. It belongs to the
@@ -320,10 +326,10 @@ const char *remat_predictor_target_name(const remat_predictor *predictor, uint64
 void remat_probabilities(const float *logits, uint64_t count, double *probabilities);
 
 /* Writes a CSV table of the predictions for the first `samples` samples (0: all), with column names: the row of the
- * sample (remat_predictor_row) or its file (remat_predictor_file); if the model has classes, the name of the
- * predicted class and the probability of each class; otherwise the numbers. A sample with several rows of output has
- * the position of the row behind that of the sample. `save` replaces a file only when everything was written.
- * REMAT_IO, REMAT_BAD_INPUT, REMAT_NO_MEMORY. */
+ * sample (remat_predictor_row) or its file (remat_predictor_file); if the model has classes, the name of the predicted
+ * class and the probability of each class; otherwise the numbers. If a sample has several rows of output, the next
+ * column is the position of the row in the sample. `save` replaces a file only when everything was written. REMAT_IO,
+ * REMAT_BAD_INPUT, REMAT_NO_MEMORY. */
 remat_status remat_predictor_write_table(remat_predictor *predictor, uint64_t samples, FILE *stream);
 remat_status remat_predictor_save_table(remat_predictor *predictor, uint64_t samples, const char *path);
 
@@ -382,8 +388,8 @@ typedef struct remat_trainer_figures {
     uint64_t table_bytes, data_bytes;
     uint64_t min_budget_bound_bytes; /* proven: no plan of this model takes less */
     uint64_t early_stopping;         /* validations without improvement before training stops; 0: never */
-    /* With plan_only, where the best plan was looked for: the cost of a step within min_budget_bytes, and the layer that makes its
-     * peak. Otherwise 0 and NULL. */
+    /* With plan_only, if the best plan was searched for: the cost of a step within min_budget_bytes, and the layer that
+     * makes its peak. Otherwise 0 and NULL. */
     uint64_t min_budget_cost;
     const char *min_budget_layer;
 } remat_trainer_figures;
@@ -404,8 +410,8 @@ typedef struct remat_stage_figures {
     uint64_t cost;           /* of a micro-batch, in nanoseconds */
 } remat_stage_figures;
 
-/* The figures of any stage, counted from 0; a trainer that only plans then plans it. REMAT_INVALID: there is no such stage, or no
- * pipeline. REMAT_NO_MEMORY. */
+/* The figures of any stage, counted from 0. If the trainer only plans, this call plans the stage. REMAT_INVALID: there
+ * is no such stage, or no pipeline. REMAT_NO_MEMORY. */
 remat_status remat_trainer_get_stage_sized(const remat_trainer *trainer, uint64_t stage, remat_stage_figures *figures,
                                            size_t figures_size);
 static inline remat_status remat_trainer_get_stage(const remat_trainer *trainer, uint64_t stage,
@@ -577,11 +583,11 @@ static inline void remat_trainer_get_measurement(const remat_trainer *trainer, r
     remat_trainer_get_measurement_sized(trainer, measured, sizeof *measured);
 }
 
-/* What a device is, in words: its name, memory and libraries, such as "NVIDIA H200, compute capability 9.0, ...". The
- * text is cut to `room` bytes. REMAT_INVALID: there is no such device; the message says why. */
+/* Describes a device: its name, memory and libraries, such as "NVIDIA H200, compute capability 9.0, ...". The text is
+ * cut to `room` bytes. REMAT_INVALID: there is no such device; the message says why. */
 remat_status remat_device_describe(remat_context *context, const char *device, char *text, size_t room);
 
-/* The bytes of a GPU that are free, beside the driver's context; 0 for the processor, which has no memory of its own.
+/* The free memory of a GPU in bytes, without the driver's context; 0 for "cpu", which has no memory of its own.
  * REMAT_INVALID: there is no such device. */
 remat_status remat_device_memory(remat_context *context, const char *device, uint64_t *bytes);
 

@@ -1,5 +1,5 @@
-/* Remat: sizes, counts and texts as people read and write them. Every call here may be used from several threads at once, with
- * different contexts. */
+/* Remat: sizes, counts and texts as people read and write them. Several threads may use these calls at the same time,
+ * with different contexts. */
 #ifndef REMAT_UNITS_H
 #define REMAT_UNITS_H
 
@@ -32,10 +32,10 @@ const char *remat_size_print_up(uint64_t bytes, char text[REMAT_SIZE_TEXT]);
 #define REMAT_COUNT_TEXT 32
 const char *remat_count_print(uint64_t count, char text[REMAT_COUNT_TEXT]);
 
-/* Writes a text so that a terminal shows it and does nothing else: control characters, marks that turn the direction of
+/* Escapes a text so that it is safe to print on a terminal: control characters, marks that change the direction of
  * writing, and bytes that are not UTF-8 become escapes such as \n, \x1b and \u202e. A text that was escaped stays as it
- * is. At most `room` bytes are written, with the terminating 0; nothing is cut in the middle. Returns the bytes that the
- * whole result takes without the 0, as snprintf does. */
+ * is. At most `room` bytes are written, including the terminating 0; no character or escape is cut. Returns the length
+ * of the whole result without the 0, as snprintf does. */
 size_t remat_text_escape(const char *text, char *to, size_t room);
 
 #ifdef __cplusplus
