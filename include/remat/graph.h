@@ -139,7 +139,7 @@ static inline remat_status remat_graph_replay(const remat_graph *graph, const ui
  * figures and places in it. Gives the figures of the schedule, even if a figure in the file is wrong.
  *   REMAT_CHECK_FAILED  the schedule is illegal, a figure is wrong, the peak is over the budget in the file, or two
  *                       instances that are live at the same time share bytes;
- *   REMAT_BAD_INPUT     the file is no plan of a graph; REMAT_IO, REMAT_NO_MEMORY. */
+ *   REMAT_BAD_INPUT     the file is not a plan of a graph; REMAT_IO, REMAT_NO_MEMORY. */
 remat_status remat_graph_plan_check_sized(const remat_graph *graph, FILE *stream, const char *name,
                                           remat_graph_figures *figures, size_t figures_size);
 static inline remat_status remat_graph_plan_check(const remat_graph *graph, FILE *stream, const char *name,

@@ -44,7 +44,7 @@ typedef struct remat_graph_plan remat_graph_plan;
 /* Makes a plan. The graph must outlive the plan and must not change. `options` NULL: the defaults.
  *   REMAT_INFEASIBLE    no schedule that was found fits the budget. *plan is still set, to a plan without a schedule. Its
  *                       figures say which budget would be enough, and below which no schedule exists.
- *   REMAT_CHECK_FAILED  the order of the graph is no legal schedule;
+ *   REMAT_CHECK_FAILED  the order of the graph is not a legal schedule;
  *   REMAT_INVALID       an option, or a graph that cannot be planned; REMAT_NO_MEMORY. *plan is NULL. */
 remat_status remat_graph_plan_create(const remat_graph *graph, const remat_graph_plan_options *options,
                                      remat_graph_plan **plan);

@@ -85,8 +85,8 @@ typedef struct remat_train_options {
     bool plan_only;
     /* The device that computes: NULL or "cpu"; "cuda", or "cuda:1" for the second GPU, if the library was built with CUDA. */
     const char *device;
-    /* A plan of the model's graph to use (docs/formats.md, "Graph plan"), from whatever program. It is checked as
-     * remat_graph_plan_check does. NULL: make a plan. Not together with plan_path or strategy. */
+    /* A plan of the model's graph to use (docs/formats.md, "Graph plan"), from any program. It is checked as by
+     * remat_graph_plan_check. NULL: make a plan. Not together with plan_path or strategy. */
     const char *graph_plan_path;
     /* Read all samples from this file instead of the model's; the path is relative to the current folder. If its name
      * ends in .jsonl, it has a JSON object on every line (remat/tokenizer.h); otherwise it is read as [Dataset] of the
