@@ -54,12 +54,14 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "FILE",
-    .doc = "Place the tensors of FILE in one arena: tensors that are live at the same time never share bytes, and "
-           "the arena is as small as the search can make it. FILE is a CSV with the columns id, lower, upper and "
-           "size; a tensor is live from lower until just before upper. The rows are printed with a column "
-           "offset. FILE may also be a graph, whose rows are the tensors of the schedule that keeps everything, or the "
-           "plan of a graph, whose rows are those of its schedule.\v"
-           "Example:\n  remat arena lifetimes.csv > placed.csv\n  remat arena lifetimes.csv --alignment 64 --json\n"
+    .doc = "Place the tensors of FILE in one arena: tensors that are live at the same time never share bytes, and the "
+           "arena is as small as the search can make it. FILE is a CSV file with the columns id, lower, upper and "
+           "size; a tensor is live from lower until just before upper. The rows are printed with a column offset. FILE "
+           "may also be a graph, whose rows are the tensors of the schedule that keeps everything, or the plan of a "
+           "graph, whose rows are those of its schedule.\v"
+           "Example:\n"
+           "  remat arena lifetimes.csv > placed.csv\n"
+           "  remat arena lifetimes.csv --alignment 64 --json\n"
            "  remat arena plan.json --profile graph.json",
 };
 

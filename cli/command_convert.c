@@ -16,13 +16,12 @@ typedef struct convert_command {
 static const struct argp_option options[] = {
     {MODEL_ROW_WEIGHTS, 0},
     {"output", 'o', "FILE", 0,
-     "the file to write (required): for torch.load if it ends in .pt, .pth or .bin, otherwise safetensors. DIR/: a "
-     "model that came from a "
-     "folder becomes one again, with the adapters of --adapter added to the weights",
+     "the file to write (required): for torch.load if it ends in .pt, .pth or .bin, otherwise safetensors. DIR/: write "
+     "a model that came from a folder as a folder, with the adapters of --adapter added to the weights",
      0},
     {"to", OPTION_TO, "NAMES", 0, "pytorch (default): PyTorch's names; remat: the names of `remat train`", 0},
     {"map", MODEL_MAP, "FILE", 0,
-     "PyTorch's names where its modules are not called like the layers: OUR_NAME = THEIR_NAME", 0},
+     "PyTorch's names if its modules do not have the names of the layers: lines OUR_NAME = THEIR_NAME", 0},
     {0},
 };
 
@@ -46,10 +45,10 @@ static const struct argp argp = {
     .parser = parse,
     .args_doc = "MODEL.ini",
     .doc = "Convert weights between Remat and PyTorch. Every tensor of the model is written, under PyTorch's names or "
-           "ours. "
-           "The state of a training is left out.\v"
-           "Example:\n  remat convert gpt.ini --weights gpt.safetensors --output gpt.pt\n"
-           "  remat convert gpt.ini --weights theirs.pt --to remat --output gpt.safetensors",
+           "Remat's. The state of a training is left out.\v"
+           "Example:\n"
+           "  remat convert gpt.ini --weights gpt.safetensors --output gpt.pt\n"
+           "  remat convert gpt.ini -w theirs.pt --to remat -o gpt.safetensors",
     .children = model_set_children,
 };
 

@@ -30,8 +30,10 @@ static const struct argp argp = {
     .parser = parse,
     .args_doc = "",
     .doc = "Show what Remat finds on this machine: the processor and the kernels for it, memory and its limits, and "
-           "the libraries in use. Add this output when you report a problem.\v"
-           "Example:\n  remat doctor\n  remat doctor --json",
+           "the libraries in use. Include this output when you report a problem.\v"
+           "Example:\n"
+           "  remat doctor\n"
+           "  remat doctor --json",
 };
 
 /* One finding; `advice` is NULL where there is nothing to say. */

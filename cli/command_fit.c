@@ -40,16 +40,16 @@ static const struct argp_option options[] = {
     {MODEL_ROW_DEVICE, 0},
     {ONNX_ROW_DIM(OPTION_DIM), 0},
     {"ranks", OPTION_RANKS, "N", 0,
-     "what does each of N ranks need, for every --shard, and how many ranks does the budget take at least?", 1},
+     "what does each of N ranks need, for every --shard, and how many ranks are needed at least within the budget?", 1},
     {"shard", OPTION_SHARD, "WHAT", 0, "with --ranks: only none, optimizer, gradients or weights", 1},
-    {"pipeline", OPTION_PIPELINE, "P", 0, "with --ranks: what does each of P stages of layers need?", 1},
+    {"pipeline", OPTION_PIPELINE, "P", 0, "with --ranks: cut the layers into P stages; what does each stage need?", 1},
     {"network", OPTION_NETWORK, "SPEED,LATENCY", 0,
      "with --ranks: simulate a step with a network such as 25GB/s,5us, and find the fastest micro-batch and --shard",
      1},
     {"device-speed", OPTION_DEVICE_SPEED, "FLOPS[,BYTES/s]", 0,
-     "what the device of a rank does, such as 400TFLOPS,2TB/s (default: a modest processor, or --profile)", 1},
+     "the speed of the device of a rank, such as 400TFLOPS,2TB/s (default: a modest processor, or --profile)", 1},
     {"step-samples", OPTION_STEP_SAMPLES, "N", 0,
-     "with --ranks: samples of a step, of all ranks together (default: the model's micro-batches, rounded up to a "
+     "with --ranks: samples of a step in all ranks together (default: the model's micro-batches, rounded up to a "
      "multiple of the ranks)",
      1},
     {"json", MODEL_JSON, NULL, 0, "print the answers as JSON", 2},
@@ -105,15 +105,17 @@ static const struct argp argp = {
     .parser = parse,
     .args_doc = "FILE",
     .doc = "Say before training whether FILE, a model, a graph or an ONNX file, fits. A model without a budget is "
-           "compared with the memory of the machine, or that of the control group. For a model: what takes the memory, "
-           "the "
-           "smallest budget and the layer that determines it, the budget from which nothing is recomputed, and what "
-           "clipping and accumulation add. For a graph: the peak with everything kept, the smallest budget that was "
-           "found, and a bound below which no schedule exists. Exits with 4 if FILE does not fit.\v"
-           "Example:\n  remat fit gpt.ini --budget 300MiB\n  remat fit gpt.ini --budget 2GB --batch auto\n"
-           "  remat fit gpt.ini --budget 2GB --ranks 8 --network 10GB/s,10us\n  remat fit gpt.ini --ranks 4 --pipeline "
-           "4\n  remat fit graph.json --budget 300MiB\n "
-           " remat fit model.onnx --budget 8GB --batch 32",
+           "compared with the memory of the machine, or that of the control group. Prints for a model what takes the "
+           "memory, the smallest budget and the layer that determines it, the budget from which nothing is recomputed, "
+           "and what clipping and accumulation add; for a graph the peak with everything kept, the smallest budget "
+           "that was found, and a bound below which no schedule exists. Exits with 4 if FILE does not fit.\v"
+           "Example:\n"
+           "  remat fit gpt.ini --budget 300MiB\n"
+           "  remat fit gpt.ini --budget 2GB --batch auto\n"
+           "  remat fit gpt.ini --budget 2GB --ranks 8 --network 10GB/s,10us\n"
+           "  remat fit gpt.ini --ranks 4 --pipeline 4\n"
+           "  remat fit graph.json --budget 300MiB\n"
+           "  remat fit model.onnx --budget 8GB --batch 32",
     .children = model_set_children,
 };
 

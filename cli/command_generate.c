@@ -31,19 +31,21 @@ static const struct argp_option options[] = {
     {MODEL_ROW_WEIGHTS, 0},
     {MODEL_ROW_MAP, 0},
     {"prompt", 'p', "TEXT", 0, "the text to continue (default: a new line)", 0},
-    {"count", 'n', "N", 0, "bytes to write, of a folder tokens (default: 200)", 0},
+    {"count", 'n', "N", 0, "bytes to write; for a folder: tokens (default: 200)", 0},
     {"temperature", 't', "X", 0,
      "0 always takes the most likely byte or token, 1 draws with the model's probabilities (default: 0.8)", 0},
     {"seed", OPTION_SEED, "N", 0, "seed of the random draws (default: 0)", 0},
-    {"top-k", OPTION_TOP_K, "N", 0, "of a folder: draw from the N most likely tokens; 0: from all (default: 40)", 0},
+    {"top-k", OPTION_TOP_K, "N", 0, "for a folder: draw from the N most likely tokens; 0: from all (default: 40)", 0},
     {"top-p", OPTION_TOP_P, "X", 0,
-     "of a folder: draw from the most likely tokens whose probabilities add up to X (default: 1)", 0},
-    {"stop", OPTION_STOP, "TEXT", 0, "of a folder: end before TEXT; may be given several times", 0},
-    {"chat", OPTION_CHAT, NULL, 0, "of a folder: the prompt is a user's message, written by the model's chat template",
-     0},
+     "for a folder: draw from the most likely tokens whose probabilities add up to X (default: 1)", 0},
+    {"stop", OPTION_STOP, "TEXT", 0, "for a folder: stop before TEXT; may be given several times", 0},
+    {"chat", OPTION_CHAT, NULL, 0,
+     "for a folder: the prompt is a user's message, formatted by the model's chat template", 0},
     {"cache", OPTION_CACHE, "N", 0,
-     "of a folder: tokens of prompt and text together (default: 1024, or what the model has if that is less)", 0},
-    {"quiet", 'q', NULL, 0, "do not say how much memory it takes", 1},
+     "for a folder: room for N tokens of prompt and text together (default: 1024, or the model's length if that is "
+     "less)",
+     0},
+    {"quiet", 'q', NULL, 0, "do not print how much memory is used", 1},
     {MODEL_ROW_THREADS, 1},
     {MODEL_ROW_KERNELS, 1},
     {MODEL_ROW_DEVICE, 1},
@@ -91,10 +93,11 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "MODEL.ini",
-    .doc = "Print a text and continue it: with a trained model of bytes, or with a language model in Hugging Face's "
+    .doc = "Print a text and continue it, with a trained model of bytes, or with a language model in Hugging Face's "
            "layout, whose keys and values are cached.\v"
-           "Examples:\n  remat generate gpt.ini --weights gpt.safetensors --prompt '17:45 is' --count 300\n"
-           "  remat generate Qwen2.5-0.5B --adapter adapter --prompt 'Q: What is a GEMM?' --stop 'Q:'",
+           "Examples:\n"
+           "  remat generate gpt.ini --weights gpt.safetensors --prompt '17:45 is'\n"
+           "  remat generate Qwen2.5-0.5B --adapter adapter --prompt 'What is a GEMM?'",
     .children = model_set_children,
 };
 

@@ -53,11 +53,11 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "MODEL.ini",
-    .doc =
-        "Run a trained model on the samples of its dataset or of another file, in their order, and print one line of "
-        "comma-separated values for each row of its output.\v"
-        "Examples:\n  remat predict spirals.ini --weights spirals.safetensors --classes\n"
-        "  remat predict fruit.ini -w fruit.safetensors --data new.csv --output kinds.csv",
+    .doc = "Run a trained model on the samples of its dataset or of another file, in their order, and print one line "
+           "of comma-separated values for each row of its output.\v"
+           "Examples:\n"
+           "  remat predict spirals.ini --weights spirals.safetensors --classes\n"
+           "  remat predict fruit.ini -w fruit.safetensors --data new.csv -o kinds.csv",
     .children = model_set_children,
 };
 

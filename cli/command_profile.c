@@ -13,7 +13,9 @@ typedef struct profile_command {
 static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0, "write the profile there instead of to standard output", 0},
     {"repeats", OPTION_REPEATS, "N", 0,
-     "steps to measure, of which medians are taken (default: until they are stable, from 5 steps to 3 seconds)", 0},
+     "measure N steps and take medians (default: at least 5 steps, until the medians are stable or 3 seconds have "
+     "passed)",
+     0},
     {MODEL_ROW_MICRO_BATCH, 0},
     {MODEL_ROW_THREADS, 0},
     {MODEL_ROW_KERNELS, 0},
@@ -37,9 +39,10 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "MODEL.ini",
-    .doc = "Time every layer of a model, forward and backward, and write a profile with its bytes and "
-           "its costs in nanoseconds. `remat train`, `fit` and `sweep` plan with it (--profile).\v"
-           "Example:\n  remat profile gpt.ini -o gpt-profile.json",
+    .doc = "Time every layer of a model, forward and backward, and write a profile with its bytes and its costs in "
+           "nanoseconds. `remat train`, `plan`, `fit` and `sweep` plan with it (--profile).\v"
+           "Example:\n"
+           "  remat profile gpt.ini -o gpt-profile.json",
     .children = model_set_children,
 };
 

@@ -44,16 +44,17 @@ typedef struct report_command {
 static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0, "write the page to FILE (default: standard output, unless that is a terminal)", 0},
     {"profile", 'p', "FILE", 0,
-     "the profile or graph that the plans are for (default: the first among the FILEs); of models: measured costs", 0},
-    {"budget", 'b', "SIZE", 0, "of models: all memory that training takes; of graphs: the peak", 0},
-    {"strategy", 's', "NAME[:ARG]", 0, "of models and graphs: how to decide, as in remat plan", 0},
+     "the profile or graph that the plans are for (default: the first among the FILEs); for models: measured costs", 0},
+    {"budget", 'b', "SIZE", 0, "for models: the limit for all memory that training takes; for graphs: for the peak", 0},
+    {"strategy", 's', "NAME[:ARG]", 0, "for models and graphs: how to decide, as in `remat plan`", 0},
     {"batch", OPTION_BATCH, "N", 0,
-     "of models: samples in a micro-batch (default: the model's); of ONNX files: the batch", 0},
-    {"device", OPTION_DEVICE, "NAME", 0, "of models: what would compute them: cpu (default), or cuda: a GPU", 0},
+     "for models: samples in a micro-batch (default: the model's); for ONNX files: the batch size", 0},
+    {"device", OPTION_DEVICE, "NAME", 0,
+     "for models: the device that would compute them: cpu (default), or cuda, a GPU", 0},
     {"no-curve", OPTION_NO_CURVE, NULL, 0, "leave out the curve of cost over memory, which takes time for long chains",
      1},
     {"no-arena", OPTION_NO_ARENA, NULL, 0, "leave out the map of the arena", 1},
-    {"allow-lossy", OPTION_LOSSY, NULL, 0, "of the curve: modes that lose precision may be used", 1},
+    {"allow-lossy", OPTION_LOSSY, NULL, 0, "for the curve: modes that lose precision may be used", 1},
     {"threads", OPTION_THREADS, "N", 0, "use N threads for the curve, and plan a model for N (default: all cores)", 1},
     {"json", OPTION_JSON, NULL, 0, "write the page's data as JSON instead of the page", 1},
     {0}};
@@ -95,16 +96,17 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "FILE [FILE...]",
-    .doc =
-        "Make one HTML page from profiles, graphs, plans, models and logs of runs. It opens in any browser without a "
-        "network and shows memory over time, the arena, the curve of cost over memory, the layers, and the loss, rate, "
-        "norm and throughput of runs. Several FILEs are shown side by side, and runs over each other.\v"
-        "Example:\n  remat plan profile.json --budget 64MiB -o plan.json\n"
-        "  remat report plan.json --profile profile.json -o page.html\n"
-        "  remat report profile.json plan.json -o both.html\n"
-        "  remat report model.ini --budget 300MiB -o model.html\n"
-        "  remat report graph.json --budget 2GB -o graph.html\n  remat report run.log -o run.html\n"
-        "  remat report first.log second.log -o runs.html",
+    .doc = "Make one HTML page from profiles, graphs, plans, models and run logs. It opens in any browser without a "
+           "network and shows memory over time, the arena, the curve of cost over memory, the layers, and the loss, "
+           "rate, norm and throughput of runs. Several FILEs are shown side by side, and runs in the same charts.\v"
+           "Example:\n"
+           "  remat plan profile.json --budget 64MiB -o plan.json\n"
+           "  remat report plan.json --profile profile.json -o page.html\n"
+           "  remat report profile.json plan.json -o both.html\n"
+           "  remat report model.ini --budget 300MiB -o model.html\n"
+           "  remat report graph.json --budget 2GB -o graph.html\n"
+           "  remat report run.log -o run.html\n"
+           "  remat report first.log second.log -o runs.html",
     .children = model_set_children,
 };
 

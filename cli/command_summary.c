@@ -13,7 +13,7 @@ static const struct argp_option options[] = {
     {"order", OPTION_ORDER, NULL, 0, "print when the five steps of every layer run, and the live ranges of all tensors",
      0},
     {"batch", 'b', "N", 0, "samples in a batch (default: the model's)", 0},
-    {"json", MODEL_JSON, NULL, 0, "print JSON", 1},
+    {"json", MODEL_JSON, NULL, 0, "print as JSON", 1},
     {0}};
 
 static error_t parse(int key, char *argument, struct argp_state *state)

@@ -42,13 +42,14 @@ static const struct argp_option options[] = {
     {"allow-lossy", OPTION_LOSSY, NULL, 0, "modes that lose precision may be used", 1},
     {"method", OPTION_METHOD, "NAME", 0, "auto (default), exhaustive or intervals", 1},
     {"threads", OPTION_THREADS, "N", 0, "use N threads (default: all cores); the curve is the same", 1},
-    {"profile", OPTION_PROFILE, "FILE", 0, "of a model: measured costs, from `remat profile`", 2},
+    {"profile", OPTION_PROFILE, "FILE", 0, "for a model: measured costs, from `remat profile`", 2},
     {"device", OPTION_DEVICE, "NAME", 0,
-     "of a model: what would compute it: cpu (default), or cuda: a GPU, whose kernels need other workspaces", 2},
+     "for a model: the device that would compute it: cpu (default), or cuda, a GPU, whose kernels need other "
+     "workspaces",
+     2},
     {"batch", OPTION_BATCH, "N", 0,
-     "of a model: samples in a micro-batch (default: the model's); of an ONNX file: the batch, where the file leaves "
-     "it "
-     "open",
+     "for a model: samples in a micro-batch (default: the model's); for an ONNX file: the batch size, if the file "
+     "leaves it open",
      2},
     {ONNX_ROW_DIM(OPTION_DIM), 2},
     {0}};
@@ -86,12 +87,13 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "FILE",
-    .doc =
-        "Show the whole curve of cost over memory of FILE, a profile, a graph or a model. Each point is a cost and the "
-        "smallest peak (of a model: total memory) that allows it. Each point is a plan: 'remat plan FILE --budget "
-        "PEAK' makes it.\v"
-        "Example:\n  remat sweep profile.json\n  remat sweep profile.json --csv > curve.csv\n"
-        "  remat sweep model.ini --profile costs.json",
+    .doc = "Show the whole curve of cost over memory of FILE, a profile, a graph or a model. Each point is a plan: a "
+           "cost and the smallest peak (for a model: total memory) that allows it. 'remat plan FILE --budget PEAK' "
+           "makes the plan.\v"
+           "Example:\n"
+           "  remat sweep profile.json\n"
+           "  remat sweep profile.json --csv > curve.csv\n"
+           "  remat sweep model.ini --profile costs.json",
     .children = model_set_children,
 };
 

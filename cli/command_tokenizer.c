@@ -41,19 +41,20 @@ typedef struct tokenizer_command {
 
 static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0, "train: the tokenizer.json to write (required)", 0},
-    {"vocab", OPTION_VOCAB, "N", 0, "train: how many tokens, with the 256 bytes and special ones (default: 1000)", 0},
+    {"vocab", OPTION_VOCAB, "N", 0,
+     "train: how many tokens, including the 256 bytes and special tokens (default: 1000)", 0},
     {"least", OPTION_LEAST, "N", 0, "train: pairs that occur less often are not merged (default: 2)", 0},
     {"special", OPTION_SPECIAL, "TOKENS", 0,
-     "train: special tokens with blanks between, ids from 0 on (default: <|endoftext|>)", 0},
+     "train: special tokens, separated by blanks, with the ids 0, 1, ... (default: <|endoftext|>)", 0},
     {"pattern", OPTION_PATTERN, "REGEX", 0,
      "train: the regular expression that cuts texts into words (default: GPT-2's)", 0},
     {"text", 't', "TEXT", 0, "encode: this text instead of a file", 1},
     {"lines", OPTION_LINES, NULL, 0, "encode: every line is a text of its own", 1},
     {"no-special", OPTION_NO_SPECIAL, NULL, 0,
      "encode: no special tokens around the text; decode: leave special tokens out", 1},
-    {"length", OPTION_LENGTH, "N", 0, "samples: tokens of a row (default: 256)", 2},
+    {"length", OPTION_LENGTH, "N", 0, "samples: tokens in a row (default: 256)", 2},
     {"no-pack", OPTION_NO_PACK, NULL, 0, "samples: every sample has its own row", 2},
-    {"json", OPTION_JSON, NULL, 0, "print as JSON; samples: the rows, one on a line", 3},
+    {"json", OPTION_JSON, NULL, 0, "print as JSON; samples: the rows, one per line", 3},
     {0},
 };
 
@@ -124,15 +125,14 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "train FILE...\nencode TOKENIZER [FILE]\ndecode TOKENIZER [FILE]\nsamples TOKENIZER FILE.jsonl",
-    .doc =
-        "Make a tokenizer from texts, turn a text into the ids of tokens, or ids into a text, or show what is learned "
-        "from the samples of a file. TOKENIZER is a tokenizer.json or the folder of a model; without FILE, encode and "
-        "decode read standard input.\v"
-        "Examples:\n"
-        "  remat tokenizer train docs/*.md --vocab 2000 -o tokenizer.json\n"
-        "  remat tokenizer encode tokenizer.json --text 'Hello world'\n"
-        "  echo 72 257 290 | remat tokenizer decode tokenizer.json\n"
-        "  remat tokenizer samples MODEL chats.jsonl --length 512",
+    .doc = "Train a tokenizer on texts, encode a text as token ids, decode ids, or show what is learned from a file of "
+           "samples. TOKENIZER is a tokenizer.json or the folder of a model; without FILE, encode and decode read "
+           "standard input.\v"
+           "Examples:\n"
+           "  remat tokenizer train docs/*.md --vocab 2000 -o tokenizer.json\n"
+           "  remat tokenizer encode tokenizer.json --text 'Hello world'\n"
+           "  echo 72 257 290 | remat tokenizer decode tokenizer.json\n"
+           "  remat tokenizer samples MODEL chats.jsonl --length 512",
 };
 
 /* ---- train ---- */

@@ -88,50 +88,44 @@ static const struct argp_option options[] = {
     {MODEL_ROW_KERNELS, 1},
     {MODEL_ROW_DEVICE, 1},
     {"reduce", OPTION_REDUCE, "fixed|fast", 0,
-     "with several ranks (mpirun -np N): 'fixed' adds gradients in the order of the micro-batches, with the same bits "
-     "for "
-     "every N (default); 'fast' leaves the order to MPI",
+     "with several ranks (mpirun -np N): fixed (default) adds gradients in the order of the micro-batches, with the "
+     "same bits for every N; fast leaves the order to MPI",
      1},
     {"shard", OPTION_SHARD, "WHAT", 0,
      "with several ranks: what they share, so that each holds only its part: none (default), optimizer, gradients (and "
-     "the "
-     "optimizer's state) or weights (and both); the bits are the same",
+     "the optimizer's state) or weights (and both of these); the bits are the same",
      1},
     {"pipeline", OPTION_PIPELINE, "P", 0,
      "with several ranks: cut the layers into P stages, each on a rank of its own, and pass the micro-batches through "
-     "them; "
-     "the number of ranks must be a multiple of P; the bits are the same",
+     "them. The number of ranks must be a multiple of P; the bits are the same",
      1},
     {"rank-timeout", OPTION_RANK_TIMEOUT, "SECONDS", 0,
-     "with several ranks: end the training if another rank does not answer for so long (default: 600)", 1},
+     "with several ranks: end the training if another rank does not answer for SECONDS (default: 600)", 1},
     {"save", OPTION_SAVE, "FILE", 0,
-     "write weights and state to FILE at the end, also after Ctrl-C, SIGTERM and SIGHUP. DIR/, or a folder that is "
-     "there: "
-     "write it in Hugging Face's layout, adapters as PEFT does",
+     "write weights and state to FILE at the end, also after Ctrl-C, SIGTERM and SIGHUP. DIR/, or an existing folder: "
+     "write a folder in Hugging Face's layout, adapters in PEFT's layout",
      2},
     {"merge", OPTION_MERGE, NULL, 0, "with --save DIR/: add the adapters to the weights and write the whole model", 2},
     {"save-every", OPTION_SAVE_EVERY, "N", 0, "with --save, also write that file after every N steps", 2},
     {"save-best", OPTION_SAVE_BEST, "FILE", 0,
      "write weights and state to FILE after each validation that is the best so far. Without it, a model with "
-     "early_stopping and --save NAME.EXT writes them to NAME.best.EXT while it trains; if it stops early, --save has "
-     "the "
-     "best weights and that file goes",
+     "early_stopping and --save NAME.EXT writes them to NAME.best.EXT while it trains; if it stops early, --save "
+     "writes the best weights and that file is removed",
      2},
     {"weights-only", OPTION_WEIGHTS_ONLY, NULL, 0, "save without the state of the optimizer and the training", 2},
     {"resume", OPTION_RESUME, "FILE", 0, "continue where the saved training stopped, with the same bits", 2},
     {"weights", 'w', "FILE", 0, "start with these weights: safetensors, or a state dict that torch.save wrote", 2},
     {MODEL_ROW_MAP, 2},
     {"from-scratch", OPTION_FROM_SCRATCH, NULL, 0,
-     "of a folder: start with random weights, not with those of the folder", 2},
+     "for a folder: start with random weights, not with those of the folder", 2},
     {"partial", OPTION_PARTIAL, NULL, 0,
-     "with --weights: what is missing or has another shape, such as a new head, keeps its initial values and is "
-     "listed; "
-     "of position embeddings of another length the common part is taken",
+     "with --weights: take what fits. Tensors that are missing or have another shape, such as a new head, keep their "
+     "initial values and are listed; if position embeddings have another length, the common part is taken",
      2},
-    {"log", OPTION_LOG, "FILE", 0, "write a line of JSON for every step", 3},
+    {"log", OPTION_LOG, "FILE", 0, "write a line of JSON for every step to FILE", 3},
     {"trace", OPTION_TRACE, "FILE", 0, "write every action of the run to FILE, JSON for Perfetto or chrome://tracing",
      3},
-    {"json", MODEL_JSON, NULL, 0, "print the closing figures as JSON", 3},
+    {"json", MODEL_JSON, NULL, 0, "print the final figures as JSON", 3},
     {"quiet", 'q', NULL, 0, "no progress", 3},
     {0}};
 

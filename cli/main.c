@@ -14,11 +14,11 @@ static const struct command {
     command_fn run;
 } commands[] = {
     {"train", "train a model within a budget", command_train},
-    {"eval", "compute the loss of trained weights on the validation data", command_eval},
-    {"predict", "run a trained model on its dataset", command_predict},
+    {"eval", "evaluate trained weights: loss, accuracy and others", command_eval},
+    {"predict", "run a trained model on samples", command_predict},
     {"convert", "convert weights between Remat and PyTorch", command_convert},
-    {"generate", "continue a text with a trained model of bytes", command_generate},
-    {"tokenizer", "make a tokenizer from texts, and use one", command_tokenizer},
+    {"generate", "continue a text with a trained model", command_generate},
+    {"tokenizer", "train tokenizers, and use them", command_tokenizer},
     {"fit", "say whether a model fits a budget, and which budget it needs", command_fit},
     {"profile", "time every layer of a model", command_profile},
     {"bench", "time every layer and phase against the limits of the machine", command_bench},

@@ -22,31 +22,35 @@ enum {
 };
 
 /* Rows of that table that are the same in all commands, without the group. */
-#define MODEL_ROW_WEIGHTS \
-    "weights", 'w', "FILE", 0, "the trained weights, as `remat train --save` writes them, or PyTorch's (required)"
+#define MODEL_ROW_WEIGHTS                                                                                      \
+    "weights", 'w', "FILE", 0,                                                                                 \
+        "the trained weights, as `remat train --save` writes them, or PyTorch's (required; for a folder, the " \
+        "default is its own weights)"
 #define MODEL_ROW_DATA                                                                     \
     "data", MODEL_DATA, "FILE", 0,                                                         \
         "read all samples from FILE: JSON lines if its name ends in .jsonl, otherwise of " \
         "the type that the model's [Dataset] has (default: the model's files)"
-#define MODEL_ROW_LABELS "labels", MODEL_LABELS, "FILE", 0, "with --data: the labels, where they have a file"
-#define MODEL_ROW_MAP                                                                                                  \
-    "map", MODEL_MAP, "FILE", 0,                                                                                       \
-        "names in the weights file, where it is another program's: lines OUR_NAME = THEIR_NAME. PyTorch's names need " \
-        "none, if its modules are called like the layers"
+#define MODEL_ROW_LABELS "labels", MODEL_LABELS, "FILE", 0, "with --data: the file of the labels, if they have one"
+#define MODEL_ROW_MAP                                                                                                 \
+    "map", MODEL_MAP, "FILE", 0,                                                                                      \
+        "the names in a weights file of another program: lines OUR_NAME = THEIR_NAME. Not needed for PyTorch if its " \
+        "modules have the names of the layers"
 #define MODEL_ROW_BATCH       "batch", MODEL_BATCH, "N", 0, "samples at a time (default: the model's)"
 #define MODEL_ROW_MICRO_BATCH "batch", MODEL_BATCH, "N", 0, "samples in a micro-batch (default: the model's)"
 #define MODEL_ROW_BATCH_OR_AUTO                                                                                \
     "batch", MODEL_BATCH_OR_AUTO, "N", 0,                                                                      \
-        "samples in a micro-batch (default: the model's); auto: the fastest within the budget, by the plan's " \
-        "prediction for a sample; largest: the most that fit"
+        "samples in a micro-batch (default: the model's); auto: the size with the least predicted time for a " \
+        "sample within the budget; largest: the largest that fits"
 #define MODEL_ROW_PROFILE "profile", MODEL_PROFILE, "FILE", 0, "plan with measured costs, from `remat profile`"
 #define MODEL_ROW_THREADS "threads", 'j', "N", 0, "threads to compute with (default: all cores)"
-#define MODEL_ROW_KERNELS                \
-    "kernels", MODEL_KERNELS, "NAME", 0, \
-        "amx, avx512bf16, avx512, avx2, portable, reference, or fast (default): the first that this processor has"
+#define MODEL_ROW_KERNELS                                                                                      \
+    "kernels", MODEL_KERNELS, "NAME", 0,                                                                       \
+        "amx, avx512bf16, avx512, avx2, portable, reference, or fast (default): the first of these that this " \
+        "processor has"
 
-#define MODEL_ROW_DEVICE \
-    "device", MODEL_DEVICE, "NAME", 0, "what computes: cpu (default), or cuda: a GPU; cuda:1 is the second one"
+#define MODEL_ROW_DEVICE               \
+    "device", MODEL_DEVICE, "NAME", 0, \
+        "the device that computes: cpu (default), cuda (a GPU) or cuda:1 (the second GPU)"
 
 typedef struct model_options {
     remat_context *context;

@@ -27,22 +27,26 @@ static const struct argp_option options[] = {
     {"set", OPTION_SET, "KEY=VALUE", 0,
      "change the model file: SECTION.KEY=VALUE, such as model.seed=3 or fc1.unit=64; may be given several times", 5},
     {"length", OPTION_LENGTH, "N", 0,
-     "of a folder: tokens in a sample (default: 1024, or what the model has if that is less)", 5},
+     "for a folder in Hugging Face's layout instead of MODEL.ini: tokens in a sample (default: 1024, or the model's "
+     "length if that is less)",
+     5},
     {"lora", OPTION_LORA, "KEY=VALUE,...", 0,
      "train adapters and freeze the rest: rank=8,alpha=16,dropout=0,targets=q_proj+v_proj (default: "
      "targets=all-linear)",
      5},
     {"train", OPTION_TRAIN, "PATTERN", 0,
-     "train only the layers whose names match: 'layers.2?.*', several with + between them; with --lora these and the "
-     "adapters",
+     "train only the layers whose names match: 'layers.2?.*'; several patterns are joined by +; with --lora these "
+     "layers and the adapters",
      5},
     {"adapter", OPTION_ADAPTER, "DIR", 0, "use the adapters in DIR, which has PEFT's layout", 5},
     {"frozen", OPTION_FROZEN, "TYPE", 0,
-     "how large frozen matrices are held: fp32, bf16, int8 or int4, of a folder also keep: as the model has them", 5},
+     "the type in which large frozen matrices are held: fp32, bf16, int8 or int4; for a folder also keep: the types of "
+     "its files",
+     5},
     {"pack", OPTION_PACK, NULL, 0,
-     "of a folder: several samples share a row of --length tokens; none of them sees another", 5},
+     "for a folder: several samples share a row of --length tokens; none of them sees another", 5},
     {"length-classes", OPTION_LENGTH_CLASSES, "N", 0,
-     "of a folder: plan for N lengths up to --length, so that a batch of short samples takes less time", 5},
+     "for a folder: plan for N lengths up to --length, so that a batch of short samples takes less time", 5},
     {0}};
 
 static error_t parse(int key, char *argument, struct argp_state *state)

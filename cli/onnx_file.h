@@ -16,10 +16,10 @@ typedef struct import_settings {
 } import_settings;
 
 /* The row of the option in a command's table, without the group. */
-#define ONNX_ROW_DIM(key)                                                                       \
-    "dim", key, "NAME=N", 0,                                                                    \
-        "of an ONNX file: the size of a dimension that the file calls NAME; may be given more " \
-        "than once"
+#define ONNX_ROW_DIM(key)                                                                           \
+    "dim", key, "NAME=N", 0,                                                                        \
+        "for an ONNX file: the size of a dimension that the file calls NAME; may be given several " \
+        "times"
 
 /* Takes the value of that option, or stops with a usage error. */
 void onnx_file_dimension(struct argp_state *state, remat_context *context, char *argument, import_settings *settings);

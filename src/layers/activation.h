@@ -14,11 +14,11 @@ typedef struct activation_options {
 extern const layer_type layer_type_activation;
 extern const char *const activation_names[]; /* in the order of activation_kind, then softmax; ends with NULL */
 
-/* The property of a type that may have an activation behind it. */
+/* The property of a type that may have an activation after it. */
 #define ACTIVATION_PROPERTY(options, name)                                                      \
     {                                                                                           \
         "activation", PROPERTY_CHOICE, offsetof(options, name), "none", 0, 0, activation_names, \
-            "an activation behind it"                                                           \
+            "an activation after it"                                                            \
     }
 
 /* For `expand` of such a type: the layer with the options `plain`, which have no activation, and the activation. */

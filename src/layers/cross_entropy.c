@@ -1,4 +1,4 @@
-/* cross_entropy: softmax and the mean of -log(chance of the label) over all rows. Input 0 holds logits, input 1 a label
+/* cross_entropy: softmax and the mean of -log(probability of the label) over all rows. Input 0 holds logits, input 1 a label
  * for every row; a negative label adds nothing. With mean=labels, the sum is divided by the number of labels that are not negative,
  * in all micro-batches of the step together: the step block has it. So each label counts the same, however samples are spread over
  * rows and micro-batches. The gradient may take the bytes of the logits. In training,
@@ -123,7 +123,7 @@ static const property properties[] = {
 
 const layer_type layer_type_cross_entropy = {
     .name = "cross_entropy",
-    .summary = "loss: softmax and the mean of -log(chance of the label)",
+    .summary = "loss: softmax and the mean of -log(probability of the label)",
     .hint = REMAT_OTHER,
     .options_bytes = sizeof(cross_entropy_options),
     .properties = properties,

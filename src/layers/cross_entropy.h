@@ -35,7 +35,7 @@ typedef struct cross_entropy_options {
          "over all rows, or over the labels of a step that are not negative"},                 \
     {                                                                                          \
         "class_weights", PROPERTY_NUMBERS, offsetof(options, name.weights), "", 0, 1e30, NULL, \
-            "what a row counts, for each class; the mean is over the number of rows"           \
+            "the weight of a row, for each class; the mean is over the number of rows"         \
     }
 
 /* Rows that are computed at a time. Sums over rows may be split there without changing bits. */

@@ -60,7 +60,7 @@ static remat_status input_gradient(const layer_node *layer, const layer_call *ca
 
 const layer_type layer_type_dropout = {
     .name = "dropout",
-    .summary = "some values become 0, by chance, in training",
+    .summary = "sets some values to 0 at random, in training",
     .hint = REMAT_OTHER,
     .options_bytes = sizeof(dropout_options),
     .properties = properties,

@@ -27,7 +27,7 @@ extern const layer_type layer_type_fully_connected;
          0,                                                                                                   \
          0,                                                                                                   \
          NULL,                                                                                                \
-         "instead of unit: so many times the width of the input"},                                            \
+         "instead of unit: this many times the width of the input"},                                          \
         {"bias", PROPERTY_FLAG, offsetof(options, name.bias), "true", 0, 0, NULL, "whether a bias is added"}, \
         {"shared_from",                                                                                       \
          PROPERTY_TEXT,                                                                                       \

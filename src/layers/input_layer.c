@@ -18,7 +18,7 @@ static remat_status resolve(remat_context *context, layer_node *layer)
 
 const layer_type layer_type_input = {
     .name = "input",
-    .summary = "where the data comes in",
+    .summary = "an input of the model, from the data",
     .hint = REMAT_OTHER,
     .options_bytes = sizeof(input_options),
     .properties = properties,

@@ -58,7 +58,7 @@ static const property logistic_properties[] = {
 
 const layer_type layer_type_binary_cross_entropy = {
     .name = "binary_cross_entropy",
-    .summary = "loss: the mean of -log(chance of the target), from logits; targets are 0, 1 or between",
+    .summary = "loss: the mean of -log(probability of the target), from logits; targets are 0, 1 or between",
     .hint = REMAT_OTHER,
     .options_bytes = sizeof(pointwise_options),
     .properties = logistic_properties,
@@ -72,13 +72,13 @@ const layer_type layer_type_binary_cross_entropy = {
 
 static const property huber_properties[] = {
     {"delta", PROPERTY_NUMBER, offsetof(pointwise_options, parameter), "1", 1e-30, 0, NULL,
-     "the difference from which on the loss grows in proportion"},
+     "the difference beyond which the loss is linear"},
     {0},
 };
 
 const layer_type layer_type_huber = {
     .name = "huber",
-    .summary = "loss: the mean of half the squared differences, of large ones in proportion",
+    .summary = "loss: the mean of half the squared differences; linear for large ones",
     .hint = REMAT_OTHER,
     .options_bytes = sizeof(pointwise_options),
     .properties = huber_properties,

@@ -124,7 +124,7 @@ static void write_property(output *out, const property *about)
     output_text(out, "\n");
     output_text(out, about->key);
     if (!about->default_text) {
-        output_text(out, " (must be said)");
+        output_text(out, " (required)");
     } else if (*about->default_text) {
         output_text(out, " = ");
         output_text(out, about->default_text);

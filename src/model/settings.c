@@ -45,12 +45,12 @@ static const property model_properties[] = {
     {"train", PROPERTY_TEXT, AT(train), "", 0, 0, NULL,
      "train only the layers whose names match: layers.2?.*+lm_head; with lora, these and the adapters"},
     {"frozen", PROPERTY_CHOICE, AT(frozen), "fp32", 0, 0, frozen_types,
-     "how large frozen matrices are held; their products are in fp32 all the same"},
+     "the type in which large frozen matrices are held; their products are in fp32 with any type"},
     {"adapter", PROPERTY_TEXT, AT(adapter), "", 0, 0, NULL,
      "a folder with adapters in PEFT's layout, instead of lora; their weights are loaded after the model's"},
     {"length_classes", PROPERTY_COUNT, AT(length_classes), "1", 1, 64, NULL,
-     "of a folder: lengths that have a plan of their own, so that a batch of short samples runs in one that is just "
-     "long enough"},
+     "for a folder: how many lengths have a plan of their own, so that a batch of short samples runs with one that is "
+     "just long enough"},
     {0},
 };
 #undef AT

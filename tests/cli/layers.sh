@@ -20,7 +20,7 @@ done
 
 expect 0 layers conv2d
 out "reads 1 layer"
-out "filters (must be said)"
+out "filters (required)"
 out "stride = 1"
 out "whether a bias is added"
 expect 0 layers batch_normalization

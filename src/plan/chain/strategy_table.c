@@ -17,10 +17,10 @@ static const strategy_entry table[] = {
     {{"ffn-only", "", "recompute the layers of type ffn", false}, ARGUMENT_NONE, strategy_ffn_only},
     {{"every-nth", ":N", "recompute the first of every N layers", false}, ARGUMENT_COUNT, strategy_every_nth},
     {{"largest", ":K", "recompute the K layers with the largest activations", false}, ARGUMENT_COUNT, strategy_largest},
-    {{"budget", "", "drop most bytes per flop until the peak fits", true}, ARGUMENT_NONE, strategy_budget},
+    {{"budget", "", "recompute most bytes per flop until the peak fits", true}, ARGUMENT_NONE, strategy_budget},
     {{"sqrt", "", "recompute all in sqrt(N) blocks (Chen et al.)", false}, ARGUMENT_NONE, strategy_sqrt},
     {{"revolve", ":SLOTS", "hold SLOTS states; best for equal layers", false}, ARGUMENT_COUNT, strategy_revolve},
-    {{"online", ":SLOTS", "as revolve, with the length not known before", false}, ARGUMENT_COUNT, strategy_online},
+    {{"online", ":SLOTS", "as revolve, for a length not known in advance", false}, ARGUMENT_COUNT, strategy_online},
     {{"optimal", "", "the cheapest schedule within the budget", false}, ARGUMENT_NONE, strategy_optimal},
 };
 
