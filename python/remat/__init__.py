@@ -20,7 +20,7 @@ Every failure is an exception with the library's own sentence; see `remat.errors
 warnings of the class `RematWarning`.
 
 Threads: an object may be used by several threads. Calls on it wait for one another, and other Python threads run
-meanwhile. Objects that were made from one another, such as a graph and its plans, share that queue; others
+meanwhile. Objects that were made from one another, such as a graph and its plans, share a lock; others
 work at the same time.
 """
 

@@ -17,7 +17,7 @@ class Doctor(NamedTuple):
         kernels: the instruction set of the fast kernels, such as "avx2".
         compiler: the compiler that built the library.
         libraries: other libraries that some files need, and whether they can be used.
-        threads: how many are used where nobody says.
+        threads: the default number of threads.
         chart: the chart library inside the pages of reports.
     """
 

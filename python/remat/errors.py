@@ -94,7 +94,7 @@ class BudgetError(Error):
 
 
 class OutOfMemoryError(Error, MemoryError):
-    """The system gave no memory."""
+    """Memory ran out."""
 
     status = Status.NO_MEMORY
 

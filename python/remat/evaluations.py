@@ -23,7 +23,7 @@ class EvaluationFigures(NamedTuple):
         loss: the mean over the samples.
         accuracy: the share of rows whose largest logit is that of the label.
         top5: the share of rows whose label is among the five largest.
-        targets: values of a sample, with a binary cross entropy; 0: the loss is another.
+        targets: values of a sample, with a binary cross entropy; 0 with another loss.
     """
 
     samples: int
@@ -45,7 +45,7 @@ class ClassFigures(NamedTuple):
         name: its name, or its number if it has none.
         rows: how many rows have this label.
         predicted: rows for which this class was predicted.
-        correct: how many of the two are the same rows.
+        correct: rows with this label for which this class was predicted.
         precision: NaN if it was never predicted.
         recall: NaN if no row has this label.
     """
@@ -66,7 +66,7 @@ class TargetFigures(NamedTuple):
         rows: samples.
         positives: samples whose label is yes.
         predicted: samples whose answer is yes.
-        correct: samples of which both are yes.
+        correct: samples where both are yes.
         accuracy: the share of right answers.
         precision: NaN if the answer was never yes.
         recall: NaN if the label is never yes.

@@ -1,4 +1,4 @@
-"""Texts of language models.
+"""Generating text with language models.
 
     generator = remat.Generator("Qwen2.5-0.5B", settings={"model.adapter": "adapter"})
     print(generator.write("Q: What is a GEMM? A:", stops=["Q:"]))
@@ -43,7 +43,7 @@ class Generator:
         folder: of the model.
         settings: as for `Model.load`, such as {"model.adapter": "adapter", "model.frozen": "int4"}.
         weights: a file or folder with the weights; None: the folder of the model.
-        cache: the longest text in tokens, prompt included. 0: 1024, or what the model has if that is less.
+        cache: the longest text in tokens, prompt included. 0: 1024, or the length of the model if that is less.
         chunk: tokens of a prompt that run together.
         threads: 0 for all cores.
         kernels: as for `remat.Trainer`.

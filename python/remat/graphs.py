@@ -82,7 +82,7 @@ class Graph:
         name: of the graph, for files and reports.
         cost_unit: what costs are counted in, such as "ns".
 
-    A graph that has plans or a curve cannot be changed any more.
+    A graph that has plans or a curve can no longer be changed.
     """
 
     def __init__(self, name: str = "", cost_unit: str = "") -> None:
@@ -181,7 +181,7 @@ class Graph:
 
     @property
     def cost_unit(self) -> str:
-        """What costs are counted in; "" if nobody said."""
+        """What costs are counted in; "" if it was not set."""
         return py_text(lib.remat_graph_cost_unit(self._handle.pointer))
 
     @property
@@ -308,7 +308,7 @@ class Graph:
         self._handle.call(lib.remat_graph_save, c_path(path))
 
     def load_plan(self, path: PathLike) -> graph_plans.GraphPlan:
-        """Reads a plan of this graph from a file of the format remat-graph-plan, from whatever program, and checks it.
+        """Reads a plan of this graph from a file of the format remat-graph-plan, written by any program, and checks it.
 
         CheckError: the schedule is illegal, or a figure in the file is wrong. FileError, InputFileError.
         """

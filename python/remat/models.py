@@ -103,7 +103,7 @@ class Model:
     def load(cls, path: PathLike, settings: Optional[Dict[str, Any]] = None) -> Model:
         """Reads a model from an INI file, or from a folder in Hugging Face's layout, and compiles it. FileError, InputFileError.
 
-        Of a folder only config.json is read; `Trainer.load`, `Predictor` and `Generator` take it for the weights.
+        Only config.json of a folder is read; `Trainer.load`, `Predictor` and `Generator` read its weights.
 
         Args:
             settings: changes to the file, such as {"model.batch_size": 8, "fc1.unit": 64}. For a folder also
@@ -123,7 +123,7 @@ class Model:
 
     @classmethod
     def from_text(cls, text: str, settings: Optional[Dict[str, Any]] = None, name: str = "text") -> Model:
-        """The same from the text of such a file. 
+        """The same from the text of such a file.
 
         `name` stands for it in messages, and its folder is that of the data.
         """
@@ -141,13 +141,13 @@ class Model:
     def convert_weights(
         self, weights: PathLike, output: PathLike, *, to_torch: bool = False, names: Optional[PathLike] = None
     ) -> None:
-        """Writes the weights of a file or folder to another one, under PyTorch's names or ours.
+        """Writes the weights of a file or folder to another one, under PyTorch's names or Remat's.
 
         If the output is a folder, or ends with "/", a model that came from a folder is written as one, with its adapters
         added to the weights.
 
         Args:
-            names: a file with the names that PyTorch has; None: its modules are called like the layers.
+            names: a file with PyTorch's names; None: its modules have the names of the layers.
         """
         chosen, path = options("convert_options"), ffi.NULL if names is None else c_path(names)
         chosen.to_torch, chosen.names_path = to_torch, path
@@ -185,7 +185,7 @@ class Model:
         self._set(lib.remat_model_set_dataset, c_text(type), properties=_properties(properties))
 
     def compile(self) -> None:
-        """Connects the layers and finds all shapes. After that no layers and blocks can be added."""
+        """Connects the layers and finds all shapes. After that, no layers or blocks can be added."""
         self._handle.call(lib.remat_model_compile)
 
     # ---- looking at a compiled model ----

@@ -78,7 +78,7 @@ class Predictor:
         self.close()
 
     def close(self) -> None:
-        """Releases all memory now. Arrays of `run_batch` and `run_samples` keep it until they go too."""
+        """Releases all memory now, unless arrays of `run_batch` or `run_samples` are still in use."""
         self._handle.close()
 
     @property
@@ -147,12 +147,12 @@ class Predictor:
         return self._values(prediction)
 
     def row(self, sample: int) -> int:
-        """The number, from 1, of a sample's row in a file where samples are rows."""
+        """The number of a sample's row, from 1, if samples are rows of a file."""
         with self._handle.context:
             return lib.remat_predictor_row(self._handle.pointer, sample)
 
     def file(self, sample: int) -> Optional[str]:
-        """The path of a sample's file, where every sample has its own, as images have."""
+        """The path of a sample's file, if every sample has its own, as images have."""
         with self._handle.context:
             return py_text(lib.remat_predictor_file(self._handle.pointer, sample)) or None
 

@@ -73,7 +73,7 @@ class Profile:
         input_gradient_bytes: of its gradient; as many as `input_bytes` unless it is set.
         loss_workspace_bytes: what the loss needs only while it runs.
 
-    A profile that has plans or a curve cannot be changed any more.
+    A profile that has plans or a curve can no longer be changed.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class Profile:
 
     @property
     def cost_unit(self) -> str:
-        """What costs are counted in; "" if nobody said."""
+        """What costs are counted in; "" if it was not set."""
         return py_text(lib.remat_profile_cost_unit(self._handle.pointer))
 
     @property
@@ -313,7 +313,7 @@ class Profile:
         self._handle.call(lib.remat_profile_save, c_path(path))
 
     def load_plan(self, path: PathLike) -> plans.Plan:
-        """Reads a plan of this profile, from whatever program, and checks it.
+        """Reads a plan of this profile, from any program, and checks it.
 
         CheckError: the schedule is illegal, or a figure in the file is wrong. FileError, InputFileError.
         """

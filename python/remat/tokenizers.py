@@ -36,7 +36,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: PathLike) -> Tokenizer:
-        """Reads a tokenizer.json, or the one of a folder. FileError, InputFileError."""
+        """Reads a tokenizer.json, or that of a folder. FileError, InputFileError."""
         context, made = Context(), ffi.new("remat_tokenizer **")
         context.call(lib.remat_tokenizer_load, context.pointer, c_path(path), made)
         return cls._wrap(context, made[0])
@@ -51,12 +51,12 @@ class Tokenizer:
         special: Iterable[str] = ("<|endoftext|>",),
         pattern: Optional[str] = None,
     ) -> Tokenizer:
-        """Makes a byte-level tokenizer for the texts in these files.
+        """Trains a byte-level tokenizer on the texts in these files.
 
         Args:
-            vocabulary: tokens, with the 256 bytes and special ones.
+            vocabulary: the number of tokens, including the 256 bytes and special tokens.
             least: pairs that occur less often are not merged.
-            special: special tokens, with the ids from 0 on.
+            special: special tokens; their ids are 0, 1 and so on.
             pattern: the regular expression that cuts texts into words; None: that of GPT-2.
         """
         context, made = Context(), ffi.new("remat_tokenizer **")
@@ -154,7 +154,7 @@ class SamplesFigures(NamedTuple):
         samples: in the file.
         truncated: of these, cut to the length.
         dropped: of these, without a token to learn.
-        tokens: inputs in all rows, without what is behind the last sample.
+        tokens: inputs in all rows, without those after the last sample of a row.
         learned: labels that are not -1.
     """
 
@@ -172,7 +172,7 @@ class SamplesRow(NamedTuple):
     Attributes:
         labels: the token that follows each of them; -1 where nothing is learned.
         positions: counted from 0 in every sample.
-        segments: the number of the sample in the row; -1 behind the last.
+        segments: the number of the sample in the row; -1 after the last.
     """
 
     ids: numpy.ndarray

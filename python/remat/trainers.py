@@ -53,14 +53,14 @@ class Trainer:
             other types are converted. None: the dataset of the model, or `sample`.
         validation_data: the same for validation.
         sample: a function that writes a sample: `sample(number, inputs, labels)` gets a list of arrays and an array,
-            which lie where the trainer wants the values. The same number must always give the same sample.
+            which are in the trainer's memory. The same number must always give the same sample.
         samples: with `sample`: how many training samples there are.
         validation_samples: with `sample`: how many validation samples follow them.
         data_path: read the samples from this file instead of the model's; JSON lines if its name ends in .jsonl.
         labels_path: with `data_path`: the file of the labels.
         strategy: such as "every-nth:2". None: the model's strategy, its blocks, or the best plan.
         plan_path: a plan file to use, made for this model.
-        graph_plan_path: a plan of the model's graph to use, from whatever program.
+        graph_plan_path: a plan of the model's graph to use, from any program.
         profile_path: measured costs, as `measure` gives them.
         kernels: "fast", "amx", "avx512bf16", "avx512", "avx2", "portable" or "reference".
         threads: 0 for all cores.
@@ -68,7 +68,7 @@ class Trainer:
         seed: None for the model's.
         steps: of the whole training; None for the model's epochs.
         plan_only: only plan: no data is opened and no memory for tensors is allocated, until `start`.
-        device: "cpu" or what else this build has.
+        device: "cpu", or "cuda" if this build has it.
 
     Raises BudgetError if the budget is too small: it has the smallest that works, and the layer that needs it.
     An exception from `sample` ends the step or the run that called it.
@@ -141,7 +141,7 @@ class Trainer:
         self.close()
 
     def close(self) -> None:
-        """Releases all memory now. What was taken from the trainer, such as its graph, keeps it until that goes too."""
+        """Releases all memory now, unless something taken from the trainer, such as its graph, is still in use."""
         self._handle.close()
 
     def _call(self, function: Callable, *arguments: Any) -> None:
@@ -346,9 +346,9 @@ class Trainer:
         self._handle.call(lib.remat_trainer_check_save, c_path(path), with_state)
 
     def save_folder(self, path: PathLike, merge: bool = False) -> None:
-        """Writes a folder in Hugging Face's layout. Adapters are written as PEFT does.
+        """Writes a folder in Hugging Face's layout. Adapters are written in PEFT's layout.
 
-        Without adapters, and with `merge`, it is the whole model as it came, with the adapters added to the weights.
+        Without adapters, and with `merge`, it is the whole model as it was read, with the adapters added to the weights.
         """
         self._handle.call(lib.remat_trainer_save_folder, c_path(path), merge)
 
@@ -380,9 +380,9 @@ class Trainer:
     # ---- observing ----
 
     def on_gradient(self, visit: Optional[Callable[[str, numpy.ndarray], Any]]) -> None:
-        """Lets `visit` see the gradient of each parameter, directly before the optimizer uses it.
+        """Calls `visit` with the gradient of each parameter, directly before the optimizer uses it.
 
-        The array lies in the memory of the trainer and is valid during the call only: copy what you keep. None: nobody.
+        The array is in the memory of the trainer and valid during the call only: copy what you keep. None: no function.
         """
         if visit is None:
             lib.remat_trainer_on_gradient(self._handle.pointer, ffi.NULL, ffi.NULL)
@@ -402,7 +402,7 @@ class Trainer:
         self._observe("gradient", "remat_gradient_fn", seen, lib.remat_trainer_on_gradient)
 
     def on_action(self, visit: Optional[Callable[[Action], Any]]) -> None:
-        """Lets `visit` see every action of a training step after it has run. None: nobody."""
+        """Calls `visit` with every action of a training step after it has run. None: no function."""
         if visit is None:
             self._handle.call(lib.remat_trainer_on_action, ffi.NULL, ffi.NULL)
             self._forget("action")
@@ -441,7 +441,7 @@ class Trainer:
 
     @property
     def measurement(self) -> Measurement:
-        """How stable the last measurement was. All is 0 before the first."""
+        """How stable the last measurement was. All values are 0 before the first."""
         measured = ffi.new("remat_measurement *")
         with self._handle.context:
             lib.remat_trainer_get_measurement_sized(self._handle.pointer, measured, ffi.sizeof(measured[0]))

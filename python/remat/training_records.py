@@ -38,7 +38,7 @@ class TrainerFigures(NamedTuple):
         data_bytes: outside the budget: what the dataset holds in memory.
         min_budget_bound_bytes: proven: no plan of this model takes less.
         early_stopping: validations without improvement before training stops; 0: never.
-        min_budget_cost: with plan_only, if the best plan was looked for: of a step within `min_budget_bytes`; otherwise 0.
+        min_budget_cost: with plan_only, if the best plan was searched for: of a step within `min_budget_bytes`; otherwise 0.
         min_budget_layer: the layer that makes the peak of that plan; "" if it is not known.
     """
 

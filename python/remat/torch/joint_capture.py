@@ -215,7 +215,7 @@ def _no_autocast_cache():
 @contextlib.contextmanager
 def _kernels_kept():
     """Tracing takes operations apart that have a formula, even where the device has a kernel of its own, as for the gradient of
-    SiLU. The kernel rounds otherwise than the formula, so it is what must be recorded."""
+    SiLU. The kernel rounds differently from the formula, so the kernel must be recorded."""
     original = torch._ops.OpOverload.decompose
     backends = ("CPU", "CUDA")
     known = {}

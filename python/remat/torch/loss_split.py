@@ -1,4 +1,4 @@
-"""Splits the end of a language model, the product with the vocabulary and the cross entropy behind it, into parts of its rows.
+"""Splits the end of a language model, the product with the vocabulary and the cross entropy after it, into parts of its rows.
 
 The logits are by far the largest tensors of such a model. With parts, only those of one part exist at a time. The sum over all rows is
 then formed part by part, so that the numbers are the same up to rounding, not to the bit: `split` must be asked for.
@@ -256,7 +256,7 @@ class _Splitter:
 
 
 def _in_order(actions, joint):
-    """Each action behind those that make what it reads; otherwise the order stays."""
+    """Each action after those that make what it reads; otherwise the order stays."""
     made = {(s.number, 0) for s in joint.given + joint.tangents + [storage for storage, _ in joint.constants]}
     later, result = [], []
     for action in actions:

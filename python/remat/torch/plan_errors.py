@@ -25,7 +25,7 @@ class BudgetError(TorchPlanError, remat.BudgetError):
 
 
 class VerifyError(TorchPlanError):
-    """A planned step has other numbers than the module as it is. `where` names the first tensor that differs."""
+    """A planned step has other numbers than the original module. `where` names the first tensor that differs."""
 
     def __init__(self, message, where=None):
         super().__init__(message)

@@ -147,8 +147,8 @@ class PlannedModule(torch.nn.Module):
         return pytree.tree_unflatten(leaves, capture.output_spec)
 
     def measure(self):
-        """A context manager around one step, forward and backward. Behind it, `.peak_bytes` says what was allocated at most, and
-        `print(it)` compares that with the prediction."""
+        """A context manager around one step, forward and backward. Afterwards, its `.peak_bytes` is the most that was allocated,
+        and printing it compares that with the prediction."""
         return StepMemory(self)
 
     # ---- looks like the module ----
@@ -173,7 +173,7 @@ class PlannedModule(torch.nn.Module):
 
 
 def _prepare_device(module):
-    """Matrix libraries allocate a workspace at the first call in each thread. It shall be there before a budget counts."""
+    """Matrix libraries allocate a workspace at the first call in each thread. It must exist before a budget counts."""
     device = next((p.device for p in module.parameters() if p.is_cuda), None)
     if device is None:
         return
@@ -185,16 +185,16 @@ def _prepare_device(module):
 
 def auto_checkpoint(module, example_inputs, budget, *, example_kwargs=None, costs="auto", split=None, fallback=True,
                     verify=False):
-    """Gives the module back, computing the same numbers, with forward and backward within `budget`.
+    """Returns a module that computes the same numbers as `module`, with forward and backward within `budget`.
 
     module          any nn.Module
-    example_inputs  a tensor or a tuple of arguments, as the module will be called with
+    example_inputs  a tensor or a tuple of arguments, like those of later calls
     budget          bytes, or a text such as "8GB" or "7.5GiB", for all that a step allocates: activations, gradients and
                     workspaces. Parameters, inputs and the optimizer's state are there before and do not count.
     example_kwargs  keyword arguments
     costs           "measure" runs each kind of operation on the device; "model" estimates; "auto" measures on CUDA
-    split           into how many parts the product with the vocabulary and the cross entropy behind it are split. The logits of one
-                    part exist at a time. Sums are then rounded otherwise: the bits are not the same any more.
+    split           into how many parts the product with the vocabulary and the cross entropy after it are split. Only the logits of
+                    one part exist at a time. Sums are then rounded differently: the bits are no longer the same.
     fallback        whether a module whose computation cannot be recorded is planned as a chain of its sub-modules
     verify          runs one step with and without the plan on the example, and raises VerifyError unless all numbers have the same
                     bits. It needs the memory of a step without a plan.

@@ -1,6 +1,6 @@
 """Turns a schedule into Python code: one function for the forward, one for the backward.
 
-Each line is one operation. A tensor is deleted behind the line that reads it last, so that its memory is free from there on.
+Each line is one operation. A tensor is deleted after the line that reads it last, so that its memory is free from there on.
 """
 import math
 

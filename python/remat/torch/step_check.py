@@ -1,4 +1,4 @@
-"""One step of the module as it is, one step of the planned module: the same bits?"""
+"""Compares one step of the original module with one of the planned module, to the bit."""
 import torch
 import torch.utils._pytree as pytree
 
@@ -60,10 +60,10 @@ def verify_step(planned, module, args, kwargs):
             buffer.data.copy_(value)
         restore_random_states(states)
     if not repeats:
-        raise VerifyError("two steps of the module as it is differ, so that a plan cannot be compared with it. "
+        raise VerifyError("two steps of the original module differ, so that a plan cannot be compared with it. "
                           "Call torch.use_deterministic_algorithms(True) first")
     for (name, a), (_, b) in zip(kept, found):
         difference = _difference(a, b)
         if difference:
-            raise VerifyError(f"{name} is not that of the module as it is: {difference}. The module computes something else while it "
+            raise VerifyError(f"{name} is not that of the original module: {difference}. The module computes something else while it "
                               "is recorded (modules may ask whether they are traced)", name)
