@@ -60,8 +60,6 @@ static void check_pipeline(struct argp_state *state, const fit_ranks *ranks, uin
 {
     if (stages && (!ranks->ranks || ranks->ranks % stages != 0))
         argp_error(state, "--pipeline is for --ranks N, where N is a multiple of its stages");
-    if (stages && ranks->has_shard)
-        argp_error(state, "the ranks of a pipeline share nothing else: leave out --shard or --pipeline");
     if (ranks->ranks && ranks->step_samples % (ranks->ranks / (stages ? stages : 1)) != 0)
         argp_error(state, "--step-samples must be a multiple of %s", stages ? "the rows of stages" : "--ranks");
 }

@@ -12,6 +12,7 @@ enum {
     STAGED_VALUES = 1 << 18, /* that a message of shard_add has at most; a multiple of a block */
     TAG_ADD = 1 << 29,       /* apart from those of gradient chains */
     TAG_COLLECT,
+    TAG_JOIN,
 };
 
 struct shard_transfers {
@@ -63,7 +64,7 @@ remat_status shard_transfers_create(remat_context *context, const shard_transfer
     *made = NULL;
     if (!transfers)
         return REMAT_NO_MEMORY;
-    const uint64_t size = options->ranks->size;
+    const uint64_t size = options->map->size;
     *transfers = (shard_transfers){.context = context, .options = *options};
     transfers->parts = remat_alloc(context, size, sizeof *transfers->parts);
     transfers->places = remat_alloc(context, size, sizeof *transfers->places);
@@ -80,7 +81,7 @@ void shard_transfers_destroy(shard_transfers *transfers)
 {
     if (!transfers)
         return;
-    const uint64_t size = transfers->options.ranks->size;
+    const uint64_t size = transfers->options.map->size;
     remat_release(transfers->context, transfers->parts, size, sizeof *transfers->parts);
     remat_release(transfers->context, transfers->places, size, sizeof *transfers->places);
     remat_release(transfers->context, transfers->requests, size, sizeof *transfers->requests);
@@ -105,6 +106,18 @@ static uint64_t began_now(const shard_transfers *transfers)
     return transfers->options.observe ? nanoseconds_now() : 0;
 }
 
+/* ---- who shares ---- */
+
+static uint64_t rank_of(const shard_transfers *transfers, uint64_t place)
+{
+    return transfers->options.first_rank + place * transfers->options.stride;
+}
+
+static uint64_t own_place(const shard_transfers *transfers)
+{
+    return (transfers->options.ranks->rank - transfers->options.first_rank) / transfers->options.stride;
+}
+
 /* ---- all-gather ---- */
 
 /* The values that a part has in a range. */
@@ -115,10 +128,10 @@ static shard_part part_in(shard_part part, uint64_t first, uint64_t end)
 }
 
 /* MPI counts bytes in int: large parameters are joined in several transfers. */
-remat_status shard_join(shard_transfers *transfers, uint32_t parameter, shard_unit unit, char *whole)
+static remat_status join_all(shard_transfers *transfers, uint32_t parameter, shard_unit unit, char *whole)
 {
     const shard_map *map = transfers->options.map;
-    const uint64_t values = map->network->parameters[parameter].values, began = began_now(transfers);
+    const uint64_t values = map->network->parameters[parameter].values;
     const uint64_t block = shard_unit_bytes(unit, SHARD_BLOCK);
     const uint64_t most = COMM_MOST_BYTES / block * SHARD_BLOCK;
     for (uint64_t first = 0; first < values; first += most) {
@@ -133,6 +146,65 @@ remat_status shard_join(shard_transfers *transfers, uint32_t parameter, shard_un
                                                                       .parts = transfers->parts,
                                                                       .places = transfers->places}));
     }
+    return REMAT_OK;
+}
+
+/* Bytes for a rank, or from it. */
+typedef struct peer_bytes {
+    uint64_t rank, bytes;
+    char *at;
+} peer_bytes;
+
+/* The next piece of them, which one transfer can have. */
+static remat_status start_piece(shard_transfers *transfers, comm_kind kind, peer_bytes *left, comm_request *request)
+{
+    const uint64_t bytes = remat_min(left->bytes, COMM_MOST_BYTES);
+    const comm_transfer transfer = {
+        .kind = kind, .peer = left->rank, .tag = TAG_JOIN, .data = left->at, .bytes = bytes};
+    *request = (comm_request){0};
+    left->at += bytes;
+    left->bytes -= bytes;
+    return bytes ? comm_start(transfers->options.ranks, &transfer, request) : REMAT_OK;
+}
+
+static remat_status swap(shard_transfers *transfers, peer_bytes sent, peer_bytes received)
+{
+    comm_request sends, receives;
+    while (sent.bytes || received.bytes) {
+        REMAT_TRY(start_piece(transfers, COMM_RECEIVE, &received, &receives));
+        REMAT_TRY(start_piece(transfers, COMM_SEND, &sent, &sends));
+        REMAT_TRY(comm_wait(transfers->options.ranks, &sends));
+        REMAT_TRY(comm_wait(transfers->options.ranks, &receives));
+    }
+    return REMAT_OK;
+}
+
+static peer_bytes part_for(const shard_transfers *transfers, uint32_t parameter, shard_unit unit, char *whole,
+                           uint64_t place, uint64_t peer)
+{
+    const shard_part part = shard_map_part(transfers->options.map, parameter, place);
+    return (peer_bytes){rank_of(transfers, peer), shard_unit_bytes(unit, part.values),
+                        whole + shard_unit_bytes(unit, part.first)};
+}
+
+/* Collective transfers are for all ranks. Some of them send their part to one after the other. */
+static remat_status join_some(shard_transfers *transfers, uint32_t parameter, shard_unit unit, char *whole)
+{
+    const shard_map *map = transfers->options.map;
+    const uint64_t place = own_place(transfers);
+    for (uint64_t i = 1; i < map->size; i++) {
+        const uint64_t to = (place + i) % map->size, from = (place + map->size - i) % map->size;
+        REMAT_TRY(swap(transfers, part_for(transfers, parameter, unit, whole, place, to),
+                       part_for(transfers, parameter, unit, whole, from, from)));
+    }
+    return REMAT_OK;
+}
+
+remat_status shard_join(shard_transfers *transfers, uint32_t parameter, shard_unit unit, char *whole)
+{
+    const shard_map *map = transfers->options.map;
+    const uint64_t values = map->network->parameters[parameter].values, began = began_now(transfers);
+    REMAT_TRY((map->size == transfers->options.ranks->size ? join_all : join_some)(transfers, parameter, unit, whole));
     note(transfers, "gather", parameter, shard_unit_bytes(unit, values), began);
     return REMAT_OK;
 }
@@ -150,14 +222,15 @@ static shard_part message_of(const shard_map *map, uint32_t parameter, uint64_t 
 static remat_status send_parts(shard_transfers *transfers, uint32_t parameter, const float *gradient, uint64_t message)
 {
     remat_communicator *ranks = transfers->options.ranks;
-    for (uint64_t i = 1; i < ranks->size; i++) { /* each begins with another, so that nobody gets all of them at once */
-        const uint64_t to = (ranks->rank + i) % ranks->size;
+    const uint64_t size = transfers->options.map->size, place = own_place(transfers);
+    for (uint64_t i = 1; i < size; i++) { /* each begins with another, so that nobody gets all of them at once */
+        const uint64_t to = (place + i) % size;
         const shard_part part = message_of(transfers->options.map, parameter, to, message);
         transfers->requests[to] = (comm_request){0};
         if (part.values)
             REMAT_TRY(comm_start(ranks,
                                  &(comm_transfer){.kind = COMM_SEND,
-                                                  .peer = to,
+                                                  .peer = rank_of(transfers, to),
                                                   .tag = TAG_ADD,
                                                   .data = (void *)(uintptr_t)(gradient + part.first),
                                                   .bytes = part.values * sizeof *gradient},
@@ -176,11 +249,11 @@ static remat_status start_receiving(shard_transfers *transfers, uint64_t from, u
 {
     remat_communicator *ranks = transfers->options.ranks;
     *request = (comm_request){0};
-    if (from >= ranks->size || from == ranks->rank)
+    if (from >= transfers->options.map->size || from == own_place(transfers))
         return REMAT_OK;
     return comm_start(ranks,
                       &(comm_transfer){.kind = COMM_RECEIVE,
-                                       .peer = from,
+                                       .peer = rank_of(transfers, from),
                                        .tag = TAG_ADD,
                                        .data = staged(transfers, from),
                                        .bytes = values * sizeof(float)},
@@ -201,10 +274,10 @@ static remat_status receive_parts(shard_transfers *transfers, const float *own, 
     if (values == 0)
         return REMAT_OK;
     REMAT_TRY(start_receiving(transfers, 0, values, &requests[0]));
-    for (uint64_t r = 0; r < ranks->size; r++) {
+    for (uint64_t r = 0; r < transfers->options.map->size; r++) {
         REMAT_TRY(start_receiving(transfers, r + 1, values, &requests[(r + 1) % 2]));
         REMAT_TRY(comm_wait(ranks, &requests[r % 2]));
-        add(values, r == ranks->rank ? own : staged(transfers, r), sum);
+        add(values, r == own_place(transfers) ? own : staged(transfers, r), sum);
     }
     return REMAT_OK;
 }
@@ -215,11 +288,11 @@ remat_status shard_add(shard_transfers *transfers, uint32_t parameter, const flo
     remat_communicator *ranks = transfers->options.ranks;
     const uint64_t most = shard_map_most(map, parameter), began = began_now(transfers);
     for (uint64_t message = 0; message * STAGED_VALUES < most; message++) {
-        const shard_part part = message_of(map, parameter, ranks->rank, message);
+        const shard_part part = message_of(map, parameter, own_place(transfers), message);
         REMAT_TRY(send_parts(transfers, parameter, gradient, message));
         REMAT_TRY(receive_parts(transfers, gradient + part.first, part.values, sum + message * STAGED_VALUES));
-        for (uint64_t r = 0; r < ranks->size; r++)
-            if (r != ranks->rank)
+        for (uint64_t r = 0; r < map->size; r++)
+            if (r != own_place(transfers))
                 REMAT_TRY(comm_wait(ranks, &transfers->requests[r]));
     }
     note(transfers, "scatter", parameter, map->network->parameters[parameter].values * sizeof *gradient, began);
@@ -240,19 +313,19 @@ static remat_status move_part(shard_transfers *transfers, comm_kind kind, uint64
     return REMAT_OK;
 }
 
-remat_status shard_collect(shard_transfers *transfers, uint32_t parameter, shard_unit unit, const char *mine,
-                           char *whole)
+remat_status shard_collect(shard_transfers *transfers, uint64_t first_rank, uint32_t parameter, shard_unit unit,
+                           const char *mine, char *whole)
 {
     const shard_map *map = transfers->options.map;
     const uint64_t rank = transfers->options.ranks->rank;
     for (uint64_t r = 0; r < map->size; r++) {
         const shard_part part = shard_map_part(map, parameter, r);
-        const uint64_t bytes = shard_unit_bytes(unit, part.values);
-        if (rank == 0 && r == 0 && bytes)
+        const uint64_t bytes = shard_unit_bytes(unit, part.values), from = first_rank + r * transfers->options.stride;
+        if (rank == 0 && from == 0 && bytes)
             memcpy(whole + shard_unit_bytes(unit, part.first), mine, bytes);
         else if (rank == 0)
-            REMAT_TRY(move_part(transfers, COMM_RECEIVE, r, whole + shard_unit_bytes(unit, part.first), bytes));
-        else if (r == rank)
+            REMAT_TRY(move_part(transfers, COMM_RECEIVE, from, whole + shard_unit_bytes(unit, part.first), bytes));
+        else if (from == rank)
             REMAT_TRY(move_part(transfers, COMM_SEND, 0, (char *)(uintptr_t)mine, bytes));
     }
     return REMAT_OK;

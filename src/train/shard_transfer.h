@@ -1,4 +1,5 @@
-/* Transfers of parameters that ranks share (shard_map.h). All ranks make the same calls in the same order. */
+/* Transfers of parameters that ranks share (shard_map.h): all ranks, or those of one stage of a pipeline. They make the same calls in
+ * the same order. */
 #ifndef REMAT_TRAIN_SHARD_TRANSFER_H
 #define REMAT_TRAIN_SHARD_TRANSFER_H
 
@@ -16,8 +17,9 @@ typedef struct shard_transfers shard_transfers;
 
 typedef struct shard_transfer_options {
     remat_communicator *ranks;
-    const shard_map *map; /* must outlive the transfers */
-    char *staging;        /* what shard_staging_bytes says; NULL: shard_add is not called */
+    const shard_map *map;        /* must outlive the transfers */
+    uint64_t first_rank, stride; /* those that share: rank number i of the map is first_rank + i * stride */
+    char *staging;               /* what shard_staging_bytes says; NULL: shard_add is not called */
     /* Told when a transfer is over; NULL: nobody. Times are nanoseconds of the monotonic clock. */
     void (*observe)(void *user, const char *what, uint64_t number, uint64_t bytes, uint64_t began, uint64_t ended);
     void *user;
@@ -36,8 +38,9 @@ remat_status shard_join(shard_transfers *transfers, uint32_t parameter, shard_un
 /* Reduce-scatter: every rank has a whole gradient; the parts of a rank are added to its `sum`, in the order of the ranks. */
 remat_status shard_add(shard_transfers *transfers, uint32_t parameter, const float *gradient, float *sum);
 
-/* All parts come to rank 0. `mine` is the part of this rank, `whole` is for rank 0 only. */
-remat_status shard_collect(shard_transfers *transfers, uint32_t parameter, shard_unit unit, const char *mine,
-                           char *whole);
+/* All parts come to rank 0 from those that share the parameter, beginning with `first_rank`: it may be another group. `mine` is the
+ * part of this rank, `whole` is for rank 0 only. All ranks may call it. */
+remat_status shard_collect(shard_transfers *transfers, uint64_t first_rank, uint32_t parameter, shard_unit unit,
+                           const char *mine, char *whole);
 
 #endif

@@ -73,6 +73,7 @@ static remat_status copy_trainer(const remat_trainer *trainer, uint32_t count, u
     copy->plan = NULL;
     copy->evaluation_plan = (placed_graph){0};
     copy->state_offsets = copy->gradient_offsets = copy->weight_offsets = NULL;
+    copy->shard = NULL;
     REMAT_TRY(trainer_set_stage(copy, count, number, starts, in_flight));
     REMAT_TRY(trainer_build_programs(copy));
     return trainer_place(copy);

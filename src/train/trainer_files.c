@@ -406,7 +406,7 @@ static remat_status read_state_part(const remat_trainer *trainer, const safetens
     const uint64_t skipped = number < STATE_FIRST_SCALES ? first : first / MOMENT_BLOCK;
     const tensor_ref to = trainer_state(trainer, parameter, number);
     host_view view;
-    trainer_find_own_states(trainer, parameter, trainer_rank(trainer), states);
+    trainer_find_own_states(trainer, parameter, trainer_row(trainer), states);
     if (!to.at)
         return REMAT_OK;
     REMAT_TRY(host_view_open(trainer->queue, to.at, state->bytes, false, &view));

@@ -149,7 +149,9 @@ void trainer_release_places(remat_trainer *trainer);
 remat_status trainer_fixed_with(const remat_trainer *trainer, uint64_t ranks, uint64_t *bytes);
 /* Whether this rank has anything of a parameter, of its gradient or of its state. */
 bool trainer_has(const remat_trainer *trainer, uint32_t parameter, remat_shard stage);
-/* Whether ranks share a parameter, its gradient or its state, and which values of it this rank has then: all otherwise. */
+/* Whether the ranks that have a parameter, its gradient or its state have parts of it; whether it is not whole on all ranks; and which
+ * values of it this rank has. */
+bool trainer_cuts(const remat_trainer *trainer, uint32_t parameter, remat_shard stage);
 bool trainer_shares(const remat_trainer *trainer, uint32_t parameter, remat_shard stage);
 shard_part trainer_part(const remat_trainer *trainer, uint32_t parameter, remat_shard stage);
 /* The values that this rank updates: of the weight, and of its gradient with accumulation. */
@@ -208,6 +210,9 @@ void trainer_release_stages(remat_trainer *trainer);
 /* Of a parameter or a tensor of its state, as trainer_collect and trainer_copy_whole do. */
 remat_status trainer_collect_stage(const remat_trainer *trainer, uint32_t parameter, unsigned number, void *to);
 remat_status trainer_copy_stage(const remat_trainer *trainer, uint32_t parameter, unsigned number, void *to);
+/* The same of a tensor of which each row of the stage that has it has a part, `mine`. */
+remat_status trainer_copy_rows(const remat_trainer *trainer, uint32_t parameter, shard_unit unit, const void *mine,
+                               void *to);
 /* The square of the norm so far goes from stage to stage, in the order of the parameters: what comes from the stage before, and the
  * sum of all in exchange for that of this stage. */
 remat_status trainer_receive_squares(const remat_trainer *trainer, double *squares);
@@ -224,9 +229,9 @@ remat_status trainer_end_evaluation(remat_trainer *trainer);
 /* The micro-batches of the last step with checks of every output, until one fails: `broken` of the host's block. */
 remat_status trainer_check_stage_outputs(remat_trainer *trainer);
 
-/* trainer_state.c: the optimizer's state: of the whole parameter, and of what `rank` has of it. */
+/* trainer_state.c: the optimizer's state: of the whole parameter, and of what rank number `row` of those that share it has. */
 void trainer_find_states(const remat_trainer *trainer, uint32_t parameter, optimizer_state states[OPTIMIZER_STATES]);
-void trainer_find_own_states(const remat_trainer *trainer, uint32_t parameter, uint64_t rank,
+void trainer_find_own_states(const remat_trainer *trainer, uint32_t parameter, uint64_t row,
                              optimizer_state states[OPTIMIZER_STATES]);
 uint64_t trainer_placed_states(const optimizer_state states[OPTIMIZER_STATES]); /* bytes in the area */
 tensor_ref trainer_state(const remat_trainer *trainer, uint32_t parameter,

@@ -8,8 +8,8 @@
 #include "base/options.h"
 #include "train/trainer_object.h"
 
-/* Apart from those of what travels in a pass, between the same ranks. */
-enum { TAG_COLLECT = 1 << 29, TAG_SQUARES, TAG_TOTAL, TAG_TIED };
+/* Apart from those of what travels in a pass, and of parts (shard_transfer.c), between the same ranks. */
+enum { TAG_COLLECT = 3 << 28, TAG_SQUARES, TAG_TOTAL, TAG_TIED };
 
 /* ---- who has what ---- */
 
@@ -37,9 +37,11 @@ uint64_t trainer_row_count(const remat_trainer *trainer)
 static remat_status check_options(const remat_trainer *trainer)
 {
     const remat_train_options *options = &trainer->options;
-    if (options->shard != REMAT_SHARD_NONE)
-        return remat_fail(trainer->context, REMAT_INVALID, NULL,
-                          "the ranks of a pipeline share nothing else: leave out --shard or --pipeline");
+    if (options->shard > REMAT_SHARD_OPTIMIZER)
+        return remat_fail(
+            trainer->context, REMAT_INVALID, NULL,
+            "the rows of a pipeline can share the state of the optimizer, not gradients or weights: use --shard "
+            "optimizer, or leave out --pipeline");
     if (options->reduce_fast)
         return remat_fail(trainer->context, REMAT_INVALID, NULL,
                           "a pipeline adds gradients in a fixed order: leave out --reduce fast");
@@ -201,6 +203,7 @@ remat_status trainer_start_stages(remat_trainer *trainer)
     REMAT_TRY(stage_transfers_create(trainer->context, &options, &stages->training));
     options.program = trainer->evaluation;
     REMAT_TRY(stage_transfers_create(trainer->context, &options, &stages->evaluation));
+    REMAT_TRY(trainer_start_shards(trainer));
     REMAT_TRY(start_chains(trainer));
     return gather_states(trainer);
 }
@@ -261,6 +264,22 @@ remat_status trainer_copy_stage(const remat_trainer *trainer, uint32_t parameter
     if (trainer_rank(trainer) == owner)
         memcpy(to, tensor_of(trainer, parameter, number).at, bytes);
     return move(trainer, COMM_BROADCAST, owner, 0, to, bytes);
+}
+
+remat_status trainer_copy_rows(const remat_trainer *trainer, uint32_t parameter, shard_unit unit, const void *mine,
+                               void *to)
+{
+    const uint64_t owner = trainer->pipeline->owners[parameter], stages = trainer_stage_count(trainer);
+    REMAT_TRY(backend_wait(trainer->queue));
+    for (uint64_t row = 0; row < trainer->shard->size; row++) {
+        const shard_part part = shard_map_part(trainer->shard, parameter, row);
+        const uint64_t from = owner + row * stages, bytes = shard_unit_bytes(unit, part.values);
+        char *at = (char *)to + shard_unit_bytes(unit, part.first);
+        if (trainer_rank(trainer) == from && bytes)
+            memcpy(at, mine, bytes);
+        REMAT_TRY(move(trainer, COMM_BROADCAST, from, 0, at, bytes));
+    }
+    return REMAT_OK;
 }
 
 remat_status trainer_receive_squares(const remat_trainer *trainer, double *squares)

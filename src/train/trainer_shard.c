@@ -14,12 +14,15 @@ static uint64_t placed(uint64_t bytes)
 
 /* ---- which part ---- */
 
-bool trainer_shares(const remat_trainer *trainer, uint32_t parameter, remat_shard stage)
+bool trainer_cuts(const remat_trainer *trainer, uint32_t parameter, remat_shard stage)
 {
-    if (trainer->pipeline)
-        return true;
     return trainer->shard && trainer->options.shard >= stage &&
            !trainer->network->parameters[parameter].about.statistic;
+}
+
+bool trainer_shares(const remat_trainer *trainer, uint32_t parameter, remat_shard stage)
+{
+    return trainer->pipeline || trainer_cuts(trainer, parameter, stage);
 }
 
 bool trainer_has(const remat_trainer *trainer, uint32_t parameter, remat_shard stage)
@@ -31,43 +34,42 @@ bool trainer_has(const remat_trainer *trainer, uint32_t parameter, remat_shard s
                                         : stages->owners[parameter] == stages->number;
 }
 
-/* Of a pipeline: that of this rank. */
-static shard_part part_of(const remat_trainer *trainer, uint32_t parameter, remat_shard stage, uint64_t rank)
+/* Of rank number `row` among those that share: all, or with a pipeline those of the same stage. */
+static shard_part part_of(const remat_trainer *trainer, uint32_t parameter, remat_shard stage, uint64_t row)
 {
-    if (trainer->pipeline)
-        return (shard_part){0, trainer_has(trainer, parameter, stage) ? trainer->network->parameters[parameter].values
-                                                                      : 0};
-    return trainer_shares(trainer, parameter, stage) ? shard_map_part(trainer->shard, parameter, rank)
-                                                     : (shard_part){0, trainer->network->parameters[parameter].values};
+    if (!trainer_has(trainer, parameter, stage))
+        return (shard_part){0, 0};
+    return trainer_cuts(trainer, parameter, stage) ? shard_map_part(trainer->shard, parameter, row)
+                                                   : (shard_part){0, trainer->network->parameters[parameter].values};
 }
 
 shard_part trainer_part(const remat_trainer *trainer, uint32_t parameter, remat_shard stage)
 {
-    return part_of(trainer, parameter, stage, trainer_rank(trainer));
+    return part_of(trainer, parameter, stage, trainer_row(trainer));
 }
 
 /* ---- where it is ---- */
 
 /* Bytes of a parameter in an area on a rank. */
-typedef uint64_t area_bytes(const remat_trainer *trainer, uint32_t parameter, uint64_t rank);
+typedef uint64_t area_bytes(const remat_trainer *trainer, uint32_t parameter, uint64_t row);
 
-static uint64_t weight_bytes(const remat_trainer *trainer, uint32_t parameter, uint64_t rank)
+static uint64_t weight_bytes(const remat_trainer *trainer, uint32_t parameter, uint64_t row)
 {
-    const shard_part part = part_of(trainer, parameter, REMAT_SHARD_WEIGHTS, rank);
+    const shard_part part = part_of(trainer, parameter, REMAT_SHARD_WEIGHTS, row);
     return placed(dtype_bytes(trainer->network->parameters[parameter].about.dtype, part.values));
 }
 
-static uint64_t gradient_bytes(const remat_trainer *trainer, uint32_t parameter, uint64_t rank)
+static uint64_t gradient_bytes(const remat_trainer *trainer, uint32_t parameter, uint64_t row)
 {
     const layer_parameter *about = &trainer->network->parameters[parameter].about;
-    const shard_part part = part_of(trainer, parameter, REMAT_SHARD_GRADIENTS, rank);
+    const shard_part part = part_of(trainer, parameter, REMAT_SHARD_GRADIENTS, row);
     return about->frozen ? 0 : placed(dtype_bytes(layer_gradient_dtype(about), part.values));
 }
 
-static uint64_t state_bytes(const remat_trainer *trainer, uint32_t parameter, uint64_t rank)
+static uint64_t state_bytes(const remat_trainer *trainer, uint32_t parameter, uint64_t row)
 {
     optimizer_state states[OPTIMIZER_STATES];
-    trainer_find_own_states(trainer, parameter, rank, states);
+    trainer_find_own_states(trainer, parameter, row, states);
     return trainer_placed_states(states);
 }
 
@@ -75,15 +77,15 @@ static uint64_t state_bytes(const remat_trainer *trainer, uint32_t parameter, ui
 static remat_status place(const remat_trainer *trainer, area_bytes *bytes_of, uint64_t **offsets, uint64_t *bytes)
 {
     const size_t count = trainer->network->parameter_count;
-    const uint64_t rank = trainer_rank(trainer), ranks = trainer->shard ? trainer->shard->size : 1;
+    const uint64_t row = trainer_row(trainer), rows = trainer->shard ? trainer->shard->size : 1;
     *offsets = remat_alloc(trainer->context, count, sizeof **offsets);
     if (!*offsets)
         return REMAT_NO_MEMORY;
     *bytes = 0;
-    for (uint64_t r = 0; r < ranks; r++) {
+    for (uint64_t r = 0; r < rows; r++) {
         uint64_t offset = 0;
         for (uint32_t p = 0; p < count; p++) {
-            if (r == rank || ranks == 1)
+            if (r == row || rows == 1)
                 (*offsets)[p] = offset;
             offset += bytes_of(trainer, p, r);
         }
@@ -110,9 +112,9 @@ remat_status trainer_place(remat_trainer *trainer)
     trainer->gradient_bytes = trainer->network->gradient_bytes;
     if (stage > REMAT_SHARD_WEIGHTS)
         return remat_fail(trainer->context, REMAT_INVALID, NULL, "there is no shard stage %d", (int)stage);
-    if (stage != REMAT_SHARD_NONE && trainer_rank_count(trainer) > 1) {
+    if (stage != REMAT_SHARD_NONE && trainer_row_count(trainer) > 1) {
         REMAT_TRY(check_shard(trainer));
-        REMAT_TRY(shard_map_create(trainer->network, trainer_rank_count(trainer), &trainer->shard));
+        REMAT_TRY(shard_map_create(trainer->network, trainer_row_count(trainer), &trainer->shard));
     }
     REMAT_TRY(place(trainer, state_bytes, &trainer->state_offsets, &trainer->state_bytes));
     if (trainer->pipeline || (trainer->shard && stage >= REMAT_SHARD_GRADIENTS))
@@ -154,7 +156,7 @@ weight_place trainer_weight_place(const void *user, uint32_t parameter)
 /* The part that this rank updates, of a tensor that has the part of `stage`. */
 static tensor_ref updated_of(const remat_trainer *trainer, uint32_t parameter, remat_shard stage, tensor_ref tensor)
 {
-    if (tensor.at && !trainer_shares(trainer, parameter, stage))
+    if (tensor.at && !trainer_cuts(trainer, parameter, stage))
         tensor.at =
             (char *)tensor.at + dtype_bytes(tensor.type, trainer_part(trainer, parameter, REMAT_SHARD_OPTIMIZER).first);
     return tensor;
@@ -207,6 +209,8 @@ remat_status trainer_start_shards(remat_trainer *trainer)
         return REMAT_OK;
     const shard_transfer_options options = {.ranks = trainer->ranks,
                                             .map = trainer->shard,
+                                            .first_rank = trainer_stage(trainer),
+                                            .stride = trainer_stage_count(trainer),
                                             .staging = trainer->exchange.at,
                                             .observe = trainer_note_transfer,
                                             .user = trainer};
@@ -253,7 +257,8 @@ remat_status trainer_join_weights(remat_trainer *trainer)
     REMAT_TRY(backend_wait(trainer->queue));
     for (uint32_t p = 0; p < trainer->network->parameter_count; p++) {
         const layer_parameter *about = &trainer->network->parameters[p].about;
-        if (layer_parameter_is_trained(about) && !trainer_shares(trainer, p, REMAT_SHARD_WEIGHTS))
+        if (layer_parameter_is_trained(about) && trainer_has(trainer, p, REMAT_SHARD_OPTIMIZER) &&
+            !trainer_cuts(trainer, p, REMAT_SHARD_WEIGHTS))
             REMAT_TRY(shard_join(trainer->transfers, p, shard_unit_of(about->dtype), trainer_parameter(trainer, p).at));
     }
     return REMAT_OK;
@@ -326,6 +331,8 @@ remat_status trainer_copy_whole(const remat_trainer *trainer, uint32_t parameter
 {
     const shared_tensor tensor = find_shared(trainer, parameter, number);
     const shard_part part = trainer_part(trainer, parameter, tensor.stage);
+    if (trainer->pipeline && trainer_cuts(trainer, parameter, tensor.stage))
+        return trainer_copy_rows(trainer, parameter, tensor.unit, tensor.mine.at, to);
     if (trainer->pipeline)
         return trainer_copy_stage(trainer, parameter, number, to);
     if (!trainer_must_collect(trainer, parameter, number)) {
@@ -352,15 +359,23 @@ static remat_status tell(const remat_trainer *trainer, tensor_request *request)
                     &(comm_transfer){.kind = COMM_BROADCAST, .peer = 0, .data = request, .bytes = sizeof *request});
 }
 
+/* To rank 0. */
+static remat_status collect_tensor(const remat_trainer *trainer, uint32_t parameter, unsigned number,
+                                   const shared_tensor *tensor, void *to)
+{
+    const uint64_t stage = trainer->pipeline ? trainer->pipeline->owners[parameter] : 0;
+    if (trainer_cuts(trainer, parameter, tensor->stage))
+        return shard_collect(trainer->transfers, stage, parameter, tensor->unit, tensor->mine.at, to);
+    return trainer_collect_stage(trainer, parameter, number, to);
+}
+
 remat_status trainer_collect(const remat_trainer *trainer, uint32_t parameter, unsigned number, void *to)
 {
     const shared_tensor tensor = find_shared(trainer, parameter, number);
     tensor_request request = {parameter, number};
     REMAT_TRY(backend_wait(trainer->queue));
     REMAT_TRY(tell(trainer, &request));
-    if (trainer->pipeline)
-        return trainer_collect_stage(trainer, parameter, number, to);
-    return shard_collect(trainer->transfers, parameter, tensor.unit, tensor.mine.at, to);
+    return collect_tensor(trainer, parameter, number, &tensor, to);
 }
 
 remat_status trainer_serve_end(const remat_trainer *trainer)
@@ -378,11 +393,7 @@ remat_status trainer_serve(const remat_trainer *trainer)
         REMAT_TRY(tell(trainer, &request));
         if (request.parameter == NOTHING_MORE)
             return REMAT_OK;
-        if (trainer->pipeline) {
-            REMAT_TRY(trainer_collect_stage(trainer, request.parameter, request.number, NULL));
-            continue;
-        }
         const shared_tensor tensor = find_shared(trainer, request.parameter, request.number);
-        REMAT_TRY(shard_collect(trainer->transfers, request.parameter, tensor.unit, tensor.mine.at, NULL));
+        REMAT_TRY(collect_tensor(trainer, request.parameter, request.number, &tensor, NULL));
     }
 }

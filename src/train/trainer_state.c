@@ -33,16 +33,16 @@ void trainer_find_states(const remat_trainer *trainer, uint32_t parameter, optim
         memset(states, 0, OPTIMIZER_STATES * sizeof *states);
 }
 
-void trainer_find_own_states(const remat_trainer *trainer, uint32_t parameter, uint64_t rank,
+void trainer_find_own_states(const remat_trainer *trainer, uint32_t parameter, uint64_t row,
                              optimizer_state states[OPTIMIZER_STATES])
 {
     const layer_parameter *about = &trainer->network->parameters[parameter].about;
     if (!trainer_has(trainer, parameter, REMAT_SHARD_OPTIMIZER))
         memset(states, 0, OPTIMIZER_STATES * sizeof *states);
-    else if (trainer->pipeline || !trainer_shares(trainer, parameter, REMAT_SHARD_OPTIMIZER))
+    else if (!trainer_cuts(trainer, parameter, REMAT_SHARD_OPTIMIZER))
         trainer_find_states(trainer, parameter, states);
     else if (layer_parameter_is_trained(about))
-        optimizer_find_states(&trainer->optimizer, about, shard_map_part(trainer->shard, parameter, rank).values,
+        optimizer_find_states(&trainer->optimizer, about, shard_map_part(trainer->shard, parameter, row).values,
                               states);
     else
         memset(states, 0, OPTIMIZER_STATES * sizeof *states);
@@ -52,7 +52,7 @@ tensor_ref trainer_state(const remat_trainer *trainer, uint32_t parameter, unsig
 {
     optimizer_state states[OPTIMIZER_STATES];
     uint64_t offset = trainer->state_offsets[parameter];
-    trainer_find_own_states(trainer, parameter, trainer_rank(trainer), states);
+    trainer_find_own_states(trainer, parameter, trainer_row(trainer), states);
     for (unsigned i = 0; i < number; i++)
         offset += placed(&states[i]);
     if (!trainer->state.at || states[number].bytes == 0)
@@ -64,7 +64,7 @@ uint64_t trainer_state_moved(const remat_trainer *trainer, uint32_t parameter)
 {
     optimizer_state states[OPTIMIZER_STATES];
     uint64_t bytes = 0;
-    trainer_find_own_states(trainer, parameter, trainer_rank(trainer), states);
+    trainer_find_own_states(trainer, parameter, trainer_row(trainer), states);
     for (int i = 0; i < OPTIMIZER_STATES; i++)
         bytes += 2 * states[i].bytes;
     return bytes;
@@ -167,7 +167,7 @@ static remat_status write_part(remat_trainer *trainer, uint32_t parameter, unsig
     const tensor_ref to = trainer_state(trainer, parameter, number);
     const shard_part part = trainer_part(trainer, parameter, REMAT_SHARD_OPTIMIZER);
     const uint64_t skipped = number < STATE_FIRST_SCALES ? part.first : part.first / MOMENT_BLOCK;
-    trainer_find_own_states(trainer, parameter, trainer_rank(trainer), states);
+    trainer_find_own_states(trainer, parameter, trainer_row(trainer), states);
     if (!to.at)
         return REMAT_OK;
     return backend_copy_in(trainer->queue, to.at, (const char *)whole + dtype_bytes(to.type, skipped),

@@ -235,9 +235,9 @@ static remat_status run_accumulated(remat_trainer *trainer, double *data_seconds
         set_stream(trainer, trainer->micro_step - 1); /* updates may round at random: the same on all ranks */
         REMAT_TRY(trainer_send_block(trainer, sizeof trainer->host_block));
         REMAT_TRY(trainer_apply_gradients(trainer));
-        if (trainer->pipeline)
-            return trainer_share_tied(trainer);
-        return trainer->shard ? trainer_join_weights(trainer) : REMAT_OK;
+        if (trainer->shard)
+            REMAT_TRY(trainer_join_weights(trainer));
+        return trainer->pipeline ? trainer_share_tied(trainer) : REMAT_OK;
     }
     REMAT_TRY(trainer_restore_statistics(trainer)); /* the micro-batches before have moved them */
     return status;

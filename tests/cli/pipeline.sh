@@ -46,6 +46,20 @@ same one.safetensors half.safetensors "resumed"
 grep -q '"ph": "b".*"cat": "send"' "$work/trace.json" || complain "the trace has no transfers"
 if has_python; then python3 -m json.tool "$work/trace.json" >/dev/null || complain "the trace is no JSON"; fi
 
+# Two rows share the state of the optimizer, in any type; other numbers of rows and stages go on.
+expect_ranks 0 4 train "$work/net.ini" --pipeline 2 --shard optimizer --steps 2 --save "$work/half.safetensors" -q -j 1
+expect_ranks 0 6 train "$work/net.ini" --pipeline 2 --shard optimizer --steps 3 --resume "$work/half.safetensors" \
+  --save "$work/half.safetensors" -q -j 1
+expect_ranks 0 2 train "$work/net.ini" --shard weights --steps 4 --resume "$work/half.safetensors" --save "$work/half.safetensors" \
+  -q -j 1
+same one.safetensors half.safetensors "rows that share"
+set -- --set optimizer.state=int8 --set model.precision=bf16 --set model.master=false --steps 2 -q -j 1
+expect 0 train "$work/net.ini" "$@" --save "$work/alone.safetensors"
+expect_ranks 0 4 train "$work/net.ini" "$@" --pipeline 2 --shard optimizer --save "$work/some.safetensors"
+same alone.safetensors some.safetensors "rows that share moments in 8 bits"
+expect_ranks 2 4 train "$work/net.ini" --pipeline 2 --shard gradients --steps 2
+err "use --shard optimizer"
+
 # Tokens, a weight in the first and the last stage, a tensor that passes by, and a budget that makes stages recompute.
 cat >"$work/text.ini" <<'END'
 [Model]

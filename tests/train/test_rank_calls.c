@@ -1,4 +1,4 @@
-/* The calls of remat/ranks.h with a trainer, as a program makes them. Alone this is one rank; run_mpi.sh runs it as three. */
+/* The calls of remat/ranks.h with a trainer, as a program makes them. Alone this is one rank; run_mpi.sh runs it as three and four. */
 #include <string.h>
 
 #include <remat/ranks.h>
@@ -143,6 +143,24 @@ static void test_pipeline(void **state)
     assert_memory_equal(&alone, &staged, sizeof alone);
 }
 
+/* Two rows of two stages share the state of the optimizer. */
+static void test_rows(void **state)
+{
+    fixture *f = *state;
+    if (remat_communicator_size(ranks) != 4)
+        return;
+    losses alone = train(f->context, NULL, false, REMAT_SHARD_NONE);
+    pipeline_stages = 2;
+    const losses rows = train(f->context, ranks, false, REMAT_SHARD_NONE);
+    const losses shared = train(f->context, ranks, false, REMAT_SHARD_OPTIMIZER);
+    pipeline_stages = 0;
+    assert_true(shared.bytes < rows.bytes && rows.bytes < alone.bytes);
+    alone.bytes = rows.bytes;
+    assert_memory_equal(&alone, &rows, sizeof alone);
+    alone.bytes = shared.bytes;
+    assert_memory_equal(&alone, &shared, sizeof alone);
+}
+
 static void see_gradient(void *user, size_t parameter, const float *gradient, uint64_t count)
 {
     (void)user, (void)parameter, (void)gradient, (void)count;
@@ -242,7 +260,7 @@ static void test_pipeline_plans(void **state)
     expect_refused(f, model, &options, "5 pipelines cannot share");
     options.plan_ranks = 3;
     options.shard = REMAT_SHARD_WEIGHTS;
-    expect_refused(f, model, &options, "leave out --shard or --pipeline");
+    expect_refused(f, model, &options, "use --shard optimizer");
     options.shard = REMAT_SHARD_NONE;
     options.reduce_fast = true;
     expect_refused(f, model, &options, "leave out --reduce fast");
@@ -304,10 +322,10 @@ static void test_own_communicator(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {FIXTURE_TEST(test_same_bits),      FIXTURE_TEST(test_pipeline),
-                                       FIXTURE_TEST(test_pipeline_plans), FIXTURE_TEST(test_shards),
-                                       FIXTURE_TEST(test_shard_plans),    FIXTURE_TEST(test_fast),
-                                       FIXTURE_TEST(test_wrong_number),   FIXTURE_TEST(test_own_communicator)};
+    const struct CMUnitTest tests[] = {
+        FIXTURE_TEST(test_same_bits), FIXTURE_TEST(test_pipeline),     FIXTURE_TEST(test_pipeline_plans),
+        FIXTURE_TEST(test_shards),    FIXTURE_TEST(test_rows),         FIXTURE_TEST(test_shard_plans),
+        FIXTURE_TEST(test_fast),      FIXTURE_TEST(test_wrong_number), FIXTURE_TEST(test_own_communicator)};
     remat_context *context;
     if (remat_context_create(NULL, &context) != REMAT_OK || remat_communicator_open(context, NULL, &ranks) != REMAT_OK)
         return 1;
