@@ -53,10 +53,12 @@ bench-cuda:
 	@scripts/build.sh "$(jobs)"
 	@scripts/bench_cuda.sh build/remat
 
-# 500 random kills of a random rank. `make check` makes three.
+# All example models with up to 8 ranks, every --shard and pipelines: the bits of one process. 500 random kills of a random rank.
+# `make check` compares two models and makes three kills.
 check-ranks:
 	@scripts/packages.sh build check
 	@scripts/build.sh "$(jobs)"
+	scripts/compare_ranks.sh build/remat
 	scripts/kill_ranks.sh build/remat 500
 
 # Modules of torchvision (and transformers, where it is installed) planned at five budgets each: the same bits. `make check` runs small

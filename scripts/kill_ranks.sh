@@ -1,7 +1,8 @@
 #!/bin/sh
 # Kills random ranks of a training at random times: kill_ranks.sh PROGRAM COUNT [SEED]
-# After each kill all ranks must end within 20 seconds and the rank must be named. The training goes on from its last save with
-# another number of ranks and another stage of --shard; at the end it has the weights that one process has after as many steps.
+# After each kill all ranks must end within 20 seconds, and the rank and its signal must be named. The training goes on from its last
+# save with another number of ranks and another stage of --shard or another pipeline; at the end it has the weights that one process
+# has after as many steps. MODES="pipeline shard" (or one of them, or none) for these only.
 set -eu
 remat=$1 count=$2 seed=${3:-1}
 work=$(mktemp -d)
@@ -54,28 +55,52 @@ END
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_hwloc_base_binding_policy=none
 export ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0"
 save=$work/save.safetensors
-# train STEPS RANKS SHARD: goes on from the last save, if there is one.
+# train STEPS RANKS OPTION...: goes on from the last save, if there is one.
 train() {
-  resume=""
-  [ ! -f "$save" ] || resume="--resume $save"
-  # shellcheck disable=SC2086 # two words or none
-  exec mpirun --oversubscribe -np "$2" "$remat" train "$work/net.ini" --steps "$1" --shard "$3" $resume --save "$save" --save-every 1 -j 1 -q
+  steps=$1 ranks=$2
+  shift 2
+  [ ! -f "$save" ] || set -- "$@" --resume "$save"
+  exec mpirun --oversubscribe -np "$ranks" "$remat" train "$work/net.ini" --steps "$steps" "$@" --save "$save" --save-every 1 -j 1 -q
+}
+# choose WORD...: sets `chosen` to one of them.
+choose() {
+  random $#
+  shift "$drawn"
+  chosen=$1
+}
+# draw_mode: sets `n`, and `shared` to what the ranks share: options and their values.
+draw_mode() {
+  # shellcheck disable=SC2086 # one word or several
+  choose ${MODES:-none shard pipeline}
+  case $chosen in
+  pipeline)
+    choose 2:2 3:3 4:2 4:4
+    n=${chosen%:*} shared="--pipeline ${chosen#*:}"
+    choose none optimizer
+    shared="$shared --shard $chosen"
+    ;;
+  shard)
+    choose optimizer gradients weights
+    shared="--shard $chosen"
+    choose 2 3 4
+    n=$chosen
+    ;;
+  *)
+    shared="--shard none"
+    choose 2 3 4
+    n=$chosen
+    ;;
+  esac
 }
 step_of() { grep -ao '"step":"[0-9]*"' "$save" | grep -o '[0-9]*'; }
 
 slowest=0 kill=0
 while [ "$kill" -lt "$count" ]; do
   kill=$((kill + 1))
-  set -- 2 3 4
-  random 3
-  shift "$drawn"
-  n=$1
-  set -- none optimizer gradients weights
-  random 4
-  shift "$drawn"
-  shard=$1
+  draw_mode
   : >"$work/began"
-  (train 1000000 "$n" "$shard") >"$work/out" 2>"$work/err" </dev/null &
+  # shellcheck disable=SC2086 # several words
+  (train 1000000 "$n" $shared) >"$work/out" 2>"$work/err" </dev/null &
   launcher=$!
   # One in four while the ranks start; the others after a first save.
   tries=0
@@ -98,6 +123,7 @@ while [ "$kill" -lt "$count" ]; do
   random "$n"
   victim=$(ranks_of | sed -n "$((drawn + 1))p")
   [ -n "$victim" ] || fail "the training ended by itself"
+  number=$(tr '\0' '\n' <"/proc/$victim/environ" | sed -n 's/^OMPI_COMM_WORLD_RANK=//p')
   kill -KILL "$victim" || fail "rank $victim cannot be killed"
   tries=0
   while kill -0 "$launcher" 2>/dev/null; do
@@ -109,14 +135,16 @@ while [ "$kill" -lt "$count" ]; do
   wait "$launcher" || code=$?
   launcher=""
   [ "$code" != 0 ] || fail "it ended as if nothing had happened"
-  grep -qE 'rank [0-9]+ with PID|rank [0-9]+:' "$work/err" || fail "the rank is not named"
+  tr '\n' ' ' <"$work/err" | grep -q "rank $number with PID .*signal 9" || fail "rank $number and its signal are not named"
   [ "$tries" -le "$slowest" ] || slowest=$tries
+  echo "$shared" >>"$work/killed"
   [ $((kill % 50)) != 0 ] || echo "$kill kills" >&2
 done
 # Two more steps from the last save, and as many in one process from the beginning.
 steps=2
 [ ! -f "$save" ] || steps=$(($(step_of) + 2))
-(train "$steps" 3 none) >"$work/out" 2>"$work/err" </dev/null || fail "it does not go on"
+(train "$steps" 3) >"$work/out" 2>"$work/err" </dev/null || fail "it does not go on"
 "$remat" train "$work/net.ini" --steps "$steps" --save "$work/alone.safetensors" -q 2>"$work/err" || fail "one process fails"
 cmp -s "$save" "$work/alone.safetensors" || fail "after $steps steps the weights are not those of one process"
+sort "$work/killed" | uniq -c
 echo "$count kills, $steps steps with the weights of one process; the slowest end took $((slowest * 50)) ms"
