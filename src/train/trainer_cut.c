@@ -1,9 +1,10 @@
 /* Cuts the network of a trainer into stages: the slowest stage is as fast as can be, and each fits the budget of its rank.
  *
- * Without a budget the costs of the layers decide. With one, a stage takes the time of its own plan, which may recompute. A stage of
- * more layers is never faster, nor smaller. So for a given time each stage, from the first on, takes as many layers as it can, and a
- * bisection finds the least time for which the last stage gets the rest. Of several ranks the first finds the cut and tells the
- * others. */
+ * Without a budget the costs of the layers decide. With one, a stage takes the time of its own plan, which may recompute. If the
+ * fastest cut by costs fits with little recomputed, it is taken. Otherwise, for a given time each stage, from the first on, takes as
+ * many layers as it can, and a bisection finds the least time for which the last stage gets the rest. This is right as long as a
+ * stage of more layers is never faster or smaller. It may be smaller: where less crosses, there is less to keep for the others. So where
+ * places are few, all cuts are compared that may still be faster. Of several ranks the first finds the cut and tells the others. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -15,14 +16,16 @@
 #include "base/min_max.h"
 #include "train/trainer_object.h"
 
-/* The least time is found to 1 / 2^6 of what might be saved. */
-enum { BISECTIONS = 6 };
+enum {
+    BISECTIONS = 6, /* the least time is found to 1 / 2^6 of what might be saved */
+    NEAR = 64,      /* a cut is good enough if it is slower than the fastest without a budget by one part of so many */
+    MOST_TRIES = 2000 /* stages that are planned to compare all cuts */
+};
 
 typedef struct stage_try {
     size_t first, end;
     uint64_t in_flight;
     uint64_t cost;   /* UINT64_MAX: does not fit */
-    bool recomputes; /* something, to fit */
     uint64_t needed; /* then: the least that would */
 } stage_try;
 
@@ -114,13 +117,13 @@ static remat_status plan_stage(const cutter *cut, stage_try *tried)
     const uint32_t starts[] = {0, layer_at(cut, tried->first), layer_at(cut, tried->end), end};
     remat_status status =
         copy_trainer(cut->trainer, tried->end < cut->cuts.count ? 3 : 2, 1, starts, tried->in_flight, &copy);
+    const uint64_t fixed = status == REMAT_OK ? trainer_fixed_bytes(&copy) : 0;
     if (status == REMAT_OK)
-        status = plan_copy(&copy);
+        status = fixed < copy.options.budget_bytes ? plan_copy(&copy) : REMAT_INFEASIBLE;
     tried->cost = status == REMAT_OK ? copy.plan->cost : UINT64_MAX;
-    tried->recomputes = status != REMAT_OK || copy.plan->cost > copy.plan->base_cost;
     if (status == REMAT_INFEASIBLE) {
-        tried->needed = trainer_fixed_bytes(&copy) +
-                        remat_max(copy.plan ? copy.plan->min_budget_bytes : 0, copy.evaluation_plan.arena_bytes);
+        tried->needed =
+            fixed + remat_max(copy.plan ? copy.plan->min_budget_bytes : 0, copy.evaluation_plan.arena_bytes);
         status = REMAT_OK;
     }
     trainer_close_stage(&copy);
@@ -143,7 +146,7 @@ static remat_status try_stage(cutter *cut, size_t stage, size_t first, size_t en
     return REMAT_OK;
 }
 
-/* ---- within a budget ---- */
+/* ---- as many layers as can be ---- */
 
 static remat_status fits(cutter *cut, size_t stage, size_t first, size_t end, uint64_t time, bool *does)
 {
@@ -219,36 +222,119 @@ static remat_status too_small(cutter *cut, const size_t *chosen)
     return remat_fail_budget(context, budget, most, NULL);
 }
 
-static remat_status find_within_budget(cutter *cut, size_t *chosen, size_t *places)
+/* ---- all cuts ---- */
+
+/* The least time of the slowest stage among stages 0 .. s, of which s ends at a place, and where s begins. */
+typedef struct cut_end {
+    uint64_t slowest;
+    size_t first;
+} cut_end;
+
+/* Fewer stages with a place each do not fill the rest in time. */
+static bool is_hopeless(const cutter *cut, size_t stage, size_t end, uint64_t most)
 {
-    uint64_t most, least = 0;
-    bool recomputes = false;
+    const size_t left = cut->stages - 1 - stage;
+    if (end + left > cut->cuts.count || (left == 0 && end < cut->cuts.count))
+        return true;
+    return left > 0 && stage_cuts_cost(&cut->cuts, end, cut->cuts.count) / left >= most;
+}
+
+static remat_status compare_ends(cutter *cut, size_t stage, uint64_t most, const cut_end *before, cut_end *ends)
+{
+    for (size_t end = 0; end <= cut->cuts.count; end++) {
+        ends[end] = (cut_end){UINT64_MAX, 0};
+        if (end <= stage || is_hopeless(cut, stage, end, most))
+            continue;
+        for (size_t first = end; first-- > stage;) {
+            stage_try tried;
+            if (stage_cuts_cost(&cut->cuts, first, end) >= most)
+                break;
+            if (before[first].slowest >= remat_min(most, ends[end].slowest))
+                continue;
+            if (cut->try_count >= MOST_TRIES)
+                return REMAT_OK;
+            REMAT_TRY(try_stage(cut, stage, first, end, &tried));
+            const uint64_t slowest = remat_max(before[first].slowest, tried.cost);
+            if (slowest < remat_min(most, ends[end].slowest))
+                ends[end] = (cut_end){slowest, first};
+        }
+    }
+    return REMAT_OK;
+}
+
+/* Compares all cuts whose slowest stage takes less than *most. */
+static remat_status compare_all(cutter *cut, size_t *chosen, uint64_t *most)
+{
+    const size_t row = cut->cuts.count + 1, stages = cut->stages;
+    cut_end *ends = remat_alloc(cut->trainer->context, (stages + 1) * row, sizeof *ends);
+    if (!ends)
+        return REMAT_NO_MEMORY;
+    for (size_t i = 0; i < row; i++)
+        ends[i] = (cut_end){i == 0 ? 0 : UINT64_MAX, 0};
+    remat_status status = REMAT_OK;
+    for (size_t s = 0; s < stages && status == REMAT_OK; s++)
+        status = compare_ends(cut, s, *most, ends + s * row, ends + (s + 1) * row);
+    const cut_end *last = ends + stages * row;
+    if (status == REMAT_OK && last[cut->cuts.count].slowest < *most) {
+        *most = last[cut->cuts.count].slowest;
+        chosen[stages] = cut->cuts.count;
+        for (size_t s = stages; s-- > 0;)
+            chosen[s] = ends[(s + 1) * row + chosen[s + 1]].first;
+    }
+    remat_release(cut->trainer->context, ends, (stages + 1) * row, sizeof *ends);
+    return status;
+}
+
+/* ---- within a budget ---- */
+
+/* The slowest stage of a cut by their plans, UINT64_MAX where one does not fit, and by costs alone. */
+static remat_status time_cut(cutter *cut, const size_t *chosen, uint64_t *slowest, uint64_t *least)
+{
+    *slowest = *least = 0;
     for (size_t s = 0; s < cut->stages; s++) {
         stage_try tried;
         REMAT_TRY(try_stage(cut, s, chosen[s], chosen[s + 1], &tried));
-        recomputes |= tried.recomputes;
-        least = remat_max(least, stage_cuts_cost(&cut->cuts, chosen[s], chosen[s + 1]));
+        *slowest = remat_max(*slowest, tried.cost);
+        *least = remat_max(*least, stage_cuts_cost(&cut->cuts, chosen[s], chosen[s + 1]));
     }
-    if (!recomputes)
-        return REMAT_OK; /* what is fastest fits as it is */
-    REMAT_TRY(try_time(cut, UINT64_MAX - 1, places, &most));
-    if (most == UINT64_MAX)
-        return too_small(cut, chosen);
-    for (size_t s = 0; s <= cut->stages; s++)
-        chosen[s] = places[s];
-    for (int i = 0; i < BISECTIONS && least < most; i++) {
-        const uint64_t time = least + (most - least) / 2;
+    return REMAT_OK;
+}
+
+static bool is_near(uint64_t most, uint64_t least)
+{
+    return most != UINT64_MAX && most <= least + least / NEAR;
+}
+
+/* Replaces the chosen cut, which takes *most, by faster ones. */
+static remat_status find_by_time(cutter *cut, size_t *chosen, size_t *places, uint64_t least, uint64_t *most)
+{
+    for (int i = 0; i <= BISECTIONS && least < *most && !is_near(*most, least); i++) {
+        const uint64_t time = *most == UINT64_MAX ? UINT64_MAX - 1 : least + (*most - least) / 2;
         uint64_t slowest;
         REMAT_TRY(try_time(cut, time, places, &slowest));
+        if (slowest == UINT64_MAX && *most == UINT64_MAX)
+            return REMAT_OK; /* none fits */
         if (slowest == UINT64_MAX) {
             least = time + 1;
             continue;
         }
-        most = slowest;
-        for (size_t s = 0; s <= cut->stages; s++)
-            chosen[s] = places[s];
+        *most = slowest;
+        memcpy(chosen, places, (cut->stages + 1) * sizeof *chosen);
     }
     return REMAT_OK;
+}
+
+static remat_status find_within_budget(cutter *cut, size_t *chosen, size_t *places)
+{
+    const size_t count = cut->cuts.count;
+    uint64_t most, least;
+    REMAT_TRY(time_cut(cut, chosen, &most, &least));
+    if (is_near(most, least))
+        return REMAT_OK;
+    REMAT_TRY(find_by_time(cut, chosen, places, least, &most));
+    if (!is_near(most, least) && cut->stages * count * count <= 2 * MOST_TRIES)
+        REMAT_TRY(compare_all(cut, chosen, &most));
+    return most == UINT64_MAX ? too_small(cut, chosen) : REMAT_OK;
 }
 
 /* ---- all together ---- */
