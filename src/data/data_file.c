@@ -36,7 +36,10 @@ remat_status data_file_open(remat_context *context, const char *path, uint64_t h
         return remat_fail(context, REMAT_IO, &place, "cannot be opened: %s", strerror(errno));
     if (!S_ISREG(info.st_mode))
         return remat_fail(context, REMAT_IO, &place, "not a regular file; data is read at any place, again and again");
-    file->bytes = (uint64_t)info.st_size;
+    file->bytes = file->opened_bytes = (uint64_t)info.st_size;
+    file->modified = info.st_mtim;
+    file->device = (uint64_t)info.st_dev;
+    file->number = (uint64_t)info.st_ino;
     return file->bytes <= hold ? hold_all(file) : REMAT_OK;
 }
 
@@ -95,4 +98,16 @@ remat_status data_file_read(const data_file *file, uint64_t offset, void *to, si
         bytes -= (size_t)got;
     }
     return REMAT_OK;
+}
+
+remat_status data_file_check_unchanged(const data_file *file)
+{
+    remat_place place = data_file_place(file);
+    struct stat info;
+    if (fstat(file->descriptor, &info) != 0)
+        return remat_fail(file->context, REMAT_IO, &place, "reading failed: %s", strerror(errno));
+    if ((uint64_t)info.st_size == file->opened_bytes && info.st_mtim.tv_sec == file->modified.tv_sec &&
+        info.st_mtim.tv_nsec == file->modified.tv_nsec)
+        return REMAT_OK;
+    return remat_fail(file->context, REMAT_IO, &place, "was changed while it was in use");
 }
