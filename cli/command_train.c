@@ -249,7 +249,8 @@ static void on_validation(void *user, uint64_t step, const remat_validation_resu
 /* The library's memory besides tensors and samples. */
 static uint64_t table_bytes(const train_command *command, const remat_trainer_figures *figures)
 {
-    return remat_context_bytes(command->given.context) - figures->total_bytes - figures->data_bytes;
+    const uint64_t tensors = figures->total_bytes - figures->mapped_bytes; /* what is mapped is not allocated */
+    return remat_context_bytes(command->given.context) - tensors - figures->data_bytes;
 }
 
 static void print_outside(const train_command *command, const remat_trainer_figures *figures)
@@ -295,6 +296,10 @@ static void print_plan(const train_command *command, const remat_trainer *traine
             remat_size_print(figures->total_bytes, total), remat_size_print(figures->weight_bytes, weights),
             remat_size_print(figures->optimizer_bytes + figures->gradient_bytes, moments),
             remat_size_print(figures->arena_bytes, arena), remat_size_print(figures->scratch_bytes, scratch));
+    if (figures->mapped_file_bytes > figures->mapped_bytes)
+        fprintf(stderr,
+                "%s of frozen weights are mapped from the folder, and take %s: they are dropped after each use\n",
+                remat_size_print(figures->mapped_file_bytes, total), remat_size_print(figures->mapped_bytes, weights));
     print_outside(command, figures);
     run_text_plan(stderr, figures, timed);
 }
@@ -567,7 +572,9 @@ static remat_status start_limited(train_command *command, remat_model *model, re
     const uint64_t collected = command->given.train.shard != REMAT_SHARD_NONE || command->given.train.pipeline > 1
                                    ? largest_parameter(*trainer)
                                    : 0;
-    if (!memory_limit_set(figures.budget_bytes + recorded + collected, figures.threads, &command->limit))
+    /* The limit does not count what is mapped. */
+    if (!memory_limit_set(figures.budget_bytes - figures.mapped_bytes + recorded + collected, figures.threads,
+                          &command->limit))
         return REMAT_IO;
     status = remat_trainer_start(*trainer);
     return status == REMAT_OK ? REMAT_OK : (command_fail(command->given.context, status), status);

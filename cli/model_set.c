@@ -41,7 +41,7 @@ static const struct argp_option options[] = {
     {"adapter", OPTION_ADAPTER, "DIR", 0, "use the adapters in DIR, which has PEFT's layout", 5},
     {"frozen", OPTION_FROZEN, "TYPE", 0,
      "the type in which large frozen matrices are held: fp32, bf16, int8 or int4; for a folder also keep: the types of "
-     "its files",
+     "its files, which a training maps",
      5},
     {"pack", OPTION_PACK, NULL, 0,
      "for a folder: several samples share a row of --length tokens; none of them sees another", 5},

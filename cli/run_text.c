@@ -22,10 +22,26 @@ static void print_row(FILE *to, const char *what, uint64_t bytes, const char *re
             *remark ? "  " : "", remark);
 }
 
+/* Of frozen weights that are not copied. */
+static const char *mapped_remark(const remat_trainer_figures *figures, char remark[100])
+{
+    char bytes[REMAT_SIZE_TEXT], all[REMAT_SIZE_TEXT];
+    remat_size_print(figures->mapped_bytes, bytes);
+    if (figures->mapped_file_bytes == 0)
+        return "";
+    if (figures->mapped_bytes == figures->mapped_file_bytes)
+        snprintf(remark, 100, "%s of it mapped from the folder", bytes);
+    else
+        snprintf(remark, 100, "%s of it for the %s in the folder, dropped after each use", bytes,
+                 remat_size_print(figures->mapped_file_bytes, all));
+    return remark;
+}
+
 void run_text_memory(FILE *to, const remat_trainer_figures *figures)
 {
+    char remark[100];
     bool lasting = figures->gradient_bytes > 0;
-    print_row(to, "weights", figures->weight_bytes, "");
+    print_row(to, "weights", figures->weight_bytes, mapped_remark(figures, remark));
     print_row(to, "optimizer", figures->optimizer_bytes, "");
     print_row(to, "weight gradients", figures->gradient_bytes + figures->peak_weight_gradient_bytes,
               lasting ? "over all micro-batches" : "at the peak");
@@ -182,6 +198,10 @@ void run_text_json(FILE *to, const remat_trainer_figures *figures, bool timed)
     if (figures->budget_bytes != REMAT_NO_BUDGET)
         print_count(to, ",\n  ", "total_budget_bytes", figures->budget_bytes);
     print_count(to, ",\n  ", "weight_bytes", figures->weight_bytes);
+    if (figures->mapped_file_bytes) {
+        print_count(to, ", ", "mapped_bytes", figures->mapped_bytes);
+        print_count(to, ", ", "mapped_file_bytes", figures->mapped_file_bytes);
+    }
     print_count(to, ", ", "optimizer_bytes", figures->optimizer_bytes);
     print_count(to, ", ", "gradient_bytes", figures->gradient_bytes);
     print_count(to, ", ", "scratch_bytes", figures->scratch_bytes);

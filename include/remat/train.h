@@ -392,6 +392,9 @@ typedef struct remat_trainer_figures {
      * makes its peak. Otherwise 0 and NULL. */
     uint64_t min_budget_cost;
     const char *min_budget_layer;
+    /* Of frozen weights that are mapped from the model's folder: what weight_bytes counts of them, and all of them. Where the first is
+     * less, they are dropped after each use. */
+    uint64_t mapped_bytes, mapped_file_bytes;
 } remat_trainer_figures;
 void remat_trainer_get_figures_sized(const remat_trainer *trainer, remat_trainer_figures *figures, size_t figures_size);
 static inline void remat_trainer_get_figures(const remat_trainer *trainer, remat_trainer_figures *figures)

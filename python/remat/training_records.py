@@ -40,6 +40,8 @@ class TrainerFigures(NamedTuple):
         early_stopping: validations without improvement before training stops; 0: never.
         min_budget_cost: with plan_only, if the best plan was searched for: of a step within `min_budget_bytes`; otherwise 0.
         min_budget_layer: the layer that makes the peak of that plan; "" if it is not known.
+        mapped_bytes: what `weight_bytes` counts of frozen weights that are mapped from the model's folder.
+        mapped_file_bytes: all of them; where that is more, they are dropped after each use.
     """
 
     weight_bytes: int
@@ -82,6 +84,8 @@ class TrainerFigures(NamedTuple):
     early_stopping: int
     min_budget_cost: int
     min_budget_layer: str
+    mapped_bytes: int
+    mapped_file_bytes: int
 
 
 class StepResult(NamedTuple):

@@ -42,6 +42,7 @@ struct remat_model {
     text_pool pool;
     const char *file;   /* as the caller named it; NULL: built by calls */
     const char *folder; /* that it came from, in Hugging Face's layout; NULL: none */
+    bool maps_frozen;   /* frozen weights are not copied from there: frozen=keep */
     const char **set;   /* the settings that changed the file, by the order of ini_set() */
     described_layer *layers;
     size_t layer_count, layer_capacity;

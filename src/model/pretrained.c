@@ -139,6 +139,7 @@ static remat_status read_text(folder_reader *reader, char *text, size_t length, 
         return status;
     (*model)->dataset.folder = ""; /* the folder is the model's; paths of data start where the program runs */
     (*model)->folder = text_pool_text(&(*model)->pool, reader->folder);
+    (*model)->maps_frozen = reader->keeps;
     if (!(*model)->dataset.tokenizer)
         (*model)->dataset.tokenizer = (*model)->folder;
     if ((*model)->folder)

@@ -122,6 +122,9 @@ void program_destroy(remat_program *program);
 /* What an action does, with its tensors. */
 program_binding program_binding_of(const remat_program *program, uint32_t action);
 
+/* Whether an action reads parameter number i of its layer; statistics apart. */
+bool program_reads(const remat_program *program, uint32_t action, uint32_t number);
+
 /* Makes it a program whose weights are fetched (program_fetch.c). Before it is planned, and before program_set_costs. */
 remat_status program_fetch_weights(remat_program *program);
 /* Whether parameter number i of the layer is fetched for an action; the bytes of all that are, each placed at a multiple of 64 in

@@ -6,14 +6,19 @@
 
 /* The pass that makes the gradient of the weights reads none (layers/layer.h), and a sum passes its gradient on. Running
  * statistics are always there. */
-bool program_fetches(const remat_program *program, uint32_t action, uint32_t number)
+bool program_reads(const remat_program *program, uint32_t action, uint32_t number)
 {
     const program_action *about = &program->actions[action];
     const layer_node *node = &program->network->layers[about->layer].node;
     const bool idle = node->loss && node->flops[LAYER_FORWARD] == 0 && program->apply != PROGRAM_FORWARD_ONLY;
-    if (!program->fetches || node->parameters[number].statistic)
+    if (node->parameters[number].statistic)
         return false;
     return (about->kind == ACTION_FORWARD && !idle) || (about->kind == ACTION_INPUT_GRADIENT && !node->passes_gradient);
+}
+
+bool program_fetches(const remat_program *program, uint32_t action, uint32_t number)
+{
+    return program->fetches && program_reads(program, action, number);
 }
 
 uint64_t program_fetched_bytes(const remat_program *program, uint32_t action)

@@ -157,6 +157,38 @@ static remat_status fetch_weights(const remat_executor *executor, size_t positio
     return REMAT_OK;
 }
 
+static bool reads_weights(const remat_executor *executor, size_t position)
+{
+    const remat_program *program = executor->options.program;
+    const uint32_t action = executor->options.sequence->actions[position];
+    const layer_node *node = &program->network->layers[program->actions[action].layer].node;
+    for (uint32_t i = 0; i < node->parameter_count; i++)
+        if (program_reads(program, action, i))
+            return true;
+    return false;
+}
+
+/* The next weights come from the disk while this action runs. */
+static void want_weights(const remat_executor *executor, size_t position)
+{
+    const executor_options *options = &executor->options;
+    if (!options->weights.want || !reads_weights(executor, position))
+        return;
+    for (size_t next = position + 1; next < executor->count; next++)
+        if (options->weights.want(options->weights.user, options->program, options->sequence->actions[next]))
+            return;
+}
+
+static remat_status leave_weights(const remat_executor *executor, size_t position, backend_queue *queue)
+{
+    const executor_options *options = &executor->options;
+    if (!options->weights.leave || !reads_weights(executor, position))
+        return REMAT_OK;
+    REMAT_TRY(backend_wait(queue));
+    options->weights.leave(options->weights.user, options->program, options->sequence->actions[position]);
+    return REMAT_OK;
+}
+
 /* The positions of a part: first .. end - 1. Both parts have the turn. */
 typedef struct position_range {
     size_t first, end;
@@ -174,6 +206,7 @@ static remat_status enter_position(remat_executor *executor, const recorded_run 
                                    backend_queue *queue)
 {
     poison_map_enter(executor->poison, run == &executor->fused ? executor->until[position] : position);
+    want_weights(executor, position);
     return fetch_weights(executor, position, queue);
 }
 
@@ -194,7 +227,7 @@ static remat_status run_position(remat_executor *executor, const recorded_run *r
         status = backend_run(queue, &run->calls, first, end);
     if (!turns || part != EXECUTOR_FORWARD)
         poison_map_leave(executor->poison, position);
-    return status;
+    return status == REMAT_OK ? leave_weights(executor, position, queue) : status;
 }
 
 static remat_status run_positions(remat_executor *executor, const recorded_run *run, backend_queue *queue,
@@ -225,7 +258,7 @@ remat_status executor_run_watched(remat_executor *executor, backend_queue *queue
 remat_status executor_run(remat_executor *executor, backend_queue *queue)
 {
     const recorded_run *run = &executor->fused;
-    if (!executor->poison && !executor->fetched)
+    if (!executor->poison && !executor->fetched && !executor->options.weights.leave)
         return backend_run(queue, &run->calls, 0, run->calls.used);
     return executor_run_watched(executor, queue, NULL);
 }

@@ -26,6 +26,10 @@ typedef struct executor_weights {
     /* Writes a parameter to an address, when the queue is idle. Called before each action that needs it. */
     remat_status (*fetch)(void *user, uint32_t parameter, char *to);
     void *user;
+    /* For weights that do not stay in memory: `leave` is called after an action that read some, when the queue is idle; `want` before it,
+     * for actions that come next, until one returns that it needs some. Both NULL: they stay. */
+    void (*leave)(void *user, const remat_program *program, uint32_t action);
+    bool (*want)(void *user, const remat_program *program, uint32_t action);
 } executor_weights;
 
 /* Functions that record what the optimizer does with gradients. */

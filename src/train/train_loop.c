@@ -176,7 +176,7 @@ remat_status remat_trainer_run_sized(remat_trainer *trainer, const remat_run_hoo
     run->result.median_step_seconds = median_time(run, run->times);
     run->result.median_data_seconds = median_time(run, run->data_times);
     run->result.peak_resident_bytes = peak_resident();
-    run->result.allocated_bytes = trainer_allocated_bytes(trainer);
+    run->result.allocated_bytes = trainer_allocated_bytes(trainer) + trainer_mapped_bytes(trainer);
     run->result.forwards = executor_forwards(trainer->executor);
     run_log_close(run->log, &run->result);
     if (result)

@@ -192,11 +192,13 @@ static remat_status create(remat_trainer *trainer, const remat_train_options *op
     REMAT_TRY(trainer_cut(trainer));
     REMAT_TRY(trainer_build_programs(trainer));
     REMAT_TRY(length_classes_build(trainer));
+    REMAT_TRY(trainer_find_mapped(trainer));
     REMAT_TRY(trainer_place(trainer));
     if (!trainer->options.plan_only)
         REMAT_TRY(trainer_load_data(trainer)); /* first: it fails sooner than a plan is made */
     REMAT_TRY(trainer_plan(trainer));
-    return length_classes_plan(trainer);
+    REMAT_TRY(length_classes_plan(trainer));
+    return trainer_keep_mapped(trainer);
 }
 
 remat_status remat_trainer_create(remat_model *model, const remat_train_options *options, remat_trainer **trainer)
@@ -245,6 +247,7 @@ void remat_trainer_destroy(remat_trainer *trainer)
     program_destroy(trainer->program);
     program_destroy(trainer->evaluation);
     trainer_release_places(trainer);
+    trainer_release_mapped(trainer);
     trainer_release_stages(trainer);
     network_destroy(trainer->network);
     remat_text_release(trainer->context, trainer->strategy);

@@ -295,6 +295,9 @@ static remat_status load_match(remat_trainer *trainer, weights_match *match)
     data_source *data = NULL;
     REMAT_TRY(weights_match_find(match));
     REMAT_TRY(weights_match_check(match));
+    for (uint32_t p = 0; p < match->network->parameter_count; p++)
+        if (match->sources[p].parts[0])
+            REMAT_TRY(trainer_compare_mapped(trainer, match->file, match->sources[p].parts[0], p));
     REMAT_TRY(open_encoded_data(trainer, match->path, match->file, trainer->seed, &data));
     const weights_target target = {trainer->queue, trainer_weight_place, trainer};
     remat_status status = read_weights(&target, match);
@@ -481,6 +484,8 @@ static remat_status load_tensors(remat_trainer *trainer, const char *path, const
         const network_parameter *parameter = &trainer->network->parameters[p];
         const weight_place place = trainer_weight_place(trainer, (uint32_t)p);
         REMAT_TRY(load_parameter(trainer->queue, path, file, parameter->name, parameter, pass, &place));
+        if (pass == PASS_CHECKSUMS)
+            REMAT_TRY(trainer_compare_mapped(trainer, file, safetensors_find(file, parameter->name), (uint32_t)p));
     }
     return load_state(trainer, path, file, pass);
 }

@@ -25,7 +25,12 @@ uint64_t trainer_fixed_bytes(const remat_trainer *trainer)
     uint64_t bytes = trainer->weight_bytes + trainer->state_bytes;
     if (trainer_adds(trainer))
         bytes += trainer->gradient_bytes;
-    return bytes + trainer_scratch_bytes(trainer);
+    return bytes + trainer_mapped_bytes(trainer) + trainer_scratch_bytes(trainer);
+}
+
+uint64_t trainer_least_fixed_bytes(const remat_trainer *trainer)
+{
+    return trainer_fixed_bytes(trainer) - trainer_mapped_bytes(trainer) + trainer_least_mapped_bytes(trainer);
 }
 
 remat_status trainer_allocate(remat_trainer *trainer)
@@ -72,6 +77,8 @@ tensor_ref trainer_parameter(const remat_trainer *trainer, uint32_t parameter)
     const network_parameter *about = &trainer->network->parameters[parameter];
     const backend_memory *area = &trainer->weights;
     const uint64_t offset = trainer->weight_offsets ? trainer->weight_offsets[parameter] : about->offset;
+    if (trainer_is_mapped(trainer, parameter) && trainer->mapped->weights[parameter].map.at)
+        return (tensor_ref){(char *)(uintptr_t)trainer->mapped->weights[parameter].map.at, about->about.dtype};
     return area->at && trainer_has(trainer, parameter, REMAT_SHARD_WEIGHTS)
                ? (tensor_ref){area->at + offset, about->about.dtype}
                : TENSOR_NONE;

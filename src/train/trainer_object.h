@@ -1,6 +1,6 @@
 /* What a trainer consists of. Its memory is allocated once, on the device except for staging:
  *
- *     weights    every parameter and running statistic, each aligned to 64 bytes
+ *     weights    every parameter and running statistic, each aligned to 64 bytes, except for those that are mapped
  *     state      the optimizer's, only of trained parameters
  *     gradients  only with accumulation over micro-batches, the same layout; copies in place of running statistics
  *     arena      all tensors that are live only within a step
@@ -32,6 +32,7 @@
 #include "train/shard_map.h"
 #include "train/shard_transfer.h"
 #include "train/staging.h"
+#include "train/trainer_mapped.h"
 
 /* What the arena holds. */
 enum { HOLDS_DATA, HOLDS_ACTIVATION, HOLDS_GRADIENT, HOLDS_WEIGHT_GRADIENT, HOLDS_WORKSPACE, HOLDS_KINDS };
@@ -62,6 +63,7 @@ struct remat_trainer {
     uint64_t state_bytes;
     uint64_t *weight_offsets, *gradient_offsets; /* where parameters begin that ranks share; NULL: as in the network */
     uint64_t weight_bytes, gradient_bytes;       /* of these areas */
+    mapped_weights *mapped;                      /* frozen weights that are not in them; NULL: none */
     step_block host_block;                       /* what the block holds, or will be copied into it */
     staging staged;
 
@@ -133,9 +135,11 @@ remat_status trainer_blame(const remat_trainer *trainer, remat_status status);
 /* trainer_memory.c: the areas. */
 remat_status trainer_allocate(remat_trainer *trainer);
 void trainer_release(remat_trainer *trainer);
-uint64_t trainer_fixed_bytes(const remat_trainer *trainer);     /* all areas but the arena, as planned */
-uint64_t trainer_scratch_bytes(const remat_trainer *trainer);   /* of these: scratch, staging and the step block */
-uint64_t trainer_allocated_bytes(const remat_trainer *trainer); /* all areas that were allocated */
+uint64_t
+trainer_fixed_bytes(const remat_trainer *trainer); /* all areas but the arena, and mapped weights, as planned */
+uint64_t trainer_least_fixed_bytes(const remat_trainer *trainer); /* the same if mapped weights are dropped */
+uint64_t trainer_scratch_bytes(const remat_trainer *trainer);     /* of these: scratch, staging and the step block */
+uint64_t trainer_allocated_bytes(const remat_trainer *trainer);   /* all areas that were allocated */
 /* A parameter, and its gradient with accumulation; none if there is no memory for them. Where ranks share them, the part that
  * this rank has. */
 bool trainer_adds(const remat_trainer *trainer); /* gradients are added up before they are applied */

@@ -110,13 +110,19 @@ remat_status remat_trainer_read_parameter(const remat_trainer *trainer, size_t p
     REMAT_TRY(find_values(trainer, position, count, &from));
     if (trainer_shares(trainer, (uint32_t)position, REMAT_SHARD_WEIGHTS))
         return read_shared(trainer, (uint32_t)position, values);
-    return read_values(trainer, from, values, count);
+    remat_status status = read_values(trainer, from, values, count);
+    trainer_leave_weight(trainer, (uint32_t)position);
+    return status;
 }
 
 remat_status remat_trainer_write_parameter(remat_trainer *trainer, size_t position, const float *values, uint64_t count)
 {
     tensor_ref to;
     REMAT_TRY(find_values(trainer, position, count, &to));
+    if (trainer_is_mapped(trainer, (uint32_t)position))
+        return remat_fail(trainer->context, REMAT_INVALID, NULL,
+                          "'%.100s' is mapped from the model's folder and cannot be written; frozen=%s holds a copy",
+                          trainer->network->parameters[position].name, remat_dtype_name(to.type));
     const shard_part part = trainer_part(trainer, (uint32_t)position, REMAT_SHARD_WEIGHTS);
     return write_values(trainer, to, values + part.first, part.values);
 }

@@ -90,7 +90,6 @@ static remat_status check_loads(const remat_program *program, const graph_plan *
 static remat_status use_graph_plan(remat_trainer *trainer)
 {
     const remat_train_options *options = &trainer->options;
-    const uint64_t fixed = trainer_fixed_bytes(trainer);
     graph_plan_text text;
     FILE *stream;
     REMAT_TRY(input_open(trainer->context, options->graph_plan_path, &stream));
@@ -101,9 +100,11 @@ static remat_status use_graph_plan(remat_trainer *trainer)
     graph_plan_text_release(&text);
     REMAT_TRY(check_loads(trainer->program, trainer->plan));
     const uint64_t arena = shared_arena(trainer, trainer->plan->arena_bytes);
-    if (options->budget_bytes != REMAT_NO_BUDGET && fixed + arena > options->budget_bytes)
-        return too_small(trainer, fixed, arena, peak_layer(trainer));
-    return REMAT_OK;
+    if (options->budget_bytes == REMAT_NO_BUDGET || trainer_fixed_bytes(trainer) + arena <= options->budget_bytes)
+        return REMAT_OK;
+    trainer_drop_mapped(trainer);
+    const uint64_t fixed = trainer_fixed_bytes(trainer);
+    return fixed + arena <= options->budget_bytes ? REMAT_OK : too_small(trainer, fixed, arena, peak_layer(trainer));
 }
 
 remat_status trainer_plan_program(const remat_trainer *trainer, const remat_program *program, const uint32_t *blocks,
@@ -129,12 +130,21 @@ remat_status trainer_plan_program(const remat_trainer *trainer, const remat_prog
     return check_loads(program, *plan);
 }
 
+/* Mapped weights stay in memory if any plan fits the budget beside them. */
 static remat_status plan_training(remat_trainer *trainer, const uint32_t *blocks)
 {
-    const uint64_t fixed = trainer_fixed_bytes(trainer);
+    const uint64_t budget = trainer->options.budget_bytes;
+    if (budget != REMAT_NO_BUDGET && trainer_fixed_bytes(trainer) + trainer->evaluation_plan.arena_bytes > budget)
+        trainer_drop_mapped(trainer);
     remat_status status = trainer_plan_program(trainer, trainer->program, blocks, &trainer->plan);
-    if (status != REMAT_INFEASIBLE || trainer->options.budget_bytes == REMAT_NO_BUDGET)
+    if (status == REMAT_INFEASIBLE && budget != REMAT_NO_BUDGET && trainer_drop_mapped(trainer)) {
+        graph_plan_destroy(trainer->plan);
+        trainer->plan = NULL;
+        status = trainer_plan_program(trainer, trainer->program, blocks, &trainer->plan);
+    }
+    if (status != REMAT_INFEASIBLE || budget == REMAT_NO_BUDGET)
         return status;
+    const uint64_t fixed = trainer_fixed_bytes(trainer);
     return too_small(trainer, fixed, shared_arena(trainer, trainer->plan->min_budget_bytes), peak_layer(trainer));
 }
 
@@ -200,9 +210,9 @@ static uint64_t step_cost(const remat_trainer *trainer, uint64_t micro_batch)
 void remat_trainer_get_figures_sized(const remat_trainer *trainer, remat_trainer_figures *figures, size_t figures_size)
 {
     const graph_plan *plan = trainer->plan;
-    uint64_t fixed = trainer_fixed_bytes(trainer);
+    const uint64_t fixed = trainer_fixed_bytes(trainer), least = trainer_least_fixed_bytes(trainer);
     remat_trainer_figures found = {
-        .weight_bytes = trainer->weight_bytes,
+        .weight_bytes = trainer->weight_bytes + trainer_mapped_bytes(trainer),
         .optimizer_bytes = trainer->state_bytes,
         .gradient_bytes = trainer_adds(trainer) ? trainer->gradient_bytes : 0,
         .scratch_bytes = trainer_scratch_bytes(trainer),
@@ -210,7 +220,7 @@ void remat_trainer_get_figures_sized(const remat_trainer *trainer, remat_trainer
         .total_bytes = fixed + trainer_arena_bytes(trainer),
         .peak_bytes = plan->peak_bytes,
         .keep_all_arena_bytes = shared_arena(trainer, plan->base_arena_bytes),
-        .min_budget_bytes = fixed + shared_arena(trainer, plan->min_budget_bytes),
+        .min_budget_bytes = least + shared_arena(trainer, plan->min_budget_bytes),
         .peak_activation_bytes = trainer->peak[HOLDS_ACTIVATION],
         .peak_gradient_bytes = trainer->peak[HOLDS_GRADIENT],
         .peak_weight_gradient_bytes = trainer->peak[HOLDS_WEIGHT_GRADIENT],
@@ -235,9 +245,11 @@ void remat_trainer_get_figures_sized(const remat_trainer *trainer, remat_trainer
         .remark = plan->remark,
         .table_bytes = trainer->planned_bytes + trainer->recorded_bytes,
         .data_bytes = trainer->data_bytes,
-        .min_budget_bound_bytes = fixed + shared_arena(trainer, plan->least_bound_bytes),
+        .min_budget_bound_bytes = least + shared_arena(trainer, plan->least_bound_bytes),
         .min_budget_cost = plan->least_cost ? step_cost(trainer, plan->least_cost) : 0,
         .min_budget_layer = layer_of(trainer, trainer->program, plan->least_peak_action),
+        .mapped_bytes = trainer_mapped_bytes(trainer),
+        .mapped_file_bytes = trainer_file_bytes(trainer),
     };
     for (size_t p = 0; p < trainer->network->parameter_count; p++)
         if (layer_parameter_is_trained(&trainer->network->parameters[p].about))

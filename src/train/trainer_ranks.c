@@ -286,6 +286,7 @@ static remat_status hash_weights(const remat_trainer *trainer, XXH3_state_t *has
         trainer_find_states(trainer, p, states);
         if (!trainer_must_collect(trainer, p, OPTIMIZER_STATES))
             REMAT_TRY(hash_tensor(trainer, trainer_parameter(trainer, p), trainer->network->parameters[p].bytes, hash));
+        trainer_leave_weight(trainer, p);
         for (unsigned i = 0; i < OPTIMIZER_STATES && !trainer_must_collect(trainer, p, i); i++)
             REMAT_TRY(hash_tensor(trainer, trainer_state(trainer, p, i), states[i].bytes, hash));
     }

@@ -33,6 +33,7 @@ typedef struct entry_list {
     char *names;
     size_t names_bytes, names_used;
     host_view view;  /* of the entry that is being written */
+    uint32_t viewed; /* its parameter */
     void *collected; /* the same, where ranks share it */
     uint64_t collected_bytes;
 } entry_list;
@@ -78,6 +79,7 @@ static void close_entry(void *user)
         remat_release(list->trainer->context, list->collected, list->collected_bytes, 1);
     else
         host_view_close(&list->view, false);
+    trainer_leave_weight(list->trainer, list->viewed);
     list->collected = NULL;
 }
 
@@ -99,6 +101,7 @@ static remat_status open_entry(void *user, size_t number, const void **data)
     }
     REMAT_TRY(host_view_open(list->trainer->queue, tensor->at, tensor->bytes, true, &list->view));
     *data = list->view.host;
+    list->viewed = tensor->parameter;
     return REMAT_OK;
 }
 
@@ -232,7 +235,9 @@ static remat_status copy_parameter(const void *user, size_t parameter, float *to
     REMAT_TRY(
         host_view_open_floats(trainer->queue, trainer_parameter(trainer, (uint32_t)parameter), values, true, &view));
     memcpy(to, view.floats, values * sizeof *to);
-    return host_view_close(&view, false);
+    remat_status status = host_view_close(&view, false);
+    trainer_leave_weight(trainer, (uint32_t)parameter);
+    return status;
 }
 
 static bool is_adapted(const remat_trainer *trainer)

@@ -121,7 +121,7 @@ remat_status trainer_place(remat_trainer *trainer)
         REMAT_TRY(place(trainer, gradient_bytes, &trainer->gradient_offsets, &trainer->gradient_bytes));
     if (trainer->pipeline || (trainer->shard && stage >= REMAT_SHARD_WEIGHTS))
         REMAT_TRY(place(trainer, weight_bytes, &trainer->weight_offsets, &trainer->weight_bytes));
-    return REMAT_OK;
+    return trainer_place_copied(trainer);
 }
 
 void trainer_release_places(remat_trainer *trainer)
@@ -139,6 +139,7 @@ remat_status trainer_fixed_with(const remat_trainer *trainer, uint64_t ranks, ui
     other.options.plan_ranks = ranks;
     other.state_offsets = other.gradient_offsets = other.weight_offsets = NULL;
     other.shard = NULL;
+    other.mapped = trainer_maps(&other) ? trainer->mapped : NULL;
     remat_status status = trainer_place(&other);
     if (status == REMAT_OK)
         *bytes = trainer_fixed_bytes(&other);
@@ -150,7 +151,8 @@ weight_place trainer_weight_place(const void *user, uint32_t parameter)
 {
     const remat_trainer *trainer = user;
     const shard_part part = trainer_part(trainer, parameter, REMAT_SHARD_WEIGHTS);
-    return (weight_place){trainer_parameter(trainer, parameter).at, part.first, part.values};
+    return (weight_place){trainer_parameter(trainer, parameter).at, part.first,
+                          trainer_is_mapped(trainer, parameter) ? 0 : part.values};
 }
 
 /* The part that this rank updates, of a tensor that has the part of `stage`. */

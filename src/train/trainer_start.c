@@ -37,7 +37,11 @@ executor_options trainer_executor_options(remat_trainer *trainer, const remat_pr
                    .transfers = trainer->exchange.at},
         .device = trainer->device,
         .optimizer = trainer_optimizer(trainer),
-        .weights = {trainer_find_weight, trainer_fetch_weight, trainer},
+        .weights = {.find = trainer_find_weight,
+                    .fetch = trainer_fetch_weight,
+                    .user = trainer,
+                    .leave = trainer_drops_weights(trainer) ? trainer_leave_weights : NULL,
+                    .want = trainer_drops_weights(trainer) ? trainer_want_weights : NULL},
         .training = true,
         .loss_share = 1.0 / (double)trainer->settings.accumulate,
     };
@@ -126,6 +130,7 @@ remat_status trainer_start(remat_trainer *trainer)
 {
     uint64_t before = remat_context_bytes(trainer->context);
     REMAT_TRY(trainer_allocate(trainer));
+    REMAT_TRY(trainer_map_weights(trainer));
     REMAT_TRY(parameters_fill(trainer->network, trainer->queue, trainer->seed, trainer_weight_place, trainer));
     REMAT_TRY(make_executors(trainer));
     REMAT_TRY(trainer_start_ranks(trainer));

@@ -263,6 +263,7 @@ static remat_status run_step(remat_trainer *trainer, double rate, double *data_s
 remat_status remat_trainer_step_sized(remat_trainer *trainer, remat_step_result *result, size_t result_size)
 {
     REMAT_TRY(trainer_check_started(trainer));
+    REMAT_TRY(trainer_check_mapped(trainer));
     REMAT_TRY(trainer_compare_ranks(trainer));
     if (trainer->on_gradient && (trainer_scatters(trainer) || trainer->pipeline))
         return remat_fail(trainer->context, REMAT_INVALID, NULL, "no rank has %s gradients to show: %s",

@@ -55,6 +55,20 @@ cmp -s "$work/whole.safetensors" "$work/rest.safetensors" || complain "a resumed
 expect 2 train "$work/base" $train
 err "name one file of JSON lines"
 
+# Frozen weights that are not copied, in a budget that does not hold them: the same bits.
+part="$train --lora rank=2 --threads 1"
+# shellcheck disable=SC2086
+expect 0 fit "$work/base" $part --frozen keep --json
+least=$(sed -n 's/.*"min_budget_bytes": \([0-9]*\),.*/\1/p' "$work/out" | head -n 1)
+part="$part --data $work/learned.jsonl --steps 3"
+# shellcheck disable=SC2086
+expect 0 train "$work/base" $part --save "$work/copied.safetensors" -q
+# shellcheck disable=SC2086
+expect 0 train "$work/base" $part --frozen keep --budget "$least" --memory-limit hard --save "$work/mapped.safetensors" --json
+err "they are dropped after each use"
+out "\"allocated_bytes\": $least"
+cmp -s "$work/copied.safetensors" "$work/mapped.safetensors" || complain "mapped weights give other bits"
+
 # Plans for several lengths: losses as with one, the same bits after a resume, and what was predicted is allocated.
 part="$train --data $work/learned.jsonl --lora rank=2 --strategy none -q"
 losses() { sed -n 's/.*"loss": \([0-9.e+-]*\),.*/\1/p' "$1"; }

@@ -54,6 +54,53 @@ static remat_status train(remat_context *context, void *user)
     return status;
 }
 
+/* Frozen weights that are mapped, and dropped. */
+static remat_status train_mapped(remat_context *context, void *user)
+{
+    static const char *const settings[] = {"model.length=5", "model.lora=rank=2", "model.frozen=keep", NULL};
+    char data[512];
+    remat_model *model = NULL;
+    remat_trainer *trainer = NULL;
+    remat_train_options options;
+    remat_step_result result;
+    snprintf(data, sizeof data, "%s", scratch_path("lines.jsonl"));
+    remat_train_options_init(&options);
+    options.data_path = data;
+    options.strategy = "none";
+    options.threads = 1;
+    options.budget_bytes = *(const uint64_t *)user;
+    remat_status status = remat_model_load_with(context, scratch_folder(), settings, &model);
+    FLOW(status, remat_trainer_create(model, &options, &trainer));
+    FLOW(status, remat_trainer_load(trainer, scratch_folder()));
+    FLOW(status, remat_trainer_step(trainer, &result));
+    FLOW(status, remat_trainer_save(trainer, scratch_path("mapped.safetensors"), true));
+    FLOW(status, remat_trainer_resume(trainer, scratch_path("mapped.safetensors")));
+    remat_trainer_destroy(trainer);
+    remat_model_destroy(model);
+    return status;
+}
+
+/* The least that this takes. */
+static uint64_t smallest(remat_context *context)
+{
+    static const char *const settings[] = {"model.length=5", "model.lora=rank=2", "model.frozen=keep", NULL};
+    remat_model *model;
+    remat_trainer *trainer;
+    remat_train_options options;
+    remat_trainer_figures figures;
+    remat_train_options_init(&options);
+    options.strategy = "none";
+    options.threads = 1;
+    options.plan_only = true;
+    assert_int_equal(remat_model_load_with(context, scratch_folder(), settings, &model), REMAT_OK);
+    assert_int_equal(remat_trainer_create(model, &options, &trainer), REMAT_OK);
+    remat_trainer_get_figures(trainer, &figures);
+    remat_trainer_destroy(trainer);
+    remat_model_destroy(model);
+    assert_true(figures.mapped_file_bytes > 0);
+    return figures.min_budget_bytes;
+}
+
 static bool ignore_text(void *user, const char *text, size_t bytes)
 {
     (void)user, (void)text, (void)bytes;
@@ -87,6 +134,8 @@ static void every_allocation_may_fail(void **state)
     make_folder(f->context);
     assert_int_equal(train(f->context, NULL), REMAT_OK); /* whether there are weights changes what is done */
     expect_failures_survived("train", train, NULL, 100, LESS_WHEN_SANITIZED(250, 100));
+    uint64_t budget = smallest(f->context);
+    expect_failures_survived("train_mapped", train_mapped, &budget, 100, LESS_WHEN_SANITIZED(250, 100));
     expect_failures_survived("generate", generate, NULL, 100, LESS_WHEN_SANITIZED(250, 100));
 }
 
