@@ -121,8 +121,8 @@ typedef struct remat_train_options {
     /* The layers are cut into this many stages, each on a rank of its own, and micro-batches pass through them
      * (docs/ranks.md). The number of ranks must be a multiple of it; rank r has stage r mod pipeline. The budget is for
      * each rank. The bits are the same. All ranks then take part in saving, and in calls that read or write parameters
-     * or moments. 0 and 1: none. REMAT_INVALID with shard, reduce_fast, a plan file, more stages than layers, and for
-     * remat_trainer_on_gradient and remat_trainer_measure. */
+     * or moments. 0 and 1: none. REMAT_INVALID with a shard beyond REMAT_SHARD_OPTIMIZER, reduce_fast, a plan file,
+     * more stages than layers, and for remat_trainer_on_gradient and remat_trainer_measure. */
     uint64_t pipeline;
     uint64_t plan_stage; /* with plan_only, without a communicator: plan this stage, counted from 0 */
 } remat_train_options;
@@ -392,8 +392,8 @@ typedef struct remat_trainer_figures {
      * makes its peak. Otherwise 0 and NULL. */
     uint64_t min_budget_cost;
     const char *min_budget_layer;
-    /* Of frozen weights that are mapped from the model's folder: what weight_bytes counts of them, and all of them. Where the first is
-     * less, they are dropped after each use. */
+    /* Frozen weights that are mapped from the model's folder: the part that weight_bytes counts, and all of them. If
+     * the part is less, they are dropped after each use. */
     uint64_t mapped_bytes, mapped_file_bytes;
 } remat_trainer_figures;
 void remat_trainer_get_figures_sized(const remat_trainer *trainer, remat_trainer_figures *figures, size_t figures_size);

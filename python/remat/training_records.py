@@ -41,7 +41,7 @@ class TrainerFigures(NamedTuple):
         min_budget_cost: with plan_only, if the best plan was searched for: of a step within `min_budget_bytes`; otherwise 0.
         min_budget_layer: the layer that makes the peak of that plan; "" if it is not known.
         mapped_bytes: what `weight_bytes` counts of frozen weights that are mapped from the model's folder.
-        mapped_file_bytes: all of them; where that is more, they are dropped after each use.
+        mapped_file_bytes: all of them; if that is more, they are dropped after each use.
     """
 
     weight_bytes: int
