@@ -206,6 +206,19 @@ static void test_wrong_plans(void **state)
         {"\"schedule\": [], \"places\": [[0, 0, 0]]", "four whole numbers are expected", REMAT_BAD_INPUT},
         {"\"schedule\": [], \"places\": [[0, 0, 0, 0, 0]]", "four whole numbers are expected", REMAT_BAD_INPUT},
         {"\"schedule\": [], \"schedule\": []", "there twice", REMAT_BAD_INPUT},
+        {"\"schedule\": [0, 1, 2], \"peak_bytes\": 30, \"peak_bytes\": 30", "there twice", REMAT_BAD_INPUT},
+        {"\"schedule\": 3", "schedule: 3 is not allowed; it must be an array", REMAT_BAD_INPUT},
+        {"\"schedule\": [4294967295]", "the number of an action is expected", REMAT_BAD_INPUT},
+        {"\"schedule\": [0, 1, 2], \"places\": {}", "places: an object is not allowed; it must be an array",
+         REMAT_BAD_INPUT},
+        {"\"schedule\": [0, 1, 2], \"places\": [[4294967295, 0, 3, 0]]", "four whole numbers are expected",
+         REMAT_BAD_INPUT},
+        {"\"schedule\": [0, 1, 2], \"places\": [[\"-1\", 0, 3, 0]]", "four whole numbers are expected",
+         REMAT_BAD_INPUT},
+        {"\"schedule\": [0, 1, 2], \"places\": [[3, 0, 3, 0]]", "a tensor that does not exist at position 0",
+         REMAT_CHECK_FAILED},
+        {"\"schedule\": [0, 1, 2], \"places\": [[1, 7, 8, 0]]", "nothing of that kind is written there",
+         REMAT_CHECK_FAILED},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char text[512];
@@ -221,6 +234,60 @@ static void test_wrong_plans(void **state)
     expect_status(f, check_text(graph, "{\"version\": 1, \"schedule\": []}", &figures), REMAT_BAD_INPUT);
     expect_status(f, check_text(graph, "{\"format\": \"remat-graph-plan\", \"schedule\": []}", &figures),
                   REMAT_BAD_INPUT);
+    remat_graph_destroy(graph);
+}
+
+/* A file that ends too soon is refused wherever it ends, and says where. */
+static void test_cut_files(void **state)
+{
+    fixture *f = *state;
+    remat_graph *graph = by_hand(f);
+    static const char text[] =
+        "{\"format\": \"remat-graph-plan\", \"version\": 1, \"base_cost\": 7, \"schedule\": [0, 1, 2],"
+        " \"places\": [[0, 0, 3, 0], [1, 1, 3, 64], [2, 2, 3, 0]], \"strategy\": \"mine\"}";
+    for (size_t length = 0; length + 1 < sizeof text; length++) {
+        FILE *stream = stream_of(text, length);
+        remat_graph_figures figures;
+        expect_status(f, remat_graph_plan_check(graph, stream, "cut", &figures), REMAT_BAD_INPUT);
+        expect_message(f, "cut:1: ");
+        fclose(stream);
+    }
+    remat_graph_figures figures;
+    expect_ok(f, check_text(graph, text, &figures));
+    assert_int_equal(figures.arena_bytes, 128);
+    expect_status(f, check_text(graph, "[]", &figures), REMAT_BAD_INPUT);
+    remat_graph_destroy(graph);
+}
+
+/* Tensors without bytes have no place: not in the file that is written, and not in the one that is read. */
+static void test_empty_tensors(void **state)
+{
+    fixture *f = *state;
+    static const char text[] =
+        "{\"format\": \"remat-graph\", \"version\": 1, \"tensors\": [{\"bytes\": 64}, {\"bytes\": 0}, {\"bytes\": 64}],"
+        " \"actions\": [{\"once\": true, \"cost\": 1, \"writes\": [0]}, {\"cost\": 2, \"reads\": [0], \"writes\": [1]},"
+        " {\"cost\": 2, \"reads\": [0, 1], \"writes\": [2]}], \"results\": [2]}";
+    remat_graph *graph;
+    FILE *stream = stream_of(text, strlen(text));
+    expect_ok(f, remat_graph_read(f->context, stream, "text", &graph));
+    fclose(stream);
+    remat_graph_plan *plan, *again;
+    expect_ok(f, remat_graph_plan_create(graph, NULL, &plan));
+    assert_int_equal(remat_graph_plan_place_count(plan), 2);
+    capture made;
+    capture_begin(&made);
+    expect_ok(f, remat_graph_plan_write(plan, made.stream, true));
+    capture_end(&made);
+    remat_graph_figures figures;
+    expect_ok(f, check_text(graph, made.text, &figures));
+    assert_int_equal(figures.arena_bytes, 128);
+    stream = stream_of(made.text, strlen(made.text));
+    expect_ok(f, remat_graph_plan_read(graph, stream, "made", &again));
+    fclose(stream);
+    assert_int_equal(remat_graph_plan_place_count(again), 2);
+    free(made.text);
+    remat_graph_plan_destroy(again);
+    remat_graph_plan_destroy(plan);
     remat_graph_destroy(graph);
 }
 
@@ -248,10 +315,8 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(test_places_against_slow),
-        FIXTURE_TEST(test_written_and_checked),
-        FIXTURE_TEST(test_wrong_plans),
-        FIXTURE_TEST(test_no_memory),
+        FIXTURE_TEST(test_places_against_slow), FIXTURE_TEST(test_written_and_checked), FIXTURE_TEST(test_wrong_plans),
+        FIXTURE_TEST(test_cut_files),           FIXTURE_TEST(test_empty_tensors),       FIXTURE_TEST(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

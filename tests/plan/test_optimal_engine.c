@@ -288,6 +288,45 @@ static void long_chains_are_planned(void **state)
     remat_profile_destroy(profile);
 }
 
+/* Not all cuts of such a chain are tried: where the tables end, plans are guided by the least memory of every part, down to
+ * the smallest budget of all. */
+static void irregular_chains_reach_their_least_budget(void **state)
+{
+    fixture *f = *state;
+    for (uint64_t round = 0; round < 3; round++) {
+        test_random random = {17 + round};
+        remat_profile *profile;
+        uint64_t before = 0, needed = 0;
+        expect_ok(f, remat_profile_create(f->context, &profile));
+        for (size_t i = 0; i < 130; i++) {
+            static const uint64_t scales[] = {1, 10, 100, 1000, 10000};
+            const uint64_t output = scales[test_random_below(&random, 5)] * (1 + test_random_below(&random, 9));
+            remat_layer_options layer;
+            remat_layer_options_init(&layer);
+            layer.type = REMAT_OTHER;
+            layer.output_bytes = output;
+            layer.activation_bytes = output + test_random_below(&random, 5000);
+            layer.recompute_flops = 1 + test_random_below(&random, 1000);
+            expect_ok(f, remat_profile_add_layer(profile, &layer));
+            /* The backward step of a layer holds its input, what it saves, and the gradients on both sides. */
+            if (before + layer.activation_bytes > needed)
+                needed = before + layer.activation_bytes;
+            before = output;
+        }
+        optimal_solution *solution = solve(f, profile, false, 1);
+        assert_false(optimal_is_exact(solution));
+        expect_real_curve(f, profile, solution, 1 + optimal_curve_count(solution) / 40);
+        uint64_t least, cost;
+        optimal_curve_point(solution, 0, &least, &cost);
+        assert_true(least >= needed);
+        remat_plan *full = plan_by(f, profile, "full");
+        assert_true(least <= remat_plan_get_figures(full)->schedule.peak_bytes);
+        remat_plan_destroy(full);
+        optimal_solution_destroy(solution);
+        remat_profile_destroy(profile);
+    }
+}
+
 /* A layer with more modes than can be searched: some are left out, and what remains is still real. */
 static void very_many_modes_are_not_too_many(void **state)
 {
@@ -337,6 +376,7 @@ int main(void)
         FIXTURE_TEST(too_many_layers_are_refused),
         cmocka_unit_test(memory_is_given_back),
         FIXTURE_TEST(long_chains_are_planned),
+        FIXTURE_TEST(irregular_chains_reach_their_least_budget),
         FIXTURE_TEST(very_many_modes_are_not_too_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
