@@ -105,6 +105,18 @@ out "feasible  false"
 expect 4 plan $model --strategy none --budget 9MiB --json
 out '"strategy": "none", "feasible": false'
 
+# Names that do not fit into the name of a piece: the piece has a number, and its plan can be trained with.
+a=$(printf '%0150d' 1) b=$(printf '%0150d' 2) c=$(printf '%0150d' 3)
+printf '%s\n' '[Model]' 'batch_size = 4' '[Optimizer : sgd]' '[Dataset : random]' 'samples = 8' '[in : input]' 'input_shape = 8' \
+  "[a$a : fully_connected]" 'unit = 8' "[b$b : activation]" 'activation = relu' "[c$c : fully_connected]" 'unit = 8' '[loss : mse]' >"$work/long.ini"
+expect 0 plan "$work/long.ini" --strategy full -o "$work/long.json"
+grep -q '"index": 0, "name": "piece 0", "decision": "recompute"' "$work/long.json" || complain "long names: $(grep '"name"' "$work/long.json")"
+expect 0 train "$work/long.ini" --plan "$work/long.json" --steps 1 -q
+# A plan that was refused is none to train with.
+echo '{"format": "remat-plan", "version": 1, "strategy": "none", "feasible": false, "min_budget_bytes": 9}' >"$work/refused.json"
+expect 3 train "$work/long.ini" --plan "$work/refused.json" --steps 1 -q
+err "the plan is infeasible, there is nothing to replay"
+
 # The strategy `budget` keeps everything wherever that fits, and names a least budget that works.
 keeps_all() {
   expect 0 plan "$1" --strategy budget --budget "$2" --json --no-schedule
