@@ -10,7 +10,7 @@ refuse() {
   codes=$1 words=$2
   shift 2
   code=0
-  timeout 60 "$REMAT" "$@" >"$work/out" 2>"$work/err" </dev/null || code=$?
+  timeout 600 "$REMAT" "$@" >"$work/out" 2>"$work/err" </dev/null || code=$?
   case " $codes " in
     *" $code "*) ;;
     *) complain "remat $*: exit code $code, wanted one of $codes; it said: $(head -c 300 "$work/err")" ;;
@@ -85,7 +85,7 @@ endless() {
   codes=$1 words=$2 text=$3
   shift 3
   code=0
-  yes "$text" | timeout 100 "$REMAT" "$@" - >"$work/out" 2>"$work/err" || code=$?
+  yes "$text" | timeout 600 "$REMAT" "$@" - >"$work/out" 2>"$work/err" || code=$?
   [ "$code" = "$codes" ] || complain "remat $* <(yes '$text'): exit code $code, wanted $codes"
   grep -qF -- "$words" "$work/err" || complain "remat $*: no '$words' in: $(head -c 300 "$work/err")"
 }
@@ -98,11 +98,11 @@ if [ "${REMAT_SANITIZE:-OFF}" = OFF ]; then
   # shellcheck disable=SC3045 # dash has -v
   limit_memory() { ulimit -v 400000; }
   code=0
-  (limit_memory && yes '# comment comment comment comment' | timeout 100 "$REMAT" plan - --threads 1) \
+  (limit_memory && yes '# comment comment comment comment' | timeout 600 "$REMAT" plan - --threads 1) \
     >"$work/out" 2>"$work/err" || code=$?
   [ "$code" = 5 ] || complain "plan in 400 MB: exit code $code, wanted 5; it said: $(head -c 300 "$work/err")"
   code=0
-  (limit_memory && timeout 100 "$REMAT" plan /dev/zero --threads 1) >"$work/out" 2>"$work/err" || code=$?
+  (limit_memory && timeout 600 "$REMAT" plan /dev/zero --threads 1) >"$work/out" 2>"$work/err" || code=$?
   [ "$code" = 3 ] || complain "plan /dev/zero in 400 MB: exit code $code, wanted 3"
 fi
 finish

@@ -8,14 +8,14 @@ has_mpirun() {
   mpirun --version 2>/dev/null | grep -q "Open MPI" || { echo "[  SKIPPED ] mpirun is not Open MPI's"; return 1; }
 }
 
-# ranks N PROGRAM ARGUMENT...: N ranks, more than there are cores if need be, ended after two minutes. The libraries of MPI keep
+# ranks N PROGRAM ARGUMENT...: N ranks, more than there are cores if need be, ended after ten minutes. The libraries of MPI keep
 # memory until the process ends.
 ranks() {
   ranks_count=$1
   shift
   ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0" OMPI_MCA_btl_vader_single_copy_mechanism=none \
     OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none \
-    timeout -k 5 120 mpirun --allow-run-as-root --oversubscribe -x ASAN_OPTIONS -np "$ranks_count" "$@" </dev/null
+    timeout -k 5 600 mpirun --allow-run-as-root --oversubscribe -x ASAN_OPTIONS -np "$ranks_count" "$@" </dev/null
 }
 
 # expect_ranks CODE N ARGUMENT...: as expect, with N ranks of remat.
