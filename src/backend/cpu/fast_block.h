@@ -98,7 +98,14 @@ FAST_INLINE void halves_store(uint16_t *to, fast_vector values, size_t count)
     const pack_words bits = (pack_words)values, quiet = bits >> 16 | 0x40;
     const pack_words rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
     const pack_words nan = (pack_words)((bits & 0x7fffffff) > 0x7f800000);
-    const pack_halves halves = __builtin_convertvector((nan & quiet) | (~nan & rounded), pack_halves);
+    const pack_words chosen = (nan & quiet) | (~nan & rounded);
+#if defined(__AVX512F__) /* gcc takes many instructions to leave out the upper halves */
+    const __m256i narrow = _mm512_cvtepi32_epi16((__m512i)chosen);
+    pack_halves halves;
+    memcpy(&halves, &narrow, sizeof halves);
+#else
+    const pack_halves halves = __builtin_convertvector(chosen, pack_halves);
+#endif
     if (count == FAST_LANES)
         memcpy(to, &halves, sizeof halves);
     else

@@ -81,12 +81,29 @@ FAST_INLINE const void *pairs_row(const pack_source *s, bool half, size_t row)
     return (const char *)s->from + row * s->stride * (half ? sizeof(uint16_t) : sizeof(float));
 }
 
+/* The next row, so that the compiler does not keep the addresses of all rows in registers, of which it has too few. */
+FAST_INLINE const char *pairs_next(const char *row, size_t bytes)
+{
+    row += bytes;
+    __asm__("" : "+r"(row));
+    return row;
+}
+
 /* A whole block at the beginning of the source. */
 FAST_INLINE void pairs_whole_block(const pack_source *s, bool half, fast_vector *block)
 {
-    UNROLLED (i, FAST_LANES)
-        block[i] = s->transposed ? pairs_beside(pairs_row(s, half, i), half)
-                                 : pairs_below(pairs_row(s, half, 2 * i), pairs_row(s, half, 2 * i + 1), half);
+    const size_t bytes = s->stride * (half ? sizeof(uint16_t) : sizeof(float));
+    const char *row = s->from;
+    if (s->transposed)
+        UNROLLED (i, FAST_LANES) {
+            block[i] = pairs_beside(row, half);
+            row = pairs_next(row, bytes);
+        }
+    else
+        UNROLLED (i, FAST_LANES) {
+            block[i] = pairs_below(row, row + bytes, half);
+            row = pairs_next(row, 2 * bytes);
+        }
 }
 
 /* A block of what is left of a source, which is less than a whole one. */
