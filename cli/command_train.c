@@ -1,4 +1,3 @@
-#include <malloc.h>
 #include <math.h>
 #include <signal.h>
 #include <string.h>
@@ -640,7 +639,7 @@ static remat_status start(train_command *command, remat_model *model, remat_trai
     waiting_for("planning");
     status = remat_trainer_create(model, &command->given.train, trainer);
     waiting_end();
-    malloc_trim(0); /* what planning took and gave back */
+    memory_trim();
     return status == REMAT_OK ? REMAT_OK : (command_fail(command->given.context, status), status);
 }
 

@@ -1,10 +1,38 @@
 #include "memory_limit.h"
 
 #include <errno.h>
+#include <link.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
+
+/* The pages of a program or library that nobody writes: code and constants. They are read from the file again when they are
+ * needed. What the loader relocates is in segments that may be written. The kernel's own object has no path, and the program an empty one. */
+static int forget_code(struct dl_phdr_info *object, size_t size, void *user)
+{
+    (void)size;
+    (void)user;
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    if (object->dlpi_name[0] && !strchr(object->dlpi_name, '/'))
+        return 0;
+    for (size_t i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+        const uintptr_t first = (object->dlpi_addr + segment->p_vaddr) & ~(page - 1),
+                        end = object->dlpi_addr + segment->p_vaddr + segment->p_memsz;
+        if (segment->p_type == PT_LOAD && !(segment->p_flags & PF_W))
+            madvise((void *)first, end - first, MADV_DONTNEED);
+    }
+    return 0;
+}
+
+void memory_trim(void)
+{
+    malloc_trim(0);
+    dl_iterate_phdr(forget_code, NULL);
+}
 
 /* What the system counts as data of this process: everything private that it may write, touched or not. And how many
  * threads the process has. */
@@ -29,7 +57,7 @@ bool memory_limit_set(uint64_t bytes, unsigned threads, uint64_t *most)
     uint64_t now;
     unsigned running;
     struct rlimit limit;
-    malloc_trim(0); /* what planning took and gave back */
+    memory_trim();
     if (!read_status(&now, &running) || getrlimit(RLIMIT_DATA, &limit) != 0) {
         fprintf(stderr, "remat: --memory-limit hard needs /proc/self/status and RLIMIT_DATA, as Linux has them\n");
         return false;

@@ -79,6 +79,7 @@ typedef struct layer_node {
     const backend *device; /* it will compute, and knows the workspaces of operations */
     remat_dtype dtype;     /* of its output, unless resolve() sets another; parameters have the type of statistics */
     bool halves;           /* the network is in bf16, if not this layer */
+    bool half_weights;     /* matrices of weights are stored in bf16 alone. The model sets it */
     uint64_t batch;
     bool frozen; /* no parameter changes, statistics included */
     uint32_t input_count;

@@ -8,7 +8,7 @@
 #include "layers/projection_cross_entropy.h"
 
 /* In a network of bf16 the other tensors are half as large, and logits would be the largest: fewer of them at a time. Products in bf16
- * are so fast that reading the weights and their gradient once more takes longer: then it is twice as many. A frozen
+ * are so fast that reading weights in fp32 and their gradient once more takes longer: then it is twice as many. A frozen
  * head has no gradient of the weights, whose sums would depend on the cut. Of a large vocabulary, it takes fewer rows. */
 enum { LEAST_ROWS = 64, FROZEN_BYTES = 32 << 20 };
 
@@ -28,7 +28,8 @@ static bool converts_weight(const layer_node *layer)
 static uint64_t rows_at_a_time(const layer_node *layer)
 {
     const uint64_t rows = layer_input_rows(layer, 0), units = layer->parameters[0].dims[0];
-    uint64_t most = !layer->halves ? CROSS_ENTROPY_ROWS : layer->device->rounds_once ? 2 * LEAST_ROWS : LEAST_ROWS;
+    const bool slow_weights = layer->device->rounds_once && !layer->half_weights;
+    uint64_t most = !layer->halves ? CROSS_ENTROPY_ROWS : slow_weights ? 2 * LEAST_ROWS : LEAST_ROWS;
     if (layer->device->loss_rows)
         return rows < layer->device->loss_rows ? rows : layer->device->loss_rows;
     if (layer->frozen && !layer->halves && units > FROZEN_BYTES / sizeof(float) / CROSS_ENTROPY_ROWS) {

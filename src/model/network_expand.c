@@ -86,6 +86,8 @@ remat_status network_resolve(network_builder *builder, network_layer *layer)
                         .device = builder->network->options.device,
                         .dtype = dtype_of(builder, layer),
                         .halves = builder->network->options.dtype == REMAT_BF16,
+                        .half_weights =
+                            builder->network->options.dtype == REMAT_BF16 && !builder->model->settings.master,
                         .batch = node->batch,
                         .frozen = node->frozen,
                         .input_count = node->input_count};
