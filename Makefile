@@ -27,12 +27,14 @@ check:
 	@scripts/packages.sh build check
 	@scripts/check.sh "$(jobs)"
 
-# What takes too long for every change: all examples and random models under every strategy for 200 steps each.
+# What takes too long for every change: all examples and random models under every strategy for 200 steps each, and 1,000 random
+# graphs at random budgets.
 check-long:
 	@scripts/packages.sh build check
 	@scripts/configure.sh build-check -DREMAT_TESTS=ON -DREMAT_STRICT=ON
-	@env -u MAKEFLAGS cmake --build build-check -j "$(jobs)" --target test_bits -- --no-print-directory -s
+	@env -u MAKEFLAGS cmake --build build-check -j "$(jobs)" --target test_bits test_graph_monotone -- --no-print-directory -s
 	REMAT_STEPS=200 build-check/tests/test_bits
+	REMAT_SWEEPS=1000 build-check/tests/test_graph_monotone
 
 # Every allocation and every system call of every command failed in turn, and 1,000 kills. `make check` runs a sample.
 check-faults:

@@ -52,7 +52,8 @@ static void measure(hold_annealer *h, annealing *a)
 
 static remat_status note_best(hold_annealer *h, annealing *a)
 {
-    REMAT_TRY(annealer_keep(h, a->now.peak));
+    if (h->state.run_count <= h->most_runs)
+        REMAT_TRY(annealer_keep(h, a->now.peak));
     if (a->now.peak > a->now.limit || (a->has_best && h->state.cost >= a->best_cost))
         return REMAT_OK;
     a->has_best = true;
@@ -66,7 +67,8 @@ static __int128 begin_heat(const hold_annealer *h, uint64_t millionths)
 {
     const unsigned __int128 cost = h->state.cost, recomputed = cost > h->least_cost ? cost - h->least_cost : 0;
     const unsigned __int128 share = 20 * recomputed + cost / 100;
-    return (__int128)((share < cost && !h->by_tensor ? share : cost) << COST_SHIFT) / 1000000 * (__int128)millionths;
+    return (__int128)((share < cost && h->way != BY_TENSOR ? share : cost) << COST_SHIFT) / 1000000 *
+           (__int128)millionths;
 }
 
 /* ---- the way down ---- */
@@ -74,24 +76,35 @@ static __int128 begin_heat(const hold_annealer *h, uint64_t millionths)
 /* A byte over the limit costs as much as the schedule, in so many thousandths, for all bytes over it. */
 static uint64_t begin_price(const hold_annealer *h, const hold_measure *now)
 {
-    if (h->by_tensor)
+    if (h->way == BY_TENSOR)
         return price_of(h->state.cost, 20000, now->over + 1);
+    if (h->way == FIRM)
+        return price_of(h->state.cost, 300000, (h->bins.top >> h->shift) + 1);
     return price_of(h->state.cost, 20, now->over ? now->over : ((h->bins.top - h->bins.bottom) >> h->shift) + 1);
 }
 
-/* One change, which stays or is taken back. */
+/* One change, which stays or is taken back. Under a firm limit, a change that is above it drops up to so much more. */
+enum { MOST_ROOM = 2 };
 static remat_status try_change(hold_annealer *h, annealing *a, __int128 heat, const uint32_t *logarithms)
 {
     hold_change change;
     annealing next = *a;
+    const uint64_t runs = h->state.run_count;
     annealer_change(h, &a->now, &change);
     h->state.work++;
     if (change.count == 0)
         return REMAT_OK;
     REMAT_TRY(hold_state_settle(&h->state));
     measure(h, &next);
+    for (int i = 0; i < MOST_ROOM && h->way == FIRM && next.now.peak > next.now.limit; i++) {
+        if (!annealer_make_room(h, &next.now, &change))
+            break;
+        REMAT_TRY(hold_state_settle(&h->state));
+        measure(h, &next);
+    }
     const __int128 worse = next.energy - a->energy;
-    if (h->state.run_count <= h->most_runs && worse <= (heat >> 16) * logarithms[random_bits(h) >> 54]) {
+    const bool is_short = h->state.run_count <= h->most_runs || h->state.run_count <= runs;
+    if (is_short && worse <= (heat >> 16) * logarithms[random_bits(h) >> 54]) {
         *a = next;
         return worse ? note_best(h, a) : REMAT_OK;
     }
@@ -115,7 +128,7 @@ remat_status annealer_anneal(hold_annealer *h, uint64_t limit, uint64_t effort, 
         while (h->state.work < begin + effort / ROUNDS * round)
             REMAT_TRY(try_change(h, &a, warmth, logarithms));
         warmth = warmth / 100 * 92; /* to the power of ROUNDS: a 200th */
-        if (!h->by_tensor)
+        if (h->way == SOFT)
             a.price = a.now.peak > limit ? remat_min(a.price / 5 * 6 + 1, MOST_PRICE) : a.price / 10 * 9 + 1;
         a.energy = energy_of(h, &a);
     }

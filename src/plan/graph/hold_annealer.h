@@ -7,6 +7,12 @@
 
 #include "plan/graph/hold_bins.h"
 
+/* What it would save to hold a gap, for its bytes, when it was looked at last. */
+typedef struct hold_gain {
+    uint64_t saved; /* 0: nothing, or it does not fit */
+    uint32_t from;
+} hold_gain;
+
 typedef struct hold_annealer {
     const hold_graph *g;
     size_t number;                /* 0 or 1: each goes its own way */
@@ -21,7 +27,12 @@ typedef struct hold_annealer {
     uint32_t active_count;
     uint32_t *decisions; /* room for those of one schedule */
     uint64_t random;
-    bool by_tensor; /* only whole tensors are changed, and bytes have a high price */
+    hold_gain *gains; /* of each active gap: room for annealer_rise */
+    enum {
+        SOFT,
+        FIRM,
+        BY_TENSOR
+    } way; /* FIRM: nothing goes above the limit. BY_TENSOR: only whole tensors are changed */
     remat_status status;
 } hold_annealer;
 
@@ -39,8 +50,9 @@ static inline uint32_t random_below(hold_annealer *h, uint32_t bound)
 
 /* Takes over all decisions of a schedule. */
 remat_status annealer_adopt(hold_annealer *h, const uint32_t *from);
-/* Everything is held. */
+/* Everything is held; nothing is held, and all is made again for every reader. */
 remat_status annealer_hold_all(hold_annealer *h);
+remat_status annealer_drop_all(hold_annealer *h);
 /* Notes the schedule at hand in the bins. */
 remat_status annealer_keep(hold_annealer *h, uint64_t peak);
 
@@ -61,6 +73,8 @@ typedef struct hold_change {
 } hold_change;
 /* Decides something else, without settling. */
 void annealer_change(hold_annealer *h, const hold_measure *now, hold_change *change);
+/* Drops something more at a peak that is too high. Returns false where nothing was found. */
+bool annealer_make_room(hold_annealer *h, const hold_measure *now, hold_change *change);
 void annealer_take_back(hold_annealer *h, const hold_change *change);
 
 /* ---- hold_anneal.c ---- */
@@ -76,5 +90,17 @@ remat_status annealer_descend(hold_annealer *h, uint64_t limit, uint64_t effort)
 /* From everything held down: of what lives at the peak, what is cheapest to make again for its bytes is made again, once or
  * (`each`) for every reader. All schedules on the way are kept. */
 remat_status annealer_go_down(hold_annealer *h, bool each);
+
+/* ---- hold_rise.c ---- */
+
+/* From nothing held up: what saves most for its bytes is held, as long as the limit is met and effort is left. All schedules on the
+ * way are kept. Ends with the best, or with nothing held where that is above the limit. */
+remat_status annealer_rise(hold_annealer *h, uint64_t limit, uint64_t effort);
+
+/* ---- hold_swap.c ---- */
+
+/* Exchanges gaps that are held for others, while that is cheaper and within the limit, until nothing more is or the effort is
+ * spent. The schedule at hand must be within the limit. All schedules on the way are kept. */
+remat_status annealer_swap(hold_annealer *h, uint64_t limit, uint64_t effort);
 
 #endif

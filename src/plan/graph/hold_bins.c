@@ -4,13 +4,26 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/min_max.h"
+
+/* The first part that a peak is within. */
+static uint64_t part_of(const hold_bins *bins, uint64_t peak)
+{
+    const uint64_t top = remat_max(bins->top, 1);
+    const unsigned __int128 part = ((unsigned __int128)peak * bins->parts + top - 1) / top;
+    return part < bins->parts ? (uint64_t)part : bins->parts;
+}
 
 void hold_bins_init(hold_bins *bins, size_t gaps, uint64_t bottom, uint64_t top)
 {
-    const size_t count = MOST_DECISIONS / (gaps + 1);
+    static const uint64_t parts[] = {2000, 1000, 500, 200, 100, 50, 20};
+    const size_t most = remat_max(MOST_DECISIONS / (gaps + 1), LEAST_BINS);
     *bins = (hold_bins){.bottom = bottom, .top = top};
-    bins->count = count > MOST_BINS ? MOST_BINS : count < LEAST_BINS ? LEAST_BINS : count;
-    bins->width = (top - bottom) / bins->count + 1;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && (i == 0 || bins->count > most); i++) {
+        bins->parts = parts[i];
+        bins->first = part_of(bins, bottom);
+        bins->count = parts[i] - bins->first + 1;
+    }
 }
 
 void hold_bins_release(hold_bins *bins, remat_context *context)
@@ -22,8 +35,8 @@ void hold_bins_release(hold_bins *bins, remat_context *context)
 
 static hold_bin *bin_of(hold_bins *bins, uint64_t peak)
 {
-    uint64_t bin = peak > bins->bottom ? (peak - bins->bottom + bins->width - 1) / bins->width : 0;
-    return &bins->bins[bin < bins->count ? bin : bins->count - 1];
+    const uint64_t part = part_of(bins, peak);
+    return &bins->bins[part > bins->first ? part - bins->first : 0];
 }
 
 static bool is_cheaper(const hold_bin *a, const hold_bin *b)

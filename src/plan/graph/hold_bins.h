@@ -12,13 +12,13 @@ typedef struct hold_bin {
 } hold_bin;
 
 /* Large graphs have fewer bins, so that these take no more memory than so many decisions. */
-enum { MOST_BINS = 1024, LEAST_BINS = 24, MOST_DECISIONS = 1000000 };
+enum { MOST_BINS = 2001, LEAST_BINS = 21, MOST_DECISIONS = 1000000 };
 
 typedef struct hold_bins {
     hold_bin bins[MOST_BINS + 1]; /* bins[count] has the lowest peak of all */
     size_t count;
-    uint64_t top, width; /* peaks of bin i: at most bottom + i * width; the last has all up to the top */
-    uint64_t bottom;
+    /* Bins end at round parts of the top, because budgets often do: bin i has peaks up to top * (first + i) / parts. */
+    uint64_t top, bottom, parts, first;
 } hold_bins;
 
 /* For peaks from `bottom` to `top`, of a graph with so many gaps. All are empty. */
@@ -39,7 +39,7 @@ static inline const hold_bin *hold_bins_lowest(const hold_bins *bins)
 /* The highest peak that belongs into a bin. */
 static inline uint64_t hold_bins_limit(const hold_bins *bins, size_t bin)
 {
-    return bins->bottom + bins->width * bin;
+    return (uint64_t)((unsigned __int128)bins->top * (bins->first + bin) / bins->parts);
 }
 
 #endif

@@ -52,7 +52,7 @@ static uint32_t some_gap(hold_annealer *h, bool is_over, uint32_t position)
 static void propose_tensor(hold_annealer *h, hold_change *c, uint32_t tensor)
 {
     const hold_tensor *t = &h->g->tensors[tensor];
-    uint32_t kind = random_below(h, 3), tail = h->by_tensor ? 0 : random_below(h, 2), first = t->first_gap;
+    uint32_t kind = random_below(h, 3), tail = h->way == BY_TENSOR ? 0 : random_below(h, 2), first = t->first_gap;
     while (first < t->first_gap + t->gap_count && h->g->gaps[first].end < h->g->turn)
         first++;
     for (uint32_t i = first; i < t->first_gap + t->gap_count; i++) {
@@ -66,15 +66,34 @@ static void propose_tensor(hold_annealer *h, hold_change *c, uint32_t tensor)
     }
 }
 
+/* One that is held over the peak and reaches beyond it, and that the change did not begin with. */
+bool annealer_make_room(hold_annealer *h, const hold_measure *now, hold_change *c)
+{
+    enum { TRIES = 24 };
+    const uint32_t peak = now->position;
+    for (int tries = 0; tries < TRIES; tries++) {
+        const uint32_t gap = h->active[random_below(h, h->active_count)], kind = random_below(h, 3);
+        const hold_gap *range = &h->g->gaps[gap];
+        const uint32_t end = range->end == HOLD_TAIL ? h->state.tail_to[range->tensor] : range->end;
+        if (gap == c->gaps[0] || range->begin >= peak || end <= peak || h->state.held_from[gap] >= peak)
+            continue;
+        const uint32_t count = c->count;
+        propose(h, c, gap, kind == 0 ? range->begin + 1 : kind == 1 ? peak + 1 : range->end);
+        if (c->count > count)
+            return true;
+    }
+    return false;
+}
+
 void annealer_change(hold_annealer *h, const hold_measure *now, hold_change *c)
 {
     const bool is_over = now->peak > now->limit;
     const uint32_t kind = random_below(h, 16);
     uint32_t gap = h->active[random_below(h, h->active_count)];
     c->count = 0;
-    if (!h->by_tensor && kind < 10)
+    if (h->way != BY_TENSOR && kind < 10)
         gap = some_gap(h, is_over, now->position);
-    if (h->by_tensor || kind % 2) {
+    if (h->way == BY_TENSOR || kind % 2) {
         propose_tensor(h, c, h->g->gaps[gap].tensor);
         return;
     }

@@ -12,19 +12,19 @@ enum { ANNEALERS = 2 };
 /* Limits from the peak of everything held to the lowest, or back, each annealed for a part of the effort. */
 typedef struct limit_sweep {
     bool down;
-    enum { EVEN, LOW, HIGH } most; /* limits: near the lowest peak, where the cost rises steeply, or near the top */
+    bool firm; /* nothing goes above a limit */
+    /* limits: near the lowest peak, where the cost rises steeply; near the top; or all over, in round percentages of it */
+    enum { EVEN, LOW, HIGH, ROUND } most;
     uint32_t limits;
     uint64_t share, heat; /* thousandths of the effort; millionths of the cost */
 } limit_sweep;
-static const limit_sweep sweeps[] = {{true, EVEN, 9, 350, 3000},
-                                     {false, LOW, 12, 200, 2000},
-                                     {true, EVEN, 24, 150, 700},
-                                     {false, LOW, 48, 100, 300},
-                                     {true, HIGH, 24, 50, 2000}};
-enum { SWEEPS = sizeof sweeps / sizeof *sweeps, MOST_LIMITS = 48 };
+static const limit_sweep sweeps[] = {{true, false, EVEN, 9, 200, 3000}, {false, true, LOW, 8, 200, 10000},
+                                     {true, false, EVEN, 12, 100, 700}, {false, true, LOW, 12, 150, 3000},
+                                     {true, false, HIGH, 24, 50, 2000}, {false, true, ROUND, 20, 150, 1000}};
+enum { SWEEPS = sizeof sweeps / sizeof *sweeps, MOST_LIMITS = 24 };
 /* Thousandths of the effort that look for the lowest peak, where the cost rises most, and for what is left to gain in each
  * bin. What comes behind the sweeps only adds to what they found. */
-enum { LOWEST_SHARE = 100, STEEP_SHARE = 50, BINS_SHARE = 100 };
+enum { LOWEST_SHARE = 50, RISE_SHARE = 100, STEEP_SHARE = 150, SWAP_SHARE = 100, BINS_SHARE = 200 };
 /* Limits for which a bound of the cost is found. */
 enum { BOUNDS = 16 };
 
@@ -32,7 +32,7 @@ uint64_t hold_search_effort(const hold_graph *g)
 {
     const uint64_t gaps = g->gap_count, more = g->position_count > 2500 ? g->position_count - 2500 : 0;
     const uint64_t full = 320000000 + 40000 * more, most = 1500000000;
-    return remat_min(1000000 + 4000 * gaps * gaps, remat_min(full, most));
+    return remat_min(1000000 + 6000 * gaps * gaps, remat_min(full, most));
 }
 
 /* ---- what all annealers need ---- */
@@ -51,8 +51,18 @@ remat_status annealer_hold_all(hold_annealer *h)
     return hold_state_settle(&h->state);
 }
 
+remat_status annealer_drop_all(hold_annealer *h)
+{
+    for (uint32_t i = 0; i < h->g->gap_count; i++)
+        hold_state_note(&h->state, i, h->g->gaps[i].end);
+    return hold_state_settle(&h->state);
+}
+
+/* A schedule may cost less than 2^63. */
 remat_status annealer_keep(hold_annealer *h, uint64_t peak)
 {
+    if (h->state.cost > INT64_MAX)
+        return REMAT_OK;
     return hold_bins_keep(&h->bins, &h->state, peak);
 }
 
@@ -70,6 +80,8 @@ static uint64_t nth_limit(const hold_annealer *h, size_t sweep, uint64_t n)
     const uint64_t count = (uint64_t)sweeps[sweep].limits * ANNEALERS, fine = count - (n * ANNEALERS - h->number);
     const uint64_t floor = sweep ? hold_bins_lowest(&h->bins)->peak : h->bins.bottom;
     const unsigned __int128 range = h->bins.top - floor, above = range * fine / count;
+    if (sweeps[sweep].most == ROUND)
+        return remat_max((uint64_t)((unsigned __int128)h->bins.top * fine / count), hold_bins_lowest(&h->bins)->peak);
     if (sweeps[sweep].most == HIGH)
         return h->bins.top - (uint64_t)((range - above) * (count - fine) / count);
     return floor + (uint64_t)(sweeps[sweep].most == LOW ? above * fine / count : above);
@@ -97,17 +109,17 @@ static remat_status anneal_limit(hold_annealer *h, size_t sweep, uint64_t n, uin
     const uint64_t limit = nth_limit(h, sweep, n);
     const hold_bin *begin = hold_bins_cheapest(&h->bins, now->down && n > 1 ? nth_limit(h, sweep, n - 1) : limit);
     *fits = false;
-    h->by_tensor = sweep == 0 && h->number == 1;
-    if (h->by_tensor)
+    h->way = sweep == 0 && h->number == 1 ? BY_TENSOR : now->firm ? FIRM : SOFT;
+    if (h->way == BY_TENSOR)
         REMAT_TRY(annealer_hold_all(h));
     else if (begin)
         REMAT_TRY(annealer_adopt(h, begin->from));
     else if (sweep)
         return REMAT_OK;
-    if (now->down && !h->by_tensor)
+    if (now->down && h->way != BY_TENSOR)
         REMAT_TRY(annealer_descend(h, limit, effort / 4));
-    REMAT_TRY(annealer_anneal(h, limit, effort, h->by_tensor ? 20000 : now->heat, fits));
-    h->by_tensor = false;
+    REMAT_TRY(annealer_anneal(h, limit, effort, h->way == BY_TENSOR ? 20000 : now->heat, fits));
+    h->way = SOFT;
     *fits = *fits || hold_bins_cheapest(&h->bins, limit);
     return REMAT_OK;
 }
@@ -123,6 +135,24 @@ static remat_status run_sweep(hold_annealer *h, size_t sweep)
         const uint64_t n = sweeps[sweep].down ? i : count + 1 - i;
         const uint64_t effort = h->effort / 1000 * sweeps[sweep].share / sum * weights[n - 1];
         REMAT_TRY(anneal_limit(h, sweep, n, effort, &fits));
+    }
+    return REMAT_OK;
+}
+
+/* From nothing held up, at some limits near the lowest peak. With nothing held, runs and their memory grow with the square of the
+ * graph: a large one is left out. */
+static remat_status rise(hold_annealer *h)
+{
+    enum { MOST_GAPS = 4000, TRIES = 3 };
+    hold_measure now = {.limit = UINT64_MAX};
+    if (h->g->gap_count > MOST_GAPS)
+        return REMAT_OK;
+    REMAT_TRY(annealer_drop_all(h));
+    annealer_measure(h, &now);
+    const uint64_t bottom = remat_min(now.peak, h->bins.top), range = h->bins.top - bottom;
+    for (unsigned i = 0; i < TRIES; i++) {
+        const uint64_t limit = i + h->number ? bottom + (range >> (8 - 2 * i - h->number)) : bottom;
+        REMAT_TRY(annealer_rise(h, limit, h->effort / 1000 * RISE_SHARE / TRIES));
     }
     return REMAT_OK;
 }
@@ -145,10 +175,13 @@ static remat_status lower_peak(hold_annealer *h)
 }
 
 /* Every gap that is not held in the best of a bin is held, if that is cheaper and still in the bin. */
-static remat_status improve_bin(hold_annealer *h, size_t bin)
+static remat_status improve_bin(hold_annealer *h, size_t bin, uint64_t swaps)
 {
     hold_measure now = {.limit = hold_bins_limit(&h->bins, bin)};
-    REMAT_TRY(annealer_adopt(h, h->bins.bins[bin].from));
+    const hold_bin *best = hold_bins_cheapest(&h->bins, now.limit);
+    if (!best)
+        return REMAT_OK;
+    REMAT_TRY(annealer_adopt(h, best->from));
     for (uint32_t i = 0; i < h->active_count; i++) {
         const uint32_t gap = h->active[i], begin = h->g->gaps[gap].begin, before = h->state.from[gap];
         const unsigned __int128 cost = h->state.cost;
@@ -165,25 +198,30 @@ static remat_status improve_bin(hold_annealer *h, size_t bin)
         hold_state_note(&h->state, gap, before);
         REMAT_TRY(hold_state_settle(&h->state));
     }
-    return REMAT_OK;
+    return swaps ? annealer_swap(h, now.limit, swaps) : REMAT_OK;
 }
 
-/* Each annealer has its share of the bins, and goes over them several times, so that no part of the curve is left out. */
+/* The round limits first, then finer and finer, so that no part of the curve is left out. Each annealer has its share. */
 static remat_status improve_bins(hold_annealer *h)
 {
-    enum { PASSES = 8 };
-    const uint64_t end = h->state.work + h->effort / 1000 * BINS_SHARE;
-    for (size_t pass = 0; pass < PASSES; pass++)
-        for (size_t i = h->number + ANNEALERS * pass; i < h->bins.count && h->state.work < end; i += ANNEALERS * PASSES)
-            if (h->bins.bins[i].from)
-                REMAT_TRY(improve_bin(h, i));
+    const uint64_t end = h->state.work + h->effort / 1000 * BINS_SHARE, parts = h->bins.parts;
+    const uint64_t share = h->effort / 1000 * SWAP_SHARE / 10;
+    const uint64_t steps[] = {parts / 20, remat_max(parts / 100, 1), remat_max(parts / 500, 1), 1};
+    for (size_t pass = 0; pass < sizeof steps / sizeof *steps; pass++)
+        for (size_t i = 0; i < h->bins.count && h->state.work < end; i++) {
+            const uint64_t part = h->bins.first + i;
+            const bool is_done = pass && part % steps[pass - 1] == 0;
+            if (part % steps[pass] == 0 && !is_done && part / steps[pass] % ANNEALERS == h->number &&
+                (pass == 0 || h->bins.bins[i].from))
+                REMAT_TRY(improve_bin(h, i, pass == 0 ? share : 0));
+        }
     return REMAT_OK;
 }
 
 /* Where the cost rises most from one limit to the next: anneals there, from above and from what is best there by turns. */
 static remat_status anneal_steep(hold_annealer *h)
 {
-    enum { GRID = 64, TRIES = 12 };
+    enum { GRID = 64, TRIES = 16 };
     const uint64_t effort = h->effort / 1000 * STEEP_SHARE / TRIES, bottom = hold_bins_lowest(&h->bins)->peak;
     const uint64_t range = h->bins.top - bottom;
     unsigned visits[GRID] = {0};
@@ -207,7 +245,9 @@ static remat_status anneal_steep(hold_annealer *h)
         REMAT_TRY(annealer_adopt(h, begin->from));
         if (from_above)
             REMAT_TRY(annealer_descend(h, limit, effort / 4));
+        h->way = FIRM;
         REMAT_TRY(annealer_anneal(h, limit, effort, 10000, &fits));
+        h->way = SOFT;
     }
     return REMAT_OK;
 }
@@ -224,6 +264,8 @@ static remat_status take_step(hold_annealer *h, size_t number)
 {
     if (number >= SWEEPS)
         return number == SWEEPS ? anneal_steep(h) : improve_bins(h);
+    if (number == 0)
+        REMAT_TRY(rise(h));
     REMAT_TRY(run_sweep(h, number));
     return number == 0 ? lower_peak(h) : REMAT_OK;
 }
@@ -266,7 +308,8 @@ static remat_status begin(hold_annealer *h)
     uint32_t position;
     h->active = remat_alloc(g->graph->context, g->gap_count, sizeof *h->active);
     h->decisions = remat_alloc(g->graph->context, g->gap_count, sizeof *h->decisions);
-    if (!h->active || !h->decisions)
+    h->gains = remat_alloc(g->graph->context, g->gap_count, sizeof *h->gains);
+    if (!h->active || !h->decisions || !h->gains)
         return REMAT_NO_MEMORY;
     for (uint32_t i = 0; i < g->gap_count; i++)
         if (g->tensors[g->gaps[i].tensor].bytes && g->tensors[g->gaps[i].tensor].gap_count > 1)
@@ -288,6 +331,7 @@ static void end(hold_annealer *h)
     hold_bins_release(&h->bins, context);
     remat_release(context, h->active, h->g->gap_count, sizeof *h->active);
     remat_release(context, h->decisions, h->g->gap_count, sizeof *h->decisions);
+    remat_release(context, h->gains, h->g->gap_count, sizeof *h->gains);
     hold_state_release(&h->state);
 }
 
