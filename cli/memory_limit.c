@@ -9,6 +9,32 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+/* What /proc says of this process. */
+typedef struct process_status {
+    uint64_t data_bytes; /* everything private that it may write, touched or not */
+    unsigned threads;
+    bool traced; /* by a debugger, which may have written breakpoints into the code */
+} process_status;
+
+static bool read_status(process_status *found)
+{
+    FILE *status = fopen("/proc/self/status", "r");
+    char line[256];
+    unsigned long long kib = 0;
+    unsigned tracer = 0;
+    bool has_data = false, has_threads = false;
+    while (status && fgets(line, sizeof line, status)) {
+        has_data = has_data || sscanf(line, "VmData: %llu kB", &kib) == 1;
+        has_threads = has_threads || sscanf(line, "Threads: %u", &found->threads) == 1;
+        sscanf(line, "TracerPid: %u", &tracer);
+    }
+    if (status)
+        fclose(status);
+    found->data_bytes = kib * 1024;
+    found->traced = tracer != 0;
+    return has_data && has_threads;
+}
+
 /* The pages of a program or library that nobody writes: code and constants. They are read from the file again when they are
  * needed. What the loader relocates is in segments that may be written. The kernel's own object has no path, and the program an empty one. */
 static int forget_code(struct dl_phdr_info *object, size_t size, void *user)
@@ -30,40 +56,23 @@ static int forget_code(struct dl_phdr_info *object, size_t size, void *user)
 
 void memory_trim(void)
 {
+    process_status now;
     malloc_trim(0);
-    dl_iterate_phdr(forget_code, NULL);
-}
-
-/* What the system counts as data of this process: everything private that it may write, touched or not. And how many
- * threads the process has. */
-static bool read_status(uint64_t *bytes, unsigned *threads)
-{
-    FILE *status = fopen("/proc/self/status", "r");
-    char line[256];
-    unsigned long long kib = 0;
-    bool has_data = false, has_threads = false;
-    while (status && !(has_data && has_threads) && fgets(line, sizeof line, status)) {
-        has_data = has_data || sscanf(line, "VmData: %llu kB", &kib) == 1;
-        has_threads = has_threads || sscanf(line, "Threads: %u", threads) == 1;
-    }
-    if (status)
-        fclose(status);
-    *bytes = kib * 1024;
-    return has_data && has_threads;
+    if (read_status(&now) && !now.traced)
+        dl_iterate_phdr(forget_code, NULL);
 }
 
 bool memory_limit_set(uint64_t bytes, unsigned threads, uint64_t *most)
 {
-    uint64_t now;
-    unsigned running;
+    process_status now;
     struct rlimit limit;
     memory_trim();
-    if (!read_status(&now, &running) || getrlimit(RLIMIT_DATA, &limit) != 0) {
+    if (!read_status(&now) || getrlimit(RLIMIT_DATA, &limit) != 0) {
         fprintf(stderr, "remat: --memory-limit hard needs /proc/self/status and RLIMIT_DATA, as Linux has them\n");
         return false;
     }
-    const uint64_t missing = threads > running ? threads - running : 0;
-    *most = now + bytes + MEMORY_LIMIT_FILES + missing * MEMORY_LIMIT_THREAD;
+    const uint64_t missing = threads > now.threads ? threads - now.threads : 0;
+    *most = now.data_bytes + bytes + MEMORY_LIMIT_FILES + missing * MEMORY_LIMIT_THREAD;
     limit.rlim_cur = *most < limit.rlim_max ? (rlim_t)*most : limit.rlim_max;
     if (setrlimit(RLIMIT_DATA, &limit) == 0)
         return true;
