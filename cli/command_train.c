@@ -1,20 +1,17 @@
-#include <math.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "go_on.h"
 #include "interrupt.h"
 #include "memory_limit.h"
 #include "model_file.h"
 #include "model_options.h"
 #include "model_set.h"
 #include "output_path.h"
-#include "progress.h"
 #include "rank_voice.h"
-#include "run_text.h"
 #include "trace.h"
+#include "train_text.h"
 #include "training_save.h"
 #include "shard_option.h"
 #include "shown.h"
@@ -41,26 +38,6 @@ enum {
     OPTION_PIPELINE,
     OPTION_FROM_SCRATCH,
 };
-
-typedef struct train_command {
-    model_options given;
-    const char *save, *save_best, *resume, *log, *trace;
-    const char *save_folder; /* instead of `save`, in Hugging Face's layout */
-    bool merge;
-    char best[4096]; /* where the best weights go: save_best, or a name made from `save`; "": nowhere */
-    int argc;        /* as the command was given, for the one that goes on */
-    char *const *argv;
-    uint64_t save_every; /* steps; 0: only at the end */
-    bool from_scratch;   /* the weights of a folder, if it has some, are left alone */
-    bool quiet, weights_only;
-    bool hard;                 /* the system keeps the process within the budget */
-    uint64_t limit;            /* with `hard`: the bytes that the process may have; 0 before it is set */
-    uint64_t most_batch;       /* with --batch auto: what the budget allows, whatever the data has; 0: not known */
-    remat_batch_choice choice; /* with --batch auto */
-    progress_display progress;
-    remat_communicator *ranks;
-    uint64_t rank_timeout; /* seconds; 0: the default */
-} train_command;
 
 static const struct argp_option options[] = {
     {"budget", 'b', "SIZE", 0, "train within SIZE bytes in all: 300MiB, 2GB (default: the model's budget, or none)", 0},
@@ -245,140 +222,6 @@ static void on_validation(void *user, uint64_t step, const remat_validation_resu
     progress_validation(&command->progress, step, result);
 }
 
-/* The library's memory besides tensors and samples. */
-static uint64_t table_bytes(const train_command *command, const remat_trainer_figures *figures)
-{
-    const uint64_t tensors = figures->total_bytes - figures->mapped_bytes; /* what is mapped is not allocated */
-    return remat_context_bytes(command->given.context) - tensors - figures->data_bytes;
-}
-
-static void print_outside(const train_command *command, const remat_trainer_figures *figures)
-{
-    char tables[REMAT_SIZE_TEXT], samples[REMAT_SIZE_TEXT], limit[REMAT_SIZE_TEXT];
-    fprintf(stderr, "outside the budget: tables %s, samples in memory %s",
-            remat_size_print(table_bytes(command, figures), tables), remat_size_print(figures->data_bytes, samples));
-    if (command->limit)
-        fprintf(stderr, "; the system limits the data of the process to %s", remat_size_print(command->limit, limit));
-    fputc('\n', stderr);
-}
-
-/* What is going to happen, before it does. */
-static void print_stages(const train_command *command, const remat_trainer *trainer)
-{
-    for (uint64_t s = 0; s < command->given.train.pipeline; s++) {
-        char total[REMAT_SIZE_TEXT];
-        remat_stage_figures stage;
-        if (remat_trainer_get_stage(trainer, s, &stage) == REMAT_OK)
-            fprintf(stderr, "stage %llu: %s .. %s, %llu micro-batch%s in flight, memory %s\n", (unsigned long long)s,
-                    stage.first_layer, stage.last_layer, (unsigned long long)stage.in_flight,
-                    stage.in_flight == 1 ? "" : "es", remat_size_print(stage.total_bytes, total));
-    }
-}
-
-static void print_plan(const train_command *command, const remat_trainer *trainer, const remat_trainer_figures *figures,
-                       bool timed)
-{
-    char total[REMAT_SIZE_TEXT], weights[REMAT_SIZE_TEXT], moments[REMAT_SIZE_TEXT], arena[REMAT_SIZE_TEXT],
-        scratch[REMAT_SIZE_TEXT];
-    const uint64_t ranks = remat_communicator_size(command->ranks);
-    run_text_title(stderr, figures);
-    if (ranks > 1)
-        fprintf(stderr, ", %llu ranks", (unsigned long long)ranks);
-    if (ranks > 1 && command->given.train.shard != REMAT_SHARD_NONE)
-        fprintf(stderr, " that share %s", shard_names[command->given.train.shard]);
-    if (command->given.train.pipeline > 1)
-        fprintf(stderr, " in %llu stages", (unsigned long long)command->given.train.pipeline);
-    fprintf(stderr, ", %u threads, %s kernels\n", figures->threads, figures->kernels);
-    if (command->given.train.pipeline > 1)
-        print_stages(command, trainer);
-    fprintf(stderr, "memory %s: weights %s, optimizer %s, arena %s, scratch %s\n",
-            remat_size_print(figures->total_bytes, total), remat_size_print(figures->weight_bytes, weights),
-            remat_size_print(figures->optimizer_bytes + figures->gradient_bytes, moments),
-            remat_size_print(figures->arena_bytes, arena), remat_size_print(figures->scratch_bytes, scratch));
-    if (figures->mapped_file_bytes > figures->mapped_bytes)
-        fprintf(stderr,
-                "%s of frozen weights are mapped from the folder, and take %s: they are dropped after each use\n",
-                remat_size_print(figures->mapped_file_bytes, total), remat_size_print(figures->mapped_bytes, weights));
-    print_outside(command, figures);
-    run_text_plan(stderr, figures, timed);
-}
-
-static void print_json(const train_command *command, const remat_trainer_figures *figures,
-                       const remat_run_result *result, bool timed)
-{
-    printf("{\n  \"format\": \"remat-train\", \"version\": 1,\n  ");
-    run_text_json_text(stdout, "", "strategy", figures->strategy);
-    run_text_json_text(stdout, ", ", "kernels", figures->kernels);
-    printf(", \"threads\": %u,\n  \"steps\": %llu", figures->threads, (unsigned long long)result->steps);
-    run_text_json_number(stdout, ", ", "last_loss", result->last_loss);
-    run_text_json_number(stdout, ", ", "best_validation_loss", result->best_validation_loss);
-    printf(", \"best_step\": %llu, \"restored_best\": %s", (unsigned long long)result->best_step,
-           result->restored_best ? "true" : "false");
-    run_text_json_number(stdout, ",\n  ", "step_seconds", result->median_step_seconds);
-    run_text_json_number(stdout, ", ", "data_seconds", result->median_data_seconds);
-    run_text_json_number(stdout, ", ", "predicted_step_seconds", timed ? 1e-9 * (double)figures->cost : NAN);
-    printf(",\n  \"allocated_bytes\": %llu, \"peak_resident_bytes\": %llu, \"forwards_run\": %llu,\n  ",
-           (unsigned long long)result->allocated_bytes, (unsigned long long)result->peak_resident_bytes,
-           (unsigned long long)result->forwards);
-    printf("\"table_bytes\": %llu, \"data_bytes\": %llu", (unsigned long long)table_bytes(command, figures),
-           (unsigned long long)figures->data_bytes);
-    if (command->limit)
-        printf(", \"memory_limit_bytes\": %llu", (unsigned long long)command->limit);
-    printf(",\n  ");
-    run_text_json(stdout, figures, timed);
-    printf(",\n  \"stopped\": %s, \"stopped_early\": %s\n}\n", result->stopped ? "true" : "false",
-           result->stopped_early ? "true" : "false");
-}
-
-static void print_end(const remat_trainer_figures *figures, const remat_run_result *result, uint64_t taken, bool timed)
-{
-    if (result->steps == 0 && taken == 0) {
-        fputs("nothing to do: 0 steps were asked for\n", stderr);
-        return;
-    }
-    if (result->steps == 0) {
-        fprintf(stderr, "nothing to do: %llu of %llu steps are taken\n", (unsigned long long)taken,
-                (unsigned long long)figures->total_steps);
-        return;
-    }
-    fprintf(stderr, "%llu steps%s, loss %.6f\n\n", (unsigned long long)result->steps,
-            result->stopped         ? " (interrupted)"
-            : result->stopped_early ? " (stopped early: validation no longer improves)"
-                                    : "",
-            result->last_loss);
-    run_text_truth(stderr, figures, result, timed);
-}
-
-/* Which step was the best, and where its weights are. */
-static void print_best(const train_command *command, const remat_run_result *result)
-{
-    if (result->best_step == 0)
-        return;
-    fprintf(stderr, "best validation: step %llu, loss %.6f", (unsigned long long)result->best_step,
-            result->best_validation_loss);
-    if (result->restored_best && command->save)
-        fprintf(stderr, "; %s has these weights", shown(command->save));
-    else if (command->best[0] && access(command->best, F_OK) == 0)
-        fprintf(stderr, "; these weights are in %s", shown(command->best));
-    fputc('\n', stderr);
-}
-
-/* What was saved, and how to go on with it. */
-static void print_saved(const train_command *command, const remat_trainer_figures *figures,
-                        const remat_run_result *result, uint64_t taken)
-{
-    fprintf(stderr, "saved %s", shown(command->save));
-    if (!command->weights_only && !result->stopped_early) {
-        const bool done = !result->stopped;
-        fprintf(stderr, done ? "; train longer with\n  " : " after step %llu of %llu; go on with\n  ",
-                (unsigned long long)taken, (unsigned long long)figures->total_steps);
-        if (remat_communicator_size(command->ranks) > 1)
-            fprintf(stderr, "mpirun -np %llu ", (unsigned long long)remat_communicator_size(command->ranks));
-        go_on_print(stderr, command->argc, command->argv, command->save, done ? 2 * figures->total_steps : 0);
-    }
-    fputc('\n', stderr);
-}
-
 /* Steps until the end, watched. Says on stderr what is wrong. */
 static remat_status run(train_command *command, remat_trainer *trainer, uint64_t first, remat_run_result *result)
 {
@@ -412,35 +255,6 @@ static remat_status load(const train_command *command, remat_trainer *trainer)
     if (command->resume)
         return remat_trainer_resume(trainer, command->resume);
     return command->given.weights ? remat_trainer_load(trainer, command->given.weights) : REMAT_OK;
-}
-
-/* Which batch was chosen, and why it is not larger: it would be slower, the budget, or there are no more samples. */
-static void print_batch(const train_command *command, const remat_trainer_figures *figures)
-{
-    const remat_batch_choice *choice = &command->choice;
-    uint64_t batch = figures->batch_size, allowed = command->most_batch;
-    if (batch < choice->largest) {
-        fprintf(
-            stderr,
-            "batch %llu: the fastest by the plan's prediction; the budget allows %llu, which recomputes more and takes "
-            "%.1f %% longer for a sample (--batch largest)\n",
-            (unsigned long long)batch, (unsigned long long)choice->largest,
-            100 * (choice->largest_sample_cost / choice->fastest_sample_cost - 1));
-        return;
-    }
-    bool validation = figures->validation_samples == batch;
-    bool capped = validation || figures->training_samples / figures->accumulate == batch;
-    fprintf(stderr, "batch %llu: the budget allows ", (unsigned long long)batch);
-    if (!capped || (allowed && allowed <= batch)) {
-        fputs("no more\n", stderr);
-        return;
-    }
-    if (allowed)
-        fprintf(stderr, "%llu", (unsigned long long)allowed);
-    else
-        fputs("more", stderr);
-    fprintf(stderr, ", the %s data has %llu\n", validation ? "validation" : "training",
-            (unsigned long long)(validation ? figures->validation_samples : figures->training_samples));
 }
 
 /* NAME.best.EXT for NAME.EXT. Devices and pipes have no other name. */
@@ -496,13 +310,12 @@ static remat_status train(train_command *command, remat_trainer *trainer, bool *
 {
     remat_trainer_figures figures;
     remat_run_result result;
-    bool timed = command->given.train.profile_path != NULL;
     remat_trainer_get_figures(trainer, &figures);
     choose_best_path(command, &figures);
     if (!command->quiet && command->given.batch_choice != BATCH_GIVEN)
-        print_batch(command, &figures);
+        train_text_batch(command, &figures);
     if (!command->quiet)
-        print_plan(command, trainer, &figures, timed);
+        train_text_plan(command, trainer);
     const uint64_t first = remat_trainer_steps_taken(trainer);
     remat_status status = run(command, trainer, first, &result);
     /* These two come to all ranks, others to one. */
@@ -523,17 +336,10 @@ static remat_status train(train_command *command, remat_trainer *trainer, bool *
     if (status == REMAT_OK && result.restored_best && command->save && !command->save_best)
         unlink(command->best); /* the same weights are saved now */
     /* What the run came to is worth knowing even where it could not be saved. */
-    if (!command->quiet) {
-        const uint64_t taken = remat_trainer_steps_taken(trainer);
-        print_end(&figures, &result, taken, timed);
-        print_best(command, &result);
-        if (command->save && status == REMAT_OK && result.steps > 0)
-            print_saved(command, &figures, &result, taken);
-        if (!command->save && !command->save_folder && !command->best[0] && result.steps > 0)
-            fputs("note: the weights are not kept; --save FILE saves them\n", stderr);
-    }
+    if (!command->quiet)
+        train_text_end(command, trainer, &result, status == REMAT_OK);
     if (command->given.json)
-        print_json(command, &figures, &result, timed);
+        train_text_json(command, trainer, &result);
     fputs(message, stderr); /* last, where it is seen */
     *stopped = result.stopped;
     return status;
