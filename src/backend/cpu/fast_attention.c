@@ -55,7 +55,7 @@ static query_panel panel_of(const head_view *h, const forward_memory *memory, si
 static void panel_start(const head_view *h, const query_panel *panel)
 {
     size_t row = h->of->row;
-    pack_strip(tensor_from(h->q, panel->first * row), row, panel->count, h->of->size, panel->queries);
+    pack_scored(h, tensor_from(h->q, panel->first * row), row, panel->count, panel->queries);
     for (size_t i = 0; i < QUERIES; i++) {
         panel->largest[i] = -INFINITY;
         panel->sum[i] = 0;
@@ -137,8 +137,7 @@ static void panel_attend(const head_view *h, const query_panel *panel, size_t fi
     for (size_t at = 0; at < keys; at += MOST_KEYS) {
         pairing of = {h->of->causal, first_key + at, smaller(keys - at, MOST_KEYS), panel->first, panel->count};
         gemm_rows out = {panel->out, panel->out_row, h->of->size, of.key ? QUERIES : 0};
-        multiply_scores(&of, h->of->size, memory->keys + at * h->padded, panel->queries, memory->scores, QUERIES,
-                        prefetch);
+        multiply_scores(h, &of, scored_from(h, memory->keys, at), panel->queries, memory->scores, QUERIES, prefetch);
         panel_weigh(h, panel, &of, memory->scores);
         sum_over_keys(&of, memory->scores, QUERIES, memory->values + at * h->padded, &out, prefetch);
     }
@@ -185,7 +184,9 @@ static void group_attend(const query_group *group, const query_group *then, floa
                 continue;
             if (key == 0)
                 panel_start(h, &panel);
-            gather_keys(h, key, ready, keys, memory.keys, memory.values);
+            const key_range fresh = {key, ready, keys};
+            gather_scored(h, h->k, &fresh, memory.keys);
+            gather_keys(h, h->v, &fresh, memory.values);
             ready = keys;
             bool last = key + keys == (a->causal ? end : a->keys);
             rows_needed rows;
@@ -228,11 +229,11 @@ static void attend_groups(const void *args, parallel_range range)
     }
 }
 
-void FAST(attention)(const kernel_run *run, const void *args)
+void ATTENTION(attention)(const kernel_run *run, const void *args)
 {
     const op_attention *p = args;
     if (p->positions.at) {
-        attend_segments(run, p, FAST(attention));
+        attend_segments(run, p, ATTENTION(attention));
         return;
     }
     if (!attention_is_fast(p->size, p->steps, p->window)) {

@@ -14,6 +14,18 @@
 
 #include "backend/cpu/fast_gemm_kernel.h"
 
+/* Compiled for a set with dot products of pairs, too (pairs.h): there, scores of tensors in bf16, and dO V' of the backward, are made of
+ * pairs. Nothing is rounded for that. The other products have an operand in fp32, and stay in fp32. */
+#if defined(PAIRS_SET)
+#include "backend/cpu/pairs_pack.h"
+#define ATTENTION(name) PAIRS(name)
+#define HAS_PAIRS       1
+_Static_assert(TILE_ROWS == PAIRS_ROWS, "tiles of scores have the rows of pairs");
+#else
+#define ATTENTION(name) FAST(name)
+#define HAS_PAIRS       0
+#endif
+
 /* The queries of a tile of scores. */
 #define STRIP_VECTORS (FAST_LANES == 16 ? 2 : 3)
 #define STRIP         (STRIP_VECTORS * FAST_LANES)
@@ -62,6 +74,11 @@ FAST_INLINE head_view head_view_of(const attention_args *a, size_t number)
 FAST_INLINE bool attention_is_half(const attention_args *a)
 {
     return a->q.type == REMAT_BF16;
+}
+
+FAST_INLINE bool scores_are_pairs(const attention_args *a)
+{
+    return HAS_PAIRS && attention_is_half(a);
 }
 
 /* Windows that leave out keys go to the reference, like wide heads. */
@@ -159,12 +176,38 @@ static inline void scatter_halves(const float *from, size_t padded, size_t count
             halves_store(to + c, fast_load(from + c), smaller(size - c, FAST_LANES));
 }
 
-/* Copies the keys first .. end - 1 of the block that begins at `key`. */
-static inline void gather_keys(const head_view *h, size_t key, size_t first, size_t end, float *keys, float *values)
+/* The keys first .. end - 1 of the block that begins at `key`. */
+typedef struct key_range {
+    size_t key, first, end;
+} key_range;
+
+/* Copies these rows of K or V. */
+static inline void gather_keys(const head_view *h, tensor_ref from, const key_range *of, float *to)
 {
-    size_t row = h->of->key_row, from = (key + first) * row, to = first * h->padded;
-    gather_rows(tensor_from(h->k, from), row, end - first, h->of->size, keys + to);
-    gather_rows(tensor_from(h->v, from), row, end - first, h->of->size, values + to);
+    const size_t row = h->of->key_row;
+    gather_rows(tensor_from(from, (of->key + of->first) * row), row, of->end - of->first, h->of->size,
+                to + of->first * h->padded);
+}
+
+/* Row `i` of what scores are made of: floats, or bf16 where they are made of pairs. */
+FAST_INLINE void *scored_from(const head_view *h, void *rows, size_t i)
+{
+    return (char *)rows + i * h->padded * (scores_are_pairs(h->of) ? sizeof(uint16_t) : sizeof(float));
+}
+
+/* The same as gather_keys, for multiply_scores. */
+static inline void gather_scored(const head_view *h, tensor_ref from, const key_range *of, void *to)
+{
+    if (!scores_are_pairs(h->of)) {
+        gather_keys(h, from, of, to);
+        return;
+    }
+    const size_t size = h->of->size;
+    for (size_t i = of->first; i < of->end; i++) {
+        uint16_t *row = scored_from(h, to, i);
+        memcpy(row, (const uint16_t *)from.at + (of->key + i) * h->of->key_row, size * sizeof *row);
+        memset(row + size, 0, (h->padded - size) * sizeof *row);
+    }
 }
 
 FAST_INLINE void pack_strip_as(bool half, const char *rows, size_t row_bytes, size_t count, size_t size, float *to)
@@ -193,6 +236,21 @@ static inline void pack_strip(tensor_ref rows, size_t row, size_t count, size_t 
         pack_strip_as(false, rows.at, row * sizeof(float), count, size, to);
 }
 
+/* The same for multiply_scores. */
+static inline void pack_scored(const head_view *h, tensor_ref rows, size_t row, size_t count, float *to)
+{
+#if HAS_PAIRS
+    if (scores_are_pairs(h->of)) {
+        const pack_source strip = {rows.at, row, h->of->size, count, true, true}, next = {0};
+        if (count <= PAIRS_TILE)
+            memset(to, 0, round_up(h->of->size, PAIRS_STEP) / 2 * STRIP * sizeof(uint32_t));
+        pairs_pack_b(&strip, &next, (uint32_t *)(void *)to);
+        return;
+    }
+#endif
+    pack_strip(rows, row, count, h->of->size, to);
+}
+
 /* ---- GEMMs ---- */
 
 /* The list that prefetches `count` rows, and then what `then` says. */
@@ -207,11 +265,46 @@ FAST_INLINE prefetch_list rows_to_prefetch(tensor_ref rows, size_t row, size_t c
     return (prefetch_list){rows.at, row * bytes, count, lines, 0, PREFETCH_LINES, then};
 }
 
+#if HAS_PAIRS
+
+FAST_NOINLINE void score_narrow(const uint16_t *keys, size_t padded, const uint32_t *queries, float *scores, size_t row)
+{
+    pairs_eight(keys, padded, queries, padded / 2, false, scores, row, 1);
+}
+
+FAST_NOINLINE void score_wide(const uint16_t *keys, size_t padded, const uint32_t *queries, float *scores, size_t row)
+{
+    pairs_eight(keys, padded, queries, padded / 2, false, scores, row, 2);
+}
+
+static inline void multiply_pairs(const pairing *of, size_t padded, const uint16_t *keys, const uint32_t *queries,
+                                  float *scores, size_t scores_row, prefetch_list *prefetch)
+{
+    for (size_t key = 0; key < of->keys; key += PAIRS_ROWS) {
+        const size_t blind = queries_blind(of, key) / FAST_LANES, column = blind * FAST_LANES;
+        if (blind == STRIP_VECTORS)
+            break;
+        for (size_t i = 0; i < padded; i += PREFETCH_STEPS)
+            prefetch_some(prefetch);
+        (blind ? score_narrow : score_wide)(keys + key * padded, padded, queries + column,
+                                            scores + key * scores_row + column, scores_row);
+    }
+}
+
+#endif
+
 /* scores[key][query] = K Q' for a strip of queries. Keys are computed in whole tiles. */
-static inline void multiply_scores(const pairing *of, size_t size, const float *keys, const float *queries,
+static inline void multiply_scores(const head_view *h, const pairing *of, const void *scored, const float *queries,
                                    float *scores, size_t scores_row, prefetch_list *prefetch)
 {
-    size_t padded = round_up(size, FAST_LANES);
+    const size_t size = h->of->size, padded = h->padded;
+    const float *keys = scored;
+#if HAS_PAIRS
+    if (scores_are_pairs(h->of)) {
+        multiply_pairs(of, padded, scored, (const uint32_t *)(const void *)queries, scores, scores_row, prefetch);
+        return;
+    }
+#endif
     for (size_t key = 0; key < of->keys; key += TILE_ROWS) {
         size_t blind = queries_blind(of, key) / FAST_LANES;
         if (blind == STRIP_VECTORS)

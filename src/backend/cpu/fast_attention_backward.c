@@ -11,11 +11,12 @@
 #define MOST_QUERIES (MOST_STRIPS * STRIP)
 
 typedef struct backward_memory {
-    float *keys, *values;          /* rows of a block */
-    float *query_rows, *dout_rows; /* rows of a panel */
-    float *queries, *douts;        /* the same, packed in strips */
-    float *weights, *dscores;      /* MOST_QUERIES in a row */
-    float *means;                  /* D */
+    float *keys;                       /* rows of a block */
+    void *scored_keys, *scored_values; /* the same rows and those of V, as scores are made of them */
+    float *query_rows, *dout_rows;     /* rows of a panel */
+    float *queries, *douts;            /* the same, packed in strips */
+    float *weights, *dscores;          /* MOST_QUERIES in a row */
+    float *means;                      /* D */
     /* Of tensors in bf16, the gradients before they are rounded: dq of the head, dk and dv of a block. */
     float *dq, *dk, *dv;
 } backward_memory;
@@ -34,8 +35,9 @@ static backward_memory backward_memory_of(float *scratch, bool half)
     const size_t panel = half ? HALF_PANEL : MOST_VALUES;
     backward_memory memory;
     memory.keys = scratch;
-    memory.values = memory.keys + MOST_VALUES;
-    memory.query_rows = memory.values + MOST_VALUES;
+    memory.scored_values = memory.keys + MOST_VALUES;
+    memory.scored_keys = HAS_PAIRS && half ? (void *)((uint16_t *)memory.scored_values + MOST_VALUES) : memory.keys;
+    memory.query_rows = memory.keys + 2 * MOST_VALUES;
     memory.dout_rows = memory.query_rows + panel;
     memory.queries = memory.dout_rows + panel;
     memory.douts = memory.queries + panel;
@@ -76,8 +78,8 @@ static void panel_pack(const head_view *h, size_t query, size_t queries, const b
     gather_rows(dout, out_row, queries, size, memory->dout_rows);
     for (size_t at = 0; at < queries; at += STRIP) {
         size_t count = smaller(queries - at, STRIP), to = at * h->padded;
-        pack_strip(tensor_from(q, at * row), row, count, size, memory->queries + to);
-        pack_strip(tensor_from(dout, at * out_row), out_row, count, size, memory->douts + to);
+        pack_scored(h, tensor_from(q, at * row), row, count, memory->queries + to);
+        pack_scored(h, tensor_from(dout, at * out_row), out_row, count, memory->douts + to);
     }
     for (size_t i = 0; i < queries; i++)
         memory->means[i] = dot(memory->dout_rows + i * h->padded, tensor_from(out, i * out_row), size);
@@ -117,16 +119,16 @@ static void panel_backward(const head_view *h, size_t query, size_t queries, siz
                            const backward_memory *memory, prefetch_list *prefetch)
 {
     const attention_args *a = h->of;
-    size_t row = a->row, key_row = a->key_row, size = a->size;
+    size_t row = a->row, key_row = a->key_row;
     for (size_t at = 0; at < keys; at += MOST_KEYS) {
         pairing of = {h->of->causal, first_key + at, smaller(keys - at, MOST_KEYS), query, queries};
-        const float *k = memory->keys + at * h->padded, *v = memory->values + at * h->padded;
+        const float *k = memory->keys + at * h->padded;
         for (size_t i = 0; i < queries; i += STRIP) {
             pairing strip = {of.causal, of.key, of.keys, query + i, STRIP};
-            multiply_scores(&strip, size, k, memory->queries + i * h->padded, memory->weights + i, MOST_QUERIES,
-                            prefetch);
-            multiply_scores(&strip, size, v, memory->douts + i * h->padded, memory->dscores + i, MOST_QUERIES,
-                            prefetch);
+            multiply_scores(h, &strip, scored_from(h, memory->scored_keys, at), memory->queries + i * h->padded,
+                            memory->weights + i, MOST_QUERIES, prefetch);
+            multiply_scores(h, &strip, scored_from(h, memory->scored_values, at), memory->douts + i * h->padded,
+                            memory->dscores + i, MOST_QUERIES, prefetch);
         }
         differentiate(h, &of, memory);
         if (h->dq.at) {
@@ -196,7 +198,11 @@ static void head_backward(const head_view *h, const head_view *then, float *scra
             size_t end = query + queries, keys = keys_seen(&of, end);
             if (keys == 0)
                 continue;
-            gather_keys(h, key, ready, keys, memory.keys, memory.values);
+            const key_range fresh = {key, ready, keys};
+            gather_keys(h, h->k, &fresh, memory.keys);
+            gather_scored(h, h->v, &fresh, memory.scored_values);
+            if (scores_are_pairs(a))
+                gather_scored(h, h->k, &fresh, memory.scored_keys);
             panel_pack(h, query, queries, &memory);
             rows_needed rows;
             prefetch_list prefetch = {0};
@@ -280,11 +286,11 @@ static void backward_add(const kernel_run *run, const attention_args *whole, flo
     }
 }
 
-void FAST(attention_backward)(const kernel_run *run, const void *args)
+void ATTENTION(attention_backward)(const kernel_run *run, const void *args)
 {
     const op_attention_backward *p = args;
     if (p->positions.at) {
-        attend_segments_backward(run, p, FAST(attention_backward));
+        attend_segments_backward(run, p, ATTENTION(attention_backward));
         return;
     }
     if (!attention_is_fast(p->size, p->steps, p->window)) {

@@ -127,23 +127,21 @@ FAST_INLINE void pairs_end(void)
 
 enum { PAIRS_ROWS = 8 };
 
-/* Eight rows of C. */
-FAST_INLINE void pairs_rows(const pairs_operands *of, size_t row, size_t across)
+/* Eight rows of C, `across` vectors wide: so many pairs along k, of rows of A and of a panel of B. */
+FAST_INLINE void pairs_eight(const uint16_t *a, size_t a_row, const uint32_t *b, size_t pairs, bool add, float *c,
+                             size_t ldc, size_t across)
 {
-    const uint16_t *a = of->a + row * of->a_row;
-    const uint32_t *b = of->b;
-    float *c = of->c + row * of->ldc;
     __m512 sums[PAIRS_ROWS][2];
     for (size_t i = 0; i < PAIRS_ROWS; i++)
         for (size_t v = 0; v < across; v++)
-            sums[i][v] = of->add ? _mm512_loadu_ps(c + i * of->ldc + v * PAIRS_TILE) : _mm512_setzero_ps();
-    for (size_t pair = 0; pair < of->steps * PAIRS_STEP / 2; pair++) {
+            sums[i][v] = add ? _mm512_loadu_ps(c + i * ldc + v * PAIRS_TILE) : _mm512_setzero_ps();
+    for (size_t pair = 0; pair < pairs; pair++) {
         __m512i row_of_b[2];
         for (size_t v = 0; v < across; v++)
             row_of_b[v] = _mm512_loadu_si512(b + v * PAIRS_TILE);
         for (size_t i = 0; i < PAIRS_ROWS; i++) {
             int32_t both;
-            memcpy(&both, a + i * of->a_row, sizeof both);
+            memcpy(&both, a + i * a_row, sizeof both);
             const __m512i spread = _mm512_set1_epi32(both);
             for (size_t v = 0; v < across; v++)
                 sums[i][v] = _mm512_dpbf16_ps(sums[i][v], (__m512bh)spread, (__m512bh)row_of_b[v]);
@@ -153,7 +151,13 @@ FAST_INLINE void pairs_rows(const pairs_operands *of, size_t row, size_t across)
     }
     for (size_t i = 0; i < PAIRS_ROWS; i++)
         for (size_t v = 0; v < across; v++)
-            _mm512_storeu_ps(c + i * of->ldc + v * PAIRS_TILE, sums[i][v]);
+            _mm512_storeu_ps(c + i * ldc + v * PAIRS_TILE, sums[i][v]);
+}
+
+FAST_INLINE void pairs_rows(const pairs_operands *of, size_t row, size_t across)
+{
+    pairs_eight(of->a + row * of->a_row, of->a_row, of->b, of->steps * PAIRS_STEP / 2, of->add, of->c + row * of->ldc,
+                of->ldc, across);
 }
 
 FAST_NOINLINE void pairs_narrow(const pairs_operands *of)
