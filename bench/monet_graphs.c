@@ -4,7 +4,8 @@
 
 #include "measure.h"
 
-/* A P100, which the published times are from, reaches about half of its peak in convolutions. */
+/* Costs are the larger of the time for operations and for bytes. A P100, which the published times are from, reaches about half of its
+ * peak in convolutions. */
 enum { FLOPS_PER_NS = 5000, BYTES_PER_NS = 500 };
 
 /* A feature map: the layer that makes it, and its shape. */
@@ -45,17 +46,25 @@ static map pass(net *n, uint64_t batch, map x, uint64_t shrink, int needs)
     return y;
 }
 
+/* PyTorch keeps 8 bytes for the place of a maximum, MONeT one. */
+static map pool(net *n, uint64_t batch, map x, uint64_t shrink)
+{
+    return pass(n, batch, x, shrink, n->with_masks ? NEEDS_SMALL_PLACES : NEEDS_PLACES);
+}
+
 /* PyTorch keeps the output, MONeT a bit a number. */
 static map relu(net *n, uint64_t batch, map x)
 {
     return pass(n, batch, x, 1, IN_PLACE | (n->with_masks ? NEEDS_MASK : NEEDS_OUTPUT));
 }
 
-/* The norm reads its input twice; backward the gradient, too. */
+/* The norm reads its input twice: for the mean and the variance, which are kept where it runs again, and to scale it. Backward reads
+ * the gradient, too. */
 static map norm(net *n, uint64_t batch, map x)
 {
     const uint64_t bytes = map_bytes(batch, &x);
-    x.layer = net_one(n, x.layer, bytes, 3 * bytes / BYTES_PER_NS, NEEDS_INPUTS | IN_PLACE, 0);
+    net_add_statistics(n, x.layer, x.channels * 8, bytes / BYTES_PER_NS);
+    x.layer = net_one(n, x.layer, bytes, 2 * bytes / BYTES_PER_NS, NEEDS_INPUTS | IN_PLACE, 0);
     net_cost_backward(n, 5 * bytes / BYTES_PER_NS);
     return x;
 }
@@ -109,7 +118,7 @@ static void resnet50(net *n, uint64_t b)
 {
     static const uint64_t blocks[] = {3, 4, 6, 3};
     map x = convolve_norm_relu(n, b, image(n, b, 224 * 224), (conv){64, 49, 2, 0});
-    x = pass(n, b, x, 2, NEEDS_PLACES);
+    x = pool(n, b, x, 2);
     for (size_t stage = 0; stage < 4; stage++)
         for (uint64_t i = 0; i < blocks[stage]; i++) {
             const uint64_t width = (uint64_t)64 << stage, stride = stage && i == 0 ? 2 : 1;
@@ -129,7 +138,7 @@ static map inception(net *n, uint64_t b, map x, const uint64_t *c)
     parts[0] = convolve_norm_relu(n, b, x, (conv){c[0], 1, 1, 0});
     parts[1] = convolve_norm_relu(n, b, convolve_norm_relu(n, b, x, (conv){c[1], 1, 1, 0}), (conv){c[2], 9, 1, 0});
     parts[2] = convolve_norm_relu(n, b, convolve_norm_relu(n, b, x, (conv){c[3], 1, 1, 0}), (conv){c[4], 9, 1, 0});
-    parts[3] = convolve_norm_relu(n, b, pass(n, b, x, 1, NEEDS_PLACES), (conv){c[5], 1, 1, 0});
+    parts[3] = convolve_norm_relu(n, b, pool(n, b, x, 1), (conv){c[5], 1, 1, 0});
     return join(n, b, parts, 4);
 }
 
@@ -140,14 +149,14 @@ static void googlenet(net *n, uint64_t b)
         {160, 112, 224, 24, 64, 64},   {128, 128, 256, 24, 64, 64},   {112, 144, 288, 32, 64, 64},
         {256, 160, 320, 32, 128, 128}, {256, 160, 320, 32, 128, 128}, {384, 192, 384, 48, 128, 128}};
     map x = convolve_norm_relu(n, b, image(n, b, 224 * 224), (conv){64, 49, 2, 0});
-    x = pass(n, b, x, 2, NEEDS_PLACES);
+    x = pool(n, b, x, 2);
     x = convolve_norm_relu(n, b, x, (conv){64, 1, 1, 0});
     x = convolve_norm_relu(n, b, x, (conv){192, 9, 1, 0});
-    x = pass(n, b, x, 2, NEEDS_PLACES);
+    x = pool(n, b, x, 2);
     for (size_t i = 0; i < 9; i++) {
         x = inception(n, b, x, modules[i]);
         if (i == 1 || i == 6)
-            x = pass(n, b, x, 2, NEEDS_PLACES);
+            x = pool(n, b, x, 2);
     }
     classify(n, b, x);
 }
@@ -165,7 +174,7 @@ static void unet(net *n, uint64_t b)
     map links[LEVELS], x = image(n, b, 416 * 608);
     for (size_t i = 0; i < LEVELS; i++) {
         links[i] = twice(n, b, x, (uint64_t)64 << i);
-        x = pass(n, b, links[i], 2, NEEDS_PLACES);
+        x = pool(n, b, links[i], 2);
     }
     x = twice(n, b, x, 512);
     for (size_t i = LEVELS; i-- > 0;) {
@@ -200,7 +209,7 @@ static void vgg16(net *n, uint64_t b)
     static const uint64_t widths[] = {64, 64, 0, 128, 128, 0, 256, 256, 256, 0, 512, 512, 512, 0, 512, 512, 512, 0};
     map x = image(n, b, 224 * 224);
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
-        x = widths[i] ? relu(n, b, convolve(n, b, x, (conv){widths[i], 9, 1, 0})) : pass(n, b, x, 2, NEEDS_PLACES);
+        x = widths[i] ? relu(n, b, convolve(n, b, x, (conv){widths[i], 9, 1, 0})) : pool(n, b, x, 2);
     x = (map){x.layer, 1, x.pixels * x.channels};
     x = relu(n, b, convolve(n, b, x, (conv){4096, 1, 1, 0}));
     x = relu(n, b, convolve(n, b, x, (conv){4096, 1, 1, 0}));

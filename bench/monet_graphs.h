@@ -8,14 +8,14 @@
 typedef struct monet_case {
     const char *name;
     uint64_t batch;
-    double full, less; /* published memory in GB: everything kept, and what it was reduced to ... */
+    double full, less; /* published memory in GiB: everything kept, and what it was reduced to ... */
     double overhead;   /* ... for so many percent more time */
     void (*build)(net *n, uint64_t batch);
 } monet_case;
 
 /* NULL behind the last. */
 const monet_case *monet_list(size_t number);
-/* With masks: ReLU keeps a bit a number, as in MONeT. Without: its output, as in PyTorch. */
+/* With masks, as in MONeT: ReLU keeps a bit a number, and pooling a byte. Without, as in PyTorch: the output, and 8 bytes. */
 remat_graph *monet_graph(remat_context *context, const monet_case *which, bool with_masks);
 
 #endif

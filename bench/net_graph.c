@@ -6,7 +6,7 @@
 
 void net_begin(remat_context *context, net *n)
 {
-    *n = (net){.context = context};
+    *n = (net){.context = context, .statistics = REMAT_NO_TENSOR};
     measure_must(context, remat_graph_create(context, &n->graph));
 }
 
@@ -63,6 +63,18 @@ static void add_action(net *n, const parts *p, uint64_t cost, bool once)
     measure_must(n->context, remat_graph_add_action(n->graph, &action));
 }
 
+static uint64_t extra_bytes(uint64_t bytes, int needs)
+{
+    return needs & NEEDS_MASK ? bytes / 32 : needs & NEEDS_SMALL_PLACES ? bytes / 4 : 2 * bytes;
+}
+
+void net_add_statistics(net *n, uint32_t layer, uint64_t bytes, uint64_t cost)
+{
+    parts p = {.reads = {n->layers[layer].output}, .read_count = 1, .write_count = 1};
+    p.writes[0] = n->statistics = add_tensor(n, bytes);
+    add_action(n, &p, cost, false);
+}
+
 uint32_t net_layer_add(net *n, const uint32_t *inputs, size_t count, uint64_t bytes, uint64_t cost, int needs,
                        uint64_t weight_bytes)
 {
@@ -80,15 +92,19 @@ uint32_t net_layer_add(net *n, const uint32_t *inputs, size_t count, uint64_t by
                          .needs = needs,
                          .weight_bytes = weight_bytes,
                          .gradient = REMAT_NO_TENSOR,
-                         .extra = REMAT_NO_TENSOR};
+                         .extra = REMAT_NO_TENSOR,
+                         .statistics = n->statistics};
     layer->output = add_tensor(n, bytes);
     parts p = {.writes = {layer->output}, .write_count = 1, .in_place = needs & IN_PLACE};
-    if (needs & (NEEDS_PLACES | NEEDS_MASK))
-        p.writes[p.write_count++] = layer->extra = add_tensor(n, needs & NEEDS_MASK ? bytes / 32 : 2 * bytes);
+    if (needs & (NEEDS_PLACES | NEEDS_SMALL_PLACES | NEEDS_MASK))
+        p.writes[p.write_count++] = layer->extra = add_tensor(n, extra_bytes(bytes, needs));
     for (size_t i = 0; i < count; i++) {
         layer->inputs[i] = inputs[i];
         add_number(p.reads, &p.read_count, n->layers[inputs[i]].output);
     }
+    if (n->statistics != REMAT_NO_TENSOR)
+        add_number(p.reads, &p.read_count, n->statistics);
+    n->statistics = REMAT_NO_TENSOR;
     add_action(n, &p, cost, count == 0);
     return (uint32_t)n->count++;
 }
@@ -124,6 +140,8 @@ static void read_needs(const net *n, const net_layer *layer, bool for_weights, p
         add_number(p->reads, &p->read_count, layer->output);
     if (layer->extra != REMAT_NO_TENSOR)
         add_number(p->reads, &p->read_count, layer->extra);
+    if (layer->statistics != REMAT_NO_TENSOR)
+        add_number(p->reads, &p->read_count, layer->statistics);
 }
 
 static void add_backward(net *n, net_layer *layer)

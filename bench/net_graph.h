@@ -9,12 +9,20 @@
 enum { MOST_INPUTS = 64 };
 
 /* What the backward actions of a layer read besides the gradient. NEEDS_FOR_WEIGHTS: only the gradient of the weights reads the
- * inputs. NEEDS_PLACES and NEEDS_MASK: the forward writes a tensor for it, with 8 bytes or a bit for 4 bytes of the output. IN_PLACE: the output may take the bytes of
- * the input, and the gradient of the input those of the output's. */
-enum { NEEDS_INPUTS = 1, NEEDS_OUTPUT = 2, NEEDS_FOR_WEIGHTS = 4, NEEDS_PLACES = 8, NEEDS_MASK = 16, IN_PLACE = 32 };
+ * inputs. NEEDS_PLACES, NEEDS_SMALL_PLACES and NEEDS_MASK: the forward writes a tensor for it, with 8 bytes, a byte or a bit for 4
+ * bytes of the output. IN_PLACE: the output may take the bytes of the input, and the gradient of the input those of the output's. */
+enum {
+    NEEDS_INPUTS = 1,
+    NEEDS_OUTPUT = 2,
+    NEEDS_FOR_WEIGHTS = 4,
+    NEEDS_PLACES = 8,
+    NEEDS_MASK = 16,
+    IN_PLACE = 32,
+    NEEDS_SMALL_PLACES = 64
+};
 
 typedef struct net_layer {
-    uint32_t output, gradient, extra;
+    uint32_t output, gradient, extra, statistics;
     uint32_t inputs[MOST_INPUTS];
     size_t input_count;
     uint64_t bytes, cost, backward_cost, weight_bytes;
@@ -26,7 +34,8 @@ typedef struct net {
     remat_graph *graph;
     net_layer *layers;
     size_t count, capacity;
-    bool with_masks; /* for those who build nets: ReLU keeps a mask, not its output */
+    bool with_masks;     /* for those who build nets: ReLU keeps a mask, not its output; places are bytes */
+    uint32_t statistics; /* a tensor that the next layer reads, too, forward and backward; REMAT_NO_TENSOR */
 } net;
 
 void net_begin(remat_context *context, net *n);
@@ -35,6 +44,8 @@ void net_give(net *n, uint64_t bytes);
 /* Returns the number of the layer. One without inputs is data. Each backward action costs as much as the forward. */
 uint32_t net_layer_add(net *n, const uint32_t *inputs, size_t count, uint64_t bytes, uint64_t cost, int needs,
                        uint64_t weight_bytes);
+/* Statistics of a layer's output, such as means: they are small, and only the next layer reads them. */
+void net_add_statistics(net *n, uint32_t layer, uint64_t bytes, uint64_t cost);
 /* The cost of each backward action of the layer added last, where it is another one. */
 void net_cost_backward(net *n, uint64_t cost);
 uint32_t net_data(net *n, uint64_t bytes);

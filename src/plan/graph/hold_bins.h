@@ -12,7 +12,7 @@ typedef struct hold_bin {
 } hold_bin;
 
 /* Large graphs have fewer bins, so that these take no more memory than so many decisions. */
-enum { MOST_BINS = 2001, LEAST_BINS = 21, MOST_DECISIONS = 1000000 };
+enum { MOST_BINS = 2001, LEAST_BINS = 101, MOST_DECISIONS = 1000000 };
 
 typedef struct hold_bins {
     hold_bin bins[MOST_BINS + 1]; /* bins[count] has the lowest peak of all */
