@@ -192,7 +192,7 @@ def llama(config, w, adapter, tokens):
 
     def rotate(x):
         a, b = x.chunk(2, -1)
-        return x * cos + torch.cat((-b, a), -1) * sin
+        return x * cos.to(x.dtype) + torch.cat((-b, a), -1) * sin.to(x.dtype)
 
     x = w["model.embed_tokens.weight"][tokens]
     for i in range(config["num_hidden_layers"]):
