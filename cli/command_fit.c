@@ -21,6 +21,7 @@ enum {
     OPTION_NETWORK,
     OPTION_DEVICE_SPEED,
     OPTION_STEP_SAMPLES,
+    OPTION_REDUCE,
 };
 
 typedef struct fit_command {
@@ -44,10 +45,13 @@ static const struct argp_option options[] = {
     {"shard", OPTION_SHARD, "WHAT", 0, "with --ranks: only none, optimizer, gradients or weights", 1},
     {"pipeline", OPTION_PIPELINE, "P", 0, "with --ranks: cut the layers into P stages; what does each stage need?", 1},
     {"network", OPTION_NETWORK, "SPEED,LATENCY", 0,
-     "with --ranks: simulate a step with a network such as 25GB/s,5us, and find the fastest micro-batch and --shard",
+     "with --ranks: simulate a step with a network such as 25GB/s,5us, and find the fastest micro-batch, --shard and "
+     "--pipeline",
      1},
     {"device-speed", OPTION_DEVICE_SPEED, "FLOPS[,BYTES/s]", 0,
      "the speed of the device of a rank, such as 400TFLOPS,2TB/s (default: a modest processor, or --profile)", 1},
+    {"reduce", OPTION_REDUCE, "fixed|fast", 0,
+     "with --network: how gradients are added, as for `remat train` (default: fixed)", 1},
     {"step-samples", OPTION_STEP_SAMPLES, "N", 0,
      "with --ranks: samples of a step in all ranks together (default: the model's micro-batches, rounded up to a "
      "multiple of the ranks)",
@@ -87,6 +91,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         break;
     case OPTION_NETWORK: fit_ranks_network(state, context, argument, ranks); break;
     case OPTION_DEVICE_SPEED: fit_ranks_speed(state, context, argument, &command->given.train); break;
+    case OPTION_REDUCE: command->given.train.reduce_fast = reduce_parse(state, argument); break;
     case OPTION_STEP_SAMPLES: ranks->step_samples = command_count(state, context, argument); break;
     case ARGP_KEY_END:
         if (!ranks->ranks && (ranks->has_shard || ranks->has_network || ranks->step_samples))

@@ -135,11 +135,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
             argp_error(state, "--memory-limit takes 'hard', not '%s'", shown(argument));
         command->hard = true;
         break;
-    case OPTION_REDUCE:
-        if (strcmp(argument, "fixed") != 0 && strcmp(argument, "fast") != 0)
-            argp_error(state, "--reduce takes 'fixed' or 'fast', not '%s'", shown(argument));
-        command->given.train.reduce_fast = strcmp(argument, "fast") == 0;
-        break;
+    case OPTION_REDUCE: command->given.train.reduce_fast = reduce_parse(state, argument); break;
     case OPTION_SHARD: command->given.train.shard = shard_parse(state, argument); break;
     case OPTION_PIPELINE:
         command->given.train.pipeline = command_count(state, command->given.context, argument);

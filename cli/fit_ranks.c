@@ -10,7 +10,10 @@
 #include "shown.h"
 #include "waiting.h"
 
-enum { MOST_RANKS = 4096 }; /* that are looked through for the smallest number */
+enum {
+    MOST_RANKS = 4096, /* that are looked through for the smallest number */
+    MOST_STAGES = 64,  /* of pipelines that are looked through */
+};
 
 /* ---- options ---- */
 
@@ -103,14 +106,23 @@ typedef struct answers {
     uint64_t budget; /* REMAT_NO_BUDGET: none */
     remat_cluster cluster;
     stage_answer stages[SHARD_STAGES];
-    int best; /* stage; -1: none fits */
+    remat_scale_estimate pipelines[MOST_STAGES]; /* with a network: from the one with most stages on */
+    size_t pipeline_count;
+    const remat_scale_estimate *best; /* NULL: none fits */
 } answers;
+
+static void take_best(answers *found, const remat_scale_estimate *estimate)
+{
+    if (estimate->fits && !estimate->is_bound && (!found->best || estimate->seconds < found->best->seconds))
+        found->best = estimate;
+}
 
 static remat_status plan_stage(remat_model *model, const answers *found, remat_shard stage, stage_answer *answer)
 {
     remat_train_options wanted = found->given->train;
     remat_trainer *trainer;
     wanted.shard = stage;
+    wanted.reduce_fast = false; /* takes no memory */
     wanted.plan_ranks = found->cluster.ranks;
     wanted.accumulate = found->cluster.ranks > 1 ? found->cluster.ranks : 0; /* how many there are does not matter */
     wanted.strategy = "optimal";
@@ -131,6 +143,7 @@ static remat_status answer_stage(remat_model *model, answers *found, remat_shard
     remat_train_options wanted = found->given->train;
     answer->asked = true;
     wanted.shard = stage;
+    wanted.reduce_fast &= stage < REMAT_SHARD_GRADIENTS; /* from there on the order is fixed */
     wanted.budget_bytes = found->budget;
     remat_status status = plan_stage(model, found, stage, answer);
     if (status == REMAT_OK && found->budget != REMAT_NO_BUDGET)
@@ -139,10 +152,56 @@ static remat_status answer_stage(remat_model *model, answers *found, remat_shard
         return status;
     status = wanted.batch_size ? remat_scale_simulate(model, &wanted, &found->cluster, &answer->estimate)
                                : remat_scale_find(model, &wanted, &found->cluster, &answer->estimate);
-    const stage_answer *best = found->best >= 0 ? &found->stages[found->best] : NULL;
-    if (status == REMAT_OK && answer->estimate.fits && (!best || answer->estimate.seconds < best->estimate.seconds))
-        found->best = (int)stage;
+    if (status == REMAT_OK)
+        take_best(found, &answer->estimate);
     return status;
+}
+
+/* ---- pipelines ---- */
+
+/* With and without a shared state of the optimizer, which is slower as long as nothing else must be recomputed. A model that has too
+ * few layers for so many stages is REMAT_INVALID. */
+static remat_status answer_pipeline(remat_model *model, answers *found, uint64_t stages)
+{
+    remat_train_options wanted = found->given->train;
+    remat_cluster cluster = found->cluster;
+    remat_scale_estimate *answer = &found->pipelines[found->pipeline_count], shared;
+    const bool may_share = !found->asked->has_shard && cluster.ranks > stages;
+    wanted.pipeline = stages;
+    wanted.budget_bytes = found->budget;
+    cluster.seconds_to_beat = found->best ? found->best->seconds : 0;
+    remat_status status = remat_scale_find(model, &wanted, &cluster, answer);
+    if (status == REMAT_OK && may_share && !answer->is_bound && (!answer->fits || answer->recompute_seconds > 0)) {
+        wanted.shard = REMAT_SHARD_OPTIMIZER;
+        status = remat_scale_find(model, &wanted, &cluster, &shared);
+        if (status == REMAT_OK && shared.fits && !shared.is_bound &&
+            (!answer->fits || shared.seconds < answer->seconds))
+            *answer = shared;
+    }
+    if (status != REMAT_OK)
+        return status;
+    take_best(found, answer);
+    found->pipeline_count++;
+    return REMAT_OK;
+}
+
+/* Those with many stages fit more easily, and others must beat them. */
+static remat_status answer_pipelines(remat_model *model, answers *found)
+{
+    const uint64_t ranks = found->cluster.ranks;
+    if (!found->asked->has_network || found->given->train.batch_size ||
+        (found->asked->has_shard && found->given->train.shard > REMAT_SHARD_OPTIMIZER))
+        return REMAT_OK;
+    for (uint64_t stages = ranks < MOST_STAGES ? ranks : MOST_STAGES; stages > 1; stages--) {
+        if (ranks % stages != 0)
+            continue;
+        waiting_for("planning pipelines");
+        remat_status status = answer_pipeline(model, found, stages);
+        waiting_end();
+        if (status != REMAT_OK && status != REMAT_INVALID)
+            return status;
+    }
+    return REMAT_OK;
 }
 
 static remat_status answer_all(remat_model *model, answers *found)
@@ -156,7 +215,7 @@ static remat_status answer_all(remat_model *model, answers *found)
         if (status != REMAT_OK)
             return status;
     }
-    return REMAT_OK;
+    return answer_pipelines(model, found);
 }
 
 static bool fits(const answers *found)
@@ -164,7 +223,7 @@ static bool fits(const answers *found)
     bool any = found->budget == REMAT_NO_BUDGET;
     for (int s = 0; s < SHARD_STAGES; s++)
         any |= found->stages[s].asked && found->stages[s].figures.min_budget_bytes <= found->budget;
-    return any;
+    return any || found->best;
 }
 
 /* ---- texts ---- */
@@ -210,35 +269,51 @@ static void print_seconds(double seconds)
         printf(" %10.2f ms", 1e3 * seconds);
 }
 
+static void print_time(const remat_scale_estimate *e)
+{
+    char memory[REMAT_SIZE_TEXT], batches[48], name[48];
+    if (e->pipeline > 1)
+        snprintf(name, sizeof name, "%llu stages%s", (unsigned long long)e->pipeline,
+                 e->shard == REMAT_SHARD_OPTIMIZER ? ", optimizer" : "");
+    else
+        snprintf(name, sizeof name, "%s", shard_names[e->shard]);
+    snprintf(batches, sizeof batches, "%llu x %llu", (unsigned long long)e->micro_batches,
+             (unsigned long long)e->batch_size);
+    printf("%-20s %14s %12s", name, batches, e->is_bound ? "" : remat_size_print_up(e->rank_bytes, memory));
+    if (!e->fits) {
+        puts("  does not fit");
+        return;
+    }
+    print_seconds(e->seconds);
+    if (e->is_bound) {
+        puts("  or more");
+        return;
+    }
+    print_seconds(e->compute_seconds - e->recompute_seconds);
+    print_seconds(e->recompute_seconds);
+    print_seconds(e->transfer_seconds);
+    putchar('\n');
+}
+
 static void print_times(const answers *found)
 {
-    printf("\n%-10s %14s %12s %13s %13s %13s %13s\n", "a step", "micro-batches", "memory", "time", "computing",
+    const remat_scale_estimate *e = found->best;
+    printf("\n%-20s %14s %12s %13s %13s %13s %13s\n", "a step", "micro-batches", "memory", "time", "computing",
            "recomputing", "transfers");
-    for (int s = 0; s < SHARD_STAGES; s++) {
-        const remat_scale_estimate *e = &found->stages[s].estimate;
-        char memory[REMAT_SIZE_TEXT], batches[48];
-        if (!found->stages[s].asked)
-            continue;
-        snprintf(batches, sizeof batches, "%llu x %llu", (unsigned long long)e->micro_batches,
-                 (unsigned long long)e->batch_size);
-        printf("%-10s %14s %12s", shard_names[s], batches, remat_size_print_up(e->rank_bytes, memory));
-        if (e->fits) {
-            print_seconds(e->seconds);
-            print_seconds(e->compute_seconds - e->recompute_seconds);
-            print_seconds(e->recompute_seconds);
-            print_seconds(e->transfer_seconds);
-            putchar('\n');
-        } else {
-            puts("  does not fit");
-        }
-    }
-    if (found->best < 0)
+    for (int s = 0; s < SHARD_STAGES; s++)
+        if (found->stages[s].asked)
+            print_time(&found->stages[s].estimate);
+    for (size_t i = found->pipeline_count; i-- > 0;)
+        print_time(&found->pipelines[i]);
+    if (!e)
         return;
-    const remat_scale_estimate *e = &found->stages[found->best].estimate;
-    printf("\nthe fastest is --shard %s with micro-batches %llu x %llu for each rank: %.4g samples a second, "
-           "%.0f %% of the time in computing\n",
-           shard_names[found->best], (unsigned long long)e->micro_batches, (unsigned long long)e->batch_size,
-           (double)found->cluster.step_samples / e->seconds, 100 * e->compute_seconds / e->seconds);
+    printf("\nthe fastest is --shard %s", shard_names[e->shard]);
+    if (e->pipeline > 1)
+        printf(" --pipeline %llu", (unsigned long long)e->pipeline);
+    printf(" with micro-batches %llu x %llu for each %s: %.4g samples a second, %.0f %% of the time in computing\n",
+           (unsigned long long)e->micro_batches, (unsigned long long)e->batch_size,
+           e->pipeline > 1 ? "row of stages" : "rank", (double)found->cluster.step_samples / e->seconds,
+           100 * e->compute_seconds / e->seconds);
 }
 
 static void print_text(const answers *found)
@@ -257,6 +332,37 @@ static void print_text(const answers *found)
         puts("\nno rank fits into the budget");
 }
 
+static void print_estimate_json(const remat_scale_estimate *e)
+{
+    printf("\"fits\": %s, \"batch_size\": %llu, \"micro_batches\": %llu, \"rank_bytes\": %llu",
+           e->fits ? "true" : "false", (unsigned long long)e->batch_size, (unsigned long long)e->micro_batches,
+           (unsigned long long)e->rank_bytes);
+    if (!e->fits)
+        return;
+    run_text_json_number(stdout, ", ", "seconds", e->seconds);
+    run_text_json_number(stdout, ", ", "compute_seconds", e->compute_seconds);
+    run_text_json_number(stdout, ", ", "recompute_seconds", e->recompute_seconds);
+    run_text_json_number(stdout, ", ", "transfer_seconds", e->transfer_seconds);
+}
+
+/* Those that were planned. */
+static void print_pipelines_json(const answers *found)
+{
+    bool first = true;
+    printf(",\n  \"pipelines\": [");
+    for (size_t i = found->pipeline_count; i-- > 0;) {
+        const remat_scale_estimate *e = &found->pipelines[i];
+        if (e->is_bound)
+            continue;
+        printf("%s\n    {\"pipeline\": %llu, \"shared\": \"%s\", ", first ? "" : ",", (unsigned long long)e->pipeline,
+               shard_names[e->shard]);
+        print_estimate_json(e);
+        putchar('}');
+        first = false;
+    }
+    putchar(']');
+}
+
 static void print_stage_json(const answers *found, int s, bool first)
 {
     const stage_answer *answer = &found->stages[s];
@@ -269,15 +375,8 @@ static void print_stage_json(const answers *found, int s, bool first)
     if (found->budget != REMAT_NO_BUDGET)
         printf(", \"least_ranks\": %llu", (unsigned long long)answer->least_ranks);
     if (found->asked->has_network) {
-        printf(",\n     \"fits\": %s, \"batch_size\": %llu, \"micro_batches\": %llu, \"rank_bytes\": %llu",
-               e->fits ? "true" : "false", (unsigned long long)e->batch_size, (unsigned long long)e->micro_batches,
-               (unsigned long long)e->rank_bytes);
-        if (e->fits) {
-            run_text_json_number(stdout, ", ", "seconds", e->seconds);
-            run_text_json_number(stdout, ", ", "compute_seconds", e->compute_seconds);
-            run_text_json_number(stdout, ", ", "recompute_seconds", e->recompute_seconds);
-            run_text_json_number(stdout, ", ", "transfer_seconds", e->transfer_seconds);
-        }
+        printf(",\n     ");
+        print_estimate_json(e);
     }
     putchar('}');
 }
@@ -290,20 +389,24 @@ static void print_json(const answers *found)
            (unsigned long long)found->cluster.step_samples);
     if (found->budget != REMAT_NO_BUDGET)
         printf(", \"budget_bytes\": %llu", (unsigned long long)found->budget);
-    if (found->best >= 0)
-        printf(", \"fastest\": \"%s\"", shard_names[found->best]);
+    if (found->best)
+        printf(", \"fastest\": \"%s\", \"fastest_pipeline\": %llu", shard_names[found->best->shard],
+               (unsigned long long)found->best->pipeline);
     printf(",\n  \"stages\": [");
     for (int s = 0; s < SHARD_STAGES; s++)
         if (found->stages[s].asked) {
             print_stage_json(found, s, first);
             first = false;
         }
-    puts("]}");
+    putchar(']');
+    if (found->asked->has_network)
+        print_pipelines_json(found);
+    puts("}");
 }
 
 int fit_ranks_show(remat_model *model, const model_options *given, const fit_ranks *asked)
 {
-    answers found = {.given = given, .asked = asked, .cluster = asked->cluster, .best = -1};
+    answers found = {.given = given, .asked = asked, .cluster = asked->cluster};
     remat_trainer *trainer;
     remat_trainer_figures figures;
     found.budget = given->train.budget_bytes == REMAT_NO_BUDGET ? remat_model_budget(model) : given->train.budget_bytes;

@@ -17,3 +17,10 @@ remat_shard shard_parse(struct argp_state *state, const char *text)
     argp_error(state, "--shard takes none, optimizer, gradients or weights, not '%s'", shown(text));
     return REMAT_SHARD_NONE;
 }
+
+bool reduce_parse(struct argp_state *state, const char *text)
+{
+    if (strcmp(text, "fixed") != 0 && strcmp(text, "fast") != 0)
+        argp_error(state, "--reduce takes 'fixed' or 'fast', not '%s'", shown(text));
+    return strcmp(text, "fast") == 0;
+}

@@ -32,6 +32,8 @@ typedef struct remat_cluster {
     /* Samples of a step, of all ranks together: a multiple of `ranks`, or of the rows of a pipeline. 0: as many micro-batches as the
      * model accumulates, rounded up to a multiple of these. */
     uint64_t step_samples;
+    /* remat_scale_find: only what may be faster than this is planned, in seconds. 0: everything. */
+    double seconds_to_beat;
 } remat_cluster;
 void remat_cluster_init_sized(remat_cluster *cluster, size_t size);
 static inline void remat_cluster_init(remat_cluster *cluster)
@@ -51,6 +53,7 @@ typedef struct remat_scale_estimate {
     double transfer_seconds;  /* of these: transfers that nothing hides */
     double recompute_seconds; /* of compute_seconds */
     uint64_t pipeline;        /* stages; 1: no pipeline. With one, rank_bytes are those of the stage that needs most */
+    bool is_bound; /* nothing was planned: a step takes `seconds` or more, and that is not below seconds_to_beat */
 } remat_scale_estimate;
 
 /* Simulates a step with batch_size, budget, shard and pipeline of the options. It sets plan_only, plan_ranks and

@@ -114,6 +114,14 @@ remat_status comm_run(remat_communicator *ranks, const comm_transfer *transfer)
     return comm_wait(ranks, &request);
 }
 
+remat_status comm_split(remat_communicator *ranks, uint64_t group, uint64_t place, remat_communicator **made)
+{
+    *made = NULL;
+    REMAT_TRY(ranks->type->split(ranks, group, place, made));
+    (*made)->timeout = ranks->timeout;
+    return REMAT_OK;
+}
+
 /* ---- agreeing ---- */
 
 /* Gathers a byte of every rank and finds the first that is not 0; `size` where all are. */

@@ -54,6 +54,7 @@ typedef struct comm_type {
     remat_status (*test)(remat_communicator *ranks, comm_request *request, bool *done);
     void (*abort)(remat_communicator *ranks, int code); /* ends the other ranks, and may end this process */
     void (*close)(remat_communicator *ranks);
+    remat_status (*split)(remat_communicator *ranks, uint64_t group, uint64_t place, remat_communicator **made);
 } comm_type;
 
 /* Implementations put this first in a struct of their own. */
@@ -72,6 +73,10 @@ remat_status comm_test(remat_communicator *ranks, comm_request *request, bool *d
 remat_status comm_wait(remat_communicator *ranks, comm_request *request);
 /* Starts a transfer and waits for it. */
 remat_status comm_run(remat_communicator *ranks, const comm_transfer *transfer);
+
+/* A communicator of those ranks that give the same group, in the order of their places. All ranks call it. The caller closes it
+ * before this one. */
+remat_status comm_split(remat_communicator *ranks, uint64_t group, uint64_t place, remat_communicator **made);
 
 /* Whether any rank says so. */
 remat_status comm_any(remat_communicator *ranks, bool mine, bool *any);

@@ -131,7 +131,16 @@ static void close_mpi(remat_communicator *ranks)
     remat_release(ranks->context, closed, 1, sizeof *closed);
 }
 
-static const comm_type type = {"mpi", start, test, abort_all, close_mpi};
+static remat_status split(remat_communicator *ranks, uint64_t group, uint64_t place, remat_communicator **made)
+{
+    mpi_handle part;
+    CHECK(ranks->context, Comm_split, ((mpi_communicator *)ranks)->comm, (int)group, (int)place, &part);
+    remat_status status = comm_mpi_open(ranks->context, &part, made);
+    library.Comm_free(&part);
+    return status;
+}
+
+static const comm_type type = {"mpi", start, test, abort_all, close_mpi, split};
 
 static remat_status initialize(remat_context *context)
 {

@@ -30,6 +30,7 @@ enum {
     X(Comm_free, (mpi_handle * comm))                                                                                  \
     X(Comm_rank, (mpi_handle comm, int *rank))                                                                         \
     X(Comm_size, (mpi_handle comm, int *size))                                                                         \
+    X(Comm_split, (mpi_handle comm, int color, int key, mpi_handle *made))                                             \
     X(Comm_split_type, (mpi_handle comm, int type, int key, mpi_handle info, mpi_handle *made))                        \
     X(Comm_set_errhandler, (mpi_handle comm, mpi_handle handler))                                                      \
     X(Abort, (mpi_handle comm, int code))                                                                              \

@@ -68,6 +68,7 @@ void pipeline_destroy(pipeline *stages)
     stage_transfers_destroy(stages->training);
     stage_transfers_destroy(stages->evaluation);
     gradient_chain_destroy(stages->statistics);
+    remat_communicator_close(stages->rows);
     remat_release(context, stages->starts, (size_t)stages->count + 1, sizeof *stages->starts);
     remat_release(context, stages->owners, parameters, sizeof *stages->owners);
     remat_release(context, stages->held, parameters * (size_t)stages->count, sizeof *stages->held);

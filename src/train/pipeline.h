@@ -30,6 +30,7 @@ typedef struct pipeline {
     uint64_t *offsets;          /* of the buffers of each but the first */
     size_t offset_count;
     stage_transfers *training, *evaluation;
+    remat_communicator *rows;   /* the ranks of this stage, where MPI adds the gradients of the rows */
     gradient_chain *statistics; /* of the rows, in forward passes; that of the trainer has the gradients */
     executor_part part;         /* what runs now */
 } pipeline;

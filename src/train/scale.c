@@ -51,7 +51,8 @@ static double all_gradient_bytes(const remat_trainer *trainer)
 {
     double bytes = 0;
     for (uint32_t p = 0; p < trainer->network->parameter_count; p++)
-        bytes += gradient_bytes_of(trainer, p);
+        if (trainer_has(trainer, p, REMAT_SHARD_GRADIENTS))
+            bytes += gradient_bytes_of(trainer, p);
     return bytes;
 }
 
@@ -169,6 +170,16 @@ static double sent_seconds(const remat_program *program, const remat_cluster *to
     return seconds;
 }
 
+/* Where the rows share the state of the optimizer: the new weights, from each to each. */
+static double join_seconds(const remat_trainer *trainer, const remat_cluster *rows)
+{
+    double seconds = 0;
+    for (uint32_t p = 0; p < trainer->network->parameter_count && trainer->shard; p++)
+        if (gradient_bytes_of(trainer, p) > 0 && trainer_has(trainer, p, REMAT_SHARD_OPTIMIZER))
+            seconds += scatter_seconds(rows, (double)trainer->network->parameters[p].bytes);
+    return seconds;
+}
+
 /* Sums over stages, and the most of any. */
 typedef struct pipeline_times {
     double path, slowest;           /* of a micro-batch: all stages, and one */
@@ -191,7 +202,7 @@ static void add_stage(const remat_trainer *trainer, const remat_cluster *cluster
     times->sent_slowest = fmax(times->sent_slowest, sent - micro);
     times->update = fmax(times->update, update_cost(trainer));
     if (rows.ranks > 1)
-        times->chain = fmax(times->chain, chain_seconds(trainer, &rows, micro, rounds));
+        times->chain = fmax(times->chain, chain_seconds(trainer, &rows, micro, rounds) + join_seconds(trainer, &rows));
     estimate->rank_bytes = remat_max(estimate->rank_bytes, trainer_fixed_bytes(trainer) + trainer_arena_bytes(trainer));
 }
 
@@ -315,12 +326,68 @@ remat_status remat_scale_simulate_sized(remat_model *model, const remat_train_op
     return REMAT_OK;
 }
 
+/* ---- what cannot be ---- */
+
+/* Without recomputing and transfers, and with stages that take the same time. */
+static double least_seconds(const remat_trainer *whole, uint64_t rounds, uint64_t stages)
+{
+    return 1e-9 * (double)whole->plan->base_cost * (double)(rounds - 1 + stages) / (double)stages;
+}
+
+/* What the stage that needs most has at least, besides activations. */
+static uint64_t least_bytes(const remat_trainer *whole, const remat_train_options *options, uint64_t stages,
+                            uint64_t rows)
+{
+    const uint64_t shares = options->shard >= REMAT_SHARD_OPTIMIZER ? rows : 1;
+    return (whole->weight_bytes + whole->gradient_bytes + whole->state_bytes / shares) / stages;
+}
+
+/* Whether a pipeline need not be planned: it does not fit, or it is too slow. Other ranks are planned soon enough. */
+static remat_status rule_out(remat_model *model, const remat_train_options *options, const remat_cluster *cluster,
+                             uint64_t batch, remat_scale_estimate *estimate, bool *ruled_out)
+{
+    const uint64_t stages = stages_of(options), rows = cluster->ranks / stages, budget = options->budget_bytes;
+    const uint64_t rounds = cluster->step_samples / rows / batch;
+    remat_train_options plain = *options;
+    remat_trainer *whole;
+    *ruled_out = false;
+    if (stages == 1)
+        return REMAT_OK;
+    plain.plan_only = true;
+    plain.communicator = NULL;
+    plain.pipeline = plain.plan_ranks = 0;
+    plain.shard = REMAT_SHARD_NONE;
+    plain.batch_size = batch;
+    plain.accumulate = 2;
+    plain.strategy = "none";
+    plain.budget_bytes = REMAT_NO_BUDGET;
+    REMAT_TRY(remat_trainer_create(model, &plain, &whole));
+    const double seconds = least_seconds(whole, rounds, stages);
+    const uint64_t bytes = least_bytes(whole, options, stages, rows);
+    remat_trainer_destroy(whole);
+    *estimate = (remat_scale_estimate){.shard = options->shard,
+                                       .ranks = cluster->ranks,
+                                       .batch_size = batch,
+                                       .micro_batches = rounds,
+                                       .pipeline = stages,
+                                       .rank_bytes = bytes};
+    if (budget != REMAT_NO_BUDGET && budget != REMAT_UNLIMITED && bytes > budget) {
+        *ruled_out = true;
+    } else if (cluster->seconds_to_beat > 0 && seconds >= cluster->seconds_to_beat) {
+        estimate->fits = estimate->is_bound = *ruled_out = true;
+        estimate->seconds = seconds;
+    }
+    return REMAT_OK;
+}
+
 /* ---- the best micro-batch ---- */
 
 static bool is_better(const remat_scale_estimate *a, const remat_scale_estimate *b)
 {
     if (a->fits != b->fits)
         return a->fits;
+    if (a->is_bound != b->is_bound)
+        return b->is_bound;
     return a->fits ? a->seconds < b->seconds : a->rank_bytes < b->rank_bytes;
 }
 
@@ -341,7 +408,10 @@ remat_status remat_scale_find_sized(remat_model *model, const remat_train_option
     for (uint64_t batch = 1; batch <= samples && trials < MOST_TRIALS; batch++) {
         if (samples % batch != 0)
             continue;
-        REMAT_TRY(try_batch(model, &wanted, &of, batch, &trial));
+        bool ruled_out;
+        REMAT_TRY(rule_out(model, &wanted, &of, batch, &trial, &ruled_out));
+        if (!ruled_out)
+            REMAT_TRY(try_batch(model, &wanted, &of, batch, &trial));
         if (trials++ == 0 || is_better(&trial, &found))
             found = trial;
         if (!trial.fits)

@@ -42,9 +42,6 @@ static remat_status check_options(const remat_trainer *trainer)
             trainer->context, REMAT_INVALID, NULL,
             "the rows of a pipeline can share the state of the optimizer, not gradients or weights: use --shard "
             "optimizer, or leave out --pipeline");
-    if (options->reduce_fast)
-        return remat_fail(trainer->context, REMAT_INVALID, NULL,
-                          "a pipeline adds gradients in a fixed order: leave out --reduce fast");
     if (options->plan_path || options->graph_plan_path)
         return remat_fail(trainer->context, REMAT_INVALID, NULL,
                           "a plan file is for a whole model, and each stage of a pipeline has its own plan");
@@ -181,9 +178,16 @@ static remat_status start_chains(remat_trainer *trainer)
                              .has = has_statistic,
                              .observe = trainer_note_transfer,
                              .user = trainer};
+    chain_options added = options;
     if (trainer_row_count(trainer) == 1)
         return REMAT_OK;
-    REMAT_TRY(gradient_chain_create(trainer->context, &options, &trainer->chain));
+    if (trainer->options.reduce_fast) {
+        REMAT_TRY(comm_split(trainer->ranks, trainer_stage(trainer), trainer_row(trainer), &trainer->pipeline->rows));
+        added.ranks = trainer->pipeline->rows;
+        added.group.size = 0;
+        added.fast = true;
+    }
+    REMAT_TRY(gradient_chain_create(trainer->context, &added, &trainer->chain));
     options.gradients_only = false;
     options.statistics_only = true;
     options.first_tag = 1 << 28;

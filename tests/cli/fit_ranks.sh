@@ -51,6 +51,20 @@ out "32 samples a step"
 out "the fastest is --shard"
 out "ranks for 4 MiB"
 
+# Pipelines are searched too, with the order of additions that is asked for. On a slow network each stage of a model that is too large
+# for one rank is faster alone.
+wide='[a : fully_connected]\nunit = 900\n[b : fully_connected]\nunit = 900\n[c : fully_connected]\nunit = 900\n'
+sed "s/^\\[fc : /${wide}[fc : /" "$work/net.ini" >"$work/wider.ini"
+expect 0 fit "$work/wider.ini" --ranks 4 --network 100MB/s,10us --budget 24MB --step-samples 48 --device-speed 20GFLOPS,10GB/s -j 1
+out "2 stages"
+out "4 stages"
+out "the fastest is --shard none --pipeline"
+expect 0 fit "$work/wider.ini" --ranks 4 --network 100MB/s,10us --budget 24MB --step-samples 48 --device-speed 20GFLOPS,10GB/s \
+  --reduce fast --json -j 1
+out '"fastest_pipeline": '
+out '"pipelines": ['
+expect 2 fit "$work/wide.ini" --ranks 4 --reduce sometimes
+err "'fixed' or 'fast'"
 for wrong in "--network fast" "--network 10GB/s,5" "--device-speed 100" "--device-speed 1TFLOPS,2" "--ranks 0" \
   "--ranks 4 --step-samples 6"; do
   # shellcheck disable=SC2086 # several arguments

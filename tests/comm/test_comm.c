@@ -23,6 +23,27 @@ static void test_names(void **state)
         assert_int_equal(ranks->size, 1);
 }
 
+/* Even and odd ranks, from the last to the first. */
+static void test_split(void **state)
+{
+    (void)state;
+    remat_communicator *half;
+    assert_int_equal(comm_split(ranks, ranks->rank % 2, ranks->size - ranks->rank, &half), REMAT_OK);
+    const uint64_t last = ranks->size - 1 - (ranks->size - 1 - ranks->rank) % 2;
+    assert_int_equal(half->size, last / 2 + 1);
+    assert_int_equal(half->rank, (last - ranks->rank) / 2);
+    double number = (double)ranks->rank;
+    assert_int_equal(
+        comm_run(half,
+                 &(comm_transfer){.kind = COMM_SUM, .data = &number, .bytes = sizeof number, .dtype = REMAT_FP64}),
+        REMAT_OK);
+    double wanted = 0;
+    for (uint64_t r = ranks->rank % 2; r < ranks->size; r += 2)
+        wanted += (double)r;
+    assert_true(number == wanted);
+    remat_communicator_close(half);
+}
+
 static void test_collectives(void **state)
 {
     (void)state;
@@ -149,9 +170,10 @@ static void test_mistakes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_names),   cmocka_unit_test(test_collectives),
-                                       cmocka_unit_test(test_ring),    cmocka_unit_test(test_agreeing),
-                                       cmocka_unit_test(test_timeout), cmocka_unit_test(test_mistakes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_names),       cmocka_unit_test(test_split),
+                                       cmocka_unit_test(test_collectives), cmocka_unit_test(test_ring),
+                                       cmocka_unit_test(test_agreeing),    cmocka_unit_test(test_timeout),
+                                       cmocka_unit_test(test_mistakes)};
     remat_context *context;
     if (remat_context_create(NULL, &context) != REMAT_OK || remat_communicator_open(context, NULL, &ranks) != REMAT_OK)
         return 1;

@@ -14,6 +14,7 @@ _Static_assert(MPI_ABI_VERSION_TEXT >= MPI_MAX_LIBRARY_VERSION_STRING, "versions
 /* A handle is an address in the header too, and arguments have the same types in the same order. */
 #define SAME(name, type, ...) _Static_assert(__builtin_types_compatible_p(__typeof__(name), type(__VA_ARGS__)), #name)
 SAME(MPI_Init_thread, int, int *, char ***, int, int *);
+SAME(MPI_Comm_split, int, MPI_Comm, int, int, MPI_Comm *);
 SAME(MPI_Comm_split_type, int, MPI_Comm, int, int, MPI_Info, MPI_Comm *);
 SAME(MPI_Isend, int, const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
 SAME(MPI_Irecv, int, void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);

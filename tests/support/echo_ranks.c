@@ -46,6 +46,6 @@ static void abort_nobody(remat_communicator *ranks, int code)
 
 echo_ranks echo_ranks_make(remat_context *context, uint64_t rank, uint64_t size)
 {
-    static const comm_type type = {"echo", start, test, abort_nobody, do_nothing};
+    static const comm_type type = {"echo", start, test, abort_nobody, do_nothing, NULL};
     return (echo_ranks){.base = {&type, context, rank, size, size, 60}};
 }

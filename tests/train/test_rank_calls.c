@@ -155,6 +155,12 @@ static void test_rows(void **state)
     const losses shared = train(f->context, ranks, false, REMAT_SHARD_OPTIMIZER);
     pipeline_stages = 0;
     assert_true(shared.bytes < rows.bytes && rows.bytes < alone.bytes);
+    pipeline_stages = 2;
+    const losses fast = train(f->context, ranks, true, REMAT_SHARD_OPTIMIZER);
+    pipeline_stages = 0;
+    for (int i = 0; i < 3; i++)
+        assert_true(fast.steps[i] > alone.steps[i] - 1e-4 && fast.steps[i] < alone.steps[i] + 1e-4);
+    assert_int_equal(fast.bytes, shared.bytes);
     alone.bytes = rows.bytes;
     assert_memory_equal(&alone, &rows, sizeof alone);
     alone.bytes = shared.bytes;
@@ -262,9 +268,6 @@ static void test_pipeline_plans(void **state)
     options.shard = REMAT_SHARD_WEIGHTS;
     expect_refused(f, model, &options, "use --shard optimizer");
     options.shard = REMAT_SHARD_NONE;
-    options.reduce_fast = true;
-    expect_refused(f, model, &options, "leave out --reduce fast");
-    options.reduce_fast = false;
     options.plan_path = "plan.json";
     expect_refused(f, model, &options, "each stage of a pipeline has its own plan");
     options.plan_path = NULL;
