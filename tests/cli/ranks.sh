@@ -39,6 +39,22 @@ same one.safetensors half.safetensors
 grep -q '"ph": "b".*"cat": "send"' "$work/trace.json" || complain "the trace has no transfers"
 if has_python; then python3 -m json.tool "$work/trace.json" >/dev/null || complain "the trace is no JSON"; fi
 
+# Gradients leave while the backward pass goes on: the first transfer of a step begins before its last gradients are computed.
+wide='[a : fully_connected]\nunit = 1100\n[b : fully_connected]\nunit = 1100\n[c : fully_connected]\nunit = 1100\n'
+sed "s/^\\[fc : /${wide}[fc : /; s/^accumulate = 12/accumulate = 2/" "$work/net.ini" >"$work/wide.ini"
+expect_ranks 0 2 train "$work/wide.ini" --steps 1 --trace "$work/trace.json" -q -j 1
+if has_python; then
+  python3 - "$work/trace.json" <<'END' || complain "no gradient is sent before the last is computed"
+import json, sys
+events = json.load(open(sys.argv[1]))
+events = events["traceEvents"] if isinstance(events, dict) else events
+large = [e for e in events if e["ph"] == "b" and e.get("cat") == "send" and e["args"]["bytes"] > 1 << 20]  # no statistics
+sent = [e["ts"] for e in large]
+computed = [e["ts"] for e in events if e["ph"] == "X" and e.get("cat") in ("weight_gradient", "input_gradient")]
+sys.exit(not (sent and computed and min(sent) < max(computed)))
+END
+fi
+
 # The library's own order: nearly the same.
 expect_ranks 0 2 train "$work/net.ini" --steps 4 --reduce fast --log "$work/fast.log" -q
 losses "$work/fast.log" | sed 's/.*: //' >"$work/a"
