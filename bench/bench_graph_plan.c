@@ -95,6 +95,16 @@ static int compare(remat_context *context, const char *name, double seconds)
     return behind;
 }
 
+static remat_status plain_peak(const remat_graph *graph, uint64_t *bytes)
+{
+    graph_sequence plain = {0};
+    remat_status status = graph_sequence_plain(graph, &plain);
+    if (status == REMAT_OK)
+        status = graph_walk_peak(graph, &plain, GRAPH_EXACT, bytes);
+    graph_sequence_release(graph->context, &plain);
+    return status;
+}
+
 /* Half of the peak: recomputation of the plan and of the greedy planner, over all graphs that it can plan. */
 static int compare_random(remat_context *context, int graphs)
 {
@@ -103,11 +113,18 @@ static int compare_random(remat_context *context, int graphs)
     int behind = 0, compared = 0;
     printf("random graphs at half of the peak\n   actions       plan     greedy\n");
     for (int i = 0; i < graphs; i++) {
-        double took;
         remat_graph *graph = hard_graph_random(context, sizes[i % 6], (uint64_t)i + 1);
-        graph_plan_curve curve = plan_all(context, graph, &took);
-        uint64_t budget = curve.base_exact_peak_bytes / 2, base = curve.base_cost;
-        uint64_t plan = cost_within(&curve, budget), greedy = plain_greedy(graph, budget);
+        graph_plan_options options;
+        graph_plan *made;
+        graph_plan_options_init(&options);
+        options.binds = GRAPH_EXACT;
+        measure_must(context, plain_peak(graph, &options.budget_bytes));
+        options.budget_bytes /= 2;
+        remat_status status = graph_plan_create(graph, &options, &made);
+        if (status != REMAT_INFEASIBLE)
+            measure_must(context, status);
+        const uint64_t base = made->base_cost, greedy = plain_greedy(graph, options.budget_bytes);
+        const uint64_t plan = made->feasible ? made->cost : UINT64_MAX;
         printf("  %8zu ", remat_graph_action_count(graph));
         print_cost(plan, base);
         print_cost(greedy, base);
@@ -118,23 +135,13 @@ static int compare_random(remat_context *context, int graphs)
             ratios += ((double)plan - (double)base) / ((double)greedy - (double)base);
             compared++;
         }
-        graph_plan_curve_release(&curve);
+        graph_plan_destroy(made);
         remat_graph_destroy(graph);
     }
     if (compared)
         printf("recomputation: %.1f %% of the greedy planner's on average, over %d graphs\n", 100 * ratios / compared,
                compared);
     return behind;
-}
-
-static remat_status plain_peak(const remat_graph *graph, uint64_t *bytes)
-{
-    graph_sequence plain = {0};
-    remat_status status = graph_sequence_plain(graph, &plain);
-    if (status == REMAT_OK)
-        status = graph_walk_peak(graph, &plain, GRAPH_EXACT, bytes);
-    graph_sequence_release(graph->context, &plain);
-    return status;
 }
 
 /* The published sizes are in GiB, and those of a GPU: with the workspaces of convolutions, which are not counted here. So there are two

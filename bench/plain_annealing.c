@@ -147,18 +147,20 @@ uint64_t plain_greedy(const remat_graph *graph, uint64_t budget)
         for (size_t i = 0; i < p.walker.found.range_count; i++) {
             const live_range *range = &p.walker.found.ranges[i];
             uint32_t t = range->tensor;
-            if (t == GRAPH_NONE || p.maker[t] == GRAPH_NONE || p.choice[t] != KEEP || !range->bytes ||
+            if (t == GRAPH_NONE || p.maker[t] == GRAPH_NONE || p.choice[t] == EACH || !range->bytes ||
                 range->born >= p.walker.found.peak_position || range->ends <= p.walker.found.peak_position + 1)
                 continue;
             double price = (double)graph->actions[p.maker[t]].cost / (double)range->bytes;
-            if (best == GRAPH_NONE || price < least) {
+            if (best == GRAPH_NONE || p.choice[t] < p.choice[best] ||
+                (p.choice[t] == p.choice[best] && price < least)) {
                 best = t;
                 least = price;
             }
         }
         if (best == GRAPH_NONE)
             break;
-        p.choice[best] = ONCE;
+        p.choice
+            [best]++; /* what is made again once is made for every reader only where nothing else is left at the peak */
     }
     end(&p);
     return cost;

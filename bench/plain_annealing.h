@@ -8,7 +8,8 @@
 /* The cheapest schedule found whose exact peak is within the budget; UINT64_MAX where none was. */
 uint64_t plain_annealing(const remat_graph *graph, uint64_t budget, double seconds, uint64_t seed);
 
-/* Plainer still: of what lives at the peak, drop what is cheapest to make again for its bytes, until it fits. */
+/* Plainer still: of what lives at the peak, drop what is cheapest to make again for its bytes, until it fits: made again once, and where
+ * all of that is done, for every reader. */
 uint64_t plain_greedy(const remat_graph *graph, uint64_t budget);
 
 #endif
