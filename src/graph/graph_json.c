@@ -223,6 +223,50 @@ static remat_status check_graph(const graph_text *text)
     return REMAT_OK;
 }
 
+/* The order of the file is the schedule that keeps everything: each tensor is there before it is needed. */
+static remat_status check_order(const graph_text *text, bool *is_there)
+{
+    const remat_graph *graph = text->graph;
+    remat_place place = json_place(text->reader);
+    char name[GRAPH_NAME_TEXT], tensor[GRAPH_NAME_TEXT];
+    for (size_t t = 0; t < graph->tensor_count; t++)
+        is_there[t] = graph->tensors[t].given;
+    for (uint32_t i = 0; i < graph->action_count; i++) {
+        const graph_action *action = &graph->actions[i];
+        const uint32_t *needs = graph_reads(graph, action), *writes = graph_writes(graph, action);
+        place.line = text->lines[i];
+        for (size_t n = 0; n < graph_need_count(action); n++)
+            if (!is_there[needs[n]])
+                return remat_fail(text->context, REMAT_BAD_INPUT, &place,
+                                  "action %.80s needs tensor %.80s, which no action before it writes",
+                                  graph_action_name(graph, i, name), graph_tensor_name(graph, needs[n], tensor));
+        for (uint32_t w = 0; w < action->write_count; w++)
+            is_there[writes[w]] = true;
+    }
+    place.line = text->result_line;
+    for (size_t i = 0; i < graph->result_count; i++) {
+        const uint32_t result = graph->results[i];
+        if (!is_there[result] || graph->tensors[result].given)
+            return remat_fail(text->context, REMAT_BAD_INPUT, &place, "results: tensor %.80s %s",
+                              graph_tensor_name(graph, result, tensor),
+                              is_there[result] ? "is given; a result is written by an action"
+                                               : "is written by no action");
+    }
+    return REMAT_OK;
+}
+
+static remat_status check_whole(const graph_text *text)
+{
+    const size_t count = text->graph->tensor_count;
+    REMAT_TRY(check_graph(text));
+    bool *is_there = remat_alloc(text->context, count, sizeof *is_there);
+    if (!is_there)
+        return REMAT_NO_MEMORY;
+    const remat_status status = check_order(text, is_there);
+    remat_release(text->context, is_there, count, sizeof *is_there);
+    return status;
+}
+
 static remat_status read_graph(graph_text *text)
 {
     uint64_t seen = 0;
@@ -238,7 +282,7 @@ static remat_status read_graph(graph_text *text)
     for (size_t i = 0; i < sizeof required / sizeof required[0]; i++)
         if (!(seen >> required[i] & 1))
             return bad(text, graph_keys[required[i]], "missing; a graph needs format, version, tensors and actions");
-    REMAT_TRY(check_graph(text));
+    REMAT_TRY(check_whole(text));
     json_token end;
     return json_next(text->reader, &end);
 }

@@ -131,8 +131,11 @@ for command in plan sweep fit arena; do
   err 'negative.json'
 done
 sed 's/"reads": \[0\]/"reads": [3]/' "$graph" >"$work/unwritten.json"
+sed 's/"results": \[[0-9]*/"results": [0/' "$graph" >"$work/given.json"
 for command in plan sweep fit arena; do
-  expect 7 "$command" "$work/unwritten.json"
-  err 'never written'
+  expect 3 "$command" "$work/unwritten.json"
+  err "unwritten.json:4: action f1 needs tensor h3, which no action before it writes"
+  expect 3 "$command" "$work/given.json"
+  err "given.json:10: results: tensor x is given"
 done
 finish
