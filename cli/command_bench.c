@@ -17,6 +17,8 @@ static const struct argp_option options[] = {
     {"budget", 'b', "SIZE", 0, "train within SIZE bytes in all (default: no limit, even if the model has one)", 0},
     {"strategy", MODEL_STRATEGY, "NAME[:ARG]", 0, "what to keep (default: everything, or the best within --budget)", 0},
     {"steps", OPTION_STEPS, "N", 0, "steps to time after the first (default: 10)", 0},
+    {MODEL_ROW_DATA, 0},
+    {MODEL_ROW_LABELS, 0},
     {MODEL_ROW_MICRO_BATCH, 0},
     {MODEL_ROW_THREADS, 0},
     {MODEL_ROW_KERNELS, 0},

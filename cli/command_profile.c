@@ -16,6 +16,8 @@ static const struct argp_option options[] = {
      "measure N steps and take medians (default: at least 5 steps, until the medians are stable or 3 seconds have "
      "passed)",
      0},
+    {MODEL_ROW_DATA, 0},
+    {MODEL_ROW_LABELS, 0},
     {MODEL_ROW_MICRO_BATCH, 0},
     {MODEL_ROW_THREADS, 0},
     {MODEL_ROW_KERNELS, 0},

@@ -1,6 +1,7 @@
 #include "command.h"
 #include "file_bytes.h"
 #include "graph_file.h"
+#include "model_file.h"
 #include "model_set.h"
 #include "onnx_file.h"
 #include "output_path.h"
@@ -30,6 +31,7 @@ typedef struct report_file {
     const char *label; /* in the page: without folders, unless two files would have the same */
     file_bytes content;
     remat_file_kind kind;
+    bool is_folder; /* a model in Hugging Face's layout: `content` has no more than its name */
 } report_file;
 
 typedef struct report_command {
@@ -160,17 +162,18 @@ static remat_status add_plan(const report_command *command, const report_file *f
 
 static remat_status add_model(const report_command *command, const report_file *file, remat_report *report)
 {
-    FILE *stream = file_bytes_open(&file->content);
-    if (!stream)
-        return REMAT_NO_MEMORY;
     remat_model *model = NULL;
     remat_trainer *trainer = NULL;
     remat_train_options wanted = command->training;
     wanted.plan_only = true;
     wanted.profile_path = command->profile;
     wanted.threads = command->options.threads;
-    remat_status status = model_set_read(command->context, stream, file->content.name, &model);
-    fclose(stream);
+    FILE *stream = file->is_folder ? NULL : file_bytes_open(&file->content);
+    remat_status status = file->is_folder ? model_set_load(command->context, file->path, &model)
+                          : stream        ? model_set_read(command->context, stream, file->content.name, &model)
+                                          : REMAT_NO_MEMORY;
+    if (stream)
+        fclose(stream);
     if (status == REMAT_OK)
         status = remat_trainer_create(model, &wanted, &trainer);
     if (status == REMAT_OK)
@@ -315,6 +318,12 @@ static remat_status add_files(const report_command *command, report_file *files,
 {
     for (size_t i = 0; i < command->path_count; i++) {
         files[i].path = command->paths[i];
+        files[i].is_folder = model_file_is_folder(files[i].path);
+        if (files[i].is_folder) {
+            files[i].content.name = files[i].path;
+            files[i].kind = REMAT_FILE_MODEL;
+            continue;
+        }
         remat_status status = file_bytes_read(command->context, files[i].path, &files[i].content);
         if (status == REMAT_OK)
             status = tell_kind(command->context, &files[i]);

@@ -1,6 +1,7 @@
 #include "fit_additions.h"
 
 #include "model_file.h"
+#include "run_text.h"
 #include "waiting.h"
 
 #include <errno.h>
@@ -14,8 +15,7 @@ fit_ends fit_ends_of(const remat_trainer *trainer)
 {
     remat_trainer_figures figures;
     remat_trainer_get_figures(trainer, &figures);
-    return (fit_ends){figures.min_budget_bytes,
-                      figures.total_bytes - figures.arena_bytes + figures.keep_all_arena_bytes};
+    return (fit_ends){figures.min_budget_bytes, run_text_keep_all(&figures)};
 }
 
 /* The ends are the same for every norm, and for every number of micro-batches from two on. */

@@ -132,7 +132,7 @@ static remat_status plan_stage(remat_model *model, const answers *found, remat_s
         return status;
     remat_trainer_get_figures(trainer, &answer->figures);
     answer->figures.model = answer->figures.strategy = answer->figures.peak_layer = answer->figures.remark = "";
-    answer->keep_all = answer->figures.total_bytes - answer->figures.arena_bytes + answer->figures.keep_all_arena_bytes;
+    answer->keep_all = run_text_keep_all(&answer->figures);
     remat_trainer_destroy(trainer);
     return REMAT_OK;
 }

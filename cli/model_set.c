@@ -1,6 +1,7 @@
 #include "model_set.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "shown.h"
 
@@ -49,6 +50,15 @@ static const struct argp_option options[] = {
      "for a folder: plan for N lengths up to --length, so that a batch of short samples takes less time", 5},
     {0}};
 
+static bool is_frozen_type(const char *text)
+{
+    static const char *const types[] = {"fp32", "bf16", "int8", "int4", "keep"};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (strcmp(text, types[i]) == 0)
+            return true;
+    return false;
+}
+
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
     static const char *const made_of[] = {[OPTION_LENGTH - OPTION_SET] = "model.length=",
@@ -62,6 +72,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         return ARGP_ERR_UNKNOWN;
     if (setting_count == MOST_SETTINGS)
         argp_error(state, "--set can be given %d times", MOST_SETTINGS);
+    if (key == OPTION_FROZEN && !is_frozen_type(argument))
+        argp_error(state, "--frozen takes fp32, bf16, int8, int4 or, for a folder, keep, not '%s'", shown(argument));
     const char *before = made_of[key - OPTION_SET];
     adapts |= key == OPTION_LORA || key == OPTION_ADAPTER;
     settings[setting_count] = argument;

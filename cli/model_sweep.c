@@ -136,8 +136,7 @@ int model_sweep_show(remat_context *context, remat_model *model, const remat_tra
     if (status == REMAT_OK) {
         remat_trainer_get_figures(trainer, &shown.figures);
         shown.knee = remat_trainer_knee(trainer);
-        shown.keep_all_bytes =
-            shown.figures.total_bytes - shown.figures.arena_bytes + shown.figures.keep_all_arena_bytes;
+        shown.keep_all_bytes = run_text_keep_all(&shown.figures);
         if (format == SWEEP_JSON)
             print_json(&shown);
         else if (format == SWEEP_CSV)

@@ -69,8 +69,9 @@ remat_status output_path_check_other(const char *path, const char *other, const 
         return REMAT_OK;
     bool exists = stat(path, &a) == 0;
     if (exists && stat(other, &b) == 0)
-        return !S_ISREG(a.st_mode) || a.st_dev != b.st_dev || a.st_ino != b.st_ino ? REMAT_OK
-                                                                                   : refuse(path, "", reason);
+        return (!S_ISREG(a.st_mode) && !S_ISDIR(a.st_mode)) || a.st_dev != b.st_dev || a.st_ino != b.st_ino
+                   ? REMAT_OK
+                   : refuse(path, "", reason);
     return exists || strcmp(path, other) != 0 ? REMAT_OK : refuse(path, "", reason);
 }
 

@@ -65,6 +65,12 @@ static double more(const remat_trainer_figures *figures)
     return figures->keep_all_cost ? 100 * ((double)figures->cost / (double)figures->keep_all_cost - 1) : 0;
 }
 
+uint64_t run_text_keep_all(const remat_trainer_figures *figures)
+{
+    return figures->total_bytes - figures->arena_bytes + figures->keep_all_arena_bytes + figures->mapped_file_bytes -
+           figures->mapped_bytes;
+}
+
 void run_text_plan(FILE *to, const remat_trainer_figures *figures, bool timed)
 {
     char arena[REMAT_SIZE_TEXT], all[REMAT_SIZE_TEXT], saved[REMAT_SIZE_TEXT];

@@ -10,6 +10,9 @@ void run_text_title(FILE *to, const remat_trainer_figures *figures);
 /* The table of where the bytes go; the sum is total_bytes. */
 void run_text_memory(FILE *to, const remat_trainer_figures *figures);
 
+/* What a training takes that keeps everything: all activations, and mapped weights that are not dropped. */
+uint64_t run_text_keep_all(const remat_trainer_figures *figures);
+
 /* How many layers are recomputed, what that saves and what it costs, or why it saves nothing. `timed`: costs were
  * measured, so they are times. */
 void run_text_plan(FILE *to, const remat_trainer_figures *figures, bool timed);

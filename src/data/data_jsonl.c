@@ -101,9 +101,10 @@ static void warn(const jsonl_set *lines, const char *path, uint64_t length)
     place.file = path;
     remat_samples_figures_get(lines->samples, &figures);
     if (figures.truncated)
-        remat_warn(
-            lines->set.context, &place, "%llu of %llu samples have more than %llu tokens, and only these are read",
-            (unsigned long long)figures.truncated, (unsigned long long)figures.samples, (unsigned long long)length + 1);
+        remat_warn(lines->set.context, &place,
+                   "%llu of %llu samples are longer than %llu tokens; the rest of each is not read",
+                   (unsigned long long)figures.truncated, (unsigned long long)figures.samples,
+                   (unsigned long long)length + 1);
     if (figures.dropped)
         remat_warn(lines->set.context, &place, "%llu of %llu samples have nothing to learn in their first %llu tokens",
                    (unsigned long long)figures.dropped, (unsigned long long)figures.samples,

@@ -60,6 +60,11 @@ part="$train --lora rank=2 --threads 1"
 # shellcheck disable=SC2086
 expect 0 fit "$work/base" $part --frozen keep --json
 least=$(sed -n 's/.*"min_budget_bytes": \([0-9]*\),.*/\1/p' "$work/out" | head -n 1)
+all=$(sed -n 's/.*"keep_all_bytes": \([0-9]*\).*/\1/p' "$work/out" | head -n 1)
+# shellcheck disable=SC2086
+expect 0 fit "$work/base" $part --frozen keep --budget "$least" --json
+[ "$(sed -n 's/.*"keep_all_bytes": \([0-9]*\).*/\1/p' "$work/out" | head -n 1)" = "$all" ] ||
+  complain "fit: what keeping everything takes depends on the budget"
 part="$part --data $work/learned.jsonl --steps 3"
 # shellcheck disable=SC2086
 expect 0 train "$work/base" $part --save "$work/copied.safetensors" -q
@@ -68,6 +73,14 @@ expect 0 train "$work/base" $part --frozen keep --budget "$least" --memory-limit
 err "they are dropped after each use"
 out "\"allocated_bytes\": $least"
 cmp -s "$work/copied.safetensors" "$work/mapped.safetensors" || complain "mapped weights give other bits"
+
+# Folders are models for every command.
+# shellcheck disable=SC2086
+expect 0 profile "$work/base" $train --lora rank=2 --data "$work/learned.jsonl" --repeats 1 -o "$work/costs.json"
+# shellcheck disable=SC2086
+expect 0 bench "$work/base" --length 24 --batch 1 --lora rank=2 --data "$work/learned.jsonl" --steps 1
+expect 0 report "$work/base" --length 24 --lora rank=2 --no-curve -o "$work/page.html"
+[ -s "$work/page.html" ] || complain "report: there is no page of a folder"
 
 # Plans for several lengths: losses as with one, the same bits after a resume, and what was predicted is allocated.
 part="$train --data $work/learned.jsonl --lora rank=2 --strategy none -q"
@@ -108,7 +121,7 @@ near "$packed" 0 1 || complain "nothing was learned: $packed"
 
 # What is cut is said, and what has nothing to learn.
 expect 0 eval "$work/base" --length 6 --batch 1 --data "$work/learned.jsonl"
-err "samples have more than 7 tokens, and only these are read"
+err "samples are longer than 7 tokens; the rest of each is not read"
 printf '%s\n' '{"prompt": "ape bee cat dog elk fox gnu hen", "completion": "ibis"}' '{"text": "ape bee cat"}' \
   >"$work/long.jsonl"
 expect 0 eval "$work/base" --length 4 --batch 1 --data "$work/long.jsonl"

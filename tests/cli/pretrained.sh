@@ -53,6 +53,8 @@ for family in gpt2 llama; do
   near "$plain" "$adapted" 0.0001 && complain "$family: the adapter changes nothing: $plain, $adapted"
   expect 0 convert "$work/$family" --length 12 --adapter "$work/$family.adapter" --output "$work/$family.merged/"
   cmp "$work/$family/config.json" "$work/$family.merged/config.json" || complain "config.json is another"
+  expect 6 convert "$work/$family.merged" --length 12 --adapter "$work/$family.adapter" --output "$work/$family.merged/"
+  err "it is also read"
   merged=$(loss "$work/$family.merged")
   near "$merged" "$adapted" $allowed || complain "$family: merged $merged, adapted $adapted"
 done
@@ -102,7 +104,7 @@ expect 2 fit "$work/wide" --frozen int8
 err "frozen: it would do nothing, because no layer is frozen"
 expect 0 plan "$work/wide" --train 'layers.1.*' --frozen int8 --strategy none
 expect 2 fit "$work/wide" --lora rank=2 --frozen int3
-err "fp32, bf16, int8, int4"
+err "fp32, bf16, int8, int4 or, for a folder, keep"
 
 # Broken folders name the file and the key.
 broken() { # file, sed's script: a copy of the folder `llama` with this file changed
