@@ -6,6 +6,8 @@ if(NOT CMAKE_SIZEOF_VOID_P EQUAL 8)
   math(EXPR bits "8 * ${CMAKE_SIZEOF_VOID_P}")
   message(FATAL_ERROR " remat: this compiler makes ${bits}-bit programs, and Remat needs a 64-bit target.")
 endif()
+# scripts/configure.sh sets it, so that this file has a say where CMake's own trial of the compiler fails.
+set(CMAKE_TRY_COMPILE_TARGET_TYPE EXECUTABLE)
 check_c_source_compiles("int main(void) { return 0; }" REMAT_COMPILER_LINKS)
 if(NOT REMAT_COMPILER_LINKS)
   message(FATAL_ERROR " remat: ${CMAKE_C_COMPILER} ${CMAKE_C_FLAGS} cannot link a program. Is the C library's package for developers "

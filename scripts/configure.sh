@@ -47,7 +47,13 @@ fi
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-cmake -S . -B "$folder" -G "Unix Makefiles" "$@" >"$log" 2>&1 || {
+run_cmake() { cmake -S . -B "$folder" -G "Unix Makefiles" "$@" >"$log" 2>&1; }
+run_cmake "$@" || {
+  # A compiler that cannot link: tried without linking, cmake/platform.cmake says what is wrong with the target.
+  if grep -q 'is not able to compile a simple test program' "$log"; then
+    rm -rf "$folder"
+    run_cmake "$@" -DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY || true
+  fi
   # A message of ours, without what CMake says around it; any other error as it is.
   awk '/^ +remat: / { told = 1; sub(/^ +remat: /, "") } /^Call Stack|^$/ { told = 0 } told { sub(/^   ?/, ""); print }' "$log" >&2
   grep -qE '^ +remat: ' "$log" || cat "$log" >&2
