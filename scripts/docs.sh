@@ -18,7 +18,7 @@ for file in "$here"/docs/*.md; do
   page=$(basename "$file" .md)
   case " $pages " in *" $page "*) ;; *) pages="$pages $page" ;; esac
 done
-headers=$(sed -n 's/^#include <remat\/\([a-z]*\)\.h>.*/\1/p' "$here/include/remat/remat.h" | tr '\n' ' ')
+headers=$(sed -n 's/^#include <remat\/\([a-z_]*\)\.h>.*/\1/p' "$here/include/remat/remat.h" | tr '\n' ' ')
 for file in "$here"/include/remat/*.h; do
   header=$(basename "$file" .h)
   case " remat $headers " in *" $header "*) ;; *) headers="$headers $header" ;; esac
@@ -60,7 +60,7 @@ finish_html() {
     print
   }' | sed -e 's|href="\(\.\./\)*README\.md|href="index.html|g' -e 's|href="\(\.\./\)*CONTRIBUTING\.md|href="contributing.html|g' \
     -e 's|href="\(\.\./\)*docs/\([a-z-]*\)\.md|href="\2.html|g' -e 's|href="\([a-z-]*\)\.md|href="\1.html|g' \
-    -e 's|href="\(\.\./\)*include/remat/\([a-z]*\)\.h|href="api-\2.html|g' -e 's|href="\(\.\./\)*include/remat"|href="api-remat.html"|g' \
+    -e 's|href="\(\.\./\)*include/remat/\([a-z_]*\)\.h|href="api-\2.html|g' -e 's|href="\(\.\./\)*include/remat"|href="api-remat.html"|g' \
     -e 's|src="\(\.\./\)*docs/|src="|g' -e 's|href="\(\.\./\)*\(examples\|src\|scripts\|cli\|bench\|tests\)/|href="\2/|g' \
     -e 's|href="\(\.\./\)*\(LICENSE\|CHANGELOG.md\)"|href="\2"|g'
 }
@@ -72,7 +72,7 @@ markdown "$here/CONTRIBUTING.md" | frame contributing Contributing >"$site/contr
 for page in $pages; do markdown "$here/docs/$page.md" | frame "$page" "$(title_of "$here/docs/$page.md")" >"$site/$page.html"; done
 for header in remat $headers; do
   awk -v name="$header.h" -f "$here/scripts/header_page.awk" "$here/include/remat/$header.h" |
-    sed 's|&lt;remat/\([a-z]*\)\.h&gt;|\&lt;<a href="api-\1.html">remat/\1.h</a>\&gt;|g' | frame "api-$header" "$header.h" >"$site/api-$header.html"
+    sed 's|&lt;remat/\([a-z_]*\)\.h&gt;|\&lt;<a href="api-\1.html">remat/\1.h</a>\&gt;|g' | frame "api-$header" "$header.h" >"$site/api-$header.html"
 done
 
 # Every link leads to a page that is there, and every part of a page that is linked to exists.
