@@ -62,7 +62,7 @@ static const kernel_row rows[] = {
 #define FP32(name, types)   {OP_##name, types, reference_##name##_fp32},
 #define FP64(name, types)   {OP_##name, types, reference_##name##_fp64},
 #define STEP(name, types)   {OP_##name, types, kernel_##name},
-    KERNEL_ROWS(FP32, "f") KERNEL_ROWS(FP64, "d") KERNEL_CONVERT_ROWS(FP32) KERNEL_GEMM_ROWS(FP32)
+    KERNEL_ROWS(FP32, "f") KERNEL_ROWS(FP64, "d") FP64(gemm, "dddddd") KERNEL_CONVERT_ROWS(FP32) KERNEL_GEMM_ROWS(FP32)
         KERNEL_GATHER_ROWS(FP32) KERNEL_HALVES_ROWS(HALVES) KERNEL_MOMENT_ROWS(FP32) KERNEL_STEP_ROWS(STEP)
             KERNEL_PLAIN_ROWS
 #undef FP32

@@ -4,9 +4,8 @@
 
 #include "backend/cpu/kernel.h"
 
-/* ROW(operation, types) for every operation on one element type, T: "f" or "d". */
+/* ROW(operation, types) for every operation on one element type, T: "f" or "d". GEMMs have a list of their own. */
 #define KERNEL_ROWS(ROW, T)                            \
-    ROW(gemm, T T T T T T)                             \
     ROW(activate, T T)                                 \
     ROW(activate_backward, T T T T)                    \
     ROW(add, T T T)                                    \
@@ -67,8 +66,9 @@
 /* Between fp32 and bf16. */
 #define KERNEL_CONVERT_ROWS(ROW) ROW(convert, "bf") ROW(convert, "fb")
 
-/* GEMMs of operands in bf16, and with results in bf16, as operation.h says. */
+/* GEMMs of operands in fp32 and bf16, and with results in bf16, as operation.h says. */
 #define KERNEL_GEMM_ROWS(ROW) \
+    ROW(gemm, "ffffff")       \
     ROW(gemm, "bfffff")       \
     ROW(gemm, "fbffff")       \
     ROW(gemm, "bbffff")       \
@@ -81,9 +81,8 @@
 #define KERNEL_HALF_LINES(ROW)           \
     ROW(normalize, "bffbff")             \
     ROW(normalize_backward, "bfffbbffu") \
-    ROW(column_sums, "bf")               \
-    ROW(attention, "bbbbfi")             \
-    ROW(attention_backward, "bbbbfbbbbiu")
+    ROW(column_sums, "bf")
+#define KERNEL_HALF_ATTENTION(ROW) ROW(attention, "bbbbfi") ROW(attention_backward, "bbbbfbbbbiu")
 
 /* Embeddings in bf16, or in fp32 for outputs in bf16. */
 #define KERNEL_GATHER_ROWS(ROW) ROW(gather, "ibb") ROW(gather, "ibf") ROW(gather, "ifb")

@@ -14,14 +14,14 @@ static const kernel_row rows[] = {
 #define ROW(name, types)    {OP_##name, types, FAST(name)},
 #define PAIR(name, types)   {OP_##name, types, PAIRS(name)},
 #define STEP(name, types)   {OP_##name, types, kernel_##name},
-    /* The first row counts: these are before the others. */
-    PAIR(gemm, "ffffff")
-#if !defined(__AMX_BF16__)
-        PAIR(attention, "bbbbfi") PAIR(attention_backward, "bbbbfbbbbiu")
+#if defined(__AMX_BF16__)
+    KERNEL_HALF_ATTENTION(ROW)
+#else
+    KERNEL_HALF_ATTENTION(PAIR)
 #endif
-            KERNEL_ROWS(ROW, "f") KERNEL_CONVERT_ROWS(ROW) KERNEL_GEMM_ROWS(PAIR) KERNEL_GATHER_ROWS(ROW)
-                KERNEL_HALF_LINES(ROW) KERNEL_HALVES_ROWS(HALVES) KERNEL_MOMENT_ROWS(ROW) KERNEL_STEP_ROWS(STEP)
-                    KERNEL_PLAIN_ROWS
+        KERNEL_ROWS(ROW, "f") KERNEL_CONVERT_ROWS(ROW) KERNEL_GEMM_ROWS(PAIR) KERNEL_GATHER_ROWS(ROW)
+            KERNEL_HALF_LINES(ROW) KERNEL_HALVES_ROWS(HALVES) KERNEL_MOMENT_ROWS(ROW) KERNEL_STEP_ROWS(STEP)
+                KERNEL_PLAIN_ROWS
 #undef ROW
 #undef PAIR
 #undef STEP
