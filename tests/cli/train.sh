@@ -230,6 +230,28 @@ for words in "--help" "train --help" "version" "layers"; do
     [ $code = 6 ] || complain "$words on a full disk: exit $code"
   fi
 done
+# A second Ctrl-C ends at once, even where a step never ends: here it waits for a reader of its log that does not read. The second
+# comes when the first was taken, which clears SIGINT's bit of the signals that the process handles.
+mkfifo "$work/stalled"
+"$REMAT" train "$model" --steps 100000000 -q -j 1 --log "$work/stalled" 2>"$work/err" &
+process=$!
+handles_interrupts() { grep -q '^SigCgt:.*[2367abef]$' "/proc/$process/status" 2>"$work/none"; }
+exec 9<"$work/stalled"
+until handles_interrupts; do sleep 0.05; done
+asleep=0 # five looks in a row: then the pipe is full
+while [ $asleep -lt 5 ]; do
+  sleep 0.1
+  if grep -q '^State:.S' "/proc/$process/status"; then asleep=$((asleep + 1)); else asleep=0; fi
+done
+kill -INT $process
+while handles_interrupts; do sleep 0.05; done
+sleep 0.2
+kill -0 $process 2>"$work/none" || complain "the first Ctrl-C ended a step that had not ended"
+kill -INT $process
+code=0
+wait $process || code=$?
+exec 9<&-
+[ $code = 130 ] || complain "a second Ctrl-C: exit $code"
 # SIGHUP saves first. A reader of the output that goes away, or a limit on the size of files, costs no weights.
 rm -f "$work/hung.st"
 "$REMAT" train "$model" --steps 100000000 -q -j 1 --save "$work/hung.st" --log "$work/hung.jsonl" 2>"$work/err" &
