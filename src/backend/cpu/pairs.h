@@ -20,6 +20,11 @@
 #endif
 #define PAIRS(name) FAST_JOIN(name, PAIRS_SET)
 
+/* The set has AMX's tiles: gcc's name for it, and clang's. */
+#if defined(__AMX_BF16__) || defined(__AMXBF16__)
+#define PAIRS_TILES
+#endif
+
 void PAIRS(gemm)(const kernel_run *run, const void *args);
 
 /* Of tensors in bf16, for avx512bf16 only (fast_attention.h). On processors with AMX, dot products are slower than fp32. */

@@ -24,7 +24,7 @@ typedef struct pairs_operands {
     size_t down, across;
 } pairs_operands;
 
-#if defined(__AMX_BF16__)
+#ifdef PAIRS_TILES
 
 #include <immintrin.h>
 

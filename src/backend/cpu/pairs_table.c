@@ -14,7 +14,7 @@ static const kernel_row rows[] = {
 #define ROW(name, types)    {OP_##name, types, FAST(name)},
 #define PAIR(name, types)   {OP_##name, types, PAIRS(name)},
 #define STEP(name, types)   {OP_##name, types, kernel_##name},
-#if defined(__AMX_BF16__)
+#ifdef PAIRS_TILES
     KERNEL_HALF_ATTENTION(ROW)
 #else
     KERNEL_HALF_ATTENTION(PAIR)
