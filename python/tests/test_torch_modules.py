@@ -9,6 +9,22 @@ def nets():
     return pytest.importorskip("torch_nets", reason="PyTorch is not installed")
 
 
+def test_fake_rows_lie_as_real_ones(nets):
+    from remat.torch.joint_capture import fake_mode
+
+    torch = nets.torch
+    x, ones = torch.randn(1, 8, 4, 4), torch.ones(8)
+    real = normalized_rows(torch, x, ones)
+    mode = fake_mode()
+    with mode:
+        fake = normalized_rows(torch, mode.from_tensor(x), mode.from_tensor(ones))
+    assert fake.stride() == real.stride()
+
+
+def normalized_rows(torch, x, ones):
+    return torch.nn.functional.layer_norm(x.permute(0, 2, 3, 1), [8], ones, ones)
+
+
 @pytest.mark.parametrize("net", ["transformer", "residual", "branches", "channels_last"])
 def test_same_bits_within_the_budget(nets, net):
     import remat.torch
