@@ -6,7 +6,7 @@
 set -eu
 remat=$1
 to=${2:-demo-finetune}
-steps=${STEPS:-400} task_steps=${TASK_STEPS:-150} width=${WIDTH:-128}
+steps=${STEPS:-1200} task_steps=${TASK_STEPS:-150} width=${WIDTH:-128}
 say() { printf '\n== %s\n' "$*"; }
 run() { echo "\$ remat $*"; "$remat" "$@"; }
 
