@@ -1,7 +1,7 @@
 /* A layer of one's own: a gate, y = x * sigmoid(slope * x), with a learned slope for every channel. The program registers it,
  * checks its gradients against differences, and trains a model with it within a budget.
  *
- *     cc -O2 examples/custom_layer.c -Iinclude -Lbuild -lremat -Wl,-rpath,build -o custom_layer && ./custom_layer */
+ *     cc -O2 examples/custom_layer.c -Iinclude -Lbuild -lremat -lm -Wl,-rpath,build -o custom_layer && ./custom_layer */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* Trains a multi-layer perceptron to tell whether a point lies inside a ring. The model, with a block of two layers,
  * is built by calls, and a function makes the samples.
  *
- *     cc -O2 examples/train_mlp.c -Iinclude -Lbuild -lremat -Wl,-rpath,build -o train_mlp && ./train_mlp */
+ *     cc -O2 examples/train_mlp.c -Iinclude -Lbuild -lremat -lm -Wl,-rpath,build -o train_mlp && ./train_mlp */
 #include <math.h>
 #include <stdio.h>
 

@@ -48,4 +48,12 @@ if [ "$REMAT_SANITIZE" != ON ]; then
   cc examples/first_plan.c -Iinclude "$REMAT_LIBRARY" -pthread -lm -o "$work/first_plan" || complain "it does not compile"
   "$work/first_plan" | grep -q 'layer 23: keep' || complain "it does not run"
 fi
+
+# So do those that use the engine, by the line of the README: with CUDA the static library needs more than it names.
+if [ "$REMAT_SANITIZE" != ON ]; then
+  line=$(sed -n 's/.*needs only the library: `\(cc .*\)`.*/\1/p' README.md | sed 's/NAME/custom_layer/g')
+  [ -n "$line" ] || complain "the README does not say how examples are compiled"
+  sh -c "$(printf '%s' "$line" | sed "s|-Lbuild|-L'$(dirname "$REMAT_LIBRARY")'|; s|-o .*|-o '$work/custom_layer'|")" ||
+    complain "an example does not compile: $line"
+fi
 finish
