@@ -132,6 +132,20 @@ static void halves_give_the_bits_of_floats(void **state)
         judge_halves(&random, 213, 795, OPERATION_K_BLOCK + 6, shape);
 }
 
+/* ---- weights in fewer bits ---- */
+
+static void weights_give_the_bits_of_floats(void **state)
+{
+    (void)state;
+    static const remat_dtype types[] = {REMAT_INT8_BLOCKS, REMAT_INT4_BLOCKS};
+    test_random random = random_open();
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        const char signature[] = {'f', dtype_traits_of(types[i])->letter, 'f', 'f', 'f', 'f', '\0'};
+        for (const kernel_table *const *table = kernels_available(); *table; table++)
+            judge_all_weights(&random, kernel_find(*table, OP_gemm, signature)->run, types[i], true);
+    }
+}
+
 /* ---- bits ---- */
 
 typedef struct piece {
@@ -314,6 +328,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(halves_give_the_bits_of_floats),
+        cmocka_unit_test(weights_give_the_bits_of_floats),
         cmocka_unit_test(the_reference_is_a_gemm),
         cmocka_unit_test(fast_agrees_with_the_reference),
         cmocka_unit_test(large_ones_agree),

@@ -287,6 +287,15 @@ static void infinities_stay_where_they_are(void **state)
     }
 }
 
+/* Weights in fewer bits are rounded as those in fp32 are. */
+static void weights_give_the_bits_of_floats(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    judge_all_weights(&random, gemm_model, REMAT_INT8_BLOCKS, false);
+    judge_all_weights(&random, gemm_model, REMAT_INT4_BLOCKS, false);
+}
+
 /* Who reads the output knows which sets were tested here. */
 static void sets_that_this_processor_lacks(void **state)
 {
@@ -307,6 +316,7 @@ int main(void)
         cmocka_unit_test(empty_ones_do_nothing),
         cmocka_unit_test(cuts_keep_the_bits),
         cmocka_unit_test(infinities_stay_where_they_are),
+        cmocka_unit_test(weights_give_the_bits_of_floats),
         cmocka_unit_test(sets_that_this_processor_lacks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,8 @@ typedef struct rig {
     float *full[MOST];
     uint16_t *halves[MOST];
     step_block step;
+    bool lacks_blocks; /* kernels that read blocks of weights are not found */
+    uint64_t room;     /* that the last operation took */
 } rig;
 
 static rig open_rig(const char *kernels)
@@ -64,15 +66,38 @@ static tensor_ref tensor(const rig *r, size_t i, bool half)
     return half ? (tensor_ref){r->halves[i], REMAT_BF16} : fp32(r->full[i]);
 }
 
+/* A device whose GEMMs take no blocks, such as a GPU: the kernels of the processor, without those that do. */
+typedef struct lacking {
+    backend base;
+    backend_type type;
+    const backend *of;
+} lacking;
+
+static backend_kernel find_other_kernel(const backend *owner, operation op, const char *types)
+{
+    const lacking *device = (const lacking *)(const void *)owner;
+    return op == OP_gemm && (types[1] == 'q' || types[1] == 'n') ? NULL : backend_find_kernel(device->of, op, types);
+}
+
+static lacking lacking_of(const backend *device)
+{
+    lacking made = {.base = *device, .type = *device->type, .of = device};
+    made.type.find_kernel = find_other_kernel;
+    return made;
+}
+
 /* Returns how many calls it became. */
 static size_t run(rig *r, operation op, const void *args)
 {
     recording calls;
-    recording_begin(&calls, r->device);
+    lacking other = lacking_of(r->device);
+    other.base.type = &other.type;
+    recording_begin(&calls, r->lacks_blocks ? &other.base : r->device);
     calls.room = (char *)(uintptr_t)64;
     calls.counts = true;
     assert_int_equal(recording_add(&calls, op, args), REMAT_OK);
     char *room = aligned_alloc(64, calls.room_bytes + 64);
+    r->room = calls.room_bytes;
     calls.room = room;
     assert_int_equal(recording_reserve(&calls), REMAT_OK);
     assert_int_equal(recording_add(&calls, op, args), REMAT_OK);
@@ -149,7 +174,8 @@ static void gemm_of_halves(rig *r)
 /* Bit by bit whether A is in bf16, whether C is, whether B is transposed, and whether C is added to. */
 enum { HALF_A = 1, HALF_C = 2, TRANSPOSED = 4, ADDED = 8, BLOCK_CASES = 16 };
 
-/* Weights in blocks, of more values than are unpacked at once, give the bits of the same weights in fp32. */
+/* Weights in blocks give the bits of the same weights in fp32. The kernels of the processor read them as they are: no room is taken for
+ * them. For others, fewer than all values are unpacked at once. */
 static void gemm_of_blocks(rig *r)
 {
     enum { M = 4, WIDE = 1088, LONG = 1024, COUNT = WIDE * LONG };
@@ -178,8 +204,16 @@ static void gemm_of_blocks(rig *r)
         run(r, OP_gemm, &gemm);
         memcpy(wanted, result, bytes);
         memcpy(result, of & HALF_C ? (void *)r->halves[kept] : r->full[kept], bytes);
+        const uint64_t room = r->room;
         gemm.b = (tensor_ref){blocks, dtype};
+        assert_int_equal(run(r, OP_gemm, &gemm), 1);
+        assert_int_equal(r->room, room);
+        assert_memory_equal(result, wanted, bytes);
+        memcpy(result, of & HALF_C ? (void *)r->halves[kept] : r->full[kept], bytes);
+        r->lacks_blocks = true;
         assert_true(run(r, OP_gemm, &gemm) > 1);
+        r->lacks_blocks = false;
+        assert_in_range(r->room, room + 1, COUNT * sizeof(float) - 1);
         assert_memory_equal(result, wanted, bytes);
         free(wanted);
     }

@@ -1,15 +1,17 @@
 /* Frozen weights in fewer bits: training gives the bits of training on the weights that they stand for, in less memory. */
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <remat/train.h>
 
 #include "base/weight_blocks.h"
 #include "support/fixture.h"
+#include "support/scratch_files.h"
 
 enum { STEPS = 3 };
 
-/* Matrices of more than a million values, so that products take them in parts. */
+/* Matrices of more than a million values, that no product should unpack as a whole. */
 static const char text[] =
     "[Model]\nbatch_size = 2\n[Optimizer : adamw]\nlearning_rate = 0.01\n"
     "[Dataset : random]\nsamples = 8\n[tokens : input]\ninput_shape = 5\n"
@@ -57,6 +59,7 @@ static void judge(fixture *f, const char *frozen, const char *precision, double 
     remat_trainer_get_figures(trainers[2], &plain);
     const double packed = 40.0 * 1024 + 2 * 1024.0 * 1536;
     assert_true(fabs((double)(plain.weight_bytes - figures.weight_bytes) - packed * (4 - bytes_of_a_weight)) <= 64);
+    assert_int_equal(figures.arena_bytes, plain.arena_bytes); /* no memory for unpacked weights */
     copy_weights(f, trainers[0], trainers[2]);
     for (int step = 0; step < STEPS; step++) {
         remat_step_result results[3];
@@ -134,6 +137,99 @@ static void codes_are_the_nearest(void **state)
     }
 }
 
+/* Matrices that begin with one number, which every type holds as it is. */
+static void constants_are_exact(void **state)
+{
+    fixture *f = *state;
+    static const char *const types[] = {"model.frozen=bf16", "model.frozen=int8", "model.frozen=int4"};
+    static const char model_text[] = "[Model]\nbatch_size = 2\n[Dataset : random]\n[in : input]\ninput_shape = 64\n"
+                                     "[ones : fully_connected]\nunit = 64\nweight_initializer = ones\n"
+                                     "[zeros : fully_connected]\nunit = 64\nweight_initializer = zeros\n[loss : mse]\n";
+    for (size_t t = 0; t < 3; t++) {
+        const char *const settings[] = {"model.lora=rank=2,targets=*", types[t], NULL};
+        remat_model *model;
+        remat_trainer *trainer;
+        remat_parameter about;
+        float values[64 * 64];
+        unsigned matrices = 0;
+        FILE *stream = stream_of(model_text, strlen(model_text));
+        expect_ok(f, remat_model_read_with(f->context, stream, "text", settings, &model));
+        fclose(stream);
+        expect_ok(f, remat_trainer_create(model, NULL, &trainer));
+        for (size_t p = 0; p < remat_trainer_parameter_count(trainer); p++) {
+            expect_ok(f, remat_trainer_get_parameter(trainer, p, &about));
+            if (about.count != 64 * 64)
+                continue;
+            expect_ok(f, remat_trainer_read_parameter(trainer, p, values, about.count));
+            for (size_t i = 0; i < 64 * 64; i++)
+                assert_true(values[i] == (matrices == 0 ? 1 : 0));
+            matrices++;
+        }
+        assert_int_equal(matrices, 2);
+        remat_trainer_destroy(trainer);
+        remat_model_destroy(model);
+    }
+}
+
+static remat_trainer *open_folder(fixture *f, const char *folder, const char *lora, const char *frozen,
+                                  remat_model **model)
+{
+    const char *const settings[] = {"model.length=8", "dataset.type=random", lora, frozen, NULL};
+    remat_trainer *trainer;
+    expect_ok(f, remat_model_load_with(f->context, folder, settings, model));
+    expect_ok(f, remat_trainer_create(*model, NULL, &trainer));
+    return trainer;
+}
+
+/* A folder with weights that were drawn. */
+static void make_gpt2(fixture *f, char folder[256])
+{
+    remat_model *model;
+    snprintf(folder, 256, "%s", scratch_path("gpt2"));
+    mkdir(folder, 0777);
+    scratch_write_text("gpt2/config.json",
+                       "{\"model_type\": \"gpt2\", \"vocab_size\": 48, \"n_embd\": 64, \"n_layer\": 1, "
+                       "\"n_head\": 2, \"n_positions\": 8, \"torch_dtype\": \"float32\"}");
+    remat_trainer *trainer = open_folder(f, folder, NULL, NULL, &model);
+    expect_ok(f, remat_trainer_save_folder(trainer, folder, false));
+    remat_trainer_destroy(trainer);
+    remat_model_destroy(model);
+}
+
+/* GPT-2's matrices lie the other way round in the file, and are read at once. */
+static void turned_matrices_are_packed(void **state)
+{
+    fixture *f = *state;
+    char folder[256];
+    make_gpt2(f, folder);
+    remat_model *models[2];
+    remat_trainer *packed = open_folder(f, folder, "model.lora=rank=2", "model.frozen=int8", &models[0]);
+    remat_trainer *plain = open_folder(f, folder, "model.lora=rank=2", "model.frozen=fp32", &models[1]);
+    remat_parameter about;
+    unsigned changed = 0;
+    expect_ok(f, remat_trainer_load(packed, folder));
+    expect_ok(f, remat_trainer_load(plain, folder));
+    for (size_t p = 0; p < remat_trainer_parameter_count(plain); p++) {
+        expect_ok(f, remat_trainer_get_parameter(plain, p, &about));
+        float *values = calloc(2 * about.count, sizeof *values), *exact = values + about.count;
+        assert_non_null(values);
+        expect_ok(f, remat_trainer_read_parameter(packed, p, values, about.count));
+        expect_ok(f, remat_trainer_read_parameter(plain, p, exact, about.count));
+        double largest = 0;
+        for (uint64_t i = 0; i < about.count; i++)
+            largest = fmax(largest, fabs((double)exact[i]));
+        for (uint64_t i = 0; i < about.count; i++)
+            assert_true(fabs((double)values[i] - (double)exact[i]) <= largest / 250);
+        changed += memcmp(values, exact, about.count * sizeof *values) != 0;
+        free(values);
+    }
+    assert_true(changed > 3);
+    remat_trainer_destroy(packed);
+    remat_trainer_destroy(plain);
+    for (int i = 0; i < 2; i++)
+        remat_model_destroy(models[i]);
+}
+
 static void blocks_are_not_saved(void **state)
 {
     fixture *f = *state;
@@ -152,6 +248,8 @@ int main(void)
         FIXTURE_TEST(bits_are_those_of_the_weights_they_stand_for),
         FIXTURE_TEST(blocks_are_close),
         cmocka_unit_test(codes_are_the_nearest),
+        FIXTURE_TEST(constants_are_exact),
+        FIXTURE_TEST(turned_matrices_are_packed),
         FIXTURE_TEST(blocks_are_not_saved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -241,7 +241,7 @@ static inline void pack_scored(const head_view *h, tensor_ref rows, size_t row, 
 {
 #if HAS_PAIRS
     if (scores_are_pairs(h->of)) {
-        const pack_source strip = {rows.at, row, h->of->size, count, true, true}, next = {0};
+        const pack_source strip = {rows.at, row, h->of->size, count, true, REMAT_BF16, 0}, next = {0};
         if (count <= PAIRS_TILE)
             memset(to, 0, round_up(h->of->size, PAIRS_STEP) / 2 * STRIP * sizeof(uint32_t));
         pairs_pack_b(&strip, &next, (uint32_t *)(void *)to);

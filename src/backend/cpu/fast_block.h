@@ -1,8 +1,10 @@
-/* Square blocks of a matrix, FAST_LANES vectors each: loaded from fp32 or bf16, and transposed. Packing is made of them. */
+/* Square blocks of a matrix, FAST_LANES vectors each: loaded from any type that operands have, and transposed. Packing is made of
+ * them, so that weights in fewer bits become fp32 nowhere but there. */
 #ifndef REMAT_BACKEND_CPU_FAST_BLOCK_H
 #define REMAT_BACKEND_CPU_FAST_BLOCK_H
 
 #include "backend/cpu/fast_math.h"
+#include "base/weight_blocks.h"
 
 #define LINE_BYTES 64 /* of a cache */
 
@@ -53,20 +55,21 @@ FAST_INLINE void block_transpose(fast_vector *block)
     }
 }
 
-/* A matrix of depth x count values that is to be packed; where it is `transposed`, it is stored count x depth. Its values are
- * floats, or bf16 where it is `half`. */
+/* A matrix of depth x count values that is to be packed; where it is `transposed`, it is stored count x depth. Its first value is number
+ * `first` from `from` on. Of a matrix in blocks, `stride` and where a part begins are such that no vector crosses the end of a block. */
 typedef struct pack_source {
     const void *from;
     size_t stride, depth, count;
-    bool transposed, half;
+    bool transposed;
+    remat_dtype type; /* fp32, bf16, or blocks of weights */
+    size_t first;
 } pack_source;
 
 /* The same from this step and value on. */
 FAST_INLINE pack_source source_from(const pack_source *s, size_t step, size_t value)
 {
     pack_source part = *s;
-    const size_t place = s->transposed ? value * s->stride + step : step * s->stride + value;
-    part.from = (const char *)s->from + place * (s->half ? sizeof(uint16_t) : sizeof(float));
+    part.first += s->transposed ? value * s->stride + step : step * s->stride + value;
     return part;
 }
 
@@ -76,6 +79,34 @@ FAST_INLINE pack_source source_part(const pack_source *s, size_t first, size_t c
     pack_source part = source_from(s, 0, first);
     part.count = count;
     return part;
+}
+
+/* The bytes of `count` values, of whole blocks where these are. */
+FAST_INLINE size_t values_bytes(remat_dtype type, size_t count)
+{
+    return type == REMAT_FP32          ? count * sizeof(float)
+           : type == REMAT_INT8_BLOCKS ? divide_up(count, WEIGHT_BLOCK) * sizeof(int8_block)
+           : type == REMAT_INT4_BLOCKS ? divide_up(count, WEIGHT_BLOCK) * sizeof(int4_block)
+                                       : count * sizeof(uint16_t);
+}
+
+/* Where rows of a matrix are: the address of the first row, or of the block with its first value, the number of that value in the block,
+ * and the bytes between rows. */
+typedef struct matrix_rows {
+    const char *at;
+    size_t within, bytes;
+} matrix_rows;
+
+FAST_INLINE matrix_rows rows_of(remat_dtype type, const void *from, size_t first, size_t stride)
+{
+    const bool blocks = type == REMAT_INT8_BLOCKS || type == REMAT_INT4_BLOCKS;
+    const size_t within = blocks ? first % WEIGHT_BLOCK : 0;
+    return (matrix_rows){(const char *)from + values_bytes(type, first - within), within, values_bytes(type, stride)};
+}
+
+FAST_INLINE matrix_rows source_rows(const pack_source *s, remat_dtype type)
+{
+    return rows_of(type, s->from, s->first, s->stride);
 }
 
 typedef uint16_t pack_halves __attribute__((vector_size(FAST_LANES * 2)));
@@ -137,32 +168,93 @@ FAST_INLINE void halves_store_all(uint16_t *to, fast_vector values)
             STEP(FAST_LOAD_ANY_PART_, FAST_STORE_ANY_PART_, fast_at, FAST_FIRST_); \
     } while (0)
 
-/* Loads `rows` x `columns` values, padded with 0. */
-FAST_INLINE void block_load(const void *from, bool half, size_t stride, size_t rows, size_t columns, fast_vector *block)
+/* ---- weights in blocks ---- */
+
+/* gcc takes many instructions to widen bytes, so the sets that have one for it are told. */
+FAST_INLINE fast_vector int8_load(const int8_block *block, size_t within)
 {
-    const float *floats = from;
-    const uint16_t *halves = from;
+    const int8_t *codes = block->codes + within;
+#if defined(__AVX512F__)
+    const __m512i numbers = _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)codes));
+    return block->scale * (fast_vector)_mm512_cvtepi32_ps(numbers);
+#elif defined(__AVX2__)
+    const __m256i numbers = _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)codes));
+    return block->scale * (fast_vector)_mm256_cvtepi32_ps(numbers);
+#else
+    fast_vector values;
+    for (size_t i = 0; i < FAST_LANES; i++)
+        values[i] = (float)codes[i];
+    return block->scale * values;
+#endif
+}
+
+/* A pair of codes is a byte: in a lane of 64 bits, the byte and its copy 28 bits higher have one in the lowest bits of each half. */
+FAST_INLINE fast_vector int4_load(const int4_block *block, size_t within)
+{
+    static const float levels[16] = {WEIGHT_LEVELS};
+    const uint8_t *codes = block->codes + within / 2;
+#if defined(__AVX512F__)
+    const __m512i bytes = _mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)(const void *)codes));
+    const __m512i numbers = _mm512_or_si512(bytes, _mm512_slli_epi64(bytes, 28));
+    return block->scale * (fast_vector)_mm512_permutexvar_ps(numbers, _mm512_loadu_ps(levels));
+#elif defined(__AVX2__)
+    const __m256i bytes = _mm256_cvtepu8_epi64(_mm_loadu_si32(codes));
+    const __m256i numbers = _mm256_or_si256(bytes, _mm256_slli_epi64(bytes, 28));
+    const __m256 lower = _mm256_permutevar8x32_ps(_mm256_loadu_ps(levels), numbers),
+                 upper = _mm256_permutevar8x32_ps(_mm256_loadu_ps(levels + 8), numbers);
+    return block->scale *
+           (fast_vector)_mm256_blendv_ps(lower, upper, _mm256_castsi256_ps(_mm256_slli_epi32(numbers, 28)));
+#else
+    fast_vector values;
+    for (size_t i = 0; i < FAST_LANES; i++)
+        values[i] = levels[codes[i / 2] >> (i % 2 * 4) & 15];
+    return block->scale * values;
+#endif
+}
+
+/* `count` values from number `within` on, padded with 0. Those of blocks are all in one. */
+FAST_INLINE fast_vector values_load(const void *at, remat_dtype type, size_t within, size_t count)
+{
+    const float *floats = (const float *)at + within;
+    if (type == REMAT_FP32)
+        return count == FAST_LANES ? fast_load(floats) : fast_load_part(floats, count);
+    if (type == REMAT_BF16)
+        return halves_load((const uint16_t *)at + within, count);
+    const fast_vector all = type == REMAT_INT8_BLOCKS ? int8_load(at, within) : int4_load(at, within);
+    return count == FAST_LANES ? all : fast_first(all, count);
+}
+
+/* ---- blocks of vectors ---- */
+
+/* Loads `rows` x `columns` values, padded with 0. */
+FAST_INLINE void block_load(matrix_rows from, remat_dtype type, size_t rows, size_t columns, fast_vector *block)
+{
     UNROLLED (i, FAST_LANES)
-        block[i] = i >= rows               ? (fast_vector){0}
-                   : half                  ? halves_load(halves + i * stride, columns)
-                   : columns == FAST_LANES ? fast_load(floats + i * stride)
-                                           : fast_load_part(floats + i * stride, columns);
+        block[i] = i < rows ? values_load(from.at + i * from.bytes, type, from.within, columns) : (fast_vector){0};
+}
+
+/* A whole one at the beginning of the source. */
+FAST_INLINE void block_load_whole(const pack_source *s, remat_dtype type, fast_vector *block)
+{
+    block_load(source_rows(s, type), type, FAST_LANES, FAST_LANES, block);
 }
 
 /* FAST_LANES values of FAST_LANES steps from (step, at) on, a vector for each step; 0 where there are no more. */
 FAST_INLINE void block_of(const pack_source *s, size_t step, size_t at, size_t steps, fast_vector *block)
 {
-    size_t values = s->count - at;
-    bool whole = steps == FAST_LANES && values >= FAST_LANES;
-    if (!whole)
-        values = smaller(values, FAST_LANES);
-    const void *from = source_from(s, step, at).from;
-    if (whole && s->half)
-        block_load(from, true, s->stride, FAST_LANES, FAST_LANES, block);
-    else if (whole)
-        block_load(from, false, s->stride, FAST_LANES, FAST_LANES, block);
+    const size_t values = smaller(s->count - at, FAST_LANES);
+    const pack_source part = source_from(s, step, at);
+    if (steps < FAST_LANES || values < FAST_LANES)
+        block_load(source_rows(&part, s->type), s->type, s->transposed ? values : steps, s->transposed ? steps : values,
+                   block);
+    else if (s->type == REMAT_FP32)
+        block_load_whole(&part, REMAT_FP32, block);
+    else if (s->type == REMAT_BF16)
+        block_load_whole(&part, REMAT_BF16, block);
+    else if (s->type == REMAT_INT8_BLOCKS)
+        block_load_whole(&part, REMAT_INT8_BLOCKS, block);
     else
-        block_load(from, s->half, s->stride, s->transposed ? values : steps, s->transposed ? steps : values, block);
+        block_load_whole(&part, REMAT_INT4_BLOCKS, block);
     if (s->transposed)
         block_transpose(block);
 }

@@ -196,7 +196,7 @@ static void channels_piece(const flat_gemm *gemm, const flat_cut *cut, const fla
                 flat_target target = gemm->target;
                 target.to += (m + i) * gemm->channel;
                 if (i % FAST_LANES == 0)
-                    pack_panel(&(pack_source){rows + i, width, FAST_LANES, outputs, true, false}, transposed);
+                    pack_panel(&(pack_source){rows + i, width, FAST_LANES, outputs, true, REMAT_FP32, 0}, transposed);
                 FAST(flat_store)(&dense, transposed + i % FAST_LANES * round_up(outputs, FAST_LANES), &target);
             }
         }

@@ -32,7 +32,7 @@ static void transpose_outputs(const weight_block *block, const flat_piece *piece
         for (size_t y = 0; y < rows; y++, to += columns * round_up(count, FAST_LANES)) {
             const float *from = block->dy + ((piece->image + i) * w->out_channels + first) * area +
                                 (piece->row + y) * w->out_w + piece->column;
-            pack_panel(&(pack_source){from, area, columns, count, true, false}, to);
+            pack_panel(&(pack_source){from, area, columns, count, true, REMAT_FP32, 0}, to);
         }
 }
 
@@ -178,7 +178,8 @@ static void add_parts(const void *args, parallel_range range)
             fast_vector sum[FAST_LANES] = {0};
             for (size_t part = 0; part < parts; part++) {
                 fast_vector next[FAST_LANES];
-                block_load(sums->partial + part * distance + r * columns + c, false, columns, high, wide, next);
+                const float *from = sums->partial + part * distance + r * columns + c;
+                block_load(rows_of(REMAT_FP32, from, 0, columns), REMAT_FP32, high, wide, next);
                 UNROLLED (i, FAST_LANES)
                     sum[i] += next[i];
             }

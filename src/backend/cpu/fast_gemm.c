@@ -6,7 +6,7 @@
  *                 for every panel of B
  *                     for every tile of A: C (+)= tile, while the next operands are prefetched
  *
- * Operands that have to be transposed, and those in bf16, are packed before they are read. The others are packed by the
+ * Operands that have to be transposed, and those that are not in fp32, are packed before they are read. The others are packed by the
  * first tile that reads them. fast_gemm_table.c says how large blocks are. The bits of C do not depend on where it is cut. */
 #include "backend/cpu/fast_activations.h"
 #include "backend/cpu/fast_gemm_kernel.h"
@@ -16,7 +16,7 @@
 typedef struct gemm_args {
     size_t m, n, k, lda, ldb, ldc;
     bool transpose_a, transpose_b, accumulate;
-    bool half_a, half_b; /* in bf16 */
+    remat_dtype type_a, type_b;
     activation_kind activation;
     const void *a, *b;
     const float *bias, *derivative_at;
@@ -50,10 +50,10 @@ static void prefetch_during(const pack_source *first, const pack_source *second,
     size_t all = 0;
     for (int i = 0; i < 2; i++) {
         const pack_source *s = i ? second : first;
-        size_t rows = s->transposed ? s->count : s->depth, bytes = s->half ? sizeof(uint16_t) : sizeof(float),
-               lines = divide_up((s->transposed ? s->depth : s->count) * bytes, LINE_BYTES);
-        lists[i] =
-            (prefetch_list){.row = s->from, .stride = s->stride * bytes, .rows = lines ? rows : 0, .lines = lines};
+        const matrix_rows from = source_rows(s, s->type);
+        size_t rows = s->transposed ? s->count : s->depth,
+               lines = divide_up(values_bytes(s->type, s->transposed ? s->depth : s->count), LINE_BYTES);
+        lists[i] = (prefetch_list){.row = from.at, .stride = from.bytes, .rows = lines ? rows : 0, .lines = lines};
         all += rows * lines;
     }
     lists[0].lines_at_once = lists[1].lines_at_once = divide_up(all, calls ? calls : 1);
@@ -111,13 +111,13 @@ static bool packs_b(const cuts *c, const block *o)
 
 static pack_source block_rows(const gemm_args *p, const block *o)
 {
-    const pack_source whole = {p->a, p->lda, o->depth, o->rows, !p->transpose_a, p->half_a};
+    const pack_source whole = {p->a, p->lda, o->depth, o->rows, !p->transpose_a, p->type_a, 0};
     return source_from(&whole, o->step, o->row);
 }
 
 static pack_source block_columns(const gemm_args *p, const block *o)
 {
-    const pack_source whole = {p->b, p->ldb, o->depth, o->columns, p->transpose_b, p->half_b};
+    const pack_source whole = {p->b, p->ldb, o->depth, o->columns, p->transpose_b, p->type_b, 0};
     return source_from(&whole, o->step, o->column);
 }
 
@@ -263,9 +263,16 @@ static void multiply_block(const cuts *c, const block *o, const block *next)
                              : next    ? p->c + next->row * p->ldc + next->column
                                        : NULL;
         pack_source now = source_part(&b, column, columns);
-        panel with = {now.from, b.stride, NULL, first == 0, o->column + column, columns, after, for_block};
+        panel with = {(const float *)(const void *)source_rows(&now, now.type).at,
+                      b.stride,
+                      NULL,
+                      first == 0,
+                      o->column + column,
+                      columns,
+                      after,
+                      for_block};
         float *packed = c->b + column * o->depth;
-        if (pack_b && !b.transposed && !b.half && o->rows >= TILE_ROWS && columns % FAST_LANES == 0) {
+        if (pack_b && !b.transposed && b.type == REMAT_FP32 && o->rows >= TILE_ROWS && columns % FAST_LANES == 0) {
             with.packed = packed;
         } else if (!c->b_in_place) {
             if (pack_b)
@@ -298,8 +305,9 @@ static void multiply_part(const gemm_args *p, const gemm_blocks *blocks, const p
               .high = piece_of(at->rows, blocks->rows, FAST_LANES),
               .a = scratch + blocks->columns * OPERATION_K_BLOCK,
               .b = scratch,
-              .pack_a = p->half_a || (!p->transpose_a && blocks->pack_a),
-              .b_in_place = !p->transpose_b && !p->half_b && at->rows <= TILE_ROWS && at->columns % FAST_LANES == 0};
+              .pack_a = p->type_a != REMAT_FP32 || (!p->transpose_a && blocks->pack_a),
+              .b_in_place =
+                  !p->transpose_b && p->type_b == REMAT_FP32 && at->rows <= TILE_ROWS && at->columns % FAST_LANES == 0};
     block now = block_at(&c, 0, 0, 0), next = now;
     for (bool more = true; more; now = next) {
         more = block_next(&c, &now, &next);
@@ -377,8 +385,8 @@ void FAST(gemm_in_blocks)(const kernel_run *run, const op_gemm *of, const gemm_b
                          .transpose_a = of->transpose_a,
                          .transpose_b = of->transpose_b,
                          .accumulate = of->accumulate,
-                         .half_a = of->a.type == REMAT_BF16,
-                         .half_b = of->b.type == REMAT_BF16,
+                         .type_a = of->a.type,
+                         .type_b = of->b.type,
                          .activation = of->activation,
                          .a = of->a.at,
                          .b = of->b.at,

@@ -223,8 +223,8 @@ FAST_INLINE size_t panel_vectors(size_t left)
 static inline void pack_panel(const pack_source *s, float *to)
 {
     size_t width = round_up(s->count, FAST_LANES);
-    if (!s->transposed && !s->half && s->count == TILE_COLUMNS) { /* nothing but copying */
-        const float *from = s->from;
+    if (!s->transposed && s->type == REMAT_FP32 && s->count == TILE_COLUMNS) { /* nothing but copying */
+        const float *from = (const float *)s->from + s->first;
         for (size_t step = 0; step < s->depth; step++)
             UNROLLED (v, TILE_VECTORS)
                 fast_store(to + step * width + v * FAST_LANES, fast_load(from + step * s->stride + v * FAST_LANES));

@@ -66,16 +66,17 @@
 /* Between fp32 and bf16. */
 #define KERNEL_CONVERT_ROWS(ROW) ROW(convert, "bf") ROW(convert, "fb")
 
-/* GEMMs of operands in fp32 and bf16, and with results in bf16, as operation.h says. */
-#define KERNEL_GEMM_ROWS(ROW) \
-    ROW(gemm, "ffffff")       \
-    ROW(gemm, "bfffff")       \
-    ROW(gemm, "fbffff")       \
-    ROW(gemm, "bbffff")       \
-    ROW(gemm, "ffbfff")       \
-    ROW(gemm, "bfbfff")       \
-    ROW(gemm, "fbbfff")       \
-    ROW(gemm, "bbbfff")
+/* GEMMs of operands in fp32 and bf16, and of weights in blocks, and with results in bf16, as operation.h says. */
+#define KERNEL_GEMM_ROWS_OF(ROW, B) \
+    ROW(gemm, "f" B "ffff")         \
+    ROW(gemm, "b" B "ffff")         \
+    ROW(gemm, "f" B "bfff")         \
+    ROW(gemm, "b" B "bfff")
+#define KERNEL_GEMM_ROWS(ROW)     \
+    KERNEL_GEMM_ROWS_OF(ROW, "f") \
+    KERNEL_GEMM_ROWS_OF(ROW, "b") \
+    KERNEL_GEMM_ROWS_OF(ROW, "q") \
+    KERNEL_GEMM_ROWS_OF(ROW, "n")
 
 /* Of the fast tables: rows in bf16, with statistics and sums in fp32. */
 #define KERNEL_HALF_LINES(ROW)           \

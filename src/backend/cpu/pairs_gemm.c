@@ -153,7 +153,7 @@ static void multiply_tile(const cuts *c, const block *o, size_t row, size_t colu
 static void pack_columns(const cuts *c, const block *o)
 {
     const op_gemm *p = c->of;
-    const pack_source whole = {p->b.at, p->ldb, o->depth, o->columns, p->transpose_b, is_half(p->b)};
+    const pack_source whole = {p->b.at, p->ldb, o->depth, o->columns, p->transpose_b, p->b.type, 0};
     const pack_source all = source_from(&whole, o->step, o->column);
     for (size_t column = 0; column < o->columns; column += PAIRS_PANEL) {
         const pack_source panel = source_part(&all, column, smaller(o->columns - column, PAIRS_PANEL));
@@ -166,7 +166,7 @@ static void pack_columns(const cuts *c, const block *o)
 static void multiply_block(const cuts *c, const block *o)
 {
     const op_gemm *p = c->of;
-    const pack_source whole = {p->a.at, p->lda, o->depth, o->rows, !p->transpose_a, is_half(p->a)};
+    const pack_source whole = {p->a.at, p->lda, o->depth, o->rows, !p->transpose_a, p->a.type, 0};
     const pack_source all = source_from(&whole, o->step, o->row);
     for (size_t row = 0; row < o->rows; row += PAIRS_PANEL) {
         const pack_source panel = source_part(&all, row, smaller(o->rows - row, PAIRS_PANEL));

@@ -1,4 +1,4 @@
-/* Packs operands for the microkernel of pairs, from bf16 or fp32, a block of FAST_LANES x FAST_LANES pairs at a time:
+/* Packs operands for the microkernel of pairs, from bf16, fp32 or blocks of weights, a block of FAST_LANES x FAST_LANES pairs at a time:
  *
  *     values along k side by side: the rows of a block are rows of A; B gets the block transposed
  *     values along k below each other: pairs are made of two rows each; the rows of a block are rows of B, and A gets it
@@ -15,70 +15,77 @@
 #if defined(__AVX512BF16__)
 
 /* 2 * FAST_LANES values that lie side by side, as pairs. */
-FAST_INLINE fast_vector pairs_beside(const void *from, bool half)
+FAST_INLINE fast_vector pairs_beside(const void *at, remat_dtype type, size_t within)
 {
-    const float *floats = from;
-    if (half)
-        return (fast_vector)_mm512_loadu_si512(from);
-    return (fast_vector)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(floats + FAST_LANES), _mm512_loadu_ps(floats));
+    if (type == REMAT_BF16)
+        return (fast_vector)_mm512_loadu_si512(at);
+    return (fast_vector)_mm512_cvtne2ps_pbh((__m512)values_load(at, type, within + FAST_LANES, FAST_LANES),
+                                            (__m512)values_load(at, type, within, FAST_LANES));
 }
 
 /* FAST_LANES values, and as many below them. */
-FAST_INLINE fast_vector pairs_below(const void *from, const void *below, bool half)
+FAST_INLINE fast_vector pairs_below(const void *at, const void *below, remat_dtype type, size_t within)
 {
-    if (half) {
-        const __m512i first = _mm512_cvtepu16_epi32(_mm256_loadu_si256(from)),
+    if (type == REMAT_BF16) {
+        const __m512i first = _mm512_cvtepu16_epi32(_mm256_loadu_si256(at)),
                       second = _mm512_cvtepu16_epi32(_mm256_loadu_si256(below));
         return (fast_vector)_mm512_or_si512(first, _mm512_slli_epi32(second, 16));
     }
     const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
                                            21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-    const __m512bh both = _mm512_cvtne2ps_pbh(_mm512_loadu_ps(below), _mm512_loadu_ps(from));
+    const __m512bh both = _mm512_cvtne2ps_pbh((__m512)values_load(below, type, within, FAST_LANES),
+                                              (__m512)values_load(at, type, within, FAST_LANES));
     return (fast_vector)_mm512_permutexvar_epi16(order, (__m512i)both);
 }
 
 #else
 
-FAST_INLINE uint32_t pairs_value(const void *from, size_t i, bool half)
+FAST_INLINE uint32_t pairs_value(float value)
 {
-    return half ? ((const uint16_t *)from)[i] : bf16_from_bits(float_bits(((const float *)from)[i]));
+    return bf16_from_bits(float_bits(value));
 }
 
-FAST_INLINE fast_vector pairs_beside(const void *from, bool half)
+FAST_INLINE fast_vector pairs_beside(const void *at, remat_dtype type, size_t within)
 {
+    const fast_vector sides[2] = {values_load(at, type, within, FAST_LANES),
+                                  values_load(at, type, within + FAST_LANES, FAST_LANES)};
     pack_words words = {0};
-    for (size_t i = 0; i < FAST_LANES; i++)
-        words[i] = pairs_value(from, 2 * i, half) | pairs_value(from, 2 * i + 1, half) << 16;
+    for (size_t i = 0; i < FAST_LANES; i++) {
+        const fast_vector side = sides[2 * i / FAST_LANES];
+        words[i] = pairs_value(side[2 * i % FAST_LANES]) | pairs_value(side[2 * i % FAST_LANES + 1]) << 16;
+    }
     return (fast_vector)words;
 }
 
-FAST_INLINE fast_vector pairs_below(const void *from, const void *below, bool half)
+FAST_INLINE fast_vector pairs_below(const void *at, const void *below, remat_dtype type, size_t within)
 {
+    const fast_vector first = values_load(at, type, within, FAST_LANES),
+                      second = values_load(below, type, within, FAST_LANES);
     pack_words words = {0};
     for (size_t i = 0; i < FAST_LANES; i++)
-        words[i] = pairs_value(from, i, half) | pairs_value(below, i, half) << 16;
+        words[i] = pairs_value(first[i]) | pairs_value(second[i]) << 16;
     return (fast_vector)words;
 }
 
 #endif
 
-/* Values of a row, and zeros from `count` on. */
+/* Values of a row, and zeros from `count` on; in fp32, where they are not in bf16. */
 typedef union pairs_buffer {
     float floats[2 * FAST_LANES];
     uint16_t halves[2 * FAST_LANES];
 } pairs_buffer;
 
-FAST_INLINE const void *pairs_filled(const void *from, bool half, size_t count, pairs_buffer *buffer)
+FAST_INLINE const void *pairs_filled(const matrix_rows *from, remat_dtype type, size_t row, size_t count,
+                                     pairs_buffer *buffer)
 {
+    const char *at = from->at + row * from->bytes;
     memset(buffer, 0, sizeof *buffer);
-    if (count > 0)
-        memcpy(buffer, from, count * (half ? sizeof(uint16_t) : sizeof(float)));
+    if (count > 0 && type == REMAT_BF16)
+        memcpy(buffer, at, count * sizeof(uint16_t));
+    else
+        for (size_t i = 0; i < count; i += FAST_LANES)
+            fast_store(buffer->floats + i, values_load(at, type, from->within + i, smaller(count - i, FAST_LANES)));
     return buffer;
-}
-
-FAST_INLINE const void *pairs_row(const pack_source *s, bool half, size_t row)
-{
-    return (const char *)s->from + row * s->stride * (half ? sizeof(uint16_t) : sizeof(float));
 }
 
 /* The next row, so that the compiler does not keep the addresses of all rows in registers, of which it has too few. */
@@ -90,38 +97,38 @@ FAST_INLINE const char *pairs_next(const char *row, size_t bytes)
 }
 
 /* A whole block at the beginning of the source. */
-FAST_INLINE void pairs_whole_block(const pack_source *s, bool half, fast_vector *block)
+FAST_INLINE void pairs_whole_block(const pack_source *s, remat_dtype type, fast_vector *block)
 {
-    const size_t bytes = s->stride * (half ? sizeof(uint16_t) : sizeof(float));
-    const char *row = s->from;
+    const matrix_rows from = source_rows(s, type);
+    const char *row = from.at;
     if (s->transposed)
         UNROLLED (i, FAST_LANES) {
-            block[i] = pairs_beside(row, half);
-            row = pairs_next(row, bytes);
+            block[i] = pairs_beside(row, type, from.within);
+            row = pairs_next(row, from.bytes);
         }
     else
         UNROLLED (i, FAST_LANES) {
-            block[i] = pairs_below(row, row + bytes, half);
-            row = pairs_next(row, 2 * bytes);
+            block[i] = pairs_below(row, row + from.bytes, type, from.within);
+            row = pairs_next(row, 2 * from.bytes);
         }
 }
 
 /* A block of what is left of a source, which is less than a whole one. */
 FAST_NOINLINE void pairs_part_block(const pack_source *s, fast_vector *block)
 {
+    const matrix_rows from = source_rows(s, s->type);
+    const remat_dtype filled = s->type == REMAT_BF16 ? REMAT_BF16 : REMAT_FP32;
     for (size_t i = 0; i < FAST_LANES; i++) {
         pairs_buffer first, second;
         if (s->transposed) {
             const size_t count = i < s->count ? smaller(s->depth, 2 * FAST_LANES) : 0;
-            block[i] =
-                pairs_beside(pairs_filled(count ? pairs_row(s, s->half, i) : NULL, s->half, count, &first), s->half);
+            block[i] = pairs_beside(pairs_filled(&from, s->type, i, count, &first), filled, 0);
             continue;
         }
         const size_t count = smaller(s->count, FAST_LANES), one = 2 * i < s->depth ? count : 0,
                      two = 2 * i + 1 < s->depth ? count : 0;
-        block[i] =
-            pairs_below(pairs_filled(one ? pairs_row(s, s->half, 2 * i) : NULL, s->half, one, &first),
-                        pairs_filled(two ? pairs_row(s, s->half, 2 * i + 1) : NULL, s->half, two, &second), s->half);
+        block[i] = pairs_below(pairs_filled(&from, s->type, 2 * i, one, &first),
+                               pairs_filled(&from, s->type, 2 * i + 1, two, &second), filled, 0);
     }
 }
 
@@ -134,10 +141,14 @@ FAST_INLINE void pairs_block(const pack_source *s, size_t step, size_t at, bool 
     part.count = inside ? s->count - at : 0;
     if (part.depth < 2 * FAST_LANES || part.count < FAST_LANES)
         pairs_part_block(&part, block);
-    else if (s->half)
-        pairs_whole_block(&part, true, block);
+    else if (s->type == REMAT_BF16)
+        pairs_whole_block(&part, REMAT_BF16, block);
+    else if (s->type == REMAT_FP32)
+        pairs_whole_block(&part, REMAT_FP32, block);
+    else if (s->type == REMAT_INT8_BLOCKS)
+        pairs_whole_block(&part, REMAT_INT8_BLOCKS, block);
     else
-        pairs_whole_block(&part, false, block);
+        pairs_whole_block(&part, REMAT_INT4_BLOCKS, block);
     if (transpose)
         block_transpose(block);
 }
@@ -152,10 +163,11 @@ typedef struct lines_ahead {
 
 FAST_INLINE lines_ahead lines_of(const pack_source *s, size_t calls)
 {
-    const size_t size = s->half ? sizeof(uint16_t) : sizeof(float), rows = s->transposed ? s->count : s->depth,
-                 bytes = (s->transposed ? s->depth : s->count) * size;
-    return (lines_ahead){
-        s->from, s->stride * size, rows, bytes, 0, divide_up(rows * divide_up(bytes, LINE_BYTES), calls ? calls : 1)};
+    const matrix_rows from = source_rows(s, s->type);
+    const size_t rows = s->transposed ? s->count : s->depth,
+                 bytes = values_bytes(s->type, s->transposed ? s->depth : s->count);
+    return (lines_ahead){from.at, from.bytes, rows,
+                         bytes,   0,          divide_up(rows * divide_up(bytes, LINE_BYTES), calls ? calls : 1)};
 }
 
 FAST_INLINE void prefetch_lines(lines_ahead *list)

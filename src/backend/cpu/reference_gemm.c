@@ -1,10 +1,20 @@
 #include "backend/cpu/reference.h"
 #include "base/half_plain.h"
 #include "base/moment_codes.h"
+#include "base/weight_blocks.h"
 
-/* A value of A or B, which may be in bf16. */
+/* A value of A or B, which may be in bf16; B may be in blocks. */
 static real value_at(tensor_ref tensor, size_t place)
 {
+    static const float levels[16] = {WEIGHT_LEVELS};
+    if (tensor.type == REMAT_INT8_BLOCKS) {
+        const int8_block *block = (const int8_block *)tensor.at + place / WEIGHT_BLOCK;
+        return (real)(block->scale * (float)block->codes[place % WEIGHT_BLOCK]);
+    }
+    if (tensor.type == REMAT_INT4_BLOCKS) {
+        const int4_block *block = (const int4_block *)tensor.at + place / WEIGHT_BLOCK;
+        return (real)(block->scale * levels[block->codes[place % WEIGHT_BLOCK / 2] >> (place % 2 * 4) & 15]);
+    }
     if (tensor.type == REMAT_BF16)
         return (real)moment_from_bf16(((const uint16_t *)tensor.at)[place]);
     return ((const real *)tensor.at)[place];
