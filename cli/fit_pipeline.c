@@ -88,10 +88,11 @@ static void print_stages(const answers *found)
     }
 }
 
-static void print_text(const answers *found)
+static void print_text(const answers *found, const remat_trainer_figures *figures)
 {
     const remat_scale_estimate *e = &found->estimate;
-    printf("%llu ranks, %llu stages, %llu micro-batches in each row of stages\n\n",
+    run_text_title(stdout, figures);
+    printf(": %llu ranks, %llu stages, %llu micro-batches in each row of stages\n\n",
            (unsigned long long)found->asked->ranks, (unsigned long long)found->stages,
            (unsigned long long)found->micro_batches);
     print_stages(found);
@@ -151,20 +152,20 @@ int fit_pipeline_show(remat_model *model, const model_options *given, const fit_
     remat_status status = model_file_plan_freely(model, &alone, &trainer);
     if (status == REMAT_OK) {
         remat_trainer_get_figures(trainer, &figures);
-        run_text_title(given->json ? stderr : stdout, &figures);
-        fputs(": ", given->json ? stderr : stdout);
         found.micro_batches = (figures.accumulate + found.rows - 1) / found.rows;
         if (asked->step_samples)
             found.micro_batches = asked->step_samples / found.rows / figures.batch_size;
         found.micro_batches += found.micro_batches == 0;
-        remat_trainer_destroy(trainer);
         found.each = calloc(found.stages, sizeof *found.each);
         status = found.each ? answer_all(model, given, &found) : REMAT_NO_MEMORY;
     }
-    if (status == REMAT_OK)
-        (given->json ? print_json : print_text)(&found);
-    free(found.each);
     if (status != REMAT_OK)
-        return command_fail(given->context, status), (int)status;
-    return found.fits ? REMAT_OK : REMAT_INFEASIBLE;
+        command_fail(given->context, status);
+    else if (given->json)
+        print_json(&found);
+    else
+        print_text(&found, &figures);
+    remat_trainer_destroy(trainer);
+    free(found.each);
+    return status != REMAT_OK ? (int)status : found.fits ? REMAT_OK : REMAT_INFEASIBLE;
 }

@@ -171,11 +171,11 @@ static remat_status answer_pipeline(remat_model *model, answers *found, uint64_t
     wanted.budget_bytes = found->budget;
     cluster.seconds_to_beat = found->best ? found->best->seconds : 0;
     remat_status status = remat_scale_find(model, &wanted, &cluster, answer);
-    if (status == REMAT_OK && may_share && !answer->is_bound && (!answer->fits || answer->recompute_seconds > 0)) {
+    if (status == REMAT_OK && may_share && (!answer->fits || answer->is_bound || answer->recompute_seconds > 0)) {
         wanted.shard = REMAT_SHARD_OPTIMIZER;
         status = remat_scale_find(model, &wanted, &cluster, &shared);
         if (status == REMAT_OK && shared.fits && !shared.is_bound &&
-            (!answer->fits || shared.seconds < answer->seconds))
+            (!answer->fits || answer->is_bound || shared.seconds < answer->seconds))
             *answer = shared;
     }
     if (status != REMAT_OK)
@@ -316,10 +316,11 @@ static void print_times(const answers *found)
            100 * e->compute_seconds / e->seconds);
 }
 
-static void print_text(const answers *found)
+static void print_text(const answers *found, const remat_trainer_figures *figures)
 {
     const remat_cluster *cluster = &found->cluster;
-    printf("%llu ranks, %llu samples a step", (unsigned long long)cluster->ranks,
+    run_text_title(stdout, figures);
+    printf(": %llu ranks, %llu samples a step", (unsigned long long)cluster->ranks,
            (unsigned long long)cluster->step_samples);
     if (found->asked->has_network)
         printf(", network %.4g GB/s and %.4g us", 1e-9 * cluster->network_bytes_per_second,
@@ -417,16 +418,17 @@ int fit_ranks_show(remat_model *model, const model_options *given, const fit_ran
     remat_status status = model_file_plan_freely(model, &given->train, &trainer);
     if (status == REMAT_OK) {
         remat_trainer_get_figures(trainer, &figures);
-        run_text_title(given->json ? stderr : stdout, &figures);
-        fputs(": ", given->json ? stderr : stdout);
         if (!asked->step_samples)
             found.cluster.step_samples =
                 figures.batch_size * ((figures.accumulate + asked->ranks - 1) / asked->ranks * asked->ranks);
-        remat_trainer_destroy(trainer);
         status = answer_all(model, &found);
     }
     if (status != REMAT_OK)
-        return command_fail(given->context, status), (int)status;
-    (given->json ? print_json : print_text)(&found);
-    return fits(&found) ? REMAT_OK : REMAT_INFEASIBLE;
+        command_fail(given->context, status);
+    else if (given->json)
+        print_json(&found);
+    else
+        print_text(&found, &figures);
+    remat_trainer_destroy(trainer);
+    return status != REMAT_OK ? (int)status : fits(&found) ? REMAT_OK : REMAT_INFEASIBLE;
 }

@@ -328,10 +328,18 @@ remat_status remat_scale_simulate_sized(remat_model *model, const remat_train_op
 
 /* ---- what cannot be ---- */
 
-/* Without recomputing and transfers, and with stages that take the same time. */
-static double least_seconds(const remat_trainer *whole, uint64_t rounds, uint64_t stages)
+/* Without recomputing, with stages that take the same time and have as many gradients. Of the transfers only the gradients count: in the
+ * fixed order each micro-batch sends them once, and they go around once more; MPI's sum sends them twice. */
+static double least_seconds(const remat_trainer *whole, const remat_train_options *options,
+                            const remat_cluster *cluster, uint64_t rounds, uint64_t stages)
 {
-    return 1e-9 * (double)whole->plan->base_cost * (double)(rounds - 1 + stages) / (double)stages;
+    const double rows = (double)(cluster->ranks / stages), micro = 1e-9 * (double)whole->plan->base_cost;
+    const double computing = micro * (double)(rounds - 1 + stages) / (double)stages;
+    const double once = all_gradient_bytes(whole) / (double)stages / cluster->network_bytes_per_second;
+    if (rows <= 1)
+        return computing;
+    return options->reduce_fast ? computing - micro / (double)stages + 2 * (rows - 1) / rows * once
+                                : fmax(computing + once, (double)(rounds + 1) * once);
 }
 
 /* What the stage that needs most has at least, besides activations. */
@@ -362,7 +370,7 @@ static remat_status rule_out(remat_model *model, const remat_train_options *opti
     plain.strategy = "none";
     plain.budget_bytes = REMAT_NO_BUDGET;
     REMAT_TRY(remat_trainer_create(model, &plain, &whole));
-    const double seconds = least_seconds(whole, rounds, stages);
+    const double seconds = least_seconds(whole, options, cluster, rounds, stages);
     const uint64_t bytes = least_bytes(whole, options, stages, rows);
     remat_trainer_destroy(whole);
     *estimate = (remat_scale_estimate){.shard = options->shard,
@@ -414,6 +422,8 @@ remat_status remat_scale_find_sized(remat_model *model, const remat_train_option
             REMAT_TRY(try_batch(model, &wanted, &of, batch, &trial));
         if (trials++ == 0 || is_better(&trial, &found))
             found = trial;
+        if (found.fits && !found.is_bound && !(of.seconds_to_beat > 0 && of.seconds_to_beat < found.seconds))
+            of.seconds_to_beat = found.seconds;
         if (!trial.fits)
             break;
     }

@@ -35,6 +35,7 @@ typedef struct cutter {
     size_t stages;
     stage_try *tries;
     size_t try_count, try_capacity;
+    bool thorough; /* the plans of stages are searched for, as they are in the end */
 } cutter;
 
 static uint64_t in_flight_of(const remat_trainer *trainer, size_t stages, size_t stage)
@@ -118,6 +119,8 @@ static remat_status plan_stage(const cutter *cut, stage_try *tried)
     remat_status status =
         copy_trainer(cut->trainer, tried->end < cut->cuts.count ? 3 : 2, 1, starts, tried->in_flight, &copy);
     const uint64_t fixed = status == REMAT_OK ? trainer_fixed_bytes(&copy) : 0;
+    copy.plans_chain_only = !cut->thorough;
+    copy.options.plan_only = false; /* nobody asks what the smallest budget costs */
     if (status == REMAT_OK)
         status = fixed < copy.options.budget_bytes ? plan_copy(&copy) : REMAT_INFEASIBLE;
     tried->cost = status == REMAT_OK ? copy.plan->cost : UINT64_MAX;
@@ -324,16 +327,29 @@ static remat_status find_by_time(cutter *cut, size_t *chosen, size_t *places, ui
     return REMAT_OK;
 }
 
-static remat_status find_within_budget(cutter *cut, size_t *chosen, size_t *places)
+static remat_status find_fastest(cutter *cut, size_t *chosen, size_t *places, uint64_t *most)
 {
     const size_t count = cut->cuts.count;
-    uint64_t most, least;
-    REMAT_TRY(time_cut(cut, chosen, &most, &least));
-    if (is_near(most, least))
+    uint64_t least;
+    REMAT_TRY(time_cut(cut, chosen, most, &least));
+    if (is_near(*most, least))
         return REMAT_OK;
-    REMAT_TRY(find_by_time(cut, chosen, places, least, &most));
-    if (!is_near(most, least) && cut->stages * count * count <= 2 * MOST_TRIES)
-        REMAT_TRY(compare_all(cut, chosen, &most));
+    REMAT_TRY(find_by_time(cut, chosen, places, least, most));
+    if (!is_near(*most, least) && cut->stages * count * count <= 2 * MOST_TRIES)
+        REMAT_TRY(compare_all(cut, chosen, most));
+    return REMAT_OK;
+}
+
+/* The plans of chains are found in milliseconds, and the plan of a stage in the end is no worse. */
+static remat_status find_within_budget(cutter *cut, size_t *chosen, size_t *places)
+{
+    uint64_t most;
+    REMAT_TRY(find_fastest(cut, chosen, places, &most));
+    if (most == UINT64_MAX) {
+        cut->thorough = true;
+        cut->try_count = 0;
+        REMAT_TRY(find_fastest(cut, chosen, places, &most));
+    }
     return most == UINT64_MAX ? too_small(cut, chosen) : REMAT_OK;
 }
 

@@ -82,6 +82,7 @@ struct remat_trainer {
     pipeline *pipeline;         /* NULL: each rank has all layers */
     struct stage_state *stages; /* of all ranks, with a pipeline that was started */
     double *rank_numbers;       /* likewise: losses of all ranks, then those of this one */
+    bool plans_chain_only;      /* plans are those of the chain of pieces: many stages are tried before one is chosen */
     bool ranks_agree;           /* they were found to train the same */
 
     uint64_t step, micro_step; /* taken so far */

@@ -122,8 +122,9 @@ remat_status trainer_plan_program(const remat_trainer *trainer, const remat_prog
     wanted.describes_least = options->plan_only;
     wanted.floor_bytes = trainer->evaluation_plan.arena_bytes;
     wanted.flight = trainer_flight(trainer);
-    if (trainer->pipeline) /* many stages are tried before one is chosen */
+    if (trainer->pipeline) /* fit plans many stages */
         wanted.effort = 10;
+    wanted.chain_only = trainer->plans_chain_only;
     if (options->budget_bytes != REMAT_NO_BUDGET)
         wanted.budget_bytes = options->budget_bytes > fixed ? options->budget_bytes - fixed : 0;
     REMAT_TRY(graph_plan_create(program->graph, &wanted, plan));

@@ -127,11 +127,38 @@ static void test_budgets(void **state)
     graph_destroy(graph);
 }
 
+/* The last backward makes the peak of one run, whatever is kept until then. All runs together take less if they keep less. */
+static void test_late_peak(void **state)
+{
+    enum { WORKSPACE = 40 * BYTES };
+    fixture *f = *state;
+    uint32_t turn;
+    remat_graph *graph = make_graph(f, &turn);
+    graph->actions[graph->action_count - 1].workspace_bytes = WORKSPACE;
+    for (uint64_t runs = 2; runs <= 4; runs++)
+        for (uint64_t kept = 1; kept <= 2; kept++) {
+            graph_plan_options options;
+            graph_plan *plan;
+            graph_plan_options_init(&options);
+            options.flight = (graph_flight){runs, turn};
+            options.chain_only = kept == 2; /* the chain keeps the input of a piece, too */
+            options.budget_bytes = (runs * kept + 2) * BYTES + WORKSPACE;
+            expect_ok(f, graph_plan_create(graph, &options, &plan));
+            assert_int_equal(plan->arena_bytes, options.budget_bytes);
+            assert_int_equal(plan->kept_bytes, kept * BYTES);
+            assert_int_equal(plan->min_budget_bytes, options.budget_bytes);
+            expect_apart(plan, runs, find_turn(plan, turn));
+            graph_plan_destroy(plan);
+        }
+    graph_destroy(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(test_keep_all),
         FIXTURE_TEST(test_budgets),
+        FIXTURE_TEST(test_late_peak),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/min_max.h"
+#include "base/heap.h"
 
 enum { MOST_STATES = 1 << 18, MOST_BITS = 20 };
 #define NO_COST UINT64_MAX
@@ -22,11 +22,6 @@ typedef struct exact_visit {
     uint32_t action; /* that ran; GRAPH_NONE: something was dropped */
 } exact_visit;
 
-typedef struct heap_item {
-    uint64_t cost;
-    uint32_t state;
-} heap_item;
-
 typedef struct exact_search {
     const hold_graph *g;
     remat_context *context;
@@ -40,8 +35,7 @@ typedef struct exact_search {
     exact_visit *visits; /* by state: phase << bits | set */
     size_t state_count;
     uint64_t *set_bytes; /* by set */
-    heap_item *heap;
-    size_t heap_count, heap_capacity;
+    item_heap heap;      /* states by their costs */
 } exact_search;
 
 /* ---- the graph in bits ---- */
@@ -157,63 +151,35 @@ static void fill_graph(exact_search *s, const uint32_t *bit_of)
 
 /* ---- shortest paths ---- */
 
-static remat_status push(exact_search *s, uint64_t cost, uint32_t state)
-{
-    REMAT_TRY(remat_grow(s->context, (void **)&s->heap, &s->heap_capacity, s->heap_count + 1, sizeof *s->heap));
-    size_t at = s->heap_count++;
-    for (; at > 0 && s->heap[(at - 1) / 2].cost > cost; at = (at - 1) / 2)
-        s->heap[at] = s->heap[(at - 1) / 2];
-    s->heap[at] = (heap_item){cost, state};
-    return REMAT_OK;
-}
-
-static heap_item pop(exact_search *s)
-{
-    heap_item first = s->heap[0], last = s->heap[--s->heap_count];
-    size_t at = 0;
-    for (;;) {
-        size_t child = 2 * at + 1;
-        if (child >= s->heap_count)
-            break;
-        child += child + 1 < s->heap_count && s->heap[child + 1].cost < s->heap[child].cost;
-        if (s->heap[child].cost >= last.cost)
-            break;
-        s->heap[at] = s->heap[child];
-        at = child;
-    }
-    s->heap[at] = last;
-    return first;
-}
-
 static remat_status reach(exact_search *s, uint64_t cost, uint32_t state, uint32_t before, uint32_t action)
 {
     if (cost >= s->visits[state].cost)
         return REMAT_OK;
     s->visits[state] = (exact_visit){cost, before, action};
-    return push(s, cost, state);
+    return heap_push(s->context, &s->heap, (heap_item){.key = cost, .value = state});
 }
 
 /* Runs an action where all it reads is there, and the limit allows it. A tensor that it writes anew must be gone. */
 static remat_status run(exact_search *s, uint64_t limit, heap_item from, const exact_action *action, uint32_t phase,
                         uint32_t next_phase)
 {
-    uint32_t set = from.state & (((uint32_t)1 << s->bits) - 1);
+    uint32_t set = from.value & (((uint32_t)1 << s->bits) - 1);
     if ((action->reads & ~set) || (action->writes & set))
         return REMAT_OK;
     uint64_t bytes = s->untracked[phase] + s->set_bytes[set | action->writes] + action->bytes;
     if (action->from && bytes - action->shared_bytes <= limit)
-        REMAT_TRY(reach(s, from.cost + action->cost, next_phase << s->bits | ((set & ~action->from) | action->writes),
-                        from.state, action->number));
+        REMAT_TRY(reach(s, from.key + action->cost, next_phase << s->bits | ((set & ~action->from) | action->writes),
+                        from.value, action->number));
     if (bytes > limit)
         return REMAT_OK;
-    return reach(s, from.cost + action->cost, next_phase << s->bits | set | action->writes, from.state, action->number);
+    return reach(s, from.key + action->cost, next_phase << s->bits | set | action->writes, from.value, action->number);
 }
 
 static remat_status expand(exact_search *s, uint64_t limit, heap_item from)
 {
-    uint32_t phase = from.state >> s->bits, set = from.state & (((uint32_t)1 << s->bits) - 1);
+    uint32_t phase = from.value >> s->bits, set = from.value & (((uint32_t)1 << s->bits) - 1);
     for (uint32_t left = set; left; left &= left - 1)
-        REMAT_TRY(reach(s, from.cost, from.state & ~(left & -left), from.state, GRAPH_NONE));
+        REMAT_TRY(reach(s, from.key, from.value & ~(left & -left), from.value, GRAPH_NONE));
     for (uint32_t i = 0; i < s->maker_count && phase >= s->first_phase; i++)
         REMAT_TRY(run(s, limit, from, &s->makers[i], phase, phase));
     bool is_end = phase + 1 == s->phase_count;
@@ -225,15 +191,15 @@ static remat_status solve(exact_search *s, uint64_t limit, uint32_t *end)
 {
     for (size_t i = 0; i < s->state_count; i++)
         s->visits[i].cost = NO_COST;
-    s->heap_count = 0;
+    s->heap.count = 0;
     *end = GRAPH_NONE;
     REMAT_TRY(reach(s, 0, 0, GRAPH_NONE, GRAPH_NONE));
-    while (s->heap_count) {
-        heap_item now = pop(s);
-        if (now.cost > s->visits[now.state].cost)
+    while (s->heap.count) {
+        heap_item now = heap_pop(&s->heap);
+        if (now.key > s->visits[now.value].cost)
             continue;
-        if (now.state >> s->bits == s->phase_count) {
-            *end = now.state;
+        if (now.value >> s->bits == s->phase_count) {
+            *end = now.value;
             return REMAT_OK;
         }
         REMAT_TRY(expand(s, limit, now));
@@ -319,6 +285,6 @@ remat_status exact_search_run(const hold_graph *g, hold_found *found, void *user
     remat_release(context, s.untracked, s.phase_count, sizeof *s.untracked);
     remat_release(context, s.visits, s.state_count, sizeof *s.visits);
     remat_release(context, s.set_bytes, (size_t)1 << s.bits, sizeof *s.set_bytes);
-    remat_release(context, s.heap, s.heap_capacity, sizeof *s.heap);
+    heap_end(context, &s.heap);
     return status;
 }

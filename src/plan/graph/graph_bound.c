@@ -9,8 +9,8 @@
 #include "plan/graph/graph_needed.h"
 #include "plan/graph/max_flow.h"
 
-/* Positions and prices that are tried; the larger the graph, the fewer. */
-enum { MOST_POSITIONS = 40, PRICES = 14, WORK = 5000000 };
+/* Positions and prices that are tried; the larger the graph, the fewer positions. */
+enum { MOST_POSITIONS = 40, PRICES = 40, WORK = 5000000 };
 
 /* The smallest cut at a price: what it costs, and the bytes that it holds. */
 typedef struct priced_cut {
@@ -73,6 +73,12 @@ static void sum_passing(bound_search *s)
         s->passing[i] += s->passing[i - 1];
 }
 
+/* Before a position is looked at for the second time. */
+static void forget_met(bound_search *s)
+{
+    memset(s->met, 0xff, s->g->tensor_count * sizeof *s->met);
+}
+
 /* The bytes of a tensor, the first time that it is met at a position. */
 static uint64_t meet(bound_search *s, uint32_t tensor, uint32_t position)
 {
@@ -126,7 +132,9 @@ static bool reads_from_behind(const bound_search *s, uint32_t action)
     return false;
 }
 
-static void find_behind(bound_search *s, uint32_t position)
+/* Wanted is what is read behind the position and no later than at `last`, which is the end or, as the position, a `once` action. Of
+ * other actions it is not known whether they run before `last`. */
+static void find_behind(bound_search *s, uint32_t position, uint32_t last)
 {
     const hold_graph *g = s->g;
     bool has_once = runs_once(g, position);
@@ -136,7 +144,8 @@ static void find_behind(bound_search *s, uint32_t position)
     for (uint32_t i = position + 1; i < g->position_count; i++) {
         s->behind[i] = i == g->action_count || (has_once && runs_once(g, i)) || reads_from_behind(s, i);
         has_once |= s->behind[i] && runs_once(g, i);
-        for (uint32_t k = 0; s->behind[i] && s->needed[i] && k < g->actions[i].read_count; k++)
+        const bool is_within = last == g->action_count || (i <= last && runs_once(g, i));
+        for (uint32_t k = 0; is_within && s->behind[i] && s->needed[i] && k < g->actions[i].read_count; k++)
             s->wanted[g->actions[i].reads[k]] = true;
     }
 }
@@ -181,17 +190,6 @@ static uint64_t held_bytes(const bound_search *s)
             !flow_network_on_source_side(&s->network, g->tensor_count + g->tensors[t].maker))
             bytes += g->tensors[t].bytes;
     return bytes;
-}
-
-/* A price between two: between their powers of two at first, so that small ones are found, too. */
-static uint64_t next_price(uint64_t low, uint64_t high)
-{
-    uint64_t price = low + (high - low) / 2;
-    if (low == 0)
-        price = (uint64_t)1 << (remat_bits(high) / 2);
-    else if (high / low > 4)
-        price = low << (remat_bits(high / low) / 2);
-    return price >= high ? high - 1 : price <= low ? low + 1 : price;
 }
 
 /* ---- cuts at all prices ----
@@ -247,27 +245,37 @@ static remat_status find_cut(bound_search *s, uint32_t position, unsigned shift,
     return REMAT_OK;
 }
 
-/* The best price lies between one at which too much is held and one at which it fits. */
+/* The best price lies between `low`, at which too much is held, and `high`, at which it fits. Where their lines meet, no cut is known
+ * to be smaller; if none is, that is the best price. A cut without a flow is not known: then a price between their powers of two. */
+static uint64_t next_price(const priced_cut *low, const priced_cut *high)
+{
+    uint64_t price = low->price ? low->price << (remat_bits(high->price / low->price) / 2)
+                                : (uint64_t)1 << (remat_bits(high->price) / 2);
+    if (low->flow && high->flow && low->held > high->held) {
+        const __int128 apart = (__int128)high->flow - low->flow - (__int128)high->held * (high->price - low->price);
+        price = low->price + (uint64_t)(apart / (__int128)(low->held - high->held));
+    }
+    return price >= high->price ? high->price - 1 : price <= low->price ? low->price + 1 : price;
+}
+
 static remat_status recomputed_at(bound_search *s, uint32_t position, uint64_t room, uint64_t *recomputed)
 {
     const unsigned cost_bits = remat_bits(s->made_cost), byte_bits = remat_bits(s->made_bytes);
     if (cost_bits > 60 || byte_bits > 60)
         return REMAT_OK; /* so large that prices would pass 64 bits: no bound beyond the simple one */
-    const unsigned shift = 60 - cost_bits;
-    uint64_t low = 0, high = (uint64_t)1 << (60 - byte_bits);
-    high = remat_min(high, (s->made_cost << shift) + 1); /* no byte is worth more than all costs together */
-    for (int i = 0; i < PRICES && high - low > 1; i++) {
+    /* Near the smallest peak a byte is worth much more than on average: some bits are left for that. */
+    const unsigned spare = 60 - cost_bits, dearer = (60 - byte_bits) / 3, shift = spare > dearer ? spare - dearer : 0;
+    priced_cut low = {0}, high = {.price = (uint64_t)1 << (60 - byte_bits)};
+    high.price = remat_min(high.price, (s->made_cost << shift) + 1); /* no byte is worth more than all costs together */
+    for (int i = 0; i < PRICES && high.price - low.price > 1; i++) {
         priced_cut cut;
-        REMAT_TRY(find_cut(s, position, shift, next_price(low, high), &cut));
+        REMAT_TRY(find_cut(s, position, shift, next_price(&low, &high), &cut));
         const unsigned __int128 paid = (unsigned __int128)cut.price * room;
         if (cut.flow > paid) {
             const uint64_t bound = (cut.flow - (uint64_t)paid + (((uint64_t)1 << shift) - 1)) >> shift;
             *recomputed = remat_max(*recomputed, bound);
         }
-        if (cut.held > room)
-            low = cut.price;
-        else
-            high = cut.price;
+        *(cut.held > room ? &low : &high) = cut;
     }
     return REMAT_OK;
 }
@@ -310,7 +318,7 @@ static remat_status begin(bound_search *s, const hold_graph *g)
         return status;
     }
     s->needed[g->action_count] = true;
-    memset(s->met, 0xff, tensors * sizeof *s->met);
+    forget_met(s);
     sum_passing(s);
     for (uint32_t i = 0; i < g->action_count; i++)
         s->made_cost += g->actions[i].makable ? g->actions[i].cost : 0;
@@ -319,19 +327,36 @@ static remat_status begin(bound_search *s, const hold_graph *g)
     return REMAT_OK;
 }
 
-/* Some positions, evenly; in a training also the turn from forward to backward, where most is held. */
+static uint32_t find_tightest(bound_search *s, uint64_t *bytes)
+{
+    uint32_t position = 0;
+    *bytes = 0;
+    for (uint32_t i = 0; s->g->action_count && i < s->g->position_count; i++) {
+        const uint64_t now = s->needed[i] ? bytes_at(s, i) : 0;
+        position = now > *bytes ? i : position;
+        *bytes = remat_max(*bytes, now);
+    }
+    forget_met(s);
+    return position;
+}
+
+/* Some positions, evenly; also the one that leaves least room, and in a training the turn from forward to backward, where most is
+ * held. */
 static remat_status try_positions(bound_search *s, const uint64_t *budgets, size_t count, uint64_t *recomputed)
 {
     const hold_graph *g = s->g;
     const uint64_t work = (uint64_t)g->link_count + g->tensor_count + g->action_count + 1;
     const uint64_t tries = remat_min(WORK / work + 1, MOST_POSITIONS), actions = g->action_count;
+    uint64_t most;
+    const uint32_t tightest = find_tightest(s, &most);
     for (uint32_t i = 0; i < actions; i++) {
-        const bool is_tried = i + 1 == g->turn || actions <= tries || i * tries / actions != (i + 1) * tries / actions;
+        const bool is_tried =
+            i + 1 == g->turn || i == tightest || actions <= tries || i * tries / actions != (i + 1) * tries / actions;
         if (!s->needed[i] || !is_tried)
             continue;
         const uint64_t bytes = bytes_at(s, i);
         find_before(s, i);
-        find_behind(s, i);
+        find_behind(s, i, g->action_count);
         s->cut_count = 0;
         for (size_t k = 0; k < count; k++)
             if (bytes <= budgets[k]) /* else nothing fits at all: the smallest budget says so */
@@ -340,7 +365,66 @@ static remat_status try_positions(bound_search *s, const uint64_t *budgets, size
     return REMAT_OK;
 }
 
-remat_status graph_bound_costs(const hold_graph *g, const uint64_t *budgets, size_t count, uint64_t *costs)
+/* ---- windows ----
+ *
+ * Between two `once` actions lies a window: what is read there and does not live at the first of them is made within it. Windows do
+ * not overlap, so that what is made again in one of them comes to what is made again in the others. The best row of windows, each
+ * from one of some positions to another or to the end, is found from the last position to the first. */
+
+enum { MOST_ENDS = 12 };
+
+/* The tightest `once` action of every part behind the turn, with what it needs. Returns their number. */
+static size_t choose_ends(bound_search *s, size_t most, uint32_t *ends, uint64_t *bytes)
+{
+    const hold_graph *g = s->g;
+    const uint64_t range = g->action_count - g->turn;
+    size_t count = 0, part = SIZE_MAX;
+    forget_met(s);
+    for (uint32_t i = g->turn; i < g->action_count; i++) {
+        const uint64_t now = runs_once(g, i) ? bytes_at(s, i) : 0;
+        const size_t own = (size_t)((i - g->turn) * most / range);
+        if (now == 0 || (own == part && now <= bytes[count - 1]))
+            continue;
+        count += own != part;
+        part = own;
+        ends[count - 1] = i;
+        bytes[count - 1] = now;
+    }
+    forget_met(s);
+    return count;
+}
+
+static remat_status try_windows(bound_search *s, uint64_t budget, uint64_t *recomputed)
+{
+    const hold_graph *g = s->g;
+    const uint64_t work = (uint64_t)g->link_count + g->tensor_count + g->action_count + 1;
+    uint32_t ends[MOST_ENDS];
+    uint64_t bytes[MOST_ENDS], best[MOST_ENDS + 1] = {0};
+    size_t most = MOST_ENDS;
+    while (most > 2 && most * most / 2 > WORK / work)
+        most--;
+    const size_t count = choose_ends(s, most, ends, bytes);
+    for (size_t i = count; i-- > 0;) {
+        if (bytes_at(s, ends[i]) > budget)
+            return REMAT_OK; /* nothing fits at all */
+        find_before(s, ends[i]);
+        for (size_t k = i + 1; k <= count; k++) {
+            uint64_t within = 0;
+            find_behind(s, ends[i], k < count ? ends[k] : g->action_count);
+            s->cut_count = 0;
+            REMAT_TRY(recomputed_at(s, ends[i], budget - bytes[i], &within));
+            const uint64_t behind = k < count ? best[k] : 0;
+            best[i] = remat_max(best[i], within + behind);
+        }
+        *recomputed = remat_max(*recomputed, best[i]);
+    }
+    return REMAT_OK;
+}
+
+/* ---- what all offer ---- */
+
+static remat_status bound_costs(const hold_graph *g, const uint64_t *budgets, size_t count, bool has_windows,
+                                uint64_t *costs)
 {
     bound_search s;
     uint64_t cost = 0;
@@ -350,25 +434,35 @@ remat_status graph_bound_costs(const hold_graph *g, const uint64_t *budgets, siz
         cost += s.needed[i] ? g->graph->actions[i].cost : 0;
     const bool is_bounded = count > 1 || budgets[0] != UINT64_MAX;
     remat_status status = is_bounded ? try_positions(&s, budgets, count, costs) : REMAT_OK;
+    for (size_t k = 0; status == REMAT_OK && is_bounded && has_windows && k < count; k++)
+        status = try_windows(&s, budgets[k], &costs[k]);
     for (size_t k = 0; k < count; k++)
         costs[k] += cost;
     release(&s);
     return status;
 }
 
+remat_status graph_bound_costs(const hold_graph *g, const uint64_t *budgets, size_t count, uint64_t *costs)
+{
+    return bound_costs(g, budgets, count, false, costs);
+}
+
 remat_status graph_bound_cost(const hold_graph *g, uint64_t budget, uint64_t *cost)
 {
-    return graph_bound_costs(g, &budget, 1, cost);
+    return bound_costs(g, &budget, 1, true, cost);
+}
+
+remat_status graph_bound_tightest(const hold_graph *g, uint64_t *bytes, uint32_t *position)
+{
+    bound_search s;
+    REMAT_TRY(begin(&s, g));
+    *position = find_tightest(&s, bytes);
+    release(&s);
+    return REMAT_OK;
 }
 
 remat_status graph_bound_peak(const hold_graph *g, uint64_t *bytes)
 {
-    bound_search s;
-    *bytes = 0;
-    REMAT_TRY(begin(&s, g));
-    for (uint32_t i = 0; g->action_count && i < g->position_count; i++)
-        if (s.needed[i])
-            *bytes = remat_max(*bytes, bytes_at(&s, i));
-    release(&s);
-    return REMAT_OK;
+    uint32_t position;
+    return graph_bound_tightest(g, bytes, &position);
 }

@@ -101,6 +101,17 @@ remat_status graph_curve_try(graph_curve *curve, const graph_pieces *pieces, con
     return insert(curve, point, steps, count);
 }
 
+remat_status graph_curve_offer(graph_curve *curve, const graph_sequence *sequence)
+{
+    const size_t count = sequence->count;
+    REMAT_TRY(remat_grow(curve->outline->graph->context, (void **)&curve->sequence.actions, &curve->sequence.capacity,
+                         count, sizeof *sequence->actions));
+    if (count)
+        memcpy(curve->sequence.actions, sequence->actions, count * sizeof *sequence->actions);
+    curve->sequence.count = count;
+    return graph_curve_try(curve, NULL, NULL, 0);
+}
+
 remat_status graph_point_steps(const graph_curve *curve, const graph_point *point, remat_step **steps)
 {
     *steps = remat_alloc(curve->outline->graph->context, point->steps.step_count, sizeof **steps);

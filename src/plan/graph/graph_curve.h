@@ -40,6 +40,9 @@ remat_status graph_curve_add(graph_curve *curve, const graph_pieces *pieces, uns
 /* Adds one schedule, if it is worth keeping: steps of a chain of pieces; or, with NULL, the actions in curve.sequence. */
 remat_status graph_curve_try(graph_curve *curve, const graph_pieces *pieces, const remat_step *steps, size_t count);
 
+/* The same with actions that are somebody else's. */
+remat_status graph_curve_offer(graph_curve *curve, const graph_sequence *sequence);
+
 /* The steps of a point with pieces, and the actions of any point. The caller releases them: `steps` has
  * point->steps.step_count items. */
 remat_status graph_point_steps(const graph_curve *curve, const graph_point *point, remat_step **steps);

@@ -217,10 +217,6 @@ static remat_status load_file(graph_plan *plan, const graph_plan_options *option
 static remat_status use_file(graph_plan *plan, const graph_plan_options *options)
 {
     REMAT_TRY(load_file(plan, options));
-    if (!remat_plan_get_figures(plan->chain_plan)->feasible) {
-        plan_object_fail_infeasible(plan->graph->context, plan->chain_plan);
-        return remat_fail_in_file(plan->graph->context, options->plan_path, REMAT_NOWHERE);
-    }
     return use_fixed(plan, options, "with this plan ");
 }
 

@@ -23,6 +23,7 @@ typedef struct graph_plan_options {
     uint64_t floor_bytes;    /* for these: a budget below this is this, for the arena takes it in any case */
     graph_flight flight;     /* several runs under way: the arena is that of all of them */
     unsigned effort;         /* of the search over the whole graph, in thousandths of the usual; 0: the usual */
+    bool chain_only;         /* leave that search out: the schedules of the chain of pieces are found in milliseconds */
 } graph_plan_options;
 void graph_plan_options_init(graph_plan_options *options);
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/min_max.h"
 #include "plan/graph/exact_search.h"
+#include "plan/graph/flight_search.h"
 
 /* A plan in pieces says more to its reader: a schedule of the whole must be so many thousandths cheaper, and more so where the
  * chain of pieces is a fine one. */
@@ -51,6 +52,7 @@ static remat_status place_base(const remat_graph *graph, graph_search *search)
     REMAT_TRY(graph_sequence_plain(graph, &sequence));
     REMAT_TRY(graph_place_flight(graph, &sequence, search->flight, &placed));
     search->base_arena_bytes = placed.arena_bytes;
+    search->base_run_peak_bytes = placed.liveness.peak_bytes;
     search->base_peak_bytes = peak_of(search, &placed);
     search->base_cost = placed.liveness.cost;
     placed_graph_release(&placed);
@@ -67,14 +69,7 @@ static remat_status add_blocks(graph_search *search, const uint32_t *blocks)
 
 static remat_status add_found(void *user, const graph_sequence *sequence)
 {
-    graph_curve *curve = user;
-    const size_t count = sequence->count;
-    REMAT_TRY(remat_grow(curve->outline->graph->context, (void **)&curve->sequence.actions, &curve->sequence.capacity,
-                         count, sizeof *sequence->actions));
-    if (count)
-        memcpy(curve->sequence.actions, sequence->actions, count * sizeof *sequence->actions);
-    curve->sequence.count = count;
-    return graph_curve_try(curve, NULL, NULL, 0);
+    return graph_curve_offer(user, sequence);
 }
 
 static void release_schedules(remat_context *context, graph_sequence *schedules, size_t count)
@@ -93,14 +88,17 @@ static bool is_fine_chain(const graph_pieces *pieces)
     return true;
 }
 
-/* A plan of a training has a margin to pass, so that more effort would change little. */
-static uint64_t find_effort(const graph_search *search, const hold_graph *g, const graph_plan_options *options)
+/* Whether the chain's planner leaves little to gain. A plan of a training has a margin to pass, too. */
+static bool is_solved_well(const graph_search *search, const graph_plan_options *options)
 {
     const graph_pieces *pieces = search->pieces[0];
-    const bool is_fine = is_fine_chain(pieces);
-    const bool is_alike = is_fine && pieces->cut.piece_count >= ALIKE * pieces->kind_count;
-    const uint64_t part = is_alike || (is_fine && options->binds == GRAPH_PLACED) ? ALIKE_PART : 1;
-    const uint64_t effort = hold_search_effort(g) / part;
+    return is_fine_chain(pieces) &&
+           (options->binds == GRAPH_PLACED || pieces->cut.piece_count >= ALIKE * pieces->kind_count);
+}
+
+static uint64_t find_effort(const hold_graph *g, const graph_plan_options *options, bool is_well)
+{
+    const uint64_t effort = hold_search_effort(g) / (is_well ? ALIKE_PART : 1);
     return options->effort ? effort / 1000 * options->effort + 1 : effort;
 }
 
@@ -110,10 +108,12 @@ static remat_status search_holds(graph_search *search, const hold_graph *g, cons
     graph_curve *curve = &search->curve;
     remat_context *context = search->outline.graph->context;
     graph_sequence seeds[MOST_SEEDS] = {0};
+    const bool is_well = is_solved_well(search, options);
     hold_search_options how = {.seeds = seeds,
+                               .has_good_seeds = is_well,
                                .most_runs = curve->most_actions,
                                .threads = options->threads,
-                               .effort = find_effort(search, g, options)};
+                               .effort = find_effort(g, options, is_well)};
     size_t most = remat_min(curve->count, MOST_SEEDS);
     remat_status status = REMAT_OK;
     for (; status == REMAT_OK && how.seed_count < most; how.seed_count++) {
@@ -153,13 +153,27 @@ static remat_status give_pieces(graph_search *search, const graph_plan_options *
     return status;
 }
 
-static remat_status add_whole(graph_search *search, const hold_graph *g, const graph_plan_options *options)
+/* Whether the chain's planner is enough. */
+static bool leaves_out_search(const graph_search *search, const graph_plan_options *options)
 {
-    if (options->binds == GRAPH_PLACED && search->outline.graph->action_count > LONG_CHAIN &&
-        is_fine_chain(search->pieces[0]))
+    return search->pieces[0] &&
+           (options->chain_only || (options->binds == GRAPH_PLACED && is_fine_chain(search->pieces[0]) &&
+                                    search->outline.graph->action_count > LONG_CHAIN));
+}
+
+static remat_status search_whole(graph_search *search, const hold_graph *g, const graph_plan_options *options)
+{
+    if (leaves_out_search(search, options))
         return REMAT_OK;
     REMAT_TRY(exact_search_fits(g, &search->is_exact));
-    REMAT_TRY(search->is_exact ? exact_search_run(g, add_found, &search->curve) : search_holds(search, g, options));
+    return search->is_exact ? exact_search_run(g, add_found, &search->curve) : search_holds(search, g, options);
+}
+
+static remat_status add_whole(graph_search *search, const hold_graph *g, const graph_plan_options *options)
+{
+    REMAT_TRY(search_whole(search, g, options));
+    if (search->flight.count > 1)
+        REMAT_TRY(flight_search_run(search, options));
     search->is_exact &= search->flight.count <= 1; /* of what several runs keep it proves nothing */
     if (options->binds == GRAPH_EXACT)
         return REMAT_OK;

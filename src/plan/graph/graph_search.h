@@ -15,6 +15,7 @@ typedef struct graph_search {
     graph_counting binds; /* what a budget limits: arenas, or exact peaks */
     graph_flight flight;
     uint64_t base_arena_bytes, base_peak_bytes, base_cost; /* everything kept */
+    uint64_t base_run_peak_bytes;                          /* of one run alone */
 } graph_search;
 
 /* The chain of pieces; `with_curve` also all schedules. `g` counts what options->binds says. The search must not move. */

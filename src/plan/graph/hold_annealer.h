@@ -18,9 +18,11 @@ typedef struct hold_annealer {
     size_t number;                /* 0 or 1: each goes its own way */
     uint64_t effort;              /* of all that it does, counted in state.work */
     uint64_t most_runs;           /* longer schedules are rejected */
+    bool has_good_seeds;          /* hold_search.h */
     unsigned __int128 least_cost; /* with everything held: recomputation is what is above */
     unsigned shift;               /* of sums of bytes over a limit */
     const uint64_t *bounds;       /* what no schedule costs less, for some limits from the bottom to the top */
+    uint32_t tightest;            /* the position that needs most bytes, whatever is held */
     hold_state state;
     hold_bins bins;
     uint32_t *active; /* the gaps worth deciding */
@@ -96,6 +98,11 @@ remat_status annealer_go_down(hold_annealer *h, bool each);
 /* From nothing held up: what saves most for its bytes is held, as long as the limit is met and effort is left. All schedules on the
  * way are kept. Ends with the best, or with nothing held where that is above the limit. */
 remat_status annealer_rise(hold_annealer *h, uint64_t limit, uint64_t effort);
+
+/* ---- hold_cut.c ---- */
+
+/* Anneals under a limit from a schedule in which nothing passes over a position: what is needed behind it is made again. */
+remat_status annealer_cut(hold_annealer *h, uint32_t position, uint64_t limit, uint64_t effort);
 
 /* ---- hold_swap.c ---- */
 

@@ -26,7 +26,7 @@ static uint32_t list_candidates(hold_annealer *h, uint32_t position, bool held_o
     for (uint32_t i = 0; i < h->active_count; i++) {
         uint32_t number = h->active[i];
         const hold_gap *gap = &h->g->gaps[number];
-        if (gap->begin >= position || gap->end <= position || h->state.held_from[number] >= position ||
+        if (gap->begin >= position || gap->end <= position || h->state.held_from[number] > position ||
             (gap->end == HOLD_TAIL && h->state.tail_to[gap->tensor] <= position) ||
             (held_only && h->state.from[number] != gap->begin))
             continue;

@@ -39,7 +39,8 @@ static uint32_t some_gap(hold_annealer *h, bool is_over, uint32_t position)
     uint32_t gap = h->active[random_below(h, h->active_count)];
     for (int tries = 0; tries < 12; tries++) {
         const hold_gap *range = &h->g->gaps[gap];
-        bool fits = is_over ? range->begin < position && position <= range->end && h->state.held_from[gap] < position
+        bool fits = is_over ? range->begin < position && position <= range->end &&
+                                  h->state.held_from[gap] <= position && h->state.held_from[gap] < range->end
                             : h->state.from[gap] != range->begin;
         if (fits)
             break;
@@ -75,7 +76,7 @@ bool annealer_make_room(hold_annealer *h, const hold_measure *now, hold_change *
         const uint32_t gap = h->active[random_below(h, h->active_count)], kind = random_below(h, 3);
         const hold_gap *range = &h->g->gaps[gap];
         const uint32_t end = range->end == HOLD_TAIL ? h->state.tail_to[range->tensor] : range->end;
-        if (gap == c->gaps[0] || range->begin >= peak || end <= peak || h->state.held_from[gap] >= peak)
+        if (gap == c->gaps[0] || range->begin >= peak || end <= peak || h->state.held_from[gap] > peak)
             continue;
         const uint32_t count = c->count;
         propose(h, c, gap, kind == 0 ? range->begin + 1 : kind == 1 ? peak + 1 : range->end);

@@ -24,7 +24,7 @@ static const limit_sweep sweeps[] = {{true, false, EVEN, 9, 200, 3000}, {false, 
 enum { SWEEPS = sizeof sweeps / sizeof *sweeps, MOST_LIMITS = 24 };
 /* Thousandths of the effort that look for the lowest peak, where the cost rises most, and for what is left to gain in each
  * bin. What comes behind the sweeps only adds to what they found. */
-enum { LOWEST_SHARE = 50, RISE_SHARE = 100, STEEP_SHARE = 150, SWAP_SHARE = 100, BINS_SHARE = 200 };
+enum { LOWEST_SHARE = 50, RISE_SHARE = 300, CUT_SHARE = 250, STEEP_SHARE = 150, SWAP_SHARE = 100, BINS_SHARE = 200 };
 /* Limits for which a bound of the cost is found. */
 enum { BOUNDS = 16 };
 
@@ -139,21 +139,34 @@ static remat_status run_sweep(hold_annealer *h, size_t sweep)
     return REMAT_OK;
 }
 
-/* From nothing held up, at some limits near the lowest peak. With nothing held, runs and their memory grow with the square of the
- * graph: a large one is left out. */
+/* From nothing held up, at some limits near the lowest peak. With nothing held, runs and what a change takes grow with the square of
+ * the graph; less effort than that would end before anything is held. */
 static remat_status rise(hold_annealer *h)
 {
-    enum { MOST_GAPS = 4000, TRIES = 3 };
+    enum { MOST_TRIES = 3, EFFORT_OF_PAIR = 200 };
+    const uint64_t each = EFFORT_OF_PAIR * (uint64_t)h->active_count * h->active_count;
+    const uint64_t tries = remat_min(h->effort / 1000 * RISE_SHARE / (each + 1), MOST_TRIES);
     hold_measure now = {.limit = UINT64_MAX};
-    if (h->g->gap_count > MOST_GAPS)
+    if (tries == 0)
         return REMAT_OK;
     REMAT_TRY(annealer_drop_all(h));
     annealer_measure(h, &now);
     const uint64_t bottom = remat_min(now.peak, h->bins.top), range = h->bins.top - bottom;
-    for (unsigned i = 0; i < TRIES; i++) {
+    for (uint64_t i = 0; i < tries; i++) {
         const uint64_t limit = i + h->number ? bottom + (range >> (8 - 2 * i - h->number)) : bottom;
-        REMAT_TRY(annealer_rise(h, limit, h->effort / 1000 * RISE_SHARE / TRIES));
+        REMAT_TRY(annealer_rise(h, limit, each));
     }
+    return REMAT_OK;
+}
+
+/* At some limits near the lowest peak, and some far above it. Before the last sweep, which goes on from what this finds. */
+static remat_status cut_tightest(hold_annealer *h)
+{
+    enum { TRIES = 3 };
+    const uint64_t range = h->bins.top - h->bins.bottom;
+    for (size_t i = 0; i < TRIES; i++)
+        REMAT_TRY(annealer_cut(h, h->tightest, h->bins.bottom + (range >> (7 - 2 * i - h->number)),
+                               h->effort / 1000 * CUT_SHARE / TRIES));
     return REMAT_OK;
 }
 
@@ -260,12 +273,17 @@ typedef struct search_step {
     size_t number; /* a sweep; SWEEPS: where it is steep; then the bins */
 } search_step;
 
+/* Good seeds leave nothing to gain near the lowest peak. */
 static remat_status take_step(hold_annealer *h, size_t number)
 {
-    if (number >= SWEEPS)
-        return number == SWEEPS ? anneal_steep(h) : improve_bins(h);
+    if (number > SWEEPS)
+        return improve_bins(h);
+    if (number == SWEEPS)
+        return h->has_good_seeds ? REMAT_OK : anneal_steep(h);
     if (number == 0)
         REMAT_TRY(rise(h));
+    if (number + 1 == SWEEPS && !h->has_good_seeds)
+        REMAT_TRY(cut_tightest(h));
     REMAT_TRY(run_sweep(h, number));
     return number == 0 ? lower_peak(h) : REMAT_OK;
 }
@@ -316,7 +334,7 @@ static remat_status begin(hold_annealer *h)
             h->active[h->active_count++] = i;
     REMAT_TRY(hold_state_create(g, &h->state));
     const uint64_t top = hold_state_peak(&h->state, UINT64_MAX, 0, &over, &position);
-    REMAT_TRY(graph_bound_peak(g, &bottom));
+    REMAT_TRY(graph_bound_tightest(g, &bottom, &h->tightest));
     hold_bins_init(&h->bins, g->gap_count, remat_min(bottom, top), top);
     const unsigned bits = remat_bits(top) + remat_bits(g->position_count);
     h->shift = bits > 62 ? bits - 62 : 0;
@@ -391,6 +409,7 @@ remat_status hold_search_run(const hold_graph *g, const hold_search_options *opt
         *h = (hold_annealer){.g = g,
                              .number = i,
                              .most_runs = options->most_runs,
+                             .has_good_seeds = options->has_good_seeds,
                              .effort = options->effort / ANNEALERS,
                              .bounds = bounds};
         if (status == REMAT_OK)

@@ -10,8 +10,9 @@
 typedef struct hold_search_options {
     const graph_sequence *seeds; /* schedules to begin with, besides keeping everything; legal ones */
     size_t seed_count;
-    uint64_t effort;    /* about how many positions may be looked at, over all changes */
-    uint64_t most_runs; /* longer schedules are of no use */
+    bool has_good_seeds; /* at every limit: where the cost rises most, there is little to gain */
+    uint64_t effort;     /* about how many positions may be looked at, over all changes */
+    uint64_t most_runs;  /* longer schedules are of no use */
     unsigned threads;
 } hold_search_options;
 
