@@ -26,11 +26,14 @@ static void print_memory(const remat_generator *generator)
 {
     remat_generator_figures figures;
     char total[REMAT_SIZE_TEXT], weights[REMAT_SIZE_TEXT], cache[REMAT_SIZE_TEXT], arena[REMAT_SIZE_TEXT];
+    char mapped[REMAT_SIZE_TEXT];
     remat_generator_get_figures(generator, &figures);
-    fprintf(stderr, "memory %s: weights %s, cache of %llu tokens %s, arena %s\n",
+    remat_size_print(figures.mapped_bytes, mapped);
+    fprintf(stderr, "memory %s: weights %s%s%s%s, cache of %llu tokens %s, arena %s\n",
             remat_size_print(figures.total_bytes, total), remat_size_print(figures.weight_bytes, weights),
-            (unsigned long long)figures.cache, remat_size_print(figures.cache_bytes, cache),
-            remat_size_print(figures.arena_bytes, arena));
+            figures.mapped_bytes ? " (" : "", figures.mapped_bytes ? mapped : "",
+            figures.mapped_bytes ? " of it mapped from the folder)" : "", (unsigned long long)figures.cache,
+            remat_size_print(figures.cache_bytes, cache), remat_size_print(figures.arena_bytes, arena));
 }
 
 remat_status generate_folder(remat_context *context, const char *folder, const remat_generator_options *options,
@@ -46,6 +49,7 @@ remat_status generate_folder(remat_context *context, const char *folder, const r
             emit(&is_terminal, text->prompt, strlen(text->prompt));
         status = remat_generator_write(generator, text, emit, &is_terminal);
         putchar('\n');
+        fflush(stdout); /* before a message */
     }
     if (status != REMAT_OK)
         command_fail(context, status);

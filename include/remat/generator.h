@@ -32,6 +32,7 @@ typedef struct remat_generator_options {
     uint64_t chunk;      /* tokens of a prompt that run together. Default 32 */
     unsigned threads;    /* 0: all cores */
     const char *kernels; /* as in remat_train_options. NULL: the best */
+    int writes_texts; /* 1: the tokenizer is loaded first, so that one that is missing is an error before weights are read */
 } remat_generator_options;
 void remat_generator_options_init_sized(remat_generator_options *options, size_t size);
 static inline void remat_generator_options_init(remat_generator_options *options)
@@ -47,11 +48,12 @@ void remat_generator_destroy(remat_generator *generator);
 /* What a generator allocated. */
 typedef struct remat_generator_figures {
     uint64_t weight_bytes;
-    uint64_t cache_bytes; /* of keys and values */
-    uint64_t arena_bytes; /* of everything that lives only within a run */
-    uint64_t total_bytes; /* the sum, and a few small areas */
-    uint64_t cache;       /* tokens that fit */
-    uint64_t vocabulary;  /* logits of a token */
+    uint64_t cache_bytes;  /* of keys and values */
+    uint64_t arena_bytes;  /* of everything that lives only within a run */
+    uint64_t total_bytes;  /* the sum, and a few small areas */
+    uint64_t cache;        /* tokens that fit */
+    uint64_t vocabulary;   /* logits of a token */
+    uint64_t mapped_bytes; /* of the weights: those that are mapped from their file (frozen=keep), and not copied */
 } remat_generator_figures;
 void remat_generator_get_figures_sized(const remat_generator *generator, remat_generator_figures *figures, size_t size);
 static inline void remat_generator_get_figures(const remat_generator *generator, remat_generator_figures *figures)

@@ -26,6 +26,7 @@ class GeneratorFigures(NamedTuple):
         total_bytes: the sum, and a few small areas.
         cache: tokens that fit.
         vocabulary: logits of a token.
+        mapped_bytes: of the weights: those that are mapped from their file (`"model.frozen": "keep"`), and not copied.
     """
 
     weight_bytes: int
@@ -34,6 +35,7 @@ class GeneratorFigures(NamedTuple):
     total_bytes: int
     cache: int
     vocabulary: int
+    mapped_bytes: int
 
 
 class Generator:

@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "data/data_needs.h"
-#include "train/trainer_files.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -69,25 +68,13 @@ static remat_status allocate(remat_generator *generator)
     uint64_t arena = 0;
     for (size_t i = 0; i < LANES; i++)
         arena = generator->lanes[i].plan.arena_bytes > arena ? generator->lanes[i].plan.arena_bytes : arena;
-    const uint64_t weights = generator->lanes[0].network->parameter_bytes;
-    if (weights != generator->lanes[1].network->parameter_bytes)
+    if (generator->lanes[0].network->parameter_bytes != generator->lanes[1].network->parameter_bytes)
         return remat_fail(generator->context, REMAT_INTERNAL, NULL, "the layout of the weights depends on the length");
     REMAT_TRY(backend_queue_create(device, &generator->queue));
-    REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, weights, true, &generator->weights));
     REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, arena, false, &generator->arena));
     REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, sizeof(step_block), true, &generator->block));
     generator->likely = remat_alloc(generator->context, generator->vocabulary, sizeof *generator->likely);
     return generator->likely ? REMAT_OK : REMAT_NO_MEMORY;
-}
-
-static remat_status load_weights(remat_generator *generator, const char *path)
-{
-    safetensors *file;
-    REMAT_TRY(weights_open(generator->context, path, &file));
-    remat_status status =
-        weights_load(generator->queue, path, file, generator->lanes[0].network, NULL, generator->weights.at);
-    safetensors_close(file);
-    return status;
 }
 
 static remat_status start_lane(remat_generator *generator, generator_lane *lane)
@@ -99,8 +86,8 @@ static remat_status start_lane(remat_generator *generator, generator_lane *lane)
         .memory = {.arena = generator->arena.at,
                    .arena_bytes = generator->arena.bytes,
                    .offsets = lane->plan.offsets,
-                   .parameters = generator->weights.at,
                    .step = generator->block.at},
+        .weights = {.find = held_weights_find, .user = &generator->weights},
         .device = generator->device,
         .loss_share = 1,
     };
@@ -122,7 +109,10 @@ static remat_status create(remat_generator *generator, const char *folder, const
     generator->lanes[LANE_TOKEN].length = 1;
     generator->lanes[LANE_CHUNK].length = options->chunk;
     for (size_t i = LANES; i-- > 0;) {
-        REMAT_TRY(load_model(generator, options, &generator->lanes[i]));
+        remat_context_set_quiet(generator->context, i + 1 < LANES); /* the same warnings again */
+        const remat_status status = load_model(generator, options, &generator->lanes[i]);
+        remat_context_set_quiet(generator->context, false);
+        REMAT_TRY(status);
         REMAT_TRY(plan_lane(generator, &generator->lanes[i]));
         if (i == LANE_TOKEN)
             find_cache(generator);
@@ -132,8 +122,11 @@ static remat_status create(remat_generator *generator, const char *folder, const
         if (generator->lanes[LANE_CHUNK].length > generator->cache)
             generator->lanes[LANE_CHUNK].length = generator->cache;
     }
+    if (options->writes_texts) /* first, because weights may take long to read */
+        REMAT_TRY(generator_load_tokenizer(generator));
     REMAT_TRY(allocate(generator));
-    REMAT_TRY(load_weights(generator, options->weights ? options->weights : folder));
+    REMAT_TRY(held_weights_load(generator->queue, generator->lanes[0].model, generator->lanes[0].network, NULL,
+                                options->weights ? options->weights : folder, true, &generator->weights));
     for (size_t i = 0; i < LANES; i++)
         REMAT_TRY(start_lane(generator, &generator->lanes[i]));
     return REMAT_OK;
@@ -178,11 +171,11 @@ void remat_generator_destroy(remat_generator *generator)
         host_view_close(&generator->result, false);
     if (generator->queue)
         backend_wait(generator->queue);
+    held_weights_release(&generator->weights);
     for (size_t i = 0; i < LANES; i++)
         release_lane(generator, &generator->lanes[i]);
     backend_queue_destroy(generator->queue);
     if (generator->device) {
-        backend_release(generator->device, &generator->weights);
         backend_release(generator->device, &generator->arena);
         backend_release(generator->device, &generator->block);
     }
@@ -204,7 +197,8 @@ void remat_generator_get_figures_sized(const remat_generator *generator, remat_g
                                            .total_bytes = parameters + generator->arena.bytes + generator->block.bytes +
                                                           generator->vocabulary * sizeof *generator->likely,
                                            .cache = generator->cache,
-                                           .vocabulary = generator->vocabulary};
+                                           .vocabulary = generator->vocabulary,
+                                           .mapped_bytes = generator->weights.mapped_bytes};
     remat_struct_give(figures, size, &found, sizeof found);
 }
 
@@ -221,6 +215,7 @@ static remat_status run_lane(remat_generator *generator, generator_lane *lane, c
     if (generator->result.host)
         REMAT_TRY(host_view_close(&generator->result, false));
     REMAT_TRY(backend_wait(generator->queue));
+    REMAT_TRY(held_weights_check(&generator->weights));
     for (size_t i = 0; i < lane->length; i++) {
         ids[i] = i < count ? tokens[i] : 0;
         positions[i] = (int32_t)(generator->used + i);

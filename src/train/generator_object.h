@@ -8,6 +8,7 @@
 
 #include "data/tokenizer/chat_template.h"
 #include "data/tokenizer/tokenizer_config.h"
+#include "train/held_weights.h"
 #include "train/host_view.h"
 #include "train/trainer_object.h"
 
@@ -36,7 +37,8 @@ struct remat_generator {
     generator_lane lanes[LANES];
     backend *device;
     backend_queue *queue;
-    backend_memory weights, arena, block;
+    held_weights weights;
+    backend_memory arena, block;
     host_view result; /* what the last logits point to */
     uint64_t cache, cache_bytes, vocabulary;
     uint64_t used; /* tokens of the text so far */
@@ -47,6 +49,9 @@ struct remat_generator {
     tokenizer_config config;
     chat_template *template;
 };
+
+/* generator_text.c: loads the tokenizer of the folder, if it is not there yet. */
+remat_status generator_load_tokenizer(remat_generator *generator);
 
 /* generator_draw.c: draws a token; `number` counts the draws of a text. */
 int32_t generator_draw(const remat_generator *generator, const float *logits, const remat_text_options *options,

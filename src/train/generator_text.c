@@ -34,7 +34,7 @@ typedef struct text_writer {
 
 /* ---- the prompt ---- */
 
-static remat_status load_tokenizer(remat_generator *generator)
+remat_status generator_load_tokenizer(remat_generator *generator)
 {
     if (generator->tokenizer)
         return REMAT_OK;
@@ -215,7 +215,7 @@ remat_status remat_generator_write(remat_generator *generator, const remat_text_
     REMAT_TRY(remat_options_copy(context, &wanted, sizeof wanted, options, "remat_text_options_init"));
     if (!(wanted.temperature >= 0) || !(wanted.top_p > 0))
         return remat_fail(context, REMAT_INVALID, NULL, "temperature is from 0 on, and top_p above 0");
-    REMAT_TRY(load_tokenizer(generator));
+    REMAT_TRY(generator_load_tokenizer(generator));
     text_writer w = {.generator = generator, .options = &wanted, .emit = emit, .user = user};
     remat_status status = read_prompt(&w);
     if (status == REMAT_OK)

@@ -15,7 +15,6 @@ static remat_status allocate(remat_predictor *predictor)
 {
     backend *device = predictor->device;
     REMAT_TRY(backend_queue_create(device, &predictor->queue));
-    REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, predictor->network->parameter_bytes, false, &predictor->weights));
     REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, predictor->plan.arena_bytes, false, &predictor->arena));
     REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, sizeof(step_block), true, &predictor->block));
     return staging_create(predictor->network, device, false, &predictor->staged);
@@ -23,21 +22,15 @@ static remat_status allocate(remat_predictor *predictor)
 
 static remat_status load_weights(remat_predictor *predictor, const char *path)
 {
-    safetensors *file;
     weight_names *names = NULL;
     if (predictor->options.names_path)
         REMAT_TRY(weight_names_load(predictor->context, predictor->options.names_path, &names));
-    remat_status status = weights_open(predictor->context, path, &file);
-    if (status != REMAT_OK) {
-        weight_names_destroy(names);
-        return status;
-    }
-    status = weights_load(predictor->queue, path, file, predictor->network, names, predictor->weights.at);
+    remat_status status = held_weights_load(predictor->queue, predictor->model, predictor->network, names, path, false,
+                                            &predictor->weights);
     weight_names_destroy(names);
-    if (status == REMAT_OK)
-        status = weights_read_encoding(path, file, &predictor->encoding, &predictor->has_encoding);
-    safetensors_close(file);
-    return status;
+    return status == REMAT_OK
+               ? weights_read_encoding(path, predictor->weights.file, &predictor->encoding, &predictor->has_encoding)
+               : status;
 }
 
 /* Texts of the options belong to the caller. */
@@ -81,8 +74,8 @@ static remat_status create(remat_predictor *predictor, const char *weights_path,
         .memory = {.arena = predictor->arena.at,
                    .arena_bytes = predictor->arena.bytes,
                    .offsets = predictor->plan.offsets,
-                   .parameters = predictor->weights.at,
                    .step = predictor->block.at},
+        .weights = {.find = held_weights_find, .user = &predictor->weights},
         .device = predictor->device,
         .loss_share = 1,
     };
@@ -134,8 +127,8 @@ void remat_predictor_destroy(remat_predictor *predictor)
     remat_text_release(context, predictor->labels_path);
     placed_graph_release(&predictor->plan);
     program_destroy(predictor->program);
+    held_weights_release(&predictor->weights);
     if (predictor->device) {
-        backend_release(predictor->device, &predictor->weights);
         backend_release(predictor->device, &predictor->arena);
         backend_release(predictor->device, &predictor->block);
     }
@@ -155,6 +148,7 @@ remat_status predictor_run(remat_predictor *predictor, remat_prediction *predict
     uint64_t bytes = dtype_bytes(values.type, layer_values(node->output) * node->batch);
     if (predictor->result.host)
         REMAT_TRY(host_view_close(&predictor->result, false));
+    REMAT_TRY(held_weights_check(&predictor->weights));
     REMAT_TRY(staging_send(&predictor->staged, predictor->executor, predictor->queue));
     REMAT_TRY(executor_run(predictor->executor, predictor->queue));
     REMAT_TRY(host_view_open(predictor->queue, values.at, bytes, true, &predictor->result));

@@ -2,6 +2,7 @@
 #define REMAT_TRAIN_PREDICTOR_OBJECT_H
 
 #include "data/data_encoding.h"
+#include "train/held_weights.h"
 #include "train/host_view.h"
 #include "train/trainer_object.h"
 
@@ -15,7 +16,8 @@ struct remat_predictor {
     placed_graph plan;
     backend *device;
     backend_queue *queue;
-    backend_memory weights, arena, block;
+    held_weights weights;
+    backend_memory arena, block;
     step_block host_block; /* what an evaluation copies in and out */
     staging staged;
     host_view result; /* what the last prediction points to */

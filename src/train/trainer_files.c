@@ -194,26 +194,12 @@ static remat_status check_adapters(const weights_match *match)
     return REMAT_OK;
 }
 
-/* In an area with the layout of the network. */
-typedef struct weights_area {
-    const remat_network *network;
-    char *at;
-} weights_area;
-
-static weight_place place_in_area(const void *user, uint32_t parameter)
-{
-    const weights_area *area = user;
-    const network_parameter *about = &area->network->parameters[parameter];
-    return (weight_place){area->at + about->offset, 0, about->values};
-}
-
 remat_status weights_load(backend_queue *queue, const char *path, const safetensors *file, const remat_network *network,
-                          const weight_names *names, char *parameters)
+                          const weight_names *names, weight_place_fn *place, const void *user)
 {
     weights_match match = {
         .context = queue->owner->context, .path = path, .file = file, .network = network, .names = names};
-    const weights_area area = {network, parameters};
-    const weights_target target = {queue, place_in_area, &area};
+    const weights_target target = {queue, place, user};
     remat_status status = weights_match_find(&match);
     if (status == REMAT_OK)
         status = check_adapters(&match);

@@ -93,4 +93,60 @@ expect 0 predict "$work/answers.ini" -w "$work/answers.st" --data "$work/answers
 ! grep -q wrote "$work/err" || complain "standard output is called a file"
 [ "$(sed -n '1p;2s/0\.[0-9]*/P/p;9s/0\.[0-9]*/P/p' "$work/answers_out.csv" | tr '\n' ' ')" = "row,prediction,ill 1,0,P 8,1,P " ] ||
   complain "answers are predicted as $(head -n 3 "$work/answers_out.csv")"
+# Nobody is ill, and nobody is found to be: what cannot be computed is left out.
+printf 'x,ill\n-9,0\n-8,0\n' >"$work/well.csv"
+expect 0 eval "$work/answers.ini" -w "$work/answers.st" --data "$work/well.csv"
+out "ill                              0   100.00 %          -          -          -"
+expect 0 eval "$work/answers.ini" -w "$work/answers.st" --data "$work/well.csv" --json
+out '"precision": null, "recall": null'
+
+# Two targets, and classes with names that a table has to quote. A class of which there is no sample has no figures.
+sed 's/^x,ill/x,ill,old/; s/^[^x].*/&,1/' "$work/answers.csv" >"$work/two.csv"
+sed 's/^unit = 1/unit = 2/; s/^inputs = .*/inputs = two.csv\nlabels = 2/' "$work/answers.ini" >"$work/two.ini"
+expect 0 train "$work/two.ini" -q --steps 2 --save "$work/two.st"
+expect 0 eval "$work/two.ini" -w "$work/two.st" --data "$work/two.csv" --json
+out '{"name": "ill", '
+out ', {"name": "old", '
+awk 'BEGIN {
+  print "size,kind"
+  split("\"a,b\"|\"say \"\"hi\"\"\"|\" first\"|plain", names, "|")
+  for (i = 0; i < 40; i++) print i % 4 * 10 + i % 3 "," names[i % 4 + 1]
+}' >"$work/odd.csv"
+printf '[Model]\nbatch_size = 8\nepochs = 60\nseed = 1\n[Optimizer : adam]\nlearning_rate = 0.05\n[Dataset : csv]\ninputs = odd.csv\n' >"$work/odd.ini"
+printf 'normalize = standard\n[in : input]\ninput_shape = 1\n[h : fully_connected]\nunit = 16\nactivation = tanh\n' >>"$work/odd.ini"
+printf '[fc : fully_connected]\nunit = 4\n[loss : cross_entropy]\n' >>"$work/odd.ini"
+expect 0 train "$work/odd.ini" -q -j 1 --save "$work/odd.st"
+expect 0 predict "$work/odd.ini" -w "$work/odd.st" --output - --samples 4
+cat >"$work/quoted" <<'END'
+row,prediction," first","a,b",plain,"say ""hi"""
+1,"a,b"
+2,"say ""hi"""
+3," first"
+4,plain
+END
+sed '2,$s/\(,[0-9.e+-]*\)\{4\}$//' "$work/out" | cmp - "$work/quoted" || complain "names are not quoted: $(cat "$work/out")"
+grep -v plain "$work/odd.csv" >"$work/three.csv"
+expect 0 eval "$work/odd.ini" -w "$work/odd.st" --data "$work/three.csv"
+grep -qE '^plain +0 +- +-$' "$work/out" || complain "a class without samples: $(cat "$work/out")"
+
+# Numbers: errors, and a position for each row of a sample. Of labels that are all the same, nothing is explained.
+{
+  echo x0,x1,x2,x3,x4,x5,y0,y1,y2,y3,y4,y5
+  for i in 1 2 3 4 5 6; do echo "$i,2,3,4,5,$i,0,1,$i,$i,4,5"; done
+} >"$work/rows.csv"
+printf '[Model]\nbatch_size = 2\n[Dataset : csv]\ninputs = rows.csv\nlabels = 6\n[in : input]\ninput_shape = 1:3:2\n' >"$work/rows.ini"
+printf '[fc : fully_connected]\nunit = 2\n[loss : mse]\n' >>"$work/rows.ini"
+expect 0 train "$work/rows.ini" -q -j 1 --steps 1 --save "$work/rows.st"
+expect 0 predict "$work/rows.ini" -w "$work/rows.st" --output -
+[ "$(cut -d , -f 1-2 "$work/out" | head -n 5 | tr '\n' ' ')" = "row,position 1,1 1,2 1,3 2,1 " ] || complain "rows: $(cat "$work/out")"
+head -n 1 "$work/out" | grep -qx 'row,position,value0,value1' || complain "names of one position stand for all: $(head -n 1 "$work/out")"
+expect 0 eval "$work/rows.ini" -w "$work/rows.st" --data "$work/rows.csv"
+out "mean absolute error"
+out "R2"
+sed '2,$s/\(.*\),.*,.*,.*,.*,.*,.*/\1,1,1,1,1,1,1/' "$work/rows.csv" >"$work/flat.csv"
+expect 0 eval "$work/rows.ini" -w "$work/rows.st" --data "$work/flat.csv"
+out "mean absolute error"
+if grep -q R2 "$work/out"; then complain "nothing varies: $(cat "$work/out")"; fi
+expect 0 eval "$work/rows.ini" -w "$work/rows.st" --data "$work/flat.csv" --json
+out '"r2": null'
 finish

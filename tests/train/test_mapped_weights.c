@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <remat/generator.h>
 #include <remat/train.h>
 
 #include "base/half.h"
@@ -372,12 +373,101 @@ static void other_values_are_refused(void **state)
     free(values);
 }
 
+/* ---- models that only run ---- */
+
+static void predict(fixture *f, const char *folder, const char *frozen, float logits[LENGTH * VOCABULARY])
+{
+    const char *const settings[] = {"model.length=16", "model.batch_size=1", frozen, NULL};
+    const remat_train_options options = options_of(REMAT_UNLIMITED);
+    int32_t tokens[LENGTH];
+    remat_model *model;
+    remat_predictor *predictor;
+    remat_prediction prediction;
+    for (int32_t i = 0; i < LENGTH; i++)
+        tokens[i] = i * i * 7 % VOCABULARY;
+    expect_ok(f, remat_model_load_with(f->context, folder, settings, &model));
+    expect_ok(f, remat_predictor_create(model, folder, &options, &predictor));
+    expect_ok(f, remat_predictor_run(predictor, (const void *const[]){tokens}, &prediction));
+    memcpy(logits, prediction.values, LENGTH * VOCABULARY * sizeof *logits);
+    const uint64_t resident = resident_of(folder);
+    assert_true(strcmp(frozen, "model.frozen=keep") == 0 ? resident > VOCABULARY * WIDTH * 2 : resident == 0);
+    remat_predictor_destroy(predictor);
+    remat_model_destroy(model);
+}
+
+static void generate(fixture *f, const char *folder, const char *frozen, float logits[LENGTH * VOCABULARY],
+                     remat_generator_figures *figures)
+{
+    const char *const settings[] = {frozen, NULL};
+    remat_generator_options options;
+    remat_generator *generator;
+    remat_generator_options_init(&options);
+    options.settings = settings;
+    options.cache = LENGTH;
+    options.chunk = 3;
+    options.threads = 2;
+    expect_ok(f, remat_generator_create(f->context, folder, &options, &generator));
+    for (int32_t i = 0, some; i < LENGTH; i += some) {
+        const int32_t tokens[3] = {i, 5 * i, 9 * i};
+        const float *values;
+        some = i % 2 ? 1 : 3;
+        expect_ok(f, remat_generator_feed(generator, tokens, (size_t)some, &values));
+        memcpy(logits + (size_t)i * VOCABULARY, values, VOCABULARY * sizeof *values);
+    }
+    remat_generator_get_figures(generator, figures);
+    remat_generator_destroy(generator);
+}
+
+/* Evaluations and generated texts have the bits of copies, and of copies in fp32. */
+static void models_that_run_map_them(void **state)
+{
+    fixture *f = *state;
+    static const char *const held[] = {"model.frozen=fp32", "model.frozen=bf16", "model.frozen=keep"};
+    static float logits[3][LENGTH * VOCABULARY], texts[3][LENGTH * VOCABULARY];
+    remat_generator_figures figures[3];
+    char folder[256];
+    make_folder("run", "bfloat16", folder);
+    write_weights(f, folder, REMAT_BF16, 5);
+    for (int i = 0; i < 3; i++) {
+        predict(f, folder, held[i], logits[i]);
+        generate(f, folder, held[i], texts[i], &figures[i]);
+        assert_memory_equal(logits[i], logits[0], sizeof logits[0]);
+        assert_memory_equal(texts[i], texts[0], sizeof texts[0]);
+    }
+    assert_int_equal(figures[1].mapped_bytes, 0);
+    assert_int_equal(figures[2].mapped_bytes,
+                     (VOCABULARY * WIDTH + LAYERS * (4 * WIDTH * WIDTH + 3 * INNER * WIDTH)) * 2);
+    assert_int_equal(figures[2].total_bytes, figures[1].total_bytes);
+}
+
+/* A file that is written to while a model runs is found before the next run. */
+static void changed_files_stop_a_run(void **state)
+{
+    fixture *f = *state;
+    const char *const settings[] = {"model.frozen=keep", NULL};
+    remat_generator_options options;
+    remat_generator *generator;
+    char folder[256], path[300];
+    const float *logits;
+    make_folder("changed_run", "bfloat16", folder);
+    write_weights(f, folder, REMAT_BF16, 6);
+    remat_generator_options_init(&options);
+    options.settings = settings;
+    expect_ok(f, remat_generator_create(f->context, folder, &options, &generator));
+    expect_ok(f, remat_generator_feed(generator, (const int32_t[]){3}, 1, &logits));
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    assert_int_equal(truncate(path, 5000), 0);
+    expect_status(f, remat_generator_feed(generator, (const int32_t[]){4}, 1, &logits), REMAT_IO);
+    remat_generator_destroy(generator);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(bits_are_those_of_copies),      FIXTURE_TEST(others_are_copied),
         FIXTURE_TEST(planned_weights_must_be_there), FIXTURE_TEST(changed_files_are_found),
-        FIXTURE_TEST(other_values_are_refused),
+        FIXTURE_TEST(other_values_are_refused),      FIXTURE_TEST(models_that_run_map_them),
+        FIXTURE_TEST(changed_files_stop_a_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
