@@ -52,6 +52,12 @@ static const struct argp argp = {
     .children = model_set_children,
 };
 
+/* With a slash at its end, or there already. */
+static bool names_folder(const char *output)
+{
+    return output[0] && (output[strlen(output) - 1] == '/' || model_file_is_folder(output));
+}
+
 static remat_status convert(void *user, remat_model *model)
 {
     convert_command *command = user;
@@ -59,6 +65,9 @@ static remat_status convert(void *user, remat_model *model)
     remat_status status = remat_weights_convert(model, command->given.weights, command->given.output, &command->wanted);
     if (status == REMAT_OK)
         output_path_say(command->given.output);
+    if (status == REMAT_OK && model_file_is_folder(command->given.file) && !names_folder(command->given.output))
+        fprintf(stderr, "it is a file with weights; --output %s/ writes a folder with the whole model\n",
+                shown(command->given.output));
     return status;
 }
 
@@ -71,8 +80,7 @@ int command_convert(remat_context *context, int argc, char **argv)
     command.wanted.to_torch = true;
     command_parse(&argp, argc, argv, &command);
     const char *output = command.given.output;
-    const bool folder = output[0] && (output[strlen(output) - 1] == '/' || model_file_is_folder(output));
-    remat_status status = folder ? REMAT_OK : output_path_check(output, true);
+    remat_status status = names_folder(output) ? REMAT_OK : output_path_check(output, true);
     if (status == REMAT_OK)
         status = output_path_check_other(command.given.output, command.given.file, "it is also read");
     return status == REMAT_OK ? model_options_run(&command, convert) : (int)status;

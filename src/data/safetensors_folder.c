@@ -172,7 +172,8 @@ static remat_status open_parts(index_reader *index)
         return add_shard(file, adapter);
     const remat_place place = {index->folder, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, NULL};
     return remat_fail(file->context, REMAT_BAD_INPUT, &place,
-                      "the folder has no weights: neither " ONE_FILE " nor " INDEX_FILE " nor " ADAPTER_FILE);
+                      "the folder has no weights: neither " ONE_FILE " nor " INDEX_FILE " nor " ADAPTER_FILE
+                      "; a training starts with random ones if --from-scratch is given");
 }
 
 remat_status safetensors_open_folder(safetensors *file, const char *path)

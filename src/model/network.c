@@ -195,6 +195,26 @@ static remat_status check_patterns(const network_builder *builder, const char *w
     return REMAT_OK;
 }
 
+/* Layers that share a weight are trained together. This is about the pattern, not about a line of the model. */
+static remat_status check_tied(const network_builder *builder)
+{
+    const remat_network *network = builder->network;
+    for (size_t i = 0; i < network->layer_count && builder->model->tuning.trained.count; i++) {
+        const layer_node *reader = &network->layers[i].node;
+        for (size_t j = 0; j < i && reader->shared_from && reader->type != &layer_type_lora; j++) {
+            const layer_node *owner = &network->layers[j].node;
+            if (strcmp(owner->name, reader->shared_from) == 0 && owner->frozen != reader->frozen)
+                return remat_fail(
+                    builder->context, REMAT_INVALID, NULL,
+                    "train: it names '%.80s' and not '%.80s', but they are tied: both have the same weight. "
+                    "Train both, with %.80s+%.80s, or neither",
+                    reader->frozen ? owner->name : reader->name, reader->frozen ? reader->name : owner->name,
+                    reader->name, owner->name);
+        }
+    }
+    return REMAT_OK;
+}
+
 static remat_status build(network_builder *builder)
 {
     remat_network *network = builder->network;
@@ -205,6 +225,7 @@ static remat_status build(network_builder *builder)
     REMAT_TRY(check_inputs(builder));
     REMAT_TRY(check_patterns(builder, "lora: targets", &model->tuning.targets, builder->targets));
     REMAT_TRY(check_patterns(builder, "train", &model->tuning.trained, builder->trained));
+    REMAT_TRY(check_tied(builder));
     builder->reader_count = network->layer_count;
     builder->readers = remat_alloc(builder->context, builder->reader_count, sizeof *builder->readers);
     if (!builder->readers)

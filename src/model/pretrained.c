@@ -96,6 +96,27 @@ static remat_status take_settings(folder_reader *reader, const char *const *sett
     return REMAT_OK;
 }
 
+/* Learned positions end. Angles go on, but the model has not seen what is behind the length that its config.json says, stretched or not. */
+static remat_status check_length(const folder_reader *reader)
+{
+    const pretrained_config *config = &reader->config;
+    const uint64_t longest = reader->length > reader->cache ? reader->length : reader->cache;
+    const bool learned = config->family == FAMILY_GPT2;
+    const bool stretched = !learned && strcmp(config->rope.scaling, "none") != 0 && config->rope.factor > 1;
+    const double most = (double)config->positions * (stretched ? config->rope.factor : 1);
+    const remat_place place = {reader->file, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE,
+                               learned ? "n_positions" : "max_position_embeddings"};
+    if ((double)longest <= most)
+        return REMAT_OK;
+    if (learned)
+        return remat_fail(reader->context, REMAT_INVALID, &place, "%llu tokens are asked for, and it is %llu",
+                          (unsigned long long)longest, (unsigned long long)config->positions);
+    remat_warn(reader->context, &place,
+               "%llu tokens are asked for, and it is %llu: the model has not seen positions behind that",
+               (unsigned long long)longest, (unsigned long long)config->positions);
+    return REMAT_OK;
+}
+
 static remat_status read_config(folder_reader *reader)
 {
     FILE *stream;
@@ -119,13 +140,7 @@ static remat_status read_config(folder_reader *reader)
         reader->length = most < DEFAULT_LENGTH ? most : DEFAULT_LENGTH;
     if (reader->caches && reader->cache == 0)
         reader->cache = most < DEFAULT_LENGTH ? most : DEFAULT_LENGTH;
-    if (reader->config.family == FAMILY_GPT2 && (reader->length > most || reader->cache > most)) {
-        const remat_place place = {reader->file, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, "n_positions"};
-        return remat_fail(reader->context, REMAT_INVALID, &place, "%llu tokens are asked for, and it is %llu",
-                          (unsigned long long)(reader->length > most ? reader->length : reader->cache),
-                          (unsigned long long)most);
-    }
-    return REMAT_OK;
+    return check_length(reader);
 }
 
 static remat_status read_text(folder_reader *reader, char *text, size_t length, remat_model **model)

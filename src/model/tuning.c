@@ -86,6 +86,7 @@ static const property lora_properties[] = {
 remat_status tuning_read_lora(text_pool *pool, const char *text, model_tuning *tuning)
 {
     lora_fields fields = {0};
+    unsigned given = 0; /* a bit for each property */
     REMAT_TRY(properties_init(pool->context, lora_properties, &fields));
     while (*text) {
         const size_t length = strcspn(text, ","), equals = strcspn(text, "=");
@@ -97,6 +98,12 @@ remat_status tuning_read_lora(text_pool *pool, const char *text, model_tuning *t
         if (!key || !value)
             return REMAT_NO_MEMORY;
         REMAT_TRY(property_set(pool->context, "lora", lora_properties, &fields, key, value));
+        unsigned bit = 1;
+        for (const property *p = lora_properties; strcmp(p->key, key) != 0; p++)
+            bit <<= 1;
+        if (given & bit)
+            return remat_fail(pool->context, REMAT_INVALID, NULL, "lora: %s is given twice", key);
+        given |= bit;
         text += length + (text[length] == ',');
     }
     tuning->uses_lora = true;

@@ -241,6 +241,19 @@ static void warn_of_positions(const weights_match *match, size_t p)
     warn(match, parameter->name, text);
 }
 
+/* The name in messages: in a folder that of the file, since people look for it there. */
+static const char *name_for_people(const weights_match *match, size_t p, size_t count, torch_part parts[2])
+{
+    const network_parameter *parameter = &match->network->parameters[p];
+    char layer[WEIGHT_NAME_TEXT];
+    if (!safetensors_is_folder(match->file) || parameter->about.adapter)
+        return parameter->name;
+    torch_names_layer(match->network, p, layer);
+    if (count == 0 && torch_names_write(match->network, p, layer, true, parts) == 0)
+        return parameter->name;
+    return parts[0].name;
+}
+
 static remat_status find_one(weights_match *match, size_t p, size_t *found)
 {
     const network_parameter *parameter = &match->network->parameters[p];
@@ -267,7 +280,8 @@ static remat_status find_one(weights_match *match, size_t p, size_t *found)
     const char *path = source->parts[0] ? safetensors_path(match->file, source->parts[0]) : match->path;
     *source = (weight_source){0};
     if (!match->partial)
-        return refuse(match, path, parameter->name, &why, count == 0 && !safetensors_is_folder(match->file));
+        return refuse(match, path, name_for_people(match, p, count, parts), &why,
+                      count == 0 && !safetensors_is_folder(match->file));
     strncat(why.text, "; it keeps its initial values", sizeof why.text - strlen(why.text) - 1);
     warn(match, parameter->name, why.text);
     return REMAT_OK;

@@ -24,10 +24,14 @@ out "smallest budget"
 expect 0 plan "$work/llama" --length 12 --strategy full
 # shellcheck disable=SC2086
 expect 3 train "$work/llama" $train
-err "neither model.safetensors nor model.safetensors.index.json"
+errs "neither model.safetensors nor model.safetensors.index.json" "--from-scratch"
 mv "$work/weights" "$work/llama/model.safetensors"
 expect 2 summary "$work/gpt2" --length 21
 err "n_positions: 21 tokens are asked for, and it is 20"
+expect 0 summary "$work/qwen3" --length 5000
+errs "warning" "max_position_embeddings: 5000 tokens are asked for, and it is"
+expect 0 summary "$work/qwen3" --length 8
+! grep -q max_position "$work/err" || complain "a length that the model has is warned of"
 
 # loss COMMAND...: the loss of an evaluation.
 loss() {
@@ -53,6 +57,8 @@ for family in gpt2 llama; do
   near "$plain" "$adapted" 0.0001 && complain "$family: the adapter changes nothing: $plain, $adapted"
   expect 0 convert "$work/$family" --length 12 --adapter "$work/$family.adapter" --output "$work/$family.merged/"
   cmp "$work/$family/config.json" "$work/$family.merged/config.json" || complain "config.json is another"
+  expect 0 convert "$work/$family" --length 12 --adapter "$work/$family.adapter" --output "$work/$family.file"
+  errs "wrote $work/$family.file" "it is a file with weights; --output $work/$family.file/ writes a folder"
   expect 6 convert "$work/$family.merged" --length 12 --adapter "$work/$family.adapter" --output "$work/$family.merged/"
   err "it is also read"
   merged=$(loss "$work/$family.merged")
@@ -83,6 +89,12 @@ expect 2 summary "$work/llama" --lora q_proj
 err "'q_proj' is not key=value"
 expect 2 summary "$work/llama" --train 'layers.7.*'
 err "train: no layer matches 'layers.7.*'"
+expect 2 summary "$work/llama" --lora rank=4,alpha=8,rank=5
+err "lora: rank is given twice"
+tied=$(grep -l '"tie_word_embeddings": true' "$work"/*/config.json | head -n 1)
+expect 2 summary "${tied%/config.json}" --train lm_head
+errs "train: it names 'lm_head' and not" "they are tied"
+! grep -q 'config.json' "$work/err" || complain "a line of config.json is blamed: $(cat "$work/err")"
 # shellcheck disable=SC2086
 expect 2 eval "$work/llama" $data --lora rank=2
 err "is an adapter without weights"
@@ -150,6 +162,16 @@ broken model.safetensors.index.json 's/model.norm.weight/model.norm.gain/' qwen2
 # shellcheck disable=SC2086
 expect 3 eval "$work/broken" $data
 errs "model.norm.gain" "this file does not have it"
+broken config.json ''
+sed 's/model.norm.weight/model.nurm.weight/' "$work/llama/model.safetensors" >"$work/broken/model.safetensors"
+# shellcheck disable=SC2086
+expect 3 eval "$work/broken" $data
+errs "model.norm.weight" "and the weights do not"
+# A tokenizer that is missing is noticed before the weights, and nothing is printed of a text.
+rm -f "$work/broken"/tokenizer*.json "$work/broken/model.safetensors"
+expect 6 generate "$work/broken" --prompt hello
+err "tokenizer.json"
+[ ! -s "$work/out" ] || complain "it printed $(cat "$work/out")"
 mkdir "$work/empty"
 expect 6 summary "$work/empty"
 err "config.json"

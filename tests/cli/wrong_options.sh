@@ -28,6 +28,14 @@ refused "are only for models" sweep $profile --device cpu
 expect 6 plan $model --graph-out --strategi/x
 expect 6 plan $model -o --strategi/x
 expect 0 plan $model --strat full
+# Behind -- everything is a name; a value may follow its letter at once; -? is --help.
+refused "one FILE is enough; '--frob' is a second" plan -- $profile --frob
+expect 0 plan --strategy full -- $profile
+out "strategy full"
+expect 0 plan $profile -b8KiB
+out "8 KiB"
+expect 0 plan '-?'
+out "Usage: remat plan"
 
 refused "FILE is missing" plan
 refused "--no-schedule goes with --json" plan $profile --no-schedule
@@ -71,6 +79,17 @@ expect 6 report $profile -o "$work/no such folder/page.html"
 for temperature in "" warm -1 nan; do
   refused "--temperature takes a number from 0 on" generate examples/models/gpt.ini --weights x --temperature "$temperature"
 done
+for share in "" most 0 1.5 nan; do
+  refused "--top-p takes a number above 0 and up to 1, not '$share'" generate tests/reference/pretrained/llama --top-p "$share"
+done
+many=$(seq 33 | sed 's/.*/--stop &/')
+# shellcheck disable=SC2086 # 33 options
+refused "--stop can be given 32 times" generate tests/reference/pretrained/llama $many
+refused "are for a folder with a language model" generate examples/models/gpt.ini --weights x --top-p 0.5
+expect 6 convert $model --weights w --to remat -o ""
+err "this is not a file name"
+expect 6 convert $model --weights w --to remat -o $model
+err "it is also read"
 
 # Names of commands: near ones are suggested, far ones are not.
 refused "did you mean train?" trian
