@@ -98,6 +98,13 @@ static remat_status read_graph(const arena_command *command, const file_bytes *f
     return status;
 }
 
+/* Whether the file is one of ours that has no live ranges. A CSV of any columns goes to the reader, which says what is missing. */
+static bool has_no_rows(const file_bytes *file, remat_file_kind kind)
+{
+    return kind == REMAT_FILE_PLAN || kind == REMAT_FILE_RUN || kind == REMAT_FILE_MODEL || kind == REMAT_FILE_OTHER ||
+           (kind == REMAT_FILE_PROFILE && file->count && file->bytes[0] == '{');
+}
+
 static remat_status read_table(const arena_command *command, remat_lifetime_table **table)
 {
     file_bytes file;
@@ -106,6 +113,11 @@ static remat_status read_table(const arena_command *command, remat_lifetime_tabl
     remat_status status = file_bytes_read(command->context, command->file, &file);
     if (status == REMAT_OK)
         status = file_bytes_tell_or(command->context, &file, REMAT_FILE_LIFETIMES, &kind);
+    if (status == REMAT_OK && has_no_rows(&file, kind)) {
+        fprintf(stderr, "remat: %s: no live ranges; FILE is a CSV of lifetimes, a graph, or the plan of a graph\n",
+                shown(file.name));
+        status = REMAT_BAD_INPUT;
+    }
     if (status == REMAT_OK)
         status = kind == REMAT_FILE_GRAPH || kind == REMAT_FILE_GRAPH_PLAN || kind == REMAT_FILE_ONNX
                      ? read_graph(command, &file, kind, table)

@@ -35,7 +35,7 @@ static int left_out(int argc, char *const *argv, int i, bool other_steps)
     static const char *const with_value[] = {"resume", "weights", "seed", "save", "map"};
     const char *word = argv[i];
     const int words = strchr(word, '=') || i + 1 == argc ? 1 : 2;
-    if (strcmp(word, "--partial") == 0)
+    if (is_option(word, "partial"))
         return 1;
     if (strcmp(word, "-w") == 0)
         return 2;

@@ -85,7 +85,8 @@ void train_text_plan(const train_command *command, const remat_trainer *trainer)
         fprintf(stderr, " that share %s", shard_names[command->given.train.shard]);
     if (command->given.train.pipeline > 1)
         fprintf(stderr, " in %llu stages", (unsigned long long)command->given.train.pipeline);
-    fprintf(stderr, ", %u threads, %s kernels\n", figures->threads, figures->kernels);
+    fprintf(stderr, ", %u thread%s, %s kernels\n", figures->threads, figures->threads == 1 ? "" : "s",
+            figures->kernels);
     if (command->given.train.pipeline > 1)
         print_stages(command, trainer);
     fprintf(stderr, "memory %s: weights %s, optimizer %s, arena %s, scratch %s\n",

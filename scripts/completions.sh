@@ -31,6 +31,10 @@ choices_of() { # option, value
     *:--strategy) remat plan --help | sed -n '/^Strategies:/,/^$/s/^  \([a-z-]*\).*/\1/p' | tr '\n' ' ' | sed 's/ $//' ;;
     *:--method) echo "auto exhaustive intervals" ;;
     plan:--count) echo "peak kept" ;;
+    *:--device) echo "cpu cuda" ;;
+    *:--shard) echo "none optimizer gradients weights" ;;
+    *:--reduce) echo "fixed fast" ;;
+    *:--frozen) echo "keep fp32 bf16 int8 int4" ;;
     *:--kernels) echo "fast amx avx512bf16 avx512 avx2 portable reference" ;;
     *) case $2 in *FILE* | *DIR* | *PATH* | *FOLDER*) echo "file" ;; *) echo "" ;; esac ;;
   esac

@@ -149,13 +149,17 @@ function arenaSection(file, made, view, chart) {
   const arena = file.arena,
     tensors = made && made.source.tensors;
   if (!arena || !tensors || !tensors.offset) return null;
-  const peak = arena.peak_bytes ?? made.total[made.peak] /* of a graph: without given tensors, which have no place */,
+  /* Of a graph: without given tensors, which have no place. */
+  const whole = made.total[made.peak],
+    peak = arena.peak_bytes ?? whole,
+    given = peak < whole ? ` Given tensors take ${bytesText(whole - peak)} outside it.` : "",
     waste = arena.bytes - peak;
   const proof = arena.bytes === arena.lower_bound_bytes ? ", and no placement loses less" : "";
-  const lost = `${bytesText(waste)} (${percentText(waste / arena.bytes)}) more than the peak are lost to gaps${proof}.`;
+  const lost = `${bytesText(waste)} (${percentText(waste / arena.bytes)}) more than its tensors at their peak are lost to gaps${proof}.`;
   const words =
     `Every tensor in one piece of memory of ${bytesText(arena.bytes)}: address upwards, time to the right. ` +
-    (waste > 0 ? lost : "Nothing is lost to gaps: it is exactly the peak.");
+    (waste > 0 ? lost : `Nothing is lost to gaps: it is exactly the peak of its tensors.`) +
+    given;
   const { box, canvas } = plotBox(260 + MAP_AXIS_HEIGHT, "Map of the arena: address over time");
   const readout = el("div", { class: "readout" }, el("p", {}, "Point at a rectangle to see whose it is."));
   const section = el(

@@ -101,7 +101,7 @@ typedef enum remat_file_kind {
     REMAT_FILE_RUN,   /* the log of a training */
     REMAT_FILE_LIFETIMES,
     REMAT_FILE_OTHER, /* JSON of another format */
-    REMAT_FILE_GRAPH,
+    REMAT_FILE_GRAPH, /* also JSON with tensors and actions whose format is missing or misspelt */
     REMAT_FILE_GRAPH_PLAN,
     REMAT_FILE_ONNX, /* by its first byte: text does not begin with it */
 } remat_file_kind;

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* The value of the key `format` decides, wherever it stands. */
-static remat_status tell_json(json_reader *reader, remat_file_kind *kind)
+/* What the value of `format` says. */
+static remat_file_kind tell_format(const char *format)
 {
     static const struct {
         const char *format;
@@ -18,24 +18,39 @@ static remat_status tell_json(json_reader *reader, remat_file_kind *kind)
         {"remat-graph", REMAT_FILE_GRAPH},
         {"remat-graph-plan", REMAT_FILE_GRAPH_PLAN},
     };
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
+        if (strcmp(formats[i].format, format) == 0)
+            return formats[i].kind;
+    return REMAT_FILE_OTHER;
+}
+
+/* The value of the key `format` decides, wherever it stands. Without a known one, only a graph has `tensors` and `actions`: its reader
+ * then says what is wrong with the format. */
+static remat_status tell_json(json_reader *reader, remat_file_kind *kind)
+{
+    bool has_tensors = false, has_actions = false;
     *kind = REMAT_FILE_OTHER;
     REMAT_TRY(json_read_open(reader, REMAT_NOWHERE, NULL, JSON_OBJECT));
     for (;;) {
         json_token key;
         REMAT_TRY(json_next(reader, &key));
         if (key.kind == JSON_OBJECT_END)
-            return REMAT_OK;
+            break;
         if (strcmp(key.text, "format") != 0) {
+            has_tensors |= strcmp(key.text, "tensors") == 0;
+            has_actions |= strcmp(key.text, "actions") == 0;
             REMAT_TRY(json_skip(reader));
             continue;
         }
         const char *format = "";
         REMAT_TRY(json_read_text(reader, REMAT_NOWHERE, "format", &format));
-        for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
-            if (strcmp(formats[i].format, format) == 0)
-                *kind = formats[i].kind;
-        return REMAT_OK;
+        *kind = tell_format(format);
+        if (*kind != REMAT_FILE_OTHER)
+            return REMAT_OK;
     }
+    if (has_tensors && has_actions)
+        *kind = REMAT_FILE_GRAPH;
+    return REMAT_OK;
 }
 
 /* The first line of a CSV names its columns: only lifetimes have one called `lower`. */

@@ -208,7 +208,7 @@ static const char *decision_of(const graph_view *view, size_t action)
     const uint32_t *runs = view->plan->plan->runs;
     if (view->graph->actions[action].once)
         return "once";
-    return !runs ? "" : runs[action] > 1 ? "recompute" : runs[action] == 1 ? "keep" : "left out";
+    return runs[action] > 1 ? "recompute" : runs[action] == 1 ? "keep" : "left out";
 }
 
 static uint64_t bytes_written(const graph_view *view, size_t action)

@@ -54,6 +54,7 @@ static bool has_prediction(const prediction_table *table)
     return table->probabilities || (table->yes_or_no && table->width == 1);
 }
 
+/* Where a sample has several rows, its targets have names of their own in each: a column has none. */
 static void write_header(const prediction_table *table, uint64_t rows)
 {
     output *out = table->out;
@@ -61,7 +62,7 @@ static void write_header(const prediction_table *table, uint64_t rows)
     output_text(out, rows > 1 ? ",position" : "");
     output_text(out, has_prediction(table) ? ",prediction" : "");
     for (uint64_t i = 0; i < table->width; i++) {
-        const char *target = table->probabilities ? NULL : remat_predictor_target_name(table->predictor, i);
+        const char *target = table->probabilities || rows > 1 ? NULL : remat_predictor_target_name(table->predictor, i);
         output_text(out, ",");
         if (table->probabilities) {
             put_class(table, i);

@@ -98,4 +98,17 @@ for instance in ../shared/data/minimalloc/*.csv; do
   expect 0 arena "$instance" --capacity 1048576
   cut -d, -f1-4 "$work/out" | cmp - "$instance" || complain "$instance comes out changed"
 done
+
+# Files of remat without live ranges, and a graph whose format is misspelt.
+printf '{"format": "remat-profile", "version": 1, "layers": [{"index": 0, "type": "ffn", "activation_bytes": 4, "recompute_flops": 1}]}' >"$work/chain.json"
+printf '{"format": "remat-grahp", "version": 1,\n "tensors": [], "actions": []}' >"$work/misspelt.json"
+expect 0 plan "$work/chain.json" --budget 1MiB --output "$work/plan.json"
+for file in "$work/chain.json" "$work/plan.json"; do
+  expect 3 arena "$file"
+  err "no live ranges; FILE is a CSV of lifetimes, a graph, or the plan of a graph"
+done
+for command in arena plan report; do
+  expect 3 $command "$work/misspelt.json"
+  err "misspelt.json:1: format: 'remat-grahp' was found; it must be 'remat-graph'"
+done
 finish

@@ -26,6 +26,8 @@ if command -v bash >/dev/null 2>&1; then
   complete_words remat plan --strategy "" | grep -qx optimal || complain "bash does not offer the strategies"
   complete_words remat plan --strategy = opt | grep -qx optimal || complain "bash does not complete --strategy=opt"
   [ "$(complete_words remat train --kernels avx | tr '\n' ' ')" = "avx512bf16 avx512 avx2 " ] || complain "bash does not offer the kernels"
+  [ "$(complete_words remat train --frozen int | tr '\n' ' ')" = "int8 int4 " ] || complain "bash does not offer the types of frozen weights"
+  complete_words remat fit --shard g | grep -qx gradients || complain "bash does not offer what ranks share"
   complete_words remat check --profile examples/tr | grep -qx examples/transformer.json || complain "bash does not complete files"
 else
   part_skipped "bash is not installed"

@@ -158,6 +158,8 @@ sed 's/"forward_cost": [0-9]*/"forward_cost": 0/' "$work/measured.json" >"$work/
 sed 's/"forward_cost": [0-9]*/"forward_cost": 1000000/' "$work/measured.json" >"$work/slow.json"
 expect 0 fit "$work/deep.ini" -j 1 --budget 1600KB --batch auto --profile "$work/free.json" --json
 [ "$(number fastest_batch)" = "$batch" ] || complain "recomputing is free, but batch $(number fastest_batch) is chosen"
+expect 0 fit "$work/deep.ini" -j 1 --budget 1600KB --batch auto --profile "$work/free.json"
+out "$batch is the fastest batch by the plan's prediction, and the largest that fits"
 expect 0 fit "$work/deep.ini" -j 1 --budget 1600KB --batch auto --profile "$work/slow.json" --json
 [ "$(number fastest_batch)" -lt "$batch" ] || complain "recomputing is expensive, but the largest batch is chosen"
 expect 0 train "$work/deep.ini" -j 1 --budget 1600KB --batch auto --profile "$work/slow.json" --steps 1
@@ -208,8 +210,28 @@ expect 2 fit
 expect 3 fit examples/transformer.json
 expect 6 fit "$work/missing.ini"
 expect 2 fit "$work/small.ini" --strategy nonsense
-finish
+expect 2 fit examples/unet_graph.json --ranks 2
+err "FILE is a graph; --profile, --ranks and --batch are only for models"
+
+# A strategy that is asked for may not fit where the best plan would: the smallest is shown. A batch in words. The device by name.
+expect 4 fit "$work/small.ini" -j 1 --strategy none --budget 1KiB
+err "with this strategy the model takes"
+out "does not fit into 1 KiB; this is the smallest plan"
+expect 0 fit "$work/small.ini" -j 1 --budget 2MiB --batch largest
+out "is the largest batch that fits"
+expect 0 fit "$work/small.ini" -j 1 --device cpu
+out "fits into"
+# Of a machine that no budget is small enough for, none is suggested.
+if [ "$REMAT_SANITIZE" != ON ]; then
+  code=0
+  # shellcheck disable=SC3045 # dash and bash have it
+  (ulimit -d 100000 && "$REMAT" fit "$work/small.ini" --batch 4000000 -j 1 >"$work/out" 2>"$work/err") || code=$?
+  [ $code = 4 ] || complain "a model that can never fit: exit code $code; $(head -c 300 "$work/err")"
+  out "does not fit into 97.7 MiB, the limit of data of this process (ulimit -d)"
+  if grep -q "from --budget" "$work/out"; then complain "no budget is small enough: $(cat "$work/out")"; fi
+fi
 
 # An absurd size is answered at once.
 printf '[Model]\nbatch_size = 1\n[in : input]\ninput_shape = 100000:100000:100000\n[fc : fully_connected]\nunit = 4\n[loss : cross_entropy]\n' >"$work/absurd.ini"
 expect 4 fit "$work/absurd.ini" --budget 1GiB
+finish

@@ -60,6 +60,25 @@ grep -qF -- "remat train --batch=10 '$work/my model.ini' --steps 10 --resume $wo
 sed "s|remat train|\"\$REMAT\" train|" "$work/command" >"$work/again.sh"
 sh "$work/again.sh" 2>"$work/err" || complain "the command to go on fails: $(cat "$work/err")"
 err "5 steps"
+# Names that a shell would change are quoted; what belongs to the start of the training is left out, however it is written.
+expect 0 train "$model" --steps 2 --save "$work/first.st" --weights-only -q
+for start in "-w $work/first.st --partial" "-w$work/first.st --parti" "--weights=$work/first.st --partial"; do
+  # shellcheck disable=SC2086 # several arguments
+  expect 0 train "$model" -j 1 --steps 2 $start --save "$work/it's \$HOME.st"
+  grep -A 1 "; train longer with" "$work/err" | sed -n 2p >"$work/command"
+  if grep -q 'first.st\|--part' "$work/command"; then complain "$start is still there: $(cat "$work/command")"; fi
+  { echo "cd '$PWD' &&" && sed "s|remat train|\"\$REMAT\" train|" "$work/command"; } >"$work/again.sh"
+  sh "$work/again.sh" 2>"$work/err" || complain "the command to go on fails: $(cat "$work/command" "$work/err")"
+  err "2 steps"
+done
+# The best weights of a file without an ending, and of one in the current folder.
+program=$(command -v "$REMAT")
+case $program in /*) ;; *) program=$PWD/$program ;; esac
+for name in plain .hidden dot.st; do
+  case $name in dot.st) best=dot.best.st ;; *) best=$name.best ;; esac
+  (cd "$work" && "$program" train early.ini -j 1 --steps 2 --set dataset.validation_every=1 --save $name 2>err) || complain "--save $name: $(cat "$work/err")"
+  [ -e "$work/$best" ] || complain "there is no $best: $(ls -a "$work")"
+done
 rm -f "$work/stop.jsonl"
 "$REMAT" train "$model" --steps 100000000 --save "$work/stop.st" --log "$work/stop.jsonl" -j 1 2>"$work/err" &
 pid=$!

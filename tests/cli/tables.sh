@@ -63,7 +63,6 @@ err "more than 2 different labels"
 sed 's/^\[loss.*/[loss : binary_cross_entropy]/; s/^unit = 3/unit = 1/' "$model" >"$work/words.ini"
 expect 3 train "$work/words.ini" --steps 1
 err "words are labels for a cross_entropy, with one unit for each of them"
-finish
 
 # Too few inputs for the words of a column: the message says how many there are. A quote that is not closed is found.
 printf 'colour,kind\nred,a\ngreen,b\nblue,a\nred,b\n' >"$work/colours.csv"
@@ -74,3 +73,4 @@ err 'set input_shape = 3'
 sed -i 's/^blue/"blue/' "$work/colours.csv"
 expect 3 train "$work/colours.ini" -q
 err 'colours.csv:4: cell 1 begins with a quote that is not closed in this line'
+finish

@@ -226,6 +226,50 @@ static void test_columns(void **state)
     remat_profile_destroy(profile);
 }
 
+/* ---- long schedules ---- */
+
+static json_t *page_of(fixture *f, const remat_plan *plan)
+{
+    remat_report *report;
+    remat_report_options options;
+    remat_report_options_init(&options);
+    options.curve = false;
+    expect_ok(f, remat_report_create(f->context, &report));
+    expect_ok(f, remat_report_add_plan(report, "plan.json", plan, &options));
+    json_t *document = document_of(report);
+    remat_report_destroy(report);
+    return document;
+}
+
+/* So many tensors are not placed; so many steps are columns, whose fullest is the peak of the plan. */
+static void test_long_schedules(void **state)
+{
+    fixture *f = *state;
+    static const size_t lengths[] = {250, 650};
+    for (int i = 0; i < 2; i++) {
+        remat_profile *profile = equal_layers(f, lengths[i], 64, 10);
+        remat_plan *plan = plan_by(f, profile, "revolve:1");
+        const remat_figures *figures = &remat_plan_get_figures(plan)->schedule;
+        json_t *document = page_of(f, plan);
+        const json_t *memory = json_object_get(first_file(document), "memory");
+        const json_t *columns = json_object_get(memory, "columns");
+        uint64_t peak = 0;
+        assert_int_equal(number_in(memory, "steps"), figures->steps);
+        assert_null(json_object_get(first_file(document), "arena"));
+        assert_true((columns != NULL) == (i == 1));
+        assert_true((json_object_get(memory, "tensors") != NULL) == (i == 0));
+        for (size_t c = 0; i == 1 && c < json_array_size(json_object_get(columns, "step")); c++) {
+            const uint64_t sum = item_of(columns, "x", c) + item_of(columns, "s", c) + item_of(columns, "y", c) +
+                                 item_of(columns, "w", c);
+            peak = sum > peak ? sum : peak;
+        }
+        assert_int_equal(peak, i == 1 ? figures->peak_bytes : 0);
+        json_decref(document);
+        remat_plan_destroy(plan);
+        remat_profile_destroy(profile);
+    }
+}
+
 /* ---- files ---- */
 
 static void test_profile_and_plan(void **state)
@@ -305,6 +349,38 @@ static void test_infeasible_plan(void **state)
     remat_profile_destroy(profile);
 }
 
+static void test_kept_budget(void **state)
+{
+    fixture *f = *state;
+    remat_profile *profile = six_layers(f);
+    remat_plan *plan;
+    expect_ok(f, make_plan(f, profile, "budget", 2000, REMAT_COUNT_KEPT, &plan));
+    json_t *document = page_of(f, plan);
+    const json_t *figures = json_object_get(first_file(document), "figures");
+    assert_int_equal(number_in(figures, "kept_budget_bytes"), 2000);
+    assert_null(json_object_get(figures, "budget_bytes"));
+    json_decref(document);
+    remat_plan_destroy(plan);
+    remat_profile_destroy(profile);
+}
+
+static void test_garbage_as_options(void **state)
+{
+    fixture *f = *state;
+    remat_profile *profile = six_layers(f);
+    remat_plan *plan = plan_by(f, profile, "full");
+    remat_report *report;
+    const remat_report_options garbage = {.struct_size = 1};
+    expect_ok(f, remat_report_create(f->context, &report));
+    expect_status(f, remat_report_add_plan(report, "plan", plan, &garbage), REMAT_INVALID);
+    expect_message(f, "call remat_report_options_init before filling it in");
+    expect_status(f, remat_report_add_profile(report, "profile", profile, &garbage), REMAT_INVALID);
+    assert_int_equal(remat_report_count(report), 0);
+    remat_report_destroy(report);
+    remat_plan_destroy(plan);
+    remat_profile_destroy(profile);
+}
+
 /* Names are data: none of them can end the script element that holds the document. */
 static void test_hostile_names(void **state)
 {
@@ -378,6 +454,9 @@ static void test_file_kinds(void **state)
         {"{\"format\": \"remat-plan\"}", REMAT_FILE_PLAN},
         {"{\"format\": \"remat-run\"}", REMAT_FILE_RUN},
         {"{\"format\": \"else\"}", REMAT_FILE_OTHER},
+        {"{\"format\": \"remat-grahp\", \"tensors\": [], \"actions\": []}", REMAT_FILE_GRAPH},
+        {"{\"tensors\": [], \"actions\": []}", REMAT_FILE_GRAPH},
+        {"{\"tensors\": []}", REMAT_FILE_OTHER},
         {"{}", REMAT_FILE_OTHER},
         {"# a model\n[Model]\n", REMAT_FILE_MODEL},
         {"[Model]\n", REMAT_FILE_MODEL},
@@ -403,9 +482,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(test_steps_of_random_plans),
         FIXTURE_TEST(test_columns),
+        FIXTURE_TEST(test_long_schedules),
         FIXTURE_TEST(test_profile_and_plan),
         FIXTURE_TEST(test_plan_file_alone),
         FIXTURE_TEST(test_infeasible_plan),
+        FIXTURE_TEST(test_kept_budget),
+        FIXTURE_TEST(test_garbage_as_options),
         FIXTURE_TEST(test_hostile_names),
         FIXTURE_TEST(test_no_memory),
         FIXTURE_TEST(test_file_kinds),

@@ -2,6 +2,7 @@
  * budget. */
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <remat/train.h>
 
@@ -220,15 +221,20 @@ static void batches_run_in_their_class(void **state)
     remat_model_destroy(model);
 }
 
-static void expect_refused(fixture *f, remat_model *model, const char *message)
+static void expect_refused_with(fixture *f, remat_model *model, remat_train_options options, const char *message)
 {
-    remat_train_options options;
     remat_trainer *trainer;
-    remat_train_options_init(&options);
     options.plan_only = true;
     expect_status(f, remat_trainer_create(model, &options, &trainer), REMAT_INVALID);
     expect_message(f, message);
     remat_model_destroy(model);
+}
+
+static void expect_refused(fixture *f, remat_model *model, const char *message)
+{
+    remat_train_options options;
+    remat_train_options_init(&options);
+    expect_refused_with(f, model, options, message);
 }
 
 static void what_has_no_classes_is_refused(void **state)
@@ -241,6 +247,25 @@ static void what_has_no_classes_is_refused(void **state)
     expect_refused(f, model, "they are for models of a folder");
     training t = {"llama", "model.batch_size=1", "model.accumulate=1", "model.length_classes=13", NULL, NULL, 0, NULL};
     expect_refused(f, load(f, &t, folder), "more of them than tokens");
+    t.classes = "model.length_classes=2";
+    t.budget = REMAT_UNLIMITED;
+    remat_train_options stages = options_of(&t), chain = options_of(&t), graph = options_of(&t);
+    t.accumulate = "model.accumulate=2";
+    stages.pipeline = stages.plan_ranks = 2;
+    expect_refused_with(f, load(f, &t, folder), stages, "ranks run one plan together");
+    t.accumulate = "model.accumulate=1";
+    chain.plan_path = graph.graph_plan_path = "plan.json";
+    expect_refused_with(f, load(f, &t, folder), chain, "a plan file is for one length");
+    expect_refused_with(f, load(f, &t, folder), graph, "a plan file is for one length");
+    mkdir(scratch_path("dynamic"), 0777);
+    scratch_write_text(
+        "dynamic/config.json",
+        "{\"model_type\": \"llama\", \"vocab_size\": 48, \"hidden_size\": 16, \"intermediate_size\": 24, "
+        "\"num_hidden_layers\": 1, \"num_attention_heads\": 4, \"max_position_embeddings\": 8, "
+        "\"rope_scaling\": {\"rope_type\": \"dynamic\", \"factor\": 2}}");
+    const char *const longer[] = {"model.length=12", "dataset.type=random", t.classes, NULL};
+    expect_ok(f, remat_model_load_with(f->context, scratch_path("dynamic"), longer, &model));
+    expect_refused(f, model, "the angles depend on the length of a row");
 }
 
 int main(void)

@@ -4,7 +4,7 @@
 #include "support/memory_failures.h"
 #include "support/scratch_files.h"
 
-#include <remat/train.h>
+#include "train/trainer_object.h"
 
 static const char text[] = "[Model]\nbatch_size = 2\naccumulate = 6\nclip_norm = 1\n[Optimizer]\ntype = adamw\n"
                            "[Dataset : random]\nsamples = 30\nvalidation_split = 0.2\n"
@@ -15,14 +15,41 @@ typedef struct setup {
     uint64_t rank, size;
     remat_shard shard;
     bool fast;
+    uint64_t pipeline;
 } setup;
 
 static const setup setups[] = {
-    {0, 2, REMAT_SHARD_NONE, false},      {1, 2, REMAT_SHARD_NONE, false},      {1, 3, REMAT_SHARD_NONE, true},
-    {0, 2, REMAT_SHARD_OPTIMIZER, false}, {1, 2, REMAT_SHARD_GRADIENTS, false}, {0, 2, REMAT_SHARD_WEIGHTS, false},
-    {1, 2, REMAT_SHARD_WEIGHTS, false},
+    {0, 2, REMAT_SHARD_NONE, false, 0},      {1, 2, REMAT_SHARD_NONE, false, 0},
+    {1, 3, REMAT_SHARD_NONE, true, 0},       {0, 2, REMAT_SHARD_OPTIMIZER, false, 0},
+    {1, 2, REMAT_SHARD_GRADIENTS, false, 0}, {0, 2, REMAT_SHARD_WEIGHTS, false, 0},
+    {1, 2, REMAT_SHARD_WEIGHTS, false, 0},   {0, 2, REMAT_SHARD_NONE, false, 2},
+    {1, 2, REMAT_SHARD_NONE, false, 2},      {2, 4, REMAT_SHARD_OPTIMIZER, false, 2},
+    {1, 4, REMAT_SHARD_NONE, true, 2},       {3, 4, REMAT_SHARD_NONE, false, 2},
 };
 enum { SETUPS = sizeof setups / sizeof *setups };
+
+/* Where rank 0 cuts the network into two stages. */
+static uint32_t starts[3];
+
+static remat_status find_starts(remat_context *context)
+{
+    remat_model *model = NULL;
+    remat_trainer *trainer = NULL;
+    remat_train_options options;
+    remat_train_options_init(&options);
+    options.plan_only = true;
+    options.pipeline = 2;
+    options.strategy = "none";
+    FILE *stream = stream_of(text, strlen(text));
+    remat_status status = remat_model_read(context, stream, "text", &model);
+    fclose(stream);
+    FLOW(status, remat_trainer_create(model, &options, &trainer));
+    if (status == REMAT_OK)
+        memcpy(starts, trainer->pipeline->starts, sizeof starts);
+    remat_trainer_destroy(trainer);
+    remat_model_destroy(model);
+    return status;
+}
 
 static remat_status read_and_write(remat_trainer *trainer)
 {
@@ -45,6 +72,10 @@ static remat_status train(remat_context *context, const setup *how, uint64_t fai
 {
     echo_ranks ranks = echo_ranks_make(context, how->rank, how->size);
     ranks.fail_at = fail_at;
+    if (how->pipeline) {
+        memcpy(ranks.starts, starts, sizeof starts);
+        ranks.part_size = how->size / how->pipeline;
+    }
     remat_model *model = NULL;
     remat_trainer *trainer = NULL;
     remat_train_options options;
@@ -56,6 +87,7 @@ static remat_status train(remat_context *context, const setup *how, uint64_t fai
     options.communicator = &ranks.base;
     options.shard = how->shard;
     options.reduce_fast = how->fast;
+    options.pipeline = how->pipeline;
     options.threads = 1;
     options.strategy = "none"; /* no search for a plan, which is most of the allocations */
     FILE *stream = stream_of(text, strlen(text));
@@ -76,6 +108,7 @@ static remat_status train(remat_context *context, const setup *how, uint64_t fai
 static void every_transfer_may_fail(void **state)
 {
     fixture *f = *state;
+    expect_ok(f, find_starts(f->context));
     for (int i = 0; i < SETUPS; i++) {
         uint64_t calls = 0, all;
         expect_ok(f, train(f->context, &setups[i], 0, &all));
@@ -97,7 +130,8 @@ static remat_status train_once(remat_context *context, void *user)
 
 static void every_allocation_may_fail(void **state)
 {
-    (void)state;
+    fixture *f = *state;
+    expect_ok(f, find_starts(f->context));
     for (int i = 0; i < SETUPS; i++)
         expect_failures_survived("ranks", train_once, (void *)(uintptr_t)&setups[i], 50,
                                  LESS_WHEN_SANITIZED(1000, 150));

@@ -1,8 +1,8 @@
 # shellcheck shell=sh
 # Small words for tests of the command line. Sourced; needs REMAT, the program.
-# A test script ends with `finish`, which fails if anything before it did.
+# A test script ends with `finish`, which fails if anything before it did. What stands behind it by mistake counts as well.
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'code=$?; rm -rf "$work"; [ "$failures" = 0 ] || [ "$code" != 0 ] || code=1; exit "$code"' EXIT
 . tests/cli/support/environment.sh
 export HOME="$work"
 failures=0
