@@ -7,12 +7,10 @@ transformers.
 
 The model is tests/reference/torch_pretrained.py. PyTorch has the frozen weights and all activations in the precision that is said, and
 the adapters in fp32; remat has --frozen and model.precision. A processor that Debian's OpenBLAS does not know is said to it
-(bench/torch_blas.py). One line for each precision: the medians of all steps but the first of each round, and the CPU time of a step, which
-says more on a machine that is busy. That of remat is the difference of two runs."""
+(bench/torch_blas.py). One line for each precision: the medians of all steps but the first of each round. It needs an idle machine."""
 import argparse
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -80,39 +78,29 @@ class Torch:
         self.tokens = torch.randint(0, self.config["vocab_size"], (1, length + 1))
 
     def steps(self, count):
-        """Seconds, and seconds of CPU time, of all steps but the first."""
-        seconds, used = [], []
+        """Seconds of all steps but the first."""
+        seconds = []
         for _ in range(count):
-            began, before = time.perf_counter(), time.process_time()
+            began = time.perf_counter()
             adapter = {name: tensor.to(self.dtype) for name, tensor in self.adapter.items()}
             logits = torch_pretrained.forward(self.config, self.weights, adapter, self.tokens[:, :-1])
             F.cross_entropy(logits[0].float(), self.tokens[0, 1:]).backward()
             self.optimizer.step()
             self.optimizer.zero_grad(set_to_none=True)
             seconds.append(time.perf_counter() - began)
-            used.append(time.process_time() - before)
-        return seconds[1:], used[1:]
+        return seconds[1:]
 
 
-def remat_run(folder, options, precision, count):
-    """Seconds of each step, and seconds of CPU time of the whole run."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+def remat_steps(folder, options, precision):
+    """Seconds of all steps but the first."""
     with tempfile.TemporaryDirectory() as work:
         log = os.path.join(work, "log.jsonl")
         settings = ["--frozen", "bf16", "--set", "model.precision=bf16"] if precision == "bf16" else []
         subprocess.run([os.environ.get("REMAT", "build/remat"), "train", folder, "--length", str(options.length), "--lora",
-                        f"rank={RANK}", "--set", "dataset.type=random", "--steps", str(count), "--threads", str(options.threads),
+                        f"rank={RANK}", "--set", "dataset.type=random", "--steps", str(STEPS), "--threads", str(options.threads),
                         "--log", log, "-q", *settings], check=True, stdout=subprocess.DEVNULL)
         with open(log) as file:
-            seconds = [json.loads(line)["seconds"] for line in file if '"seconds"' in line]
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
-def remat_steps(folder, options, precision):
-    _, start = remat_run(folder, options, precision, 1)
-    seconds, used = remat_run(folder, options, precision, STEPS)
-    return seconds[1:], [(used - start) / (STEPS - 1)]
+            return [json.loads(line)["seconds"] for line in file if '"seconds"' in line][1:]
 
 
 def main():
@@ -128,15 +116,13 @@ def main():
     print("torch", torch.__version__ + ",", BLAS, flush=True)
     for precision in options.precision:
         judge = Torch(options.folder, options.length, precision)
-        times = {"PyTorch": ([], []), "remat": ([], [])}
+        times = {"PyTorch": [], "remat": []}
         for _ in range(options.rounds):
-            for name, measured in (("PyTorch", judge.steps(STEPS)), ("remat", remat_steps(options.folder, options, precision))):
-                for list_of, some in zip(times[name], measured):
-                    list_of += some
-                print(f"  {precision}, {name} so far:", *([round(s, 2) for s in some] for some in times[name]), flush=True)
-        for what, number in (("a step", 0), ("of CPU time a step", 1)):
-            a, b = (statistics.median(times[name][number]) for name in ("PyTorch", "remat"))
-            print(f"{precision}, {options.threads} threads: PyTorch {a:.3f} s, remat {b:.3f} s {what}, {b / a:.2f} times", flush=True)
+            times["PyTorch"] += judge.steps(STEPS)
+            times["remat"] += remat_steps(options.folder, options, precision)
+        a, b = statistics.median(times["PyTorch"]), statistics.median(times["remat"])
+        print(f"{precision}, {options.threads} threads: PyTorch {a:.3f} s ({min(times['PyTorch']):.3f} to {max(times['PyTorch']):.3f}), "
+              f"remat {b:.3f} s ({min(times['remat']):.3f} to {max(times['remat']):.3f}) a step, {b / a:.2f} times", flush=True)
         del judge
 
 
