@@ -88,16 +88,17 @@ static bool is_fine_chain(const graph_pieces *pieces)
     return true;
 }
 
-/* Whether the chain's planner leaves little to gain. A plan of a training has a margin to pass, too. */
-static bool is_solved_well(const graph_search *search, const graph_plan_options *options)
+/* Most pieces are alike, as the blocks of a transformer. */
+static bool is_alike_chain(const graph_pieces *pieces)
 {
-    const graph_pieces *pieces = search->pieces[0];
-    return is_fine_chain(pieces) &&
-           (options->binds == GRAPH_PLACED || pieces->cut.piece_count >= ALIKE * pieces->kind_count);
+    return is_fine_chain(pieces) && pieces->cut.piece_count >= ALIKE * pieces->kind_count;
 }
 
-static uint64_t find_effort(const hold_graph *g, const graph_plan_options *options, bool is_well)
+/* The chain's planner solves a fine chain well, and a plan of a training has a margin to pass, too. */
+static uint64_t find_effort(const graph_search *search, const hold_graph *g, const graph_plan_options *options)
 {
+    const graph_pieces *pieces = search->pieces[0];
+    const bool is_well = is_alike_chain(pieces) || (options->binds == GRAPH_PLACED && is_fine_chain(pieces));
     const uint64_t effort = hold_search_effort(g) / (is_well ? ALIKE_PART : 1);
     return options->effort ? effort / 1000 * options->effort + 1 : effort;
 }
@@ -108,12 +109,11 @@ static remat_status search_holds(graph_search *search, const hold_graph *g, cons
     graph_curve *curve = &search->curve;
     remat_context *context = search->outline.graph->context;
     graph_sequence seeds[MOST_SEEDS] = {0};
-    const bool is_well = is_solved_well(search, options);
     hold_search_options how = {.seeds = seeds,
-                               .has_good_seeds = is_well,
+                               .has_good_seeds = is_alike_chain(search->pieces[0]),
                                .most_runs = curve->most_actions,
                                .threads = options->threads,
-                               .effort = find_effort(g, options, is_well)};
+                               .effort = find_effort(search, g, options)};
     size_t most = remat_min(curve->count, MOST_SEEDS);
     remat_status status = REMAT_OK;
     for (; status == REMAT_OK && how.seed_count < most; how.seed_count++) {
