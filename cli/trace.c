@@ -70,7 +70,8 @@ static void note_action(void *user, const remat_action *action)
     if (!made->begun)
         made->start = action->began;
     made->begun = true;
-    if (strcmp(action->phase, "send") == 0 || strcmp(action->phase, "sum") == 0) {
+    if (strcmp(action->phase, "send") == 0 || strcmp(action->phase, "sum") == 0 ||
+        strcmp(action->phase, "gather") == 0) {
         note_sending(made, action);
         return;
     }

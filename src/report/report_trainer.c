@@ -62,6 +62,12 @@ static void write_names(report_document *to)
     document_close(to, '}');
 }
 
+/* Workspaces may begin before the action that they are for. */
+static uint32_t layer_of_range(const model_view *view, const live_range *range)
+{
+    return binding_at(view, range->tensor == GRAPH_NONE ? range->ends - 1 : range->born)->layer;
+}
+
 static void write_tensors(const model_view *view)
 {
     report_document *to = view->to;
@@ -76,7 +82,7 @@ static void write_tensors(const model_view *view)
                     liveness->ranges[i].tensor == GRAPH_NONE ? "workspace"
                                                              : view->graph->tensors[liveness->ranges[i].tensor].name);
     DOCUMENT_COLUMN(to, "tensor", count, document_number, liveness->ranges[i].tensor);
-    DOCUMENT_COLUMN(to, "layer", count, document_number, binding_at(view, liveness->ranges[i].born)->layer);
+    DOCUMENT_COLUMN(to, "layer", count, document_number, layer_of_range(view, &liveness->ranges[i]));
     DOCUMENT_COLUMN(to, "bytes", count, document_number, liveness->ranges[i].bytes);
     DOCUMENT_COLUMN(to, "born", count, document_number, live_range_counts_from(&liveness->ranges[i]));
     DOCUMENT_COLUMN(to, "ends", count, document_number, liveness->ranges[i].ends);

@@ -39,6 +39,14 @@ static remat_status make_poison(remat_executor *executor)
                              &executor->poison);
 }
 
+static remat_status make_fetched(remat_executor *executor)
+{
+    if (!executor->options.program->fetches)
+        return REMAT_OK;
+    executor->fetched = remat_alloc_zeroed(executor->context, executor->count, sizeof *executor->fetched);
+    return executor->fetched ? REMAT_OK : REMAT_NO_MEMORY;
+}
+
 static remat_status fill(remat_executor *executor)
 {
     size_t parameters = executor->options.program->network->parameter_count;
@@ -46,11 +54,7 @@ static remat_status fill(remat_executor *executor)
     executor->until = remat_alloc(executor->context, executor->count, sizeof *executor->until);
     if (!executor->gradients || !executor->until)
         return REMAT_NO_MEMORY;
-    if (executor->options.program->fetches) {
-        executor->fetched = remat_alloc_zeroed(executor->context, executor->count, sizeof *executor->fetched);
-        if (!executor->fetched)
-            return REMAT_NO_MEMORY;
-    }
+    REMAT_TRY(make_fetched(executor));
     for (size_t position = 0; position < executor->count; position++) {
         executor->until[position] = position;
         executor->forwards += executor_action(executor, position)->kind == ACTION_FORWARD;
@@ -83,8 +87,11 @@ remat_status executor_measure(remat_context *context, const executor_options *op
     remat_executor counted = {.context = context, .options = *options, .count = options->sequence->count};
     size_t parameters = options->program->network->parameter_count;
     counted.gradients = remat_alloc_zeroed(context, parameters, sizeof *counted.gradients);
-    remat_status status = counted.gradients ? executor_count(&counted, bytes) : REMAT_NO_MEMORY;
+    remat_status status = counted.gradients ? make_fetched(&counted) : REMAT_NO_MEMORY;
+    if (status == REMAT_OK)
+        status = executor_count(&counted, bytes);
     remat_release(context, counted.gradients, parameters, sizeof *counted.gradients);
+    remat_release(context, counted.fetched, counted.count, sizeof *counted.fetched);
     if (status == REMAT_OK)
         *bytes += sizeof counted + (counted.count + 1) * sizeof *counted.fused.starts +
                   counted.count * sizeof *counted.until + parameters * sizeof *counted.gradients +
@@ -138,21 +145,62 @@ layer_work executor_work(const remat_executor *executor, size_t position)
 
 /* ---- running ---- */
 
-static remat_status fetch_weights(const remat_executor *executor, size_t position, backend_queue *queue)
+/* For each parameter that an action fetches, with its address. */
+typedef remat_status fetch_fn(const executor_weights *weights, uint32_t parameter, char *to, bool *done);
+
+static remat_status fetch_one(const executor_weights *weights, uint32_t parameter, char *to, bool *done)
+{
+    *done = true;
+    return weights->fetch(weights->user, parameter, to);
+}
+
+static remat_status prepare_one(const executor_weights *weights, uint32_t parameter, char *to, bool *done)
+{
+    return weights->prepare(weights->user, parameter, to, done);
+}
+
+static remat_status fetch_for(const remat_executor *executor, size_t position, fetch_fn *fetch, bool *done)
 {
     const executor_options *options = &executor->options;
     const uint32_t action = options->sequence->actions[position];
-    char *to = executor->fetched ? executor->fetched[position] : NULL;
-    if (!to)
-        return REMAT_OK;
     const network_layer *layer = &options->program->network->layers[options->program->actions[action].layer];
-    REMAT_TRY(backend_wait(queue));
-    for (uint32_t i = 0; i < layer->node.parameter_count; i++) {
+    char *to = executor->fetched[position].at;
+    *done = true;
+    for (uint32_t i = 0; i < layer->node.parameter_count && *done; i++) {
         const uint32_t parameter = layer->parameters[i];
         if (!program_fetches(options->program, action, i))
             continue;
-        REMAT_TRY(options->weights.fetch(options->weights.user, parameter, to));
+        REMAT_TRY(fetch(&options->weights, parameter, to, done));
         to += (options->program->network->parameters[parameter].bytes + 63) & ~(uint64_t)63;
+    }
+    return REMAT_OK;
+}
+
+/* The weights of this position are there; those of the next ones begin to come, in the order of the positions. */
+static remat_status fetch_weights(remat_executor *executor, size_t position, backend_queue *queue)
+{
+    bool done = true;
+    if (!executor->fetched)
+        return REMAT_OK;
+    if (position == 0)
+        executor->fetch_next = 0;
+    if (executor->options.weights.advance)
+        REMAT_TRY(executor->options.weights.advance(executor->options.weights.user));
+    if (executor->fetched[position].at) {
+        REMAT_TRY(backend_wait(queue));
+        REMAT_TRY(fetch_for(executor, position, fetch_one, &done));
+    }
+    if (executor->fetch_next <= position)
+        executor->fetch_next = position + 1;
+    for (; executor->fetch_next < executor->count && executor->options.weights.prepare; executor->fetch_next++) {
+        if (!executor->fetched[executor->fetch_next].at)
+            continue;
+        if (executor->fetched[executor->fetch_next].begins > position)
+            break;
+        REMAT_TRY(backend_wait(queue)); /* what had these bytes before is over */
+        REMAT_TRY(fetch_for(executor, executor->fetch_next, prepare_one, &done));
+        if (!done)
+            break;
     }
     return REMAT_OK;
 }

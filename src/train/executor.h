@@ -25,6 +25,11 @@ typedef struct executor_weights {
     char *(*find)(void *user, uint32_t parameter);
     /* Writes a parameter to an address, when the queue is idle. Called before each action that needs it. */
     remat_status (*fetch)(void *user, uint32_t parameter, char *to);
+    /* May begin to write it there, if its workspace begins before the position of the action: `fetch` follows, in the order of these
+     * calls, and other actions run until then. Not begun: it is asked again at the next position. */
+    remat_status (*prepare)(void *user, uint32_t parameter, char *to, bool *begun);
+    /* Called between actions, to move along what was begun. */
+    remat_status (*advance)(void *user);
     void *user;
     /* For weights that do not stay in memory: `leave` is called after an action that read some, when the queue is idle; `want` before it,
      * for actions that come next, until one returns that it needs some. Both NULL: they stay. */

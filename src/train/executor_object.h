@@ -15,6 +15,12 @@ typedef struct recorded_run {
     size_t apply_begun;    /* the end of what executor_optimizer.begin recorded there */
 } recorded_run;
 
+/* Where the weights for a position go, and from which position on they may come. NULL: it fetches none. */
+typedef struct fetch_place {
+    char *workspace, *at;
+    size_t begins;
+} fetch_place;
+
 struct remat_executor {
     remat_context *context;
     executor_options options;
@@ -30,7 +36,8 @@ struct remat_executor {
     tensor_ref *gradients; /* of each network parameter */
     tensor_ref results[LAYER_MAX_INPUTS];
     uint32_t result_layers[LAYER_MAX_INPUTS];
-    char **fetched; /* of each position, for programs that fetch weights: where they go */
+    fetch_place *fetched; /* of each position, for programs that fetch weights */
+    size_t fetch_next;    /* during a run: the first position whose weights have not begun to come */
     uint64_t forwards, fused_count;
     poison_map *poison;
     size_t *until; /* with `poison`: the last position whose operations are fused into this one */

@@ -36,16 +36,20 @@ static bool is_read(const recorder *r, uint32_t tensor, size_t position)
     return r->latest[tensor].ends > position + 1;
 }
 
-/* Takes up the instances born at this position; returns the workspace, if there is one. */
+/* Takes up the instances born at this position; returns the workspace, if there is one. Those that begin before their position are
+ * remembered until then. */
 static tensor_ref take_births(recorder *r, size_t position)
 {
     const graph_liveness *liveness = r->executor->options.liveness;
     const executor_memory *memory = &r->executor->options.memory;
-    tensor_ref workspace = {NULL, REMAT_UINT8};
+    fetch_place *fetched = r->executor->fetched;
+    tensor_ref workspace = {fetched ? fetched[position].workspace : NULL, REMAT_UINT8};
     for (; r->next_range < liveness->range_count && liveness->ranges[r->next_range].born == position; r->next_range++) {
         const live_range *range = &liveness->ranges[r->next_range];
         char *at = memory->arena + memory->offsets[range->buffer];
-        if (range->tensor == GRAPH_NONE)
+        if (range->tensor == GRAPH_NONE && range->ends > position + 1)
+            fetched[range->ends - 1] = (fetch_place){at, NULL, position};
+        else if (range->tensor == GRAPH_NONE)
             workspace.at = at;
         else
             r->latest[range->tensor] = (instance){at, range->ends};
@@ -60,8 +64,9 @@ static char *fetched_at(const recorder *r, size_t position, tensor_ref workspace
     const uint32_t action = options->sequence->actions[position];
     const uint64_t bytes = options->program->fetches ? program_fetched_bytes(options->program, action) : 0;
     char *at = bytes ? (char *)workspace.at + options->program->graph->actions[action].workspace_bytes - bytes : NULL;
-    if (r->executor->fetched)
-        r->executor->fetched[position] = at;
+    fetch_place *fetched = r->executor->fetched ? &r->executor->fetched[position] : NULL;
+    if (fetched)
+        *fetched = (fetch_place){workspace.at, at, fetched->workspace ? fetched->begins : position};
     return at;
 }
 

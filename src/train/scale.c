@@ -69,30 +69,60 @@ static double chain_seconds(const remat_trainer *trainer, const remat_cluster *t
     return rounds * fmax(once - micro_seconds, 0) + once + 2 * (double)(to->ranks - 1) * link;
 }
 
-/* The weights of layers, for each pass of a micro-batch, those of recomputed layers again. */
-static double fetch_seconds(const remat_trainer *trainer, const remat_cluster *to)
+/* The weights of a layer, for one of its passes. */
+static double fetch_seconds(const remat_program *program, uint32_t action, const remat_cluster *to)
 {
-    const remat_program *program = trainer->program;
-    const graph_sequence *sequence = &trainer->plan->sequence;
+    const network_layer *layer = &program->network->layers[program->actions[action].layer];
     double seconds = 0;
-    for (size_t position = 0; position < sequence->count; position++) {
-        const uint32_t action = sequence->actions[position];
-        const network_layer *layer = &program->network->layers[program->actions[action].layer];
-        for (uint32_t i = 0; i < layer->node.parameter_count; i++)
-            if (program_fetches(program, action, i))
-                seconds += gather_seconds(to, (double)program->network->parameters[layer->parameters[i]].bytes);
-    }
+    for (uint32_t i = 0; i < layer->node.parameter_count; i++)
+        if (program_fetches(program, action, i))
+            seconds += gather_seconds(to, (double)program->network->parameters[layer->parameters[i]].bytes);
     return seconds;
 }
 
-/* Once a micro-batch: the gradients to the ranks that add them. */
-static double exchange_seconds(const remat_trainer *trainer, const remat_cluster *to)
+/* The gradients of a layer to the ranks that add them. */
+static double exchange_seconds(const remat_program *program, uint32_t action, const remat_cluster *to)
 {
+    const program_binding binding = program_binding_of(program, action);
+    const network_layer *layer = &program->network->layers[binding.layer];
     double seconds = 0;
-    for (uint32_t p = 0; p < trainer->network->parameter_count; p++)
-        if (gradient_bytes_of(trainer, p) > 0)
-            seconds += scatter_seconds(to, gradient_bytes_of(trainer, p));
+    for (uint32_t i = 0; i < layer->node.parameter_count && binding.kind == ACTION_APPLY; i++)
+        if (binding.gradients[i] != GRAPH_NONE) {
+            const network_parameter *about = &program->network->parameters[layer->parameters[i]];
+            seconds += scatter_seconds(to, (double)dtype_bytes(layer_gradient_dtype(&about->about), about->values));
+        }
     return seconds;
+}
+
+/* A micro-batch of ranks that share gradients or weights: what it takes besides computing. Each rank has one transfer at a time. Weights
+ * begin to come where their workspace begins (gather_overlap.c), and an action waits for its own; gradients are waited for. */
+static double pass_seconds(const remat_trainer *trainer, const remat_cluster *to)
+{
+    const remat_program *program = trainer->program;
+    const graph_sequence *sequence = &trainer->plan->sequence;
+    const graph_liveness *liveness = &trainer->plan->liveness;
+    double now = 0, computed = 0, network = 0; /* when the network is free */
+    double there[GATHER_MOST_AHEAD] = {0};     /* by position: when its weights are there */
+    size_t next = 0;
+    for (size_t position = 0; position < sequence->count; position++) {
+        const uint32_t action = sequence->actions[position];
+        double *mine = &there[position % GATHER_MOST_AHEAD];
+        if (*mine == 0 && fetch_seconds(program, action, to) > 0) /* not begun */
+            *mine = network = fmax(now, network) + fetch_seconds(program, action, to);
+        now = fmax(now, *mine);
+        *mine = 0;
+        for (; next < liveness->range_count && liveness->ranges[next].born == position; next++) {
+            const size_t reader = liveness->ranges[next].ends - 1;
+            if (liveness->ranges[next].tensor == GRAPH_NONE && reader > position)
+                there[reader % GATHER_MOST_AHEAD] = network =
+                    fmax(now, network) + fetch_seconds(program, sequence->actions[reader], to);
+        }
+        if (exchange_seconds(program, action, to) > 0)
+            now = network = fmax(now, network) + exchange_seconds(program, action, to);
+        now += 1e-9 * (double)program->graph->actions[action].cost;
+        computed += 1e-9 * (double)program->graph->actions[action].cost;
+    }
+    return now - computed;
 }
 
 /* Once a step: the norm, and the new weights. */
@@ -119,8 +149,7 @@ static double transfer_seconds(const remat_trainer *trainer, const remat_cluster
     double seconds = update_seconds(trainer, to);
     if (trainer->options.shard < REMAT_SHARD_GRADIENTS)
         return seconds + chain_seconds(trainer, to, micro_seconds, rounds);
-    seconds += rounds * exchange_seconds(trainer, to);
-    return trainer->options.shard < REMAT_SHARD_WEIGHTS ? seconds : seconds + rounds * fetch_seconds(trainer, to);
+    return seconds + rounds * pass_seconds(trainer, to);
 }
 
 /* ---- a step ---- */

@@ -15,11 +15,22 @@ enum {
     TAG_JOIN,
 };
 
+/* A piece of a join that is under way, or is over and has not been asked for. */
+typedef struct shard_joining {
+    char *whole; /* of the join; NULL: free */
+    comm_request request;
+    uint32_t parameter;
+    uint64_t began, bytes;
+} shard_joining;
+
+enum { MOST_JOINING = 16 };
+
 struct shard_transfers {
     remat_context *context;
     shard_transfer_options options;
-    int *parts, *places;    /* of each rank, for COMM_JOIN */
+    int *parts, *places;    /* for COMM_JOIN: of each rank, for each that is under way and one more */
     comm_request *requests; /* of each rank */
+    shard_joining joining[MOST_JOINING];
 };
 
 /* ---- sizes ---- */
@@ -66,8 +77,8 @@ remat_status shard_transfers_create(remat_context *context, const shard_transfer
         return REMAT_NO_MEMORY;
     const uint64_t size = options->map->size;
     *transfers = (shard_transfers){.context = context, .options = *options};
-    transfers->parts = remat_alloc(context, size, sizeof *transfers->parts);
-    transfers->places = remat_alloc(context, size, sizeof *transfers->places);
+    transfers->parts = remat_alloc(context, (MOST_JOINING + 1) * size, sizeof *transfers->parts);
+    transfers->places = remat_alloc(context, (MOST_JOINING + 1) * size, sizeof *transfers->places);
     transfers->requests = remat_alloc_zeroed(context, size, sizeof *transfers->requests);
     if (!transfers->parts || !transfers->places || !transfers->requests) {
         shard_transfers_destroy(transfers);
@@ -82,8 +93,8 @@ void shard_transfers_destroy(shard_transfers *transfers)
     if (!transfers)
         return;
     const uint64_t size = transfers->options.map->size;
-    remat_release(transfers->context, transfers->parts, size, sizeof *transfers->parts);
-    remat_release(transfers->context, transfers->places, size, sizeof *transfers->places);
+    remat_release(transfers->context, transfers->parts, (MOST_JOINING + 1) * size, sizeof *transfers->parts);
+    remat_release(transfers->context, transfers->places, (MOST_JOINING + 1) * size, sizeof *transfers->places);
     remat_release(transfers->context, transfers->requests, size, sizeof *transfers->requests);
     remat_release(transfers->context, transfers, 1, sizeof *transfers);
 }
@@ -127,24 +138,109 @@ static shard_part part_in(shard_part part, uint64_t first, uint64_t end)
     return from < to ? (shard_part){from, to - from} : (shard_part){first, 0};
 }
 
-/* MPI counts bytes in int: large parameters are joined in several transfers. */
-static remat_status join_all(shard_transfers *transfers, uint32_t parameter, shard_unit unit, char *whole)
+/* MPI counts bytes in int: large parameters are joined in several pieces, of so many values. */
+static uint64_t piece_values(shard_unit unit)
+{
+    return COMM_MOST_BYTES / shard_unit_bytes(unit, SHARD_BLOCK) * SHARD_BLOCK;
+}
+
+/* `number` says which lists of parts and places it uses. */
+static remat_status start_join(shard_transfers *transfers, uint32_t parameter, shard_unit unit, char *whole,
+                               uint64_t first, size_t number, comm_request *request)
 {
     const shard_map *map = transfers->options.map;
-    const uint64_t values = map->network->parameters[parameter].values;
-    const uint64_t block = shard_unit_bytes(unit, SHARD_BLOCK);
-    const uint64_t most = COMM_MOST_BYTES / block * SHARD_BLOCK;
-    for (uint64_t first = 0; first < values; first += most) {
-        const uint64_t end = remat_min(values, first + most);
-        for (uint64_t r = 0; r < map->size; r++) {
-            const shard_part part = part_in(shard_map_part(map, parameter, r), first, end);
-            transfers->parts[r] = (int)shard_unit_bytes(unit, part.values);
-            transfers->places[r] = (int)shard_unit_bytes(unit, part.first - first);
+    const uint64_t end = remat_min(map->network->parameters[parameter].values, first + piece_values(unit));
+    int *parts = transfers->parts + number * map->size, *places = transfers->places + number * map->size;
+    for (uint64_t r = 0; r < map->size; r++) {
+        const shard_part part = part_in(shard_map_part(map, parameter, r), first, end);
+        parts[r] = (int)shard_unit_bytes(unit, part.values);
+        places[r] = (int)shard_unit_bytes(unit, part.first - first);
+    }
+    return comm_start(
+        transfers->options.ranks,
+        &(comm_transfer){
+            .kind = COMM_JOIN, .data = whole + shard_unit_bytes(unit, first), .parts = parts, .places = places},
+        request);
+}
+
+static remat_status join_all(shard_transfers *transfers, uint32_t parameter, shard_unit unit, char *whole)
+{
+    const uint64_t values = transfers->options.map->network->parameters[parameter].values;
+    comm_request request;
+    for (uint64_t first = 0; first < values; first += piece_values(unit)) {
+        REMAT_TRY(start_join(transfers, parameter, unit, whole, first, MOST_JOINING, &request));
+        REMAT_TRY(comm_wait(transfers->options.ranks, &request));
+    }
+    return REMAT_OK;
+}
+
+/* ---- all-gathers that were begun ---- */
+
+bool shard_is_joining(const shard_transfers *transfers, const char *whole)
+{
+    for (size_t i = 0; i < MOST_JOINING; i++)
+        if (transfers->joining[i].whole == whole)
+            return true;
+    return false;
+}
+
+static void note_joined(const shard_transfers *transfers, const shard_joining *joined)
+{
+    note(transfers, "gather", joined->parameter, joined->bytes, joined->began);
+}
+
+remat_status shard_join_begin(shard_transfers *transfers, uint32_t parameter, shard_unit unit, char *whole, bool *begun)
+{
+    const uint64_t values = transfers->options.map->network->parameters[parameter].values;
+    uint64_t left = values / piece_values(unit) + (values % piece_values(unit) > 0), first = 0;
+    size_t free_count = 0;
+    *begun = shard_is_joining(transfers, whole);
+    for (size_t i = 0; i < MOST_JOINING; i++)
+        free_count += !transfers->joining[i].whole;
+    if (*begun || left > free_count)
+        return REMAT_OK;
+    for (size_t i = 0; i < MOST_JOINING && left; i++) {
+        shard_joining *joining = &transfers->joining[i];
+        if (joining->whole)
+            continue;
+        const uint64_t count = remat_min(values - first, piece_values(unit));
+        *joining = (shard_joining){.whole = whole,
+                                   .parameter = parameter,
+                                   .began = began_now(transfers),
+                                   .bytes = shard_unit_bytes(unit, count)};
+        REMAT_TRY(start_join(transfers, parameter, unit, whole, first, i, &joining->request));
+        first += count;
+        left--;
+    }
+    *begun = true;
+    return REMAT_OK;
+}
+
+remat_status shard_join_advance(shard_transfers *transfers)
+{
+    for (size_t i = 0; i < MOST_JOINING; i++) {
+        shard_joining *joining = &transfers->joining[i];
+        bool done;
+        if (!joining->request.is_active)
+            continue;
+        REMAT_TRY(comm_test(transfers->options.ranks, &joining->request, &done));
+        if (done)
+            note_joined(transfers, joining);
+    }
+    return REMAT_OK;
+}
+
+static remat_status end_joining(shard_transfers *transfers, const char *whole)
+{
+    for (size_t i = 0; i < MOST_JOINING; i++) {
+        shard_joining *joining = &transfers->joining[i];
+        if (joining->whole != whole)
+            continue;
+        if (joining->request.is_active) {
+            REMAT_TRY(comm_wait(transfers->options.ranks, &joining->request));
+            note_joined(transfers, joining);
         }
-        REMAT_TRY(comm_run(transfers->options.ranks, &(comm_transfer){.kind = COMM_JOIN,
-                                                                      .data = whole + shard_unit_bytes(unit, first),
-                                                                      .parts = transfers->parts,
-                                                                      .places = transfers->places}));
+        *joining = (shard_joining){0};
     }
     return REMAT_OK;
 }
@@ -204,6 +300,8 @@ remat_status shard_join(shard_transfers *transfers, uint32_t parameter, shard_un
 {
     const shard_map *map = transfers->options.map;
     const uint64_t values = map->network->parameters[parameter].values, began = began_now(transfers);
+    if (shard_is_joining(transfers, whole))
+        return end_joining(transfers, whole);
     REMAT_TRY((map->size == transfers->options.ranks->size ? join_all : join_some)(transfers, parameter, unit, whole));
     note(transfers, "gather", parameter, shard_unit_bytes(unit, values), began);
     return REMAT_OK;

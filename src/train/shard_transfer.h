@@ -35,6 +35,14 @@ void shard_transfers_destroy(shard_transfers *transfers); /* NULL is fine */
 /* All-gather: `whole` has the part of this rank at its place, and gets those of the others. */
 remat_status shard_join(shard_transfers *transfers, uint32_t parameter, shard_unit unit, char *whole);
 
+/* The same, begun here and ended by a call of shard_join with the same address; other joins may begin meanwhile, and end in the same order.
+ * Not begun: too many are under way. Only where all ranks share. */
+remat_status shard_join_begin(shard_transfers *transfers, uint32_t parameter, shard_unit unit, char *whole,
+                              bool *begun);
+bool shard_is_joining(const shard_transfers *transfers, const char *whole); /* begun and not ended */
+/* Moves along those that were begun. */
+remat_status shard_join_advance(shard_transfers *transfers);
+
 /* Reduce-scatter: every rank has a whole gradient; the parts of a rank are added to its `sum`, in the order of the ranks. */
 remat_status shard_add(shard_transfers *transfers, uint32_t parameter, const float *gradient, float *sum);
 

@@ -174,7 +174,13 @@ remat_status trainer_add_squares(remat_trainer *trainer, uint32_t parameter, dou
 weight_place trainer_weight_place(const void *trainer, uint32_t parameter); /* of what this rank has of it */
 /* For executor_weights. */
 char *trainer_find_weight(void *trainer, uint32_t parameter);
+remat_status trainer_prepare_weight(void *trainer, uint32_t parameter, char *to, bool *begun);
 remat_status trainer_fetch_weight(void *trainer, uint32_t parameter, char *to);
+remat_status trainer_advance_weights(void *trainer);
+enum { GATHER_MOST_AHEAD = 64 }; /* positions: gathers begin less than so many before their action */
+/* gather_overlap.c: lets gathers of weights begin early where the arena then takes no more than `limit`, which it has already. */
+remat_status trainer_overlap_gathers(const remat_trainer *trainer, const remat_program *program, placed_graph *placed,
+                                     uint64_t limit);
 /* After an update: the weights of all ranks, where each has all of them. */
 remat_status trainer_join_weights(remat_trainer *trainer);
 /* All ranks get the first parameter whose update was broken on any. */

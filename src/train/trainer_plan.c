@@ -149,6 +149,29 @@ static remat_status plan_training(remat_trainer *trainer, const uint32_t *blocks
     return too_small(trainer, fixed, shared_arena(trainer, trainer->plan->min_budget_bytes), peak_layer(trainer));
 }
 
+/* Up to what the arena has in any case, or up to the budget. */
+static remat_status overlap_gathers(remat_trainer *trainer)
+{
+    const uint64_t budget = trainer->options.budget_bytes, fixed = trainer_fixed_bytes(trainer);
+    const bool has_budget = budget != REMAT_NO_BUDGET && budget != REMAT_UNLIMITED;
+    const uint64_t limit = has_budget ? budget - fixed : trainer_arena_bytes(trainer);
+    graph_plan *plan = trainer->plan;
+    placed_graph placed = {.context = trainer->context,
+                           .sequence = plan->sequence,
+                           .liveness = plan->liveness,
+                           .offsets = plan->offsets,
+                           .arena_bytes = plan->arena_bytes};
+    const remat_status status = trainer_overlap_gathers(trainer, trainer->program, &placed, limit);
+    plan->sequence = placed.sequence;
+    plan->liveness = placed.liveness;
+    plan->offsets = placed.offsets;
+    plan->arena_bytes = placed.arena_bytes;
+    plan->peak_bytes = placed.liveness.peak_bytes;
+    REMAT_TRY(status);
+    return trainer_overlap_gathers(trainer, trainer->evaluation, &trainer->evaluation_plan,
+                                   trainer_arena_bytes(trainer));
+}
+
 remat_status trainer_plan(remat_trainer *trainer)
 {
     REMAT_TRY(place_evaluation(trainer));
@@ -162,6 +185,8 @@ remat_status trainer_plan(remat_trainer *trainer)
     if (trainer->options.budget_bytes != REMAT_NO_BUDGET && fixed + arena > trainer->options.budget_bytes)
         return too_small(trainer, fixed, arena,
                          evaluation_peak_layer(trainer)); /* it needs more than a training step */
+    if (trainer->program->fetches)
+        REMAT_TRY(overlap_gathers(trainer));
     return trainer_find_peak(trainer);
 }
 

@@ -271,15 +271,40 @@ char *trainer_find_weight(void *user, uint32_t parameter)
     return trainer_parameter(user, parameter).at;
 }
 
-remat_status trainer_fetch_weight(void *user, uint32_t parameter, char *to)
+static shard_unit weight_unit(const remat_trainer *trainer, uint32_t parameter)
 {
-    const remat_trainer *trainer = user;
-    const shard_unit unit = shard_unit_of(trainer->network->parameters[parameter].about.dtype);
+    return shard_unit_of(trainer->network->parameters[parameter].about.dtype);
+}
+
+static void copy_own_part(const remat_trainer *trainer, uint32_t parameter, char *to)
+{
+    const shard_unit unit = weight_unit(trainer, parameter);
     const shard_part part = trainer_part(trainer, parameter, REMAT_SHARD_WEIGHTS);
     if (part.values)
         memcpy(to + shard_unit_bytes(unit, part.first), trainer_parameter(trainer, parameter).at,
                shard_unit_bytes(unit, part.values));
-    return shard_join(trainer->transfers, parameter, unit, to);
+}
+
+remat_status trainer_prepare_weight(void *user, uint32_t parameter, char *to, bool *begun)
+{
+    const remat_trainer *trainer = user;
+    if (!shard_is_joining(trainer->transfers, to))
+        copy_own_part(trainer, parameter, to);
+    return shard_join_begin(trainer->transfers, parameter, weight_unit(trainer, parameter), to, begun);
+}
+
+remat_status trainer_fetch_weight(void *user, uint32_t parameter, char *to)
+{
+    const remat_trainer *trainer = user;
+    if (!shard_is_joining(trainer->transfers, to))
+        copy_own_part(trainer, parameter, to);
+    return shard_join(trainer->transfers, parameter, weight_unit(trainer, parameter), to);
+}
+
+remat_status trainer_advance_weights(void *user)
+{
+    const remat_trainer *trainer = user;
+    return shard_join_advance(trainer->transfers);
 }
 
 remat_status trainer_share_broken(remat_trainer *trainer)

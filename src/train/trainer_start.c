@@ -39,6 +39,8 @@ executor_options trainer_executor_options(remat_trainer *trainer, const remat_pr
         .optimizer = trainer_optimizer(trainer),
         .weights = {.find = trainer_find_weight,
                     .fetch = trainer_fetch_weight,
+                    .prepare = trainer_prepare_weight,
+                    .advance = trainer_advance_weights,
                     .user = trainer,
                     .leave = trainer_drops_weights(trainer) ? trainer_leave_weights : NULL,
                     .want = trainer_drops_weights(trainer) ? trainer_want_weights : NULL},

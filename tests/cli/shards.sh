@@ -47,6 +47,29 @@ expect_ranks 0 4 train "$work/wide.ini" --shard weights --steps 3 --resume "$wor
   --save "$work/again.safetensors" -q
 same one.safetensors again.safetensors "resumed with shared weights"
 
+# Weights of the next layers are gathered while a layer computes: all large gathers of a step but the first begin before an action ends
+# and are over after it. The memory is that of a plan without, and the bits are the same.
+wider='[a : fully_connected]\nunit = 400\n[b : fully_connected]\nunit = 400\n[c : fully_connected]\nunit = 400\n[d : fully_connected]\nunit = 400\n'
+sed "s/^\\[fc : /${wider}[fc : /; s/^accumulate = 12/accumulate = 2/; /^validation/d" "$work/net.ini" >"$work/wider.ini"
+expect 0 train "$work/wider.ini" --steps 1 --save "$work/one.safetensors" -q -j 1
+expect_ranks 0 2 train "$work/wider.ini" --shard weights --steps 1 --trace "$work/trace.json" --json -q -j 1 \
+  --save "$work/some.safetensors"
+same one.safetensors some.safetensors "gathers that begin early"
+[ "$(number allocated_bytes)" = "$(number total_bytes)" ] || complain "gathers that begin early: $(cat "$work/out")"
+if has_python; then
+  python3 - "$work/trace.json" <<'END' || complain "weights are not gathered while layers compute"
+import json, sys
+events = json.load(open(sys.argv[1]))
+events = events["traceEvents"] if isinstance(events, dict) else events
+ends = [e["ts"] + e["dur"] for e in events if e["ph"] == "X" and e.get("cat") in ("forward", "input_gradient", "weight_gradient")]
+begun = {e["id"]: e["ts"] for e in events if e["ph"] == "b" and e.get("cat") == "gather" and e["args"]["bytes"] > 1 << 17}
+ended = {e["id"]: e["ts"] for e in events if e["ph"] == "e" and e["id"] in begun}
+early = [i for i in begun if any(begun[i] < end < ended[i] for end in ends)]
+print(f"{len(begun)} large gathers, {len(early)} beside computing")
+sys.exit(not (len(begun) >= 8 and len(early) >= len(begun) - 1))
+END
+fi
+
 expect 2 train "$work/net.ini" --shard everything
 err "none, optimizer, gradients or weights"
 finish

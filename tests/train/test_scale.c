@@ -54,6 +54,41 @@ static void test_formulas(void **state)
     remat_model_destroy(model);
 }
 
+/* Shared weights: on a fast network all gathers but the first are hidden behind computing; on a slow one the network is the limit, and
+ * nothing is hidden but what is computed meanwhile. */
+static void test_gathers(void **state)
+{
+    fixture *f = *state;
+    remat_model *model = make_model(f->context);
+    remat_train_options options;
+    remat_cluster cluster;
+    remat_scale_estimate shared, gradients;
+    const double values[] = {64 * 256 + 256, 256 * 256 + 256, 256 * 256 + 256, 3 * 256 + 3};
+    const double forward = values[0] + values[1] + values[2] + values[3], backward = values[1] + values[2];
+    remat_train_options_init(&options);
+    options.threads = 1;
+    remat_cluster_init(&cluster);
+    cluster.ranks = 2;
+    cluster.network_latency = 0;
+    for (double speed = 1e6; speed < 1e15; speed *= 1e3) {
+        cluster.network_bytes_per_second = speed;
+        options.shard = REMAT_SHARD_GRADIENTS;
+        assert_int_equal(remat_scale_simulate(model, &options, &cluster, &gradients), REMAT_OK);
+        options.shard = REMAT_SHARD_WEIGHTS;
+        assert_int_equal(remat_scale_simulate(model, &options, &cluster, &shared), REMAT_OK);
+        /* Gradients: these and the new weights, once. Weights: these, and weights for two passes in place of the new ones; the first
+         * layer has no gradient of its input, and the last one is computed with the loss, in one pass. */
+        const double all = (8 * forward + 16) / 2 / speed, with = (4 * (2 * forward + backward) + 16) / 2 / speed;
+        assert_true(fabs(gradients.transfer_seconds - all) < 1e-9 * all);
+        assert_true(shared.transfer_seconds < with);
+        assert_true(shared.transfer_seconds > with - shared.compute_seconds);
+        assert_true(shared.transfer_seconds > (4 * forward + 4 * values[0]) / 2 / speed);
+        if (speed > 1e12) /* only the weights of the first layer and gradients are waited for */
+            assert_true(shared.transfer_seconds < all);
+    }
+    remat_model_destroy(model);
+}
+
 /* A pipeline: the first micro-batch passes all stages, and behind it one comes every time that the slowest stage takes. */
 static void test_pipeline(void **state)
 {
@@ -170,8 +205,8 @@ static void test_mistakes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {FIXTURE_TEST(test_formulas), FIXTURE_TEST(test_pipeline),
-                                       FIXTURE_TEST(test_search), FIXTURE_TEST(test_least_ranks),
-                                       FIXTURE_TEST(test_mistakes)};
+    const struct CMUnitTest tests[] = {FIXTURE_TEST(test_formulas),    FIXTURE_TEST(test_gathers),
+                                       FIXTURE_TEST(test_pipeline),    FIXTURE_TEST(test_search),
+                                       FIXTURE_TEST(test_least_ranks), FIXTURE_TEST(test_mistakes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,6 +44,9 @@ typedef struct placed_graph {
 remat_status graph_place(const remat_graph *graph, graph_sequence *sequence, placed_graph *placed);
 remat_status graph_place_flight(const remat_graph *graph, graph_sequence *sequence, graph_flight flight,
                                 placed_graph *placed);
+/* The same schedule once more, with workspaces that begin earlier, because they are filled while other actions run: that of position p
+ * lives from begins[p] <= p on. One that begins earlier stands behind the ranges that are born at begins[p]. */
+remat_status graph_place_early(const placed_graph *from, const uint32_t *begins, placed_graph *placed);
 void placed_graph_release(placed_graph *placed);
 /* For one that stays: its lists get exactly the room that they need. */
 remat_status placed_graph_fit(placed_graph *placed);
