@@ -1,5 +1,6 @@
 #include "comm/comm.h"
 
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,10 @@
 #include "base/error.h"
 
 enum { DEFAULT_TIMEOUT = 600, AGREED_TEXT = 2048 };
+
+#define SPIN_SECONDS  1e-3
+#define SLEEP_SHARE   64 /* of the time waited so far */
+#define LONGEST_SLEEP 5e-4
 
 remat_status remat_communicator_open(remat_context *context, const void *mpi_comm, remat_communicator **communicator)
 {
@@ -81,13 +86,16 @@ static double seconds_now(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Ranks may be more than there are cores: the wait gives its core away, at first only where somebody wants it. */
-static void let_others_run(unsigned tests)
+/* Ranks may be more than there are cores, and other programs may use these: the wait gives its core away. On an idle machine a yield
+ * returns at once, and after a millisecond of them short sleeps follow, which grow with the wait and add a small share to it. Where
+ * somebody else computes, a yield takes as long as he is let, so the sleeps begin after a few: who sleeps is woken in time, who yields
+ * is last in line every time. */
+static void let_others_run(double waited)
 {
-    if (tests < 1000)
+    if (waited < SPIN_SECONDS)
         sched_yield();
     else
-        nanosleep(&(struct timespec){.tv_nsec = tests < 10000 ? 50000 : 500000}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * fmin(waited / SLEEP_SHARE, LONGEST_SLEEP))}, NULL);
 }
 
 remat_status comm_wait(remat_communicator *ranks, comm_request *request)
@@ -96,15 +104,16 @@ remat_status comm_wait(remat_communicator *ranks, comm_request *request)
     REMAT_TRY(comm_test(ranks, request, &done));
     if (done)
         return REMAT_OK;
-    const double end = seconds_now() + ranks->timeout;
-    for (unsigned tests = 0; !done; tests += tests < 1000000) {
-        let_others_run(tests);
+    const double began = seconds_now();
+    for (double waited = 0;; waited = seconds_now() - began) {
+        let_others_run(waited);
         REMAT_TRY(comm_test(ranks, request, &done));
-        if (!done && seconds_now() > end)
+        if (done)
+            return REMAT_OK;
+        if (waited > ranks->timeout)
             return remat_fail(ranks->context, REMAT_IO, NULL, "rank %llu has waited %.0f seconds for another rank",
                               (unsigned long long)ranks->rank, ranks->timeout);
     }
-    return REMAT_OK;
 }
 
 remat_status comm_run(remat_communicator *ranks, const comm_transfer *transfer)
