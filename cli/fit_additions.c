@@ -27,6 +27,7 @@ static remat_status answer(remat_model *model, const remat_train_options *option
         remat_model_set(model, REMAT_PROPERTIES(question->clips ? "clip_norm=1" : "clip_norm=0",
                                                 question->accumulates ? "accumulate=2" : "accumulate=1"));
     wanted.strategy = "optimal";
+    wanted.plan_quickly = question->clips || question->accumulates; /* what they add need not be known to the byte */
     if (status == REMAT_OK)
         status = model_file_plan_freely(model, &wanted, &trainer);
     if (status != REMAT_OK)

@@ -31,7 +31,7 @@ typedef struct fit_search {
     fit_question questions[FIT_QUESTIONS];
 } fit_search;
 
-/* Begins to look for what clipping and accumulation add. Such a plan takes a second for a deep model, so processes of their own make
+/* Begins to look for what clipping and accumulation add. Such plans take a while for a deep model, so processes of their own make
  * them: each has a copy of the model, whose settings it changes. */
 void fit_search_begin(fit_search *search, remat_model *model, const remat_train_options *options);
 

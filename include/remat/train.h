@@ -125,6 +125,8 @@ typedef struct remat_train_options {
      * more stages than layers, and for remat_trainer_on_gradient and remat_trainer_measure. */
     uint64_t pipeline;
     uint64_t plan_stage; /* with plan_only, without a communicator: plan this stage, counted from 0 */
+    /* With plan_only: plan a deep model in a fraction of the time. Its smallest budget may come out a little larger. */
+    bool plan_quickly;
 } remat_train_options;
 void remat_train_options_init_sized(remat_train_options *options, size_t size);
 static inline void remat_train_options_init(remat_train_options *options)

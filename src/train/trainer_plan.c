@@ -107,6 +107,9 @@ static remat_status use_graph_plan(remat_trainer *trainer)
     return fixed + arena <= options->budget_bytes ? REMAT_OK : too_small(trainer, fixed, arena, peak_layer(trainer));
 }
 
+/* A graph of fewer actions is planned at once. */
+enum { DEEP = 400 };
+
 remat_status trainer_plan_program(const remat_trainer *trainer, const remat_program *program, const uint32_t *blocks,
                                   graph_plan **plan)
 {
@@ -124,6 +127,8 @@ remat_status trainer_plan_program(const remat_trainer *trainer, const remat_prog
     wanted.flight = trainer_flight(trainer);
     if (trainer->pipeline) /* fit plans many stages */
         wanted.effort = 10;
+    else if (options->plan_only && options->plan_quickly && program->graph->action_count > DEEP)
+        wanted.effort = 20;
     wanted.chain_only = trainer->plans_chain_only;
     if (options->budget_bytes != REMAT_NO_BUDGET)
         wanted.budget_bytes = options->budget_bytes > fixed ? options->budget_bytes - fixed : 0;

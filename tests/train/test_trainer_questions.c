@@ -282,6 +282,34 @@ static void test_fastest_batch(void **state)
     remat_model_destroy(model);
 }
 
+/* A quick plan of a deep model has the same ends, up to a little of the smaller one. */
+static void test_quick_plan(void **state)
+{
+    fixture *f = *state;
+    static char text[] =
+        "[Model]\nbatch_size = 8\n[Dataset : random]\n[in : input]\ninput_shape = 64\n[Repeat hidden]\ncount = 70\n"
+        "[fc{i} : fully_connected]\nunit = 64\n[act{i} : activation]\nactivation = gelu_erf\n[End]\n"
+        "[out : fully_connected]\nunit = 1\n[loss : mse]\n";
+    FILE *stream = fmemopen(text, sizeof text - 1, "r");
+    remat_model *model;
+    expect_ok(f, remat_model_read(f->context, stream, "deep.ini", &model));
+    fclose(stream);
+    remat_train_options options = plain_options();
+    options.plan_only = true;
+    options.budget_bytes = REMAT_UNLIMITED;
+    remat_trainer *whole, *quick;
+    expect_ok(f, remat_trainer_create(model, &options, &whole));
+    options.plan_quickly = true;
+    expect_ok(f, remat_trainer_create(model, &options, &quick));
+    const remat_trainer_figures a = figures_of(whole), b = figures_of(quick);
+    assert_int_equal(b.keep_all_arena_bytes, a.keep_all_arena_bytes);
+    assert_int_equal(b.min_budget_bound_bytes, a.min_budget_bound_bytes);
+    assert_in_range(b.min_budget_bytes, b.min_budget_bound_bytes, a.min_budget_bytes + a.min_budget_bytes / 50);
+    remat_trainer_destroy(quick);
+    remat_trainer_destroy(whole);
+    remat_model_destroy(model);
+}
+
 /* A step of several micro-batches costs as much as they do together, and the optimizer once. */
 static void test_accumulated_cost(void **state)
 {
@@ -329,6 +357,7 @@ int main(void)
         FIXTURE_TEST(test_blocks_have_no_plan_file),
         FIXTURE_TEST(test_largest_batch),
         FIXTURE_TEST(test_fastest_batch),
+        FIXTURE_TEST(test_quick_plan),
         FIXTURE_TEST(test_accumulated_cost),
         FIXTURE_TEST(test_early_stopping_needs_validation),
     };
