@@ -135,7 +135,7 @@ static void train(fixture *f, const family *of, const char *setting, const char 
     remat_model_destroy(model);
 }
 
-static void expect_losses(fixture *f, const family *of, const char *setting, const char *line,
+static void expect_losses(fixture *f, const family *of, const char *setting, const char *line, double allowed,
                           remat_trainer_figures *figures)
 {
     double wanted[STEPS], losses[STEPS], again[STEPS];
@@ -143,7 +143,7 @@ static void expect_losses(fixture *f, const family *of, const char *setting, con
     read_reference(of->name, line, wanted, STEPS);
     train(f, of, setting, "none", REMAT_UNLIMITED, losses, figures);
     for (int step = 0; step < STEPS; step++)
-        if (!(fabs(losses[step] - wanted[step]) <= 1e-5))
+        if (!(fabs(losses[step] - wanted[step]) <= allowed))
             fail_msg("%s, %s: the loss of step %d is %.8g, not %.8g", of->name, line, step + 1, losses[step],
                      wanted[step]);
     train(f, of, setting, "full", REMAT_UNLIMITED, again, &least);
@@ -156,14 +156,15 @@ static void expect_losses(fixture *f, const family *of, const char *setting, con
     assert_memory_equal(again, losses, sizeof losses);
 }
 
-/* Of Qwen3 as transformers recorded it, rounding to fp32 alone moves a loss by 2e-5: AdamW divides a gradient by its own size, and one
- * of nearly 0 may go either way. Its full training is compared with plain PyTorch's. */
+/* With the Qwen3 of transformers, rounding to fp32 alone moves losses by more than 1e-5: AdamW divides a gradient by its own size, and
+ * one of nearly 0 may go either way. Its record is up to 2.2e-5 from losses in double precision, and up to 3.6e-5 from another run in
+ * fp32 (plain PyTorch). */
 static void full_training_is_that_of_others(void **state)
 {
     remat_trainer_figures figures;
     for (size_t i = 0; i < FAMILIES; i++)
-        if (strcmp(families[i].name, "transformers/qwen3") != 0)
-            expect_losses(*state, &families[i], NULL, "full", &figures);
+        expect_losses(*state, &families[i], NULL, "full",
+                      strcmp(families[i].name, "transformers/qwen3") == 0 ? 4e-5 : 1e-5, &figures);
 }
 
 static void lora_is_that_of_others(void **state)
@@ -172,7 +173,7 @@ static void lora_is_that_of_others(void **state)
         char adapter[256];
         remat_trainer_figures figures;
         snprintf(adapter, sizeof adapter, "model.adapter=" FOLDER "%s/adapter", families[i].name);
-        expect_losses(*state, &families[i], adapter, "lora", &figures);
+        expect_losses(*state, &families[i], adapter, "lora", 1e-5, &figures);
     }
 }
 
