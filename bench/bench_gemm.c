@@ -2,7 +2,8 @@
  * shared libraries are installed, against the GEMMs of oneDNN and OpenBLAS.
  *
  *   bench_gemm [THREADS [PART]]      default: 2 threads, all shapes; PART: only shapes with this text in their name
- *   bench_gemm halves [THREADS [PART]]   the same shapes in bf16, with every instruction set of this processor
+ *   bench_gemm halves [THREADS [PART [ISA]]]   the same shapes in bf16, with every instruction set of this processor,
+ *                                       or with one
  *   bench_gemm blocks [PART [ISA]]   how fast each shape is in blocks of several sizes, and in those that
  *                                       src/backend/cpu/fast_gemm_table.c has for it; ISA: avx512, avx2 or portable */
 #include "measure.h"
@@ -231,9 +232,12 @@ static double measure_halves(const kernel_table *table, const kernel_run *run, c
 }
 
 /* A line for each shape: GFLOP/s of every instruction set of this processor. */
-static int compare_halves(int threads, const char *wanted)
+static int compare_halves(int threads, const char *wanted, const char *set)
 {
-    const kernel_table *const *tables = kernels_available();
+    const kernel_table *tables[8] = {NULL};
+    for (size_t t = 0, count = 0; kernels_available()[t]; t++)
+        if (strlen(set) == 0 || strcmp(kernels_available()[t]->name, set) == 0)
+            tables[count++] = kernels_available()[t];
     const size_t most = (size_t)8192 * 1024;
     kernel_run run = {threads, aligned_alloc(64, FAST_SCRATCH_BYTES * (size_t)threads)};
     float *x = filled(most, 1), *y = filled(most, 2), *z = filled(most, 3);
@@ -363,6 +367,7 @@ int main(int count, char **arguments)
     if (count > 1 && strcmp(arguments[1], "blocks") == 0)
         return compare_blocks(count > 2 ? arguments[2] : "", count > 3 ? arguments[3] : best_isa());
     if (count > 1 && strcmp(arguments[1], "halves") == 0)
-        return compare_halves(count > 2 ? atoi(arguments[2]) : 2, count > 3 ? arguments[3] : "");
+        return compare_halves(count > 2 ? atoi(arguments[2]) : 2, count > 3 ? arguments[3] : "",
+                              count > 4 ? arguments[4] : "");
     return compare_gemms(count > 1 ? atoi(arguments[1]) : 2, count > 2 ? arguments[2] : "");
 }

@@ -286,7 +286,7 @@ static inline void multiply_pairs(const pairing *of, size_t padded, const uint16
             break;
         for (size_t i = 0; i < padded; i += PREFETCH_STEPS)
             prefetch_some(prefetch);
-        (blind ? score_narrow : score_wide)(keys + key * padded, padded, queries + column,
+        (blind ? score_narrow : score_wide)(keys + key * padded, padded, queries + pairs_place(0, column),
                                             scores + key * scores_row + column, scores_row);
     }
 }

@@ -3,22 +3,27 @@
  *     for the columns of a block
  *         for the rows of a block
  *             for the steps of a block: pack B
- *                 for every 32 rows: pack A
+ *                 for every 32 rows: pack A, or read it where it is
  *                     for every 32 columns: multiply
  *
  * A C in fp32 has the sums between two blocks of steps, and its block of rows is all of them: B is packed once. A C in bf16 is
- * rounded once, at the end: if k is longer than a block, sums are kept in scratch memory. */
+ * rounded once, at the end: if k is longer than a block, sums are kept in scratch memory. While a tile is multiplied, what is
+ * needed next comes into the caches: lines of C, and those of A for the next rows. */
 #include "backend/cpu/fast_activations.h"
 #include "backend/cpu/pairs_pack.h"
 
-/* In scratch memory are the panels of B, 32 rows of A, and the sums. B stays in the second cache, A in the first. */
-enum { MOST_STEPS = 512, SUM_COLUMNS = 256, SUM_ROWS = 512 };
-#define B_BYTES     ((size_t)640 << 10)
-#define A_BYTES     ((size_t)(MOST_STEPS + PAIRS_STEP) * PAIRS_PANEL * sizeof(uint16_t))
-#define SUM_BYTES   ((size_t)SUM_ROWS * SUM_COLUMNS * sizeof(float))
-#define B_SUM_BYTES ((size_t)MOST_STEPS * SUM_COLUMNS * sizeof(uint16_t)) /* of B, beside the sums */
-_Static_assert(A_BYTES + B_BYTES <= FAST_SCRATCH_BYTES, "all fit without sums");
-_Static_assert(A_BYTES + B_SUM_BYTES + SUM_BYTES <= FAST_SCRATCH_BYTES, "all fit with sums");
+/* In scratch memory are the rows of A, and behind them the panels of B and the sums, which stay in the second cache. Tiles are loaded as
+ * fast from the second cache as from the first, so with them A may be longer than the first. A source with the rows of A side by side
+ * is packed for two panels at once: memory is twice as fast for two lines side by side as for one. */
+#ifdef PAIRS_TILES
+enum { HAS_TILES = 1, MOST_STEPS = 1536, MOST_SUM_STEPS = 1024 };
+#else
+enum { HAS_TILES = 0, MOST_STEPS = 512, MOST_SUM_STEPS = 512 };
+#endif
+enum { SUM_ROWS = 512, A_ROWS = 2 * PAIRS_PANEL };
+#define A_BYTES ((size_t)(MOST_STEPS + PAIRS_STEP) * A_ROWS * sizeof(uint16_t))
+#define B_BYTES ((size_t)800 << 10) /* with the sums */
+_Static_assert(A_BYTES + B_BYTES <= FAST_SCRATCH_BYTES, "all fit");
 
 /* Fewer multiplications than this are not worth a second thread. */
 #define WORTH_THREADS (1 << 20)
@@ -32,6 +37,7 @@ typedef struct cuts {
     const op_gemm *of;
     part at;
     size_t wide, high, deep; /* of a block */
+    bool direct;             /* tiles of A are loaded from where it is */
     uint16_t *a;
     uint32_t *b;
     float *sums; /* NULL: C has them. Rows are `wide` values apart */
@@ -60,13 +66,33 @@ typedef struct tile {
     size_t rows, columns, place;
 } tile;
 
-/* While a tile is multiplied, what it will be written to comes into the cache. */
-static void prefetch_tile(const op_gemm *p, const tile *t)
+/* What is prefetched while a tile is multiplied: at most so many lines. */
+enum { MOST_AHEAD = 384 };
+typedef struct ahead_list {
+    size_t count;
+    const char *lines[MOST_AHEAD + 64]; /* room to fill it up to the same number for every step */
+} ahead_list;
+
+static void add_tile(ahead_list *list, const op_gemm *p, const tile *t)
 {
     const size_t bytes = is_half(p->c) ? sizeof(uint16_t) : sizeof(float);
-    for (size_t row = 0; row < t->rows; row++)
+    const char *line = (const char *)p->c.at + t->place * bytes;
+    for (size_t row = 0; row < t->rows; row++, line += p->ldc * bytes)
         for (size_t at = 0; at < t->columns * bytes; at += LINE_BYTES)
-            __builtin_prefetch((const char *)p->c.at + (t->place + row * p->ldc) * bytes + at, 1);
+            list->lines[list->count++] = line + at;
+}
+
+/* How many are prefetched with each of `steps` steps. */
+static size_t divide_ahead(ahead_list *list, size_t steps)
+{
+    if (list->count == 0 || steps == 0)
+        return 0;
+    const size_t each = smaller(divide_up(list->count, steps), (MOST_AHEAD + 64) / steps);
+    while (list->count < each * steps) {
+        list->lines[list->count] = list->lines[list->count - 1];
+        list->count++;
+    }
+    return each;
 }
 
 static void tile_load(const op_gemm *p, const tile *t, float *to, size_t stride)
@@ -84,6 +110,20 @@ static void tile_load(const op_gemm *p, const tile *t, float *to, size_t stride)
         }
 }
 
+/* The first `count` values, rounded to bf16. */
+FAST_INLINE void round_values(uint16_t *to, fast_vector values, size_t count)
+{
+#if defined(__AVX512BF16__)
+    const __m256i halves = (__m256i)_mm512_cvtneps_pbh((__m512)values);
+    if (count == FAST_LANES)
+        memcpy(to, &halves, sizeof halves);
+    else
+        memcpy(to, &halves, count * sizeof *to);
+#else
+    halves_store(to, values, count);
+#endif
+}
+
 /* C = sums + bias; the sums may be in C. */
 static void tile_store(const op_gemm *p, const tile *t, const float *bias, const float *from, size_t stride)
 {
@@ -96,12 +136,25 @@ static void tile_store(const op_gemm *p, const tile *t, const float *bias, const
             if (bias)
                 sum += whole ? fast_load(bias + at) : fast_load_part(bias + at, count);
             if (is_half(p->c))
-                halves_store((uint16_t *)p->c.at + place, sum, count);
+                round_values((uint16_t *)p->c.at + place, sum, count);
             else if (whole)
                 fast_store((float *)p->c.at + place, sum);
             else
                 fast_store_part((float *)p->c.at + place, sum, count);
         }
+}
+
+/* The same for a whole tile of a C in bf16. */
+static void tile_store_whole(const op_gemm *p, const tile *t, const float *bias, const float *from, size_t stride)
+{
+    fast_vector more[PAIRS_PANEL / FAST_LANES] = {{0}};
+    uint16_t *to = (uint16_t *)p->c.at + t->place;
+    if (bias)
+        UNROLLED (i, PAIRS_PANEL / FAST_LANES)
+            more[i] = fast_load(bias + i * FAST_LANES);
+    for (size_t row = 0; row < PAIRS_PANEL; row++, from += stride, to += p->ldc)
+        UNROLLED (i, PAIRS_PANEL / FAST_LANES)
+            round_values(to + i * FAST_LANES, fast_load(from + i * FAST_LANES) + more[i], FAST_LANES);
 }
 
 static void tile_activate(const op_gemm *p, const tile *t)
@@ -115,35 +168,61 @@ static void tile_activate(const op_gemm *p, const tile *t)
     else FAST(activate_matrix)(p->activation, &size, c, to);
 }
 
-/* The tile at this row and column of the block. The rows of A are packed. */
-static void multiply_tile(const cuts *c, const block *o, size_t row, size_t column)
+/* The tile at this row and column of the block. */
+static tile tile_at(const op_gemm *p, const block *o, size_t row, size_t column)
+{
+    return (tile){smaller(o->rows - row, PAIRS_PANEL), smaller(o->columns - column, PAIRS_PANEL),
+                  (o->row + row) * p->ldc + o->column + column};
+}
+
+/* Rows of A where tiles are loaded from. */
+typedef struct rows_of_a {
+    const uint16_t *at;
+    size_t row; /* values between two */
+} rows_of_a;
+
+static void multiply_tile(const cuts *c, const block *o, size_t row, size_t column, const rows_of_a *a,
+                          lines_ahead *ahead)
 {
     const op_gemm *p = c->of;
     _Alignas(64) float own[PAIRS_PANEL * PAIRS_PANEL];
-    const tile t = {smaller(o->rows - row, PAIRS_PANEL), smaller(o->columns - column, PAIRS_PANEL),
-                    (o->row + row) * p->ldc + o->column + column};
-    const size_t down = divide_up(t.rows, PAIRS_TILE), across = divide_up(t.columns, PAIRS_TILE);
+    ahead_list list;
+    const tile t = tile_at(p, o, row, column);
+    const size_t down = divide_up(t.rows, PAIRS_TILE), across = divide_up(t.columns, PAIRS_TILE),
+                 steps = divide_up(o->depth, PAIRS_STEP);
     const bool last = o->step + o->depth == p->k, first = o->step == 0,
                in_place = !c->sums && !is_half(p->c) && t.rows == down * PAIRS_TILE && t.columns == across * PAIRS_TILE;
     float *to = in_place ? (float *)p->c.at + t.place : c->sums ? c->sums + row * c->wide + column : own;
     const size_t stride = in_place ? p->ldc : c->sums ? c->wide : PAIRS_PANEL;
     if (!in_place && (first ? p->accumulate : !c->sums))
         tile_load(p, &t, to, stride);
-    if (last || !c->sums)
-        prefetch_tile(p, &t);
-    const pairs_operands operands = {.steps = divide_up(o->depth, PAIRS_STEP),
-                                     .a = c->a,
-                                     .a_row = row_of_a(o->depth),
+    list.count = 0;
+    if (last || !c->sums) {
+        const bool more = column + PAIRS_PANEL < o->columns;
+        const tile next = tile_at(p, o, row, more ? column + PAIRS_PANEL : column);
+        add_tile(&list, p, &next);
+    }
+    if (!HAS_TILES)
+        prefetch_lines(ahead);
+    const pairs_operands operands = {.steps = steps,
+                                     .a = a->at,
+                                     .a_row = a->row,
                                      .b = c->b + round_up(o->depth, PAIRS_STEP) / 2 * column,
                                      .c = to,
                                      .ldc = stride,
                                      .add = !first || p->accumulate,
                                      .down = down,
-                                     .across = across};
+                                     .across = across,
+                                     .ahead = list.lines,
+                                     .ahead_step = divide_ahead(&list, steps)};
     pairs_multiply(&operands);
     const float *bias = last && p->bias.at ? (const float *)p->bias.at + o->column + column : NULL;
-    if (in_place ? bias != NULL : last || !c->sums)
-        tile_store(p, &t, bias, to, stride);
+    if (in_place ? bias != NULL : last || !c->sums) {
+        if (is_half(p->c) && t.rows == PAIRS_PANEL && t.columns == PAIRS_PANEL)
+            tile_store_whole(p, &t, bias, to, stride);
+        else
+            tile_store(p, &t, bias, to, stride);
+    }
     if (last && p->activated.at)
         tile_activate(p, &t);
 }
@@ -163,21 +242,30 @@ static void pack_columns(const cuts *c, const block *o)
     }
 }
 
+/* Rows of A that are packed together, or read where they are. */
+static size_t rows_at_once(const op_gemm *p)
+{
+    return p->transpose_a ? A_ROWS : PAIRS_PANEL;
+}
+
 static void multiply_block(const cuts *c, const block *o)
 {
     const op_gemm *p = c->of;
     const pack_source whole = {p->a.at, p->lda, o->depth, o->rows, !p->transpose_a, p->a.type, 0};
     const pack_source all = source_from(&whole, o->step, o->row);
-    for (size_t row = 0; row < o->rows; row += PAIRS_PANEL) {
-        const pack_source panel = source_part(&all, row, smaller(o->rows - row, PAIRS_PANEL));
-        const size_t after = row + panel.count;
-        const pack_source next = source_part(&all, after, smaller(o->rows - after, PAIRS_PANEL));
-        lines_ahead ahead = lines_of(&next, divide_up(o->columns, PAIRS_PANEL));
-        pairs_pack_a(&panel, c->a, row_of_a(o->depth));
-        for (size_t column = 0; column < o->columns; column += PAIRS_PANEL) {
-            prefetch_lines(&ahead);
-            multiply_tile(c, o, row, column);
-        }
+    for (size_t row = 0; row < o->rows; row += rows_at_once(p)) {
+        const pack_source group = source_part(&all, row, smaller(o->rows - row, rows_at_once(p)));
+        const size_t after = row + group.count;
+        const pack_source next = source_part(&all, after, smaller(o->rows - after, rows_at_once(p)));
+        lines_ahead ahead = lines_of(&next, divide_up(group.count, PAIRS_PANEL) * divide_up(o->columns, PAIRS_PANEL));
+        rows_of_a a = {c->a, row_of_a(o->depth)};
+        if (c->direct && group.count % PAIRS_TILE == 0)
+            a = (rows_of_a){(const uint16_t *)p->a.at + group.first, p->lda};
+        else
+            pairs_pack_a(&group, c->a, a.row);
+        for (size_t panel = row; panel < after; panel += PAIRS_PANEL, a.at += PAIRS_PANEL * a.row)
+            for (size_t column = 0; column < o->columns; column += PAIRS_PANEL)
+                multiply_tile(c, o, panel, column, &a, &ahead);
     }
 }
 
@@ -195,26 +283,41 @@ static bool keeps_sums(const op_gemm *p)
 
 static size_t deep_of(const op_gemm *p)
 {
-    return piece_of(p->k, MOST_STEPS, PAIRS_STEP);
+    return piece_of(p->k, keeps_sums(p) ? MOST_SUM_STEPS : MOST_STEPS, PAIRS_STEP);
 }
 
-/* The most columns of a block. */
-static size_t wide_of(const op_gemm *p)
+/* The rows of a block, of so many. */
+static size_t high_of(const op_gemm *p, size_t rows)
 {
-    return keeps_sums(p) ? SUM_COLUMNS : B_BYTES / sizeof(uint16_t) / deep_of(p) / PAIRS_PANEL * PAIRS_PANEL;
+    return keeps_sums(p) ? piece_of(rows, SUM_ROWS, PAIRS_PANEL) : rows;
+}
+
+/* The most columns of a block: panels of B and, where they are kept, sums for all rows of a block. */
+static size_t wide_of(const op_gemm *p, size_t rows)
+{
+    const size_t sums = keeps_sums(p) ? high_of(p, rows) * sizeof(float) : 0;
+    return B_BYTES / (deep_of(p) * sizeof(uint16_t) + sums) / PAIRS_PANEL * PAIRS_PANEL;
+}
+
+/* Whether rows of A are lines of whole steps. */
+static bool reads_directly(const op_gemm *p)
+{
+    return HAS_TILES && is_half(p->a) && !p->transpose_a && p->k % PAIRS_STEP == 0 && p->lda % PAIRS_STEP == 0 &&
+           (uintptr_t)p->a.at % LINE_BYTES == 0;
 }
 
 static void multiply_part(const op_gemm *p, const part *at, void *scratch)
 {
     cuts c = {.of = p,
               .at = *at,
-              .wide = piece_of(at->columns, wide_of(p), PAIRS_PANEL),
-              .high = keeps_sums(p) ? piece_of(at->rows, SUM_ROWS, PAIRS_PANEL) : at->rows,
+              .wide = piece_of(at->columns, wide_of(p, at->rows), PAIRS_PANEL),
+              .high = high_of(p, at->rows),
               .deep = deep_of(p),
+              .direct = reads_directly(p),
               .a = scratch,
               .b = (uint32_t *)(void *)((char *)scratch + A_BYTES)};
     if (keeps_sums(p))
-        c.sums = (float *)(void *)((char *)scratch + A_BYTES + B_SUM_BYTES);
+        c.sums = (float *)(void *)(c.b + c.wide * c.deep / 2);
     block o;
     for (size_t column = 0; column < at->columns; column += c.wide)
         for (size_t row = 0; row < at->rows; row += c.high)
@@ -250,8 +353,8 @@ static grid choose_grid(const op_gemm *p, size_t threads)
             continue;
         const size_t rows = divide_up(divide_up(p->m, PAIRS_PANEL), down) * PAIRS_PANEL,
                      columns = divide_up(divide_up(p->n, PAIRS_PANEL), threads / down) * PAIRS_PANEL;
-        const double work = (double)rows * (double)columns + for_a * (double)(rows * divide_up(columns, wide_of(p))) +
-                            for_b * (double)columns;
+        const double work = (double)rows * (double)columns +
+                            for_a * (double)(rows * divide_up(columns, wide_of(p, rows))) + for_b * (double)columns;
         if (least == 0 || work < least) {
             least = work;
             best = (grid){down, threads / down};

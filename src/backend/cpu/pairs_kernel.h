@@ -1,7 +1,8 @@
 /* The microkernel of pairs: up to 2 x 2 tiles of C, of 16 x 16 sums each.
  *
- *     A: rows of values along k, a_row apart         B: a panel of 32 columns. For every two steps of k a row of 32 pairs,
- *                                                       each the values of one column at both steps.
+ *     A: rows of values along k, a_row apart         B: a panel of 32 columns. For every 32 steps of k two tiles, of 16 columns
+ *                                                       each. For every two steps a tile has a row of 16 pairs, each the
+ *                                                       values of one column at both steps.
  *
  * The version in plain C does what AMX's manual says, so that packing can be tested on every processor. */
 #ifndef REMAT_BACKEND_CPU_PAIRS_KERNEL_H
@@ -10,7 +11,14 @@
 #include "backend/cpu/fast_math.h"
 #include "backend/cpu/pairs.h"
 
-enum { PAIRS_STEP = 32, PAIRS_TILE = 16, PAIRS_PANEL = 2 * PAIRS_TILE };
+enum { PAIRS_STEP = 32, PAIRS_TILE = 16, PAIRS_PANEL = 2 * PAIRS_TILE, PAIRS_NEXT = PAIRS_STEP / 2 * PAIRS_TILE };
+
+/* Where in a panel of B a pair is: of these two steps and this column. */
+FAST_INLINE size_t pairs_place(size_t pair, size_t column)
+{
+    return pair / PAIRS_TILE * 2 * PAIRS_NEXT + column / PAIRS_TILE * PAIRS_NEXT + pair % PAIRS_TILE * PAIRS_TILE +
+           column % PAIRS_TILE;
+}
 
 /* What a call multiplies. C has whole tiles: `down` of them below each other, `across` side by side. */
 typedef struct pairs_operands {
@@ -22,6 +30,8 @@ typedef struct pairs_operands {
     size_t ldc;
     bool add; /* to what is in C */
     size_t down, across;
+    const char *const *ahead; /* lines to be prefetched meanwhile, `ahead_step` of them with every step */
+    size_t ahead_step;
 } pairs_operands;
 
 #ifdef PAIRS_TILES
@@ -51,7 +61,8 @@ FAST_INLINE void pairs_end(void)
 /* The compiler does not know what the instructions of tiles read and write. */
 #define TILES_SEE_MEMORY() __asm__ volatile("" : : : "memory")
 
-/* Sums are tiles 0 to 3, A is 4 and 5, B is 6 and 7. */
+/* Sums are tiles 0 to 3, A is 4 and 5, B is 6 and 7. Rows of A are used again at once, and stay in the first cache because loads of B,
+ * which is longer, pass by it. */
 #define PAIRS_FUNCTION(name, DOWN, ACROSS)                                 \
     FAST_NOINLINE void name(const pairs_operands *of)                      \
     {                                                                      \
@@ -59,6 +70,7 @@ FAST_INLINE void pairs_end(void)
         const uint16_t *a = of->a, *below = a + PAIRS_TILE * of->a_row;    \
         const uint32_t *b = of->b;                                         \
         float *c = of->c, *c_below = c + PAIRS_TILE * of->ldc;             \
+        const char *const *ahead = of->ahead;                              \
         TILES_SEE_MEMORY();                                                \
         if (of->add) {                                                     \
             _tile_loadd(0, c, ldc);                                        \
@@ -75,11 +87,11 @@ FAST_INLINE void pairs_end(void)
             _tile_zero(3);                                                 \
         }                                                                  \
         for (size_t step = 0; step < of->steps; step++) {                  \
-            _tile_loadd(6, b, 4 * PAIRS_PANEL);                            \
+            _tile_stream_loadd(6, b, 4 * PAIRS_TILE);                      \
             _tile_loadd(4, a, a_row);                                      \
             _tile_dpbf16ps(0, 4, 6);                                       \
             if (ACROSS == 2) {                                             \
-                _tile_loadd(7, b + PAIRS_TILE, 4 * PAIRS_PANEL);           \
+                _tile_stream_loadd(7, b + PAIRS_NEXT, 4 * PAIRS_TILE);     \
                 _tile_dpbf16ps(1, 4, 7);                                   \
             }                                                              \
             if (DOWN == 2) {                                               \
@@ -88,6 +100,8 @@ FAST_INLINE void pairs_end(void)
             }                                                              \
             if (DOWN == 2 && ACROSS == 2)                                  \
                 _tile_dpbf16ps(3, 5, 7);                                   \
+            for (size_t i = 0; i < of->ahead_step; i++)                    \
+                __builtin_prefetch(*ahead++);                              \
             a += PAIRS_STEP;                                               \
             below += PAIRS_STEP;                                           \
             b += PAIRS_STEP / 2 * PAIRS_PANEL;                             \
@@ -115,6 +129,13 @@ FAST_INLINE void pairs_multiply(const pairs_operands *of)
 
 #else
 
+/* Without tiles all lines are prefetched before the product. */
+FAST_INLINE void pairs_prefetch(const pairs_operands *of)
+{
+    for (size_t i = 0; i < of->steps * of->ahead_step; i++)
+        __builtin_prefetch(of->ahead[i]);
+}
+
 FAST_INLINE void pairs_begin(void)
 {
 }
@@ -135,20 +156,21 @@ FAST_INLINE void pairs_eight(const uint16_t *a, size_t a_row, const uint32_t *b,
     for (size_t i = 0; i < PAIRS_ROWS; i++)
         for (size_t v = 0; v < across; v++)
             sums[i][v] = add ? _mm512_loadu_ps(c + i * ldc + v * PAIRS_TILE) : _mm512_setzero_ps();
-    for (size_t pair = 0; pair < pairs; pair++) {
-        __m512i row_of_b[2];
-        for (size_t v = 0; v < across; v++)
-            row_of_b[v] = _mm512_loadu_si512(b + v * PAIRS_TILE);
-        for (size_t i = 0; i < PAIRS_ROWS; i++) {
-            int32_t both;
-            memcpy(&both, a + i * a_row, sizeof both);
-            const __m512i spread = _mm512_set1_epi32(both);
+    for (size_t tile = 0; tile < pairs; tile += PAIRS_TILE, b += PAIRS_NEXT)
+        for (size_t pair = tile; pair < pairs && pair < tile + PAIRS_TILE; pair++) {
+            __m512i row_of_b[2];
             for (size_t v = 0; v < across; v++)
-                sums[i][v] = _mm512_dpbf16_ps(sums[i][v], (__m512bh)spread, (__m512bh)row_of_b[v]);
+                row_of_b[v] = _mm512_loadu_si512(b + v * PAIRS_NEXT);
+            for (size_t i = 0; i < PAIRS_ROWS; i++) {
+                int32_t both;
+                memcpy(&both, a + i * a_row, sizeof both);
+                const __m512i spread = _mm512_set1_epi32(both);
+                for (size_t v = 0; v < across; v++)
+                    sums[i][v] = _mm512_dpbf16_ps(sums[i][v], (__m512bh)spread, (__m512bh)row_of_b[v]);
+            }
+            a += 2;
+            b += PAIRS_TILE;
         }
-        a += 2;
-        b += PAIRS_PANEL;
-    }
     for (size_t i = 0; i < PAIRS_ROWS; i++)
         for (size_t v = 0; v < across; v++)
             _mm512_storeu_ps(c + i * ldc + v * PAIRS_TILE, sums[i][v]);
@@ -174,6 +196,7 @@ FAST_NOINLINE void pairs_wide(const pairs_operands *of)
 
 FAST_INLINE void pairs_multiply(const pairs_operands *of)
 {
+    pairs_prefetch(of);
     (of->across == 1 ? pairs_narrow : pairs_wide)(of);
 }
 
@@ -192,20 +215,21 @@ static inline float pairs_step(float sum, const uint16_t *a, const uint32_t *b)
 {
     float even = 0, odd = 0;
     for (size_t pair = 0; pair < PAIRS_STEP / 2; pair++) {
-        even += pairs_half(a[2 * pair]) * pairs_half(b[pair * PAIRS_PANEL] & 0xffff);
-        odd += pairs_half(a[2 * pair + 1]) * pairs_half(b[pair * PAIRS_PANEL] >> 16);
+        even += pairs_half(a[2 * pair]) * pairs_half(b[pair * PAIRS_TILE] & 0xffff);
+        odd += pairs_half(a[2 * pair + 1]) * pairs_half(b[pair * PAIRS_TILE] >> 16);
     }
     return sum + (even + odd);
 }
 
 static inline void pairs_multiply(const pairs_operands *of)
 {
+    pairs_prefetch(of);
     for (size_t row = 0; row < of->down * PAIRS_TILE; row++)
         for (size_t column = 0; column < of->across * PAIRS_TILE; column++) {
             float *c = of->c + row * of->ldc + column, sum = of->add ? *c : 0;
             for (size_t step = 0; step < of->steps; step++)
                 sum = pairs_step(sum, of->a + row * of->a_row + step * PAIRS_STEP,
-                                 of->b + step * (PAIRS_STEP / 2 * PAIRS_PANEL) + column);
+                                 of->b + pairs_place(step * (PAIRS_STEP / 2), column));
             *c = sum;
         }
 }

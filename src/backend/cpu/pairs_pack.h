@@ -170,31 +170,49 @@ FAST_INLINE lines_ahead lines_of(const pack_source *s, size_t calls)
                          bytes,   0,          divide_up(rows * divide_up(bytes, LINE_BYTES), calls ? calls : 1)};
 }
 
+/* The next line; NULL: there are no more. */
+FAST_INLINE const char *next_line(lines_ahead *list)
+{
+    if (list->rows == 0)
+        return NULL;
+    const char *line = list->row + list->line;
+    list->line += LINE_BYTES;
+    if (list->line >= list->bytes) {
+        list->line = 0;
+        list->row += list->stride;
+        list->rows--;
+    }
+    return line;
+}
+
 FAST_INLINE void prefetch_lines(lines_ahead *list)
 {
-    for (size_t i = 0; i < list->at_once && list->rows > 0; i++) {
-        __builtin_prefetch(list->row + list->line, 0, 2);
-        list->line += LINE_BYTES;
-        if (list->line >= list->bytes) {
-            list->line = 0;
-            list->row += list->stride;
-            list->rows--;
-        }
-    }
+    for (size_t i = 0; i < list->at_once && list->rows > 0; i++)
+        __builtin_prefetch(next_line(list), 0, 2);
 }
 
 /* ---- panels ---- */
 
-/* Packs up to PAIRS_PANEL rows of A, `row` values apart; both are filled up, the rows to whole tiles. */
+FAST_INLINE void pairs_pack_block_a(const pack_source *s, size_t step, size_t at, uint16_t *to, size_t row)
+{
+    fast_vector block[FAST_LANES];
+    pairs_block(s, step, at, !s->transposed, block);
+    UNROLLED (i, FAST_LANES)
+        memcpy(to + (at + i) * row + step, &block[i], sizeof block[i]);
+}
+
+/* Packs rows of A, `row` values apart; both are filled up, the rows to whole tiles. It reads along the rows of the source. */
 static inline void pairs_pack_a(const pack_source *s, uint16_t *to, size_t row)
 {
-    for (size_t at = 0; at < round_up(s->count, PAIRS_TILE); at += FAST_LANES)
-        for (size_t step = 0; step < round_up(s->depth, PAIRS_STEP); step += 2 * FAST_LANES) {
-            fast_vector block[FAST_LANES];
-            pairs_block(s, step, at, !s->transposed, block);
-            UNROLLED (i, FAST_LANES)
-                memcpy(to + (at + i) * row + step, &block[i], sizeof block[i]);
-        }
+    const size_t rows = round_up(s->count, PAIRS_TILE), depth = round_up(s->depth, PAIRS_STEP);
+    if (s->transposed)
+        for (size_t at = 0; at < rows; at += FAST_LANES)
+            for (size_t step = 0; step < depth; step += 2 * FAST_LANES)
+                pairs_pack_block_a(s, step, at, to, row);
+    else
+        for (size_t step = 0; step < depth; step += 2 * FAST_LANES)
+            for (size_t at = 0; at < rows; at += FAST_LANES)
+                pairs_pack_block_a(s, step, at, to, row);
 }
 
 /* Packs a panel of B; the columns are filled up to whole tiles. Meanwhile the panel that is packed `next` is prefetched. */
@@ -207,7 +225,7 @@ static inline void pairs_pack_b(const pack_source *s, const pack_source *next, u
             prefetch_lines(&ahead);
             pairs_block(s, step, at, s->transposed, block);
             UNROLLED (i, FAST_LANES)
-                memcpy(to + (step / 2 + i) * PAIRS_PANEL + at, &block[i], sizeof block[i]);
+                memcpy(to + pairs_place(step / 2 + i, at), &block[i], sizeof block[i]);
         }
 }
 
