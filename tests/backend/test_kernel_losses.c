@@ -1,5 +1,6 @@
 #include <math.h>
 
+#include "base/half.h"
 #include "support/kernel_compare.h"
 
 static void judge_cross_entropy(test_random *random, size_t rows, size_t columns, double height)
@@ -51,6 +52,76 @@ static void cross_entropy_agrees(void **state)
         judge_cross_entropy(&random, *size > 100 ? 3 : 7, *size, 1e4);
     }
     judge_cross_entropy(&random, 3001, 11, 3);
+}
+
+static tensor_ref bf16(const void *values)
+{
+    return (tensor_ref){(void *)values, REMAT_BF16};
+}
+
+/* Logits in bf16 give what the same logits give in fp32, and a gradient that is rounded. */
+static void judge_half_logits(test_random *random, const kernel_table *table, size_t rows, size_t columns, int way)
+{
+    size_t count = rows * columns;
+    float *x = values_random(random, count, -5, 5), *wanted = values_random(random, count, 0, 1),
+          *gradient = values_random(random, count, 0, 1);
+    uint16_t *halves = malloc(count * sizeof *halves);
+    int32_t *labels = malloc(rows * sizeof *labels);
+    double *weights = malloc(columns * sizeof *weights);
+    assert_true(halves && labels && weights);
+    half_pack(half_kernels_list(0), REMAT_BF16, false, x, halves, count);
+    half_unpack(half_kernels_list(0), REMAT_BF16, halves, x, count);
+    for (size_t row = 0; row < rows; row++)
+        labels[row] = test_random_below(random, 5) ? (int32_t)test_random_below(random, columns) : -1;
+    for (size_t i = 0; i < columns; i++)
+        weights[i] = (double)test_random_below(random, 5) / 2;
+    step_block block = {.loss_sum = 0.5, .labels = 3}, full = block;
+    op_cross_entropy args = {.logits = fp32(x),
+                             .labels = int32(labels),
+                             .gradient = fp32(wanted),
+                             .step = raw(&full),
+                             .rows = rows,
+                             .columns = columns,
+                             .factor = 0.25,
+                             .smoothing = way & 1 ? 0.25 : 0,
+                             .weights = way & 2 ? weights : NULL,
+                             .by_labels = way & 4};
+    kernel_run run = kernel_run_open(table, 2);
+    op_count_correct correct = {fp32(x), int32(labels), raw(&full), rows, columns};
+    perform(table, &run, OP_count_correct, &correct);
+    perform(kernels_reference(), &run, OP_cross_entropy, &args);
+    correct.logits = args.logits = bf16(halves);
+    correct.step = args.step = raw(&block);
+    args.gradient = TENSOR_NONE;
+    perform(table, &run, OP_count_correct, &correct);
+    perform(table, &run, OP_cross_entropy, &args);
+    expect_near(block.loss_sum, full.loss_sum, 1e-5 * fabs(full.loss_sum));
+    assert_int_equal(block.correct, full.correct);
+    block.loss_sum = 0.5;
+    args.gradient = bf16(halves); /* over the logits */
+    perform(table, &run, OP_cross_entropy, &args);
+    expect_near(block.loss_sum, full.loss_sum, 1e-5 * fabs(full.loss_sum));
+    half_unpack(half_kernels_list(0), REMAT_BF16, halves, gradient, count);
+    for (size_t i = 0; i < count; i++)
+        expect_near(gradient[i], wanted[i], 0x1p-8 * fabs((double)wanted[i]) + 1e-6);
+    kernel_run_close(&run);
+    free(weights);
+    free(x);
+    free(wanted);
+    free(gradient);
+    free(halves);
+    free(labels);
+}
+
+static void half_logits_agree(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    for (const kernel_table *const *table = kernel_tables(); *table; table++)
+        for (const size_t *size = KERNEL_SIZES; *size; size++)
+            for (int way = 0; way < 8; way++)
+                if (kernel_find(*table, OP_cross_entropy, "bibu"))
+                    judge_half_logits(&random, *table, *size > 100 ? 3 : 7, *size, way);
 }
 
 /* The loss is added to what is there, divided by the rows and added to the losses of other micro-batches. */
@@ -227,6 +298,7 @@ int main(void)
         cmocka_unit_test(cross_entropy_agrees),     cmocka_unit_test(cross_entropy_of_known_logits),
         cmocka_unit_test(squared_error_agrees),     cmocka_unit_test(pointwise_losses_agree),
         cmocka_unit_test(large_logits_have_a_loss), cmocka_unit_test(correct_rows_are_counted),
+        cmocka_unit_test(half_logits_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,8 @@ static float *rounded_values(const float *values, size_t count)
 
 static uint16_t *halves_of(float *values, size_t count, bool round)
 {
-    uint16_t *halves = malloc((count ? count : 1) * sizeof *halves);
+    uint16_t *halves = aligned_alloc(64, (count / 32 + 1) * 64); /* whole lines, which tiles are loaded from */
+    assert_non_null(halves);
     half_pack(half_kernels_list(0), REMAT_BF16, false, values, halves, count);
     if (round)
         half_unpack(half_kernels_list(0), REMAT_BF16, halves, values, count);
@@ -215,6 +216,18 @@ static void large_ones_are_within_their_error(void **state)
     }
 }
 
+/* Sums in several blocks of tiles, and tiles of A that are loaded from where it is: with shape % 3 = 0 its rows are whole lines. */
+static void long_ones_are_within_their_error(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    for (unsigned shape = 0; shape < 16; shape += LESS_WHEN_SANITIZED(3, 6)) {
+        judge_pairs(&random, 50, 40, 1632, shape, HALF_A | HALF_C);
+        judge_pairs(&random, 48, 40, 3136, shape, HALF_A | HALF_B);
+        judge_pairs(&random, 90, 70, 96, shape, HALF_A | HALF_C);
+    }
+}
+
 static void empty_ones_do_nothing(void **state)
 {
     (void)state;
@@ -313,6 +326,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_ones_are_within_their_error),
         cmocka_unit_test(large_ones_are_within_their_error),
+        cmocka_unit_test(long_ones_are_within_their_error),
         cmocka_unit_test(empty_ones_do_nothing),
         cmocka_unit_test(cuts_keep_the_bits),
         cmocka_unit_test(infinities_stay_where_they_are),

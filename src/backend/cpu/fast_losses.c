@@ -1,3 +1,4 @@
+#include "backend/cpu/fast_block.h"
 #include "backend/cpu/fast_row.h"
 #include "backend/cpu/pointwise_loss.h"
 
@@ -72,6 +73,77 @@ static double smoothed_row(const op_cross_entropy *p, const float *logits, int32
     return shares.sum * log((double)sum) - heights;
 }
 
+/* ---- logits in bf16 ---- */
+
+enum { HALF_COLUMNS = 1024 }; /* so many at a time are unpacked */
+
+static void unpack_columns(size_t count, const uint16_t *from, float *to)
+{
+#define STEP(LOAD, STORE, i, FIRST) STORE(to + i, LOAD(from + i))
+    FAST_EACH_ANY(count, STEP);
+#undef STEP
+}
+
+static void pack_columns(size_t count, const float *from, uint16_t *to)
+{
+#define STEP(LOAD, STORE, i, FIRST) STORE(to + i, LOAD(from + i))
+    FAST_EACH_ANY(count, STEP);
+#undef STEP
+}
+
+#define EACH_HALF_BLOCK(columns, at, count) \
+    for (size_t at = 0, count; at < (columns) && (count = smaller((columns)-at, HALF_COLUMNS), true); at += count)
+
+static void half_row_gradient(const op_cross_entropy *p, const target_shares *shares, int32_t label, float largest,
+                              double sum, const uint16_t *logits, uint16_t *gradient)
+{
+    float block[HALF_COLUMNS];
+    const double factor = factor_of(p);
+    EACH_HALF_BLOCK(p->columns, at, count)
+    {
+        unpack_columns(count, logits + at, block);
+        fast_row_exp(count, block, largest, block);
+        fast_row_scale(count, (float)(factor * shares->sum / sum), block);
+        for (size_t i = 0; i < count && shares->each > 0; i++)
+            block[i] -= (float)(factor * shares->each * (p->weights ? p->weights[at + i] : 1));
+        if ((size_t)label >= at && (size_t)label - at < count)
+            block[(size_t)label - at] -= (float)(factor * shares->label);
+        pack_columns(count, block, gradient + at);
+    }
+}
+
+/* The loss of one row, with or without smoothing and weights. The gradient may replace the logits. */
+static double half_row(const op_cross_entropy *p, const uint16_t *logits, int32_t label, double weight_sum,
+                       uint16_t *gradient)
+{
+    float block[HALF_COLUMNS], largest = 0;
+    double sum = 0;
+    if (label < 0) {
+        if (gradient)
+            memset(gradient, 0, p->columns * sizeof *gradient);
+        return 0;
+    }
+    EACH_HALF_BLOCK(p->columns, at, count)
+    {
+        unpack_columns(count, logits + at, block);
+        const float here = fast_row_max(count, block);
+        largest = at == 0 || here > largest ? here : largest;
+    }
+    const target_shares shares = shares_of(p, label, weight_sum);
+    unpack_columns(1, logits + label, block);
+    double heights = shares.label * ((double)block[0] - (double)largest);
+    EACH_HALF_BLOCK(p->columns, at, count)
+    {
+        unpack_columns(count, logits + at, block);
+        if (shares.each > 0)
+            heights += shares.each * weighted_sum(count, block, (double)largest, p->weights ? p->weights + at : NULL);
+        sum += (double)fast_row_exp(count, block, largest, NULL);
+    }
+    if (gradient)
+        half_row_gradient(p, &shares, label, largest, sum, logits, gradient);
+    return shares.sum * log(sum) - heights;
+}
+
 /* A loss is summed in parts. */
 typedef struct loss_loop {
     const void *args;
@@ -91,9 +163,8 @@ static void cross_entropy_parts(const void *args, parallel_range range)
 {
     const loss_loop *loop = args;
     const op_cross_entropy *p = loop->args;
-    const float *logits = p->logits.at, factor = (float)factor_of(p);
+    const float factor = (float)factor_of(p);
     const int32_t *labels = p->labels.at;
-    float *gradient = p->gradient.at;
     const size_t rows = p->rows, columns = p->columns, parts = loop->parts;
     const bool plain = p->smoothing == 0 && !p->weights;
     double weight_sum = (double)columns;
@@ -105,10 +176,11 @@ static void cross_entropy_parts(const void *args, parallel_range range)
     for (size_t part = range.begin; part < range.end; part++) {
         double sum = 0;
         for (size_t row = fast_cut(rows, parts, part); row < fast_cut(rows, parts, part + 1); row++) {
-            const float *in = logits + row * columns;
-            float *out = gradient ? gradient + row * columns : NULL;
-            sum += plain ? cross_entropy_row(columns, in, labels[row], factor, out)
-                         : smoothed_row(p, in, labels[row], weight_sum, out);
+            const void *in = tensor_from(p->logits, row * columns).at;
+            void *out = tensor_from(p->gradient, row * columns).at;
+            sum += p->logits.type == REMAT_BF16 ? half_row(p, in, labels[row], weight_sum, out)
+                   : plain                      ? cross_entropy_row(columns, in, labels[row], factor, out)
+                                                : smoothed_row(p, in, labels[row], weight_sum, out);
         }
         loop->sums[part] = sum;
     }
@@ -216,6 +288,23 @@ static bool row_is_correct(size_t columns, const float *logits, int32_t label)
     return label >= 0 && (size_t)label == best;
 }
 
+static bool half_row_is_correct(size_t columns, const uint16_t *logits, int32_t label)
+{
+    float block[HALF_COLUMNS], largest = 0;
+    size_t best = 0;
+    EACH_HALF_BLOCK(columns, at, count)
+    {
+        unpack_columns(count, logits + at, block);
+        largest = at == 0 ? block[0] : largest;
+        for (size_t i = 0; i < count; i++)
+            if (block[i] > largest) {
+                largest = block[i];
+                best = at + i;
+            }
+    }
+    return label >= 0 && (size_t)label == best;
+}
+
 typedef struct count_loop {
     const op_count_correct *args;
     _Atomic uint64_t *correct;
@@ -225,11 +314,13 @@ static void count_rows(const void *args, parallel_range range)
 {
     const count_loop *loop = args;
     const op_count_correct *p = loop->args;
-    const float *logits = p->logits.at;
     const int32_t *labels = p->labels.at;
     uint64_t correct = 0;
-    for (size_t row = range.begin; row < range.end; row++)
-        correct += row_is_correct(p->columns, logits + row * p->columns, labels[row]);
+    for (size_t row = range.begin; row < range.end; row++) {
+        const void *logits = tensor_from(p->logits, row * p->columns).at;
+        correct += p->logits.type == REMAT_BF16 ? half_row_is_correct(p->columns, logits, labels[row])
+                                                : row_is_correct(p->columns, logits, labels[row]);
+    }
     *loop->correct += correct;
 }
 

@@ -82,7 +82,9 @@
 #define KERNEL_HALF_LINES(ROW)           \
     ROW(normalize, "bffbff")             \
     ROW(normalize_backward, "bfffbbffu") \
-    ROW(column_sums, "bf")
+    ROW(column_sums, "bf")               \
+    ROW(cross_entropy, "bibu")           \
+    ROW(count_correct, "biu")
 #define KERNEL_HALF_ATTENTION(ROW) ROW(attention, "bbbbfi") ROW(attention_backward, "bbbbfbbbbiu")
 
 /* Embeddings in bf16, or in fp32 for outputs in bf16. */
