@@ -125,7 +125,8 @@ program_binding program_binding_of(const remat_program *program, uint32_t action
 /* Whether an action reads parameter number i of its layer; statistics apart. */
 bool program_reads(const remat_program *program, uint32_t action, uint32_t number);
 
-/* Makes it a program whose weights are fetched (program_fetch.c). Before it is planned, and before program_set_costs. */
+/* Makes it a program whose weights are fetched (program_fetch.c). Before it is planned, and after program_set_costs: who measured the costs
+ * fetched nothing, and what that takes is added. */
 remat_status program_fetch_weights(remat_program *program);
 /* Whether parameter number i of the layer is fetched for an action; the bytes of all that are, each placed at a multiple of 64 in
  * the order of their numbers, at the end of the workspace. */

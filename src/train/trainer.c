@@ -130,11 +130,11 @@ remat_status trainer_build_programs(remat_trainer *trainer)
     const program_stage *of = trainer->pipeline ? &stage : NULL;
     REMAT_TRY(build_training(trainer, of, &trainer->program));
     REMAT_TRY(program_build_for(trainer->network, PROGRAM_FORWARD_ONLY, NULL, of, &trainer->evaluation));
-    if (trainer->options.shard == REMAT_SHARD_WEIGHTS && trainer_rank_count(trainer) > 1) {
-        REMAT_TRY(program_fetch_weights(trainer->program));
-        REMAT_TRY(program_fetch_weights(trainer->evaluation));
-    }
-    return set_costs(trainer, trainer->program);
+    REMAT_TRY(set_costs(trainer, trainer->program));
+    if (trainer->options.shard < REMAT_SHARD_WEIGHTS || trainer_rank_count(trainer) == 1)
+        return REMAT_OK;
+    REMAT_TRY(program_fetch_weights(trainer->program));
+    return program_fetch_weights(trainer->evaluation);
 }
 
 remat_status trainer_open_data(const remat_trainer *trainer, uint64_t seed, const data_encoding *encoding,

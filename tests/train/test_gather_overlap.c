@@ -3,6 +3,7 @@
 
 #include "arena/placement.h"
 #include "base/alloc.h"
+#include "support/scratch_files.h"
 #include "train/trainer_object.h"
 
 static remat_model *make_model(fixture *f)
@@ -136,8 +137,42 @@ static void test_budgets(void **state)
     remat_model_destroy(model);
 }
 
+/* The cost of a micro-batch, with a profile or without. */
+static uint64_t cost_of(fixture *f, remat_model *model, uint64_t ranks, const char *profile)
+{
+    remat_train_options options;
+    remat_trainer *trainer;
+    remat_train_options_init(&options);
+    options.plan_only = true;
+    options.plan_ranks = ranks;
+    options.threads = 1;
+    options.shard = REMAT_SHARD_WEIGHTS;
+    options.profile_path = profile;
+    expect_ok(f, remat_trainer_create(model, &options, &trainer));
+    const uint64_t cost = trainer->plan->cost;
+    remat_trainer_destroy(trainer);
+    return cost;
+}
+
+/* What is fetched moves through memory. That is added to measured costs too, for who measured them fetched nothing. */
+static void test_costs(void **state)
+{
+    fixture *f = *state;
+    remat_model *model = make_model(f);
+    const char *profile = scratch_write_text(
+        "profile.json", "{\"format\": \"remat-profile\", \"version\": 1, \"cost_unit\": \"ns\", \"layers\": ["
+                        "{\"index\": 0, \"name\": \"e\", \"type\": \"ffn\", \"activation_bytes\": 1536, "
+                        "\"recompute_flops\": 1, \"forward_cost\": 7000000, \"backward_cost\": 9000000}]}");
+    const uint64_t fetching = cost_of(f, model, 2, NULL) - cost_of(f, model, 1, NULL);
+    assert_true(fetching > 0 && fetching < 1000000);
+    assert_true(cost_of(f, model, 1, profile) > 16000000);
+    assert_int_equal(cost_of(f, model, 2, profile) - cost_of(f, model, 1, profile), fetching);
+    remat_model_destroy(model);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {FIXTURE_TEST(test_free_bytes), FIXTURE_TEST(test_budgets)};
+    const struct CMUnitTest tests[] = {FIXTURE_TEST(test_free_bytes), FIXTURE_TEST(test_budgets),
+                                       FIXTURE_TEST(test_costs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

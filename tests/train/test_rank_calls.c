@@ -5,6 +5,7 @@
 
 #include "comm/mpi_abi.h"
 #include "support/fixture.h"
+#include "train/trainer_object.h"
 
 static remat_communicator *ranks;
 
@@ -101,6 +102,7 @@ static losses train(remat_context *context, remat_communicator *with, bool fast,
     remat_trainer_figures figures;
     remat_trainer_get_figures(trainer, &figures);
     found.bytes = figures.total_bytes;
+    assert_int_equal(trainer_allocated_bytes(trainer), figures.total_bytes); /* on every rank, to the byte */
     remat_trainer_destroy(trainer);
     remat_model_destroy(model);
     return found;
