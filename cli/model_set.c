@@ -41,7 +41,8 @@ static const struct argp_option options[] = {
      5},
     {"adapter", OPTION_ADAPTER, "DIR", 0, "use the adapters in DIR, which has PEFT's layout", 5},
     {"frozen", OPTION_FROZEN, "TYPE", 0,
-     "the type in which large frozen matrices are held: fp32, bf16, int8 or int4; for a folder also keep: the types of "
+     "the type in which large frozen matrices are held: fp32, fp16, bf16, int8 or int4; for a folder also keep: the "
+     "types of "
      "its files, which a training maps",
      5},
     {"pack", OPTION_PACK, NULL, 0,
@@ -52,7 +53,7 @@ static const struct argp_option options[] = {
 
 static bool is_frozen_type(const char *text)
 {
-    static const char *const types[] = {"fp32", "bf16", "int8", "int4", "keep"};
+    static const char *const types[] = {"fp32", "fp16", "bf16", "int8", "int4", "keep"};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         if (strcmp(text, types[i]) == 0)
             return true;
@@ -73,7 +74,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     if (setting_count == MOST_SETTINGS)
         argp_error(state, "--set can be given %d times", MOST_SETTINGS);
     if (key == OPTION_FROZEN && !is_frozen_type(argument))
-        argp_error(state, "--frozen takes fp32, bf16, int8, int4 or, for a folder, keep, not '%s'", shown(argument));
+        argp_error(state, "--frozen takes fp32, fp16, bf16, int8, int4 or, for a folder, keep, not '%s'",
+                   shown(argument));
     const char *before = made_of[key - OPTION_SET];
     adapts |= key == OPTION_LORA || key == OPTION_ADAPTER;
     settings[setting_count] = argument;

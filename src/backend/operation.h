@@ -143,7 +143,7 @@ typedef struct op_copy {
     size_t count;
 } op_copy;
 
-/* y = x in another type, rounded to nearest even. Only between fp32 and bf16, and from blocks to fp32. */
+/* y = x in another type, rounded to nearest even. Only between fp32 and bf16, and from fp16 and blocks to fp32. */
 typedef struct op_convert {
     tensor_ref x, y;
     size_t count;

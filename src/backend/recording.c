@@ -228,7 +228,7 @@ static remat_status convert(recording *calls, tensor_ref x, tensor_ref y, size_t
 
 enum { WEIGHTS_AT_ONCE = 1 << 20 }; /* values */
 
-/* For devices whose GEMMs do not read blocks. The weights of a part become fp32 in the room, are multiplied, and the next part takes their place. Parts are columns of C, or
+/* For devices whose GEMMs read neither blocks nor fp16. The weights of a part become fp32 in the room, are multiplied, and the next part takes their place. Parts are columns of C, or
  * steps of k at multiples of OPERATION_K_BLOCK: the bits are those of the whole matrix in fp32. */
 static remat_status add_weight_parts(recording *calls, const op_gemm *whole)
 {
@@ -338,7 +338,8 @@ static remat_status add_gemm(recording *calls, const op_gemm *whole)
     part.half_result |= is_half(whole->c);
     if (calls->owner->half_products && is_half(whole->a) != is_half(whole->b))
         return add_half_gemm(calls, whole);
-    if (dtype_traits_of(whole->b.type)->blocks && whole->b.at && !kept)
+    const bool packed = dtype_traits_of(whole->b.type)->blocks || whole->b.type == REMAT_FP16;
+    if (packed && whole->b.at && !kept)
         return add_gemm_by_weights(calls, whole);
     for (size_t row = 0; row < whole->m; row += part.m) {
         part.m = rows_from(whole->m, row, ROWS_AT_ONCE);

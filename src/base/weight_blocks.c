@@ -52,6 +52,8 @@ void weight_blocks_pack(remat_dtype dtype, const float *from, void *to, size_t c
 {
     if (dtype == REMAT_BF16)
         bf16_pack_runs(from, to, count);
+    else if (dtype == REMAT_FP16)
+        half_pack(half_kernels_choose(), REMAT_FP16, true, from, to, count);
     else if (dtype == REMAT_INT8_BLOCKS)
         for (size_t b = 0; b < count / WEIGHT_BLOCK; b++)
             pack_int8(from + b * WEIGHT_BLOCK, (int8_block *)to + b);
@@ -79,10 +81,14 @@ static void unpack_int4(const int4_block *from, float *to)
     }
 }
 
+enum { MANY = 8192 }; /* values for which asking the processor what it can do is worth it */
+
 void weight_blocks_unpack(remat_dtype dtype, const void *from, float *to, size_t count)
 {
     if (dtype == REMAT_BF16)
         bf16_unpack_runs(from, to, count);
+    else if (dtype == REMAT_FP16)
+        half_unpack(count < MANY ? half_kernels_list(0) : half_kernels_choose(), REMAT_FP16, from, to, count);
     else if (dtype == REMAT_INT8_BLOCKS)
         for (size_t b = 0; b < count / WEIGHT_BLOCK; b++)
             unpack_int8((const int8_block *)from + b, to + b * WEIGHT_BLOCK);

@@ -32,8 +32,9 @@ typedef struct int4_block {
 
 static_assert(sizeof(int8_block) == 68 && sizeof(int4_block) == 36, "dtype_traits.c has these sizes");
 
-/* To and from fp32, for REMAT_FP32, REMAT_BF16, REMAT_INT8_BLOCKS and REMAT_INT4_BLOCKS. `count` is a multiple of WEIGHT_BLOCK for
- * blocks. Values that are not finite make their whole block NaN. */
+/* To and from fp32, for REMAT_FP32, REMAT_FP16, REMAT_BF16, REMAT_INT8_BLOCKS and REMAT_INT4_BLOCKS. `count` is a multiple of WEIGHT_BLOCK for
+ * blocks. Values that are not finite make their whole block NaN; what is
+ * too large for fp16 becomes its largest number. */
 void weight_blocks_pack(remat_dtype dtype, const float *from, void *to, size_t count);
 void weight_blocks_unpack(remat_dtype dtype, const void *from, float *to, size_t count);
 

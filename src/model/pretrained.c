@@ -134,8 +134,9 @@ static remat_status read_config(folder_reader *reader)
     const uint64_t most = reader->config.positions;
     if (status != REMAT_OK)
         return status;
-    if (reader->keeps && reader->count < MOST_SETTINGS && strcmp(reader->config.dtype, "bfloat16") == 0)
-        reader->settings[reader->count++] = "model.frozen=bf16";
+    const bool is_fp16 = strcmp(reader->config.dtype, "float16") == 0;
+    if (reader->keeps && reader->count < MOST_SETTINGS && (is_fp16 || strcmp(reader->config.dtype, "bfloat16") == 0))
+        reader->settings[reader->count++] = is_fp16 ? "model.frozen=fp16" : "model.frozen=bf16";
     if (reader->length == 0)
         reader->length = most < DEFAULT_LENGTH ? most : DEFAULT_LENGTH;
     if (reader->caches && reader->cache == 0)

@@ -11,7 +11,7 @@
 static const char *const optimizer_types[] = {"sgd", "adam", "adamw", "lion", "adafactor", NULL};
 static const char *const state_types[] = {"fp32", "bf16", "int8", NULL};
 static const char *const precisions[] = {"fp32", "bf16", NULL};
-static const char *const frozen_types[] = {"fp32", "bf16", "int8", "int4", NULL};
+static const char *const frozen_types[] = {"fp32", "fp16", "bf16", "int8", "int4", NULL};
 static const char *const rate_schedules[] = {"constant", "step", "cosine", "linear", "one_cycle", "plateau", NULL};
 static const char *const dataset_types[] = {"none", "npy", "csv", "text", "random", "images", "jsonl", NULL};
 static const char *const splits[] = {"auto", "last", "shuffled", "stratified", NULL};
@@ -170,6 +170,7 @@ remat_dtype model_training_dtype(const remat_model *model)
 remat_dtype model_frozen_dtype(const remat_model *model)
 {
     static const remat_dtype dtypes[] = {[FROZEN_FP32] = REMAT_FP32,
+                                         [FROZEN_FP16] = REMAT_FP16,
                                          [FROZEN_BF16] = REMAT_BF16,
                                          [FROZEN_INT8] = REMAT_INT8_BLOCKS,
                                          [FROZEN_INT4] = REMAT_INT4_BLOCKS};

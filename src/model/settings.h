@@ -5,7 +5,7 @@
 #include "layers/layer.h"
 
 enum { PRECISION_FP32, PRECISION_BF16 };
-enum { FROZEN_FP32, FROZEN_BF16, FROZEN_INT8, FROZEN_INT4 };
+enum { FROZEN_FP32, FROZEN_FP16, FROZEN_BF16, FROZEN_INT8, FROZEN_INT4 };
 
 typedef struct model_settings {
     const char *name;        /* NULL: none */

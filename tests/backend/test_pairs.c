@@ -305,6 +305,7 @@ static void weights_give_the_bits_of_floats(void **state)
 {
     (void)state;
     test_random random = random_open();
+    judge_all_weights(&random, gemm_model, REMAT_FP16, false);
     judge_all_weights(&random, gemm_model, REMAT_INT8_BLOCKS, false);
     judge_all_weights(&random, gemm_model, REMAT_INT4_BLOCKS, false);
 }

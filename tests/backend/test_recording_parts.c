@@ -19,7 +19,7 @@ typedef struct rig {
     float *full[MOST];
     uint16_t *halves[MOST];
     step_block step;
-    bool lacks_blocks; /* kernels that read blocks of weights are not found */
+    bool lacks_blocks; /* kernels that read weights in fp16 or blocks are not found */
     uint64_t room;     /* that the last operation took */
 } rig;
 
@@ -66,7 +66,7 @@ static tensor_ref tensor(const rig *r, size_t i, bool half)
     return half ? (tensor_ref){r->halves[i], REMAT_BF16} : fp32(r->full[i]);
 }
 
-/* A device whose GEMMs take no blocks, such as a GPU: the kernels of the processor, without those that do. */
+/* A device whose GEMMs take neither fp16 nor blocks, such as a GPU: the kernels of the processor, without those that do. */
 typedef struct lacking {
     backend base;
     backend_type type;
@@ -76,7 +76,7 @@ typedef struct lacking {
 static backend_kernel find_other_kernel(const backend *owner, operation op, const char *types)
 {
     const lacking *device = (const lacking *)(const void *)owner;
-    return op == OP_gemm && (types[1] == 'q' || types[1] == 'n') ? NULL : backend_find_kernel(device->of, op, types);
+    return op == OP_gemm && strchr("hqn", types[1]) ? NULL : backend_find_kernel(device->of, op, types);
 }
 
 static lacking lacking_of(const backend *device)
@@ -174,15 +174,15 @@ static void gemm_of_halves(rig *r)
 /* Bit by bit whether A is in bf16, whether C is, whether B is transposed, and whether C is added to. */
 enum { HALF_A = 1, HALF_C = 2, TRANSPOSED = 4, ADDED = 8, BLOCK_CASES = 16 };
 
-/* Weights in blocks give the bits of the same weights in fp32. The kernels of the processor read them as they are: no room is taken for
+/* Weights in fp16 or blocks give the bits of the same weights in fp32. The kernels of the processor read them as they are: no room is taken for
  * them. For others, fewer than all values are unpacked at once. */
 static void gemm_of_blocks(rig *r)
 {
     enum { M = 4, WIDE = 1088, LONG = 1024, COUNT = WIDE * LONG };
-    static const remat_dtype dtypes[] = {REMAT_INT8_BLOCKS, REMAT_INT4_BLOCKS};
+    static const remat_dtype dtypes[] = {REMAT_FP16, REMAT_INT8_BLOCKS, REMAT_INT4_BLOCKS};
     const size_t a = some(r, M * WIDE), b = some(r, COUNT), c = some(r, M * WIDE), kept = some(r, M * WIDE);
-    int8_block *blocks = malloc(COUNT / WEIGHT_BLOCK * sizeof *blocks);
-    for (unsigned of = 0; of < 2 * BLOCK_CASES; of++) {
+    void *blocks = malloc(COUNT * sizeof(uint16_t));
+    for (unsigned of = 0; of < 3 * BLOCK_CASES; of++) {
         const remat_dtype dtype = dtypes[of / BLOCK_CASES];
         const size_t n = of & TRANSPOSED ? WIDE : LONG, k = of & TRANSPOSED ? LONG : WIDE;
         op_gemm gemm = {.a = tensor(r, a, of & HALF_A),

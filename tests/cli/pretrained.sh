@@ -116,7 +116,7 @@ expect 2 fit "$work/wide" --frozen int8
 err "frozen: it would do nothing, because no layer is frozen"
 expect 0 plan "$work/wide" --train 'layers.1.*' --frozen int8 --strategy none
 expect 2 fit "$work/wide" --lora rank=2 --frozen int3
-err "fp32, bf16, int8, int4 or, for a folder, keep"
+err "fp32, fp16, bf16, int8, int4 or, for a folder, keep"
 
 # Broken folders name the file and the key.
 broken() { # file, sed's script: a copy of the folder `llama` with this file changed

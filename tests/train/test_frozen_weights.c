@@ -77,6 +77,8 @@ static void judge(fixture *f, const char *frozen, const char *precision, double 
 static void bits_are_those_of_the_weights_they_stand_for(void **state)
 {
     judge(*state, "model.frozen=bf16", NULL, 2);
+    judge(*state, "model.frozen=fp16", NULL, 2);
+    judge(*state, "model.frozen=fp16", "model.precision=bf16", 2);
     judge(*state, "model.frozen=int8", NULL, 68.0 / 64);
     judge(*state, "model.frozen=int4", NULL, 36.0 / 64);
     judge(*state, "model.frozen=int4", "model.precision=bf16", 36.0 / 64);
@@ -141,7 +143,8 @@ static void codes_are_the_nearest(void **state)
 static void constants_are_exact(void **state)
 {
     fixture *f = *state;
-    static const char *const types[] = {"model.frozen=bf16", "model.frozen=int8", "model.frozen=int4"};
+    static const char *const types[] = {"model.frozen=fp16", "model.frozen=bf16", "model.frozen=int8",
+                                        "model.frozen=int4"};
     static const char model_text[] = "[Model]\nbatch_size = 2\n[Dataset : random]\n[in : input]\ninput_shape = 64\n"
                                      "[ones : fully_connected]\nunit = 64\nweight_initializer = ones\n"
                                      "[zeros : fully_connected]\nunit = 64\nweight_initializer = zeros\n[loss : mse]\n";

@@ -35,8 +35,8 @@ static void add_tensor(tensor_list *list, const char *name, uint64_t rows, uint6
     assert_non_null(values);
     for (size_t i = 0; i < count; i++)
         values[i] = columns ? (float)test_random_below(&list->random, 2001) * 5e-5f - 0.05f : 1;
-    if (list->dtype == REMAT_BF16)
-        half_pack(half_kernels_choose(), REMAT_BF16, true, values, (uint16_t *)(void *)values, count);
+    if (list->dtype != REMAT_FP32)
+        half_pack(half_kernels_choose(), list->dtype, true, values, (uint16_t *)(void *)values, count);
     snprintf(list->names[list->count], sizeof list->names[0], "%s", name);
     *entry = (safetensors_entry){.name = list->names[list->count],
                                  .rank = columns ? 2 : 1,
@@ -225,10 +225,10 @@ static void compare(fixture *f, const char *folder, const char *copied, uint64_t
 }
 
 /* With other settings: copies, and a budget that does not hold them. */
-static void compare_smallest(fixture *f, const char *folder, const char *other)
+static void compare_smallest(fixture *f, const char *folder, const char *held, const char *other)
 {
     outcome copied, mapped;
-    train(f, folder, "model.frozen=bf16", other, REMAT_UNLIMITED, &copied);
+    train(f, folder, held, other, REMAT_UNLIMITED, &copied);
     const uint64_t budget = copied.figures.total_bytes - copied.figures.arena_bytes - WIDTH * VOCABULARY;
     train(f, folder, "model.frozen=keep", other, budget, &mapped);
     assert_true(mapped.figures.mapped_bytes < mapped.figures.mapped_file_bytes);
@@ -245,9 +245,13 @@ static void bits_are_those_of_copies(void **state)
     make_folder("halves", "bfloat16", folder);
     write_weights(f, folder, REMAT_BF16, 1);
     compare(f, folder, "model.frozen=bf16", 2, NULL);
-    compare_smallest(f, folder, "model.precision=bf16");
-    compare_smallest(f, folder, "model.accumulate=2");
-    compare_smallest(f, folder, "model.length_classes=2");
+    compare_smallest(f, folder, "model.frozen=bf16", "model.precision=bf16");
+    compare_smallest(f, folder, "model.frozen=bf16", "model.accumulate=2");
+    compare_smallest(f, folder, "model.frozen=bf16", "model.length_classes=2");
+    make_folder("fp16", "float16", folder);
+    write_weights(f, folder, REMAT_FP16, 1);
+    compare(f, folder, "model.frozen=fp16", 2, NULL);
+    compare_smallest(f, folder, "model.frozen=fp16", "model.precision=bf16");
     make_folder("full", "float32", folder);
     write_weights(f, folder, REMAT_FP32, 2);
     compare(f, folder, "model.frozen=fp32", 4, NULL);
@@ -422,22 +426,28 @@ static void generate(fixture *f, const char *folder, const char *frozen, float l
 static void models_that_run_map_them(void **state)
 {
     fixture *f = *state;
-    static const char *const held[] = {"model.frozen=fp32", "model.frozen=bf16", "model.frozen=keep"};
+    static const struct {
+        const char *name, *frozen;
+        remat_dtype dtype;
+    } kinds[] = {{"bfloat16", "model.frozen=bf16", REMAT_BF16}, {"float16", "model.frozen=fp16", REMAT_FP16}};
     static float logits[3][LENGTH * VOCABULARY], texts[3][LENGTH * VOCABULARY];
     remat_generator_figures figures[3];
     char folder[256];
-    make_folder("run", "bfloat16", folder);
-    write_weights(f, folder, REMAT_BF16, 5);
-    for (int i = 0; i < 3; i++) {
-        predict(f, folder, held[i], logits[i]);
-        generate(f, folder, held[i], texts[i], &figures[i]);
-        assert_memory_equal(logits[i], logits[0], sizeof logits[0]);
-        assert_memory_equal(texts[i], texts[0], sizeof texts[0]);
+    for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
+        const char *const held[] = {"model.frozen=fp32", kinds[kind].frozen, "model.frozen=keep"};
+        make_folder(kinds[kind].frozen, kinds[kind].name, folder);
+        write_weights(f, folder, kinds[kind].dtype, 5);
+        for (int i = 0; i < 3; i++) {
+            predict(f, folder, held[i], logits[i]);
+            generate(f, folder, held[i], texts[i], &figures[i]);
+            assert_memory_equal(logits[i], logits[0], sizeof logits[0]);
+            assert_memory_equal(texts[i], texts[0], sizeof texts[0]);
+        }
+        assert_int_equal(figures[1].mapped_bytes, 0);
+        assert_int_equal(figures[2].mapped_bytes,
+                         (VOCABULARY * WIDTH + LAYERS * (4 * WIDTH * WIDTH + 3 * INNER * WIDTH)) * 2);
+        assert_int_equal(figures[2].total_bytes, figures[1].total_bytes);
     }
-    assert_int_equal(figures[1].mapped_bytes, 0);
-    assert_int_equal(figures[2].mapped_bytes,
-                     (VOCABULARY * WIDTH + LAYERS * (4 * WIDTH * WIDTH + 3 * INNER * WIDTH)) * 2);
-    assert_int_equal(figures[2].total_bytes, figures[1].total_bytes);
 }
 
 /* A file that is written to while a model runs is found before the next run. */

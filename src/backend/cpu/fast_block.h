@@ -61,7 +61,7 @@ typedef struct pack_source {
     const void *from;
     size_t stride, depth, count;
     bool transposed;
-    remat_dtype type; /* fp32, bf16, or blocks of weights */
+    remat_dtype type; /* fp32, bf16; of weights also fp16 and blocks */
     size_t first;
 } pack_source;
 
@@ -168,7 +168,30 @@ FAST_INLINE void halves_store_all(uint16_t *to, fast_vector values)
             STEP(FAST_LOAD_ANY_PART_, FAST_STORE_ANY_PART_, fast_at, FAST_FIRST_); \
     } while (0)
 
-/* ---- weights in blocks ---- */
+/* ---- weights in fp16 and in blocks ---- */
+
+/* `count` values in fp16, padded with 0; exactly as base/half_plain.h does it, so that no denormal occurs. */
+FAST_INLINE fast_vector fp16_load(const uint16_t *from, size_t count)
+{
+    pack_halves halves = {0};
+    if (count == FAST_LANES)
+        memcpy(&halves, from, sizeof halves);
+    else
+        memcpy(&halves, from, count * sizeof *from);
+#if defined(__AVX512F__)
+    __m256i bits;
+    memcpy(&bits, &halves, sizeof bits);
+    return (fast_vector)_mm512_cvtph_ps(bits);
+#else
+    typedef int32_t whole __attribute__((vector_size(FAST_LANES * 4)));
+    const pack_words bits = __builtin_convertvector(halves, pack_words), size = bits & 0x7fff;
+    const pack_words small = (pack_words)(__builtin_convertvector((whole)size, fast_vector) * 0x1p-24f);
+    const pack_words is_small = (pack_words)(size < 0x400), is_last = (pack_words)(size >= 0x7c00);
+    const pack_words quiet = (pack_words)(size > 0x7c00) & 0x400000;
+    const pack_words large = (size << 13) + ((is_last & 224u << 23) | (~is_last & 112u << 23));
+    return (fast_vector)((is_small & small) | (~is_small & large) | quiet | (bits & 0x8000) << 16);
+#endif
+}
 
 /* gcc takes many instructions to widen bytes, so the sets that have one for it are told. */
 FAST_INLINE fast_vector int8_load(const int8_block *block, size_t within)
@@ -220,6 +243,8 @@ FAST_INLINE fast_vector values_load(const void *at, remat_dtype type, size_t wit
         return count == FAST_LANES ? fast_load(floats) : fast_load_part(floats, count);
     if (type == REMAT_BF16)
         return halves_load((const uint16_t *)at + within, count);
+    if (type == REMAT_FP16)
+        return fp16_load((const uint16_t *)at + within, count);
     const fast_vector all = type == REMAT_INT8_BLOCKS ? int8_load(at, within) : int4_load(at, within);
     return count == FAST_LANES ? all : fast_first(all, count);
 }
@@ -251,6 +276,8 @@ FAST_INLINE void block_of(const pack_source *s, size_t step, size_t at, size_t s
         block_load_whole(&part, REMAT_FP32, block);
     else if (s->type == REMAT_BF16)
         block_load_whole(&part, REMAT_BF16, block);
+    else if (s->type == REMAT_FP16)
+        block_load_whole(&part, REMAT_FP16, block);
     else if (s->type == REMAT_INT8_BLOCKS)
         block_load_whole(&part, REMAT_INT8_BLOCKS, block);
     else

@@ -1,4 +1,4 @@
-/* Weights in blocks become fp32: whole parts of a matrix, and rows of a table. The same in all tables. */
+/* Weights in fp16 and in blocks become fp32: whole parts of a matrix, and rows of a table. The same in all tables. */
 #include "backend/cpu/kernel_rows.h"
 #include "base/weight_blocks.h"
 

@@ -66,7 +66,7 @@
 /* Between fp32 and bf16. */
 #define KERNEL_CONVERT_ROWS(ROW) ROW(convert, "bf") ROW(convert, "fb")
 
-/* GEMMs of operands in fp32 and bf16, and of weights in blocks, and with results in bf16, as operation.h says. */
+/* GEMMs of operands in fp32 and bf16, and of weights in fp16 and blocks, and with results in bf16, as operation.h says. */
 #define KERNEL_GEMM_ROWS_OF(ROW, B) \
     ROW(gemm, "f" B "ffff")         \
     ROW(gemm, "b" B "ffff")         \
@@ -75,6 +75,7 @@
 #define KERNEL_GEMM_ROWS(ROW)     \
     KERNEL_GEMM_ROWS_OF(ROW, "f") \
     KERNEL_GEMM_ROWS_OF(ROW, "b") \
+    KERNEL_GEMM_ROWS_OF(ROW, "h") \
     KERNEL_GEMM_ROWS_OF(ROW, "q") \
     KERNEL_GEMM_ROWS_OF(ROW, "n")
 
@@ -113,12 +114,13 @@ void kernel_custom(const kernel_run *run, const void *args);
 void kernel_copy_halves(const kernel_run *run, const void *args);
 void kernel_check_halves(const kernel_run *run, const void *args);
 
-/* Nor weights in blocks. */
+/* Nor weights in fp16 and blocks. */
 void kernel_convert_blocks(const kernel_run *run, const void *args);
 void kernel_gather_blocks(const kernel_run *run, const void *args);
 #define KERNEL_PLAIN_ROWS                                                                     \
     {OP_copy, "bb", kernel_copy_halves}, {OP_check_finite, "bu", kernel_check_halves},        \
-        {OP_convert, "qf", kernel_convert_blocks}, {OP_convert, "nf", kernel_convert_blocks}, \
+        {OP_convert, "hf", kernel_convert_blocks}, {OP_convert, "qf", kernel_convert_blocks}, \
+        {OP_convert, "nf", kernel_convert_blocks}, {OP_gather, "ihf", kernel_gather_blocks},  \
         {OP_gather, "iqf", kernel_gather_blocks}, {OP_gather, "inf", kernel_gather_blocks},
 
 #endif

@@ -1,4 +1,4 @@
-/* Packs operands for the microkernel of pairs, from bf16, fp32 or blocks of weights, a block of FAST_LANES x FAST_LANES pairs at a time:
+/* Packs operands for the microkernel of pairs, from bf16, fp32, fp16 or blocks of weights, a block of FAST_LANES x FAST_LANES pairs at a time:
  *
  *     values along k side by side: the rows of a block are rows of A; B gets the block transposed
  *     values along k below each other: pairs are made of two rows each; the rows of a block are rows of B, and A gets it
@@ -145,6 +145,8 @@ FAST_INLINE void pairs_block(const pack_source *s, size_t step, size_t at, bool 
         pairs_whole_block(&part, REMAT_BF16, block);
     else if (s->type == REMAT_FP32)
         pairs_whole_block(&part, REMAT_FP32, block);
+    else if (s->type == REMAT_FP16)
+        pairs_whole_block(&part, REMAT_FP16, block);
     else if (s->type == REMAT_INT8_BLOCKS)
         pairs_whole_block(&part, REMAT_INT8_BLOCKS, block);
     else

@@ -3,7 +3,7 @@
 #include "base/moment_codes.h"
 #include "base/weight_blocks.h"
 
-/* A value of A or B, which may be in bf16; B may be in blocks. */
+/* A value of A or B, which may be in bf16; B may be in fp16 or blocks. */
 static real value_at(tensor_ref tensor, size_t place)
 {
     static const float levels[16] = {WEIGHT_LEVELS};
@@ -14,6 +14,12 @@ static real value_at(tensor_ref tensor, size_t place)
     if (tensor.type == REMAT_INT4_BLOCKS) {
         const int4_block *block = (const int4_block *)tensor.at + place / WEIGHT_BLOCK;
         return (real)(block->scale * levels[block->codes[place % WEIGHT_BLOCK / 2] >> (place % 2 * 4) & 15]);
+    }
+    if (tensor.type == REMAT_FP16) {
+        const uint32_t bits = bits_from_fp16(((const uint16_t *)tensor.at)[place]);
+        float value;
+        memcpy(&value, &bits, sizeof value);
+        return (real)value;
     }
     if (tensor.type == REMAT_BF16)
         return (real)moment_from_bf16(((const uint16_t *)tensor.at)[place]);

@@ -200,7 +200,7 @@ __global__ void unpack_blocks(tensor_ref x, tensor_ref y, size_t count)
 
 cudaError_t cuda_convert(const cuda_run *run, const op_convert *p)
 {
-    if (p->x.type != REMAT_INT8_BLOCKS && p->x.type != REMAT_INT4_BLOCKS)
+    if (!is_packed(p->x))
         return map<1, false>(run, inputs_of<1>{{p->x}}, p->y, p->count, same_as());
     if (p->count)
         unpack_blocks<<<blocks_for(p->count, 256), 256, 0, run->stream>>>(p->x, p->y, p->count);

@@ -146,7 +146,7 @@ cudaError_t cuda_add_to_channels(const cuda_run *run, const op_add_to_channels *
 __global__ void gather_rows(op_gather p, bool eights)
 {
     const size_t row = blockIdx.x, from = (size_t)((const int32_t *)p.ids.at)[row] * p.width, to = row * p.width;
-    const bool blocks = p.table.type == REMAT_INT8_BLOCKS || p.table.type == REMAT_INT4_BLOCKS;
+    const bool blocks = is_packed(p.table);
     if (eights)
         for (size_t i = 8 * threadIdx.x; i < p.width; i += 8 * blockDim.x)
             put8(p.y, to + i, get8(p.table, from + i));

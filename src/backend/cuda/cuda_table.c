@@ -59,11 +59,11 @@ static uint64_t attention_backward_workspace(cudnn_attention *fused, const op_at
 static const cuda_row rows[] = {
     ROW(gemm, "fffv.v") ROW(gemm, "bbbv.v") ROW(gemm, "bbfv.v")                                             /**/
     ROW(activate, "vv") ROW(activate_backward, "vvvv") ROW(add, "vvv") ROW(multiply, "vvv") ROW(scale, "v") /**/
-    ROW(accumulate, "vv") ROW(copy, "ff") ROW(copy, "bb") ROW(convert, "vv") ROW(convert, "qv")             /**/
-    ROW(convert, "nv") ROW(fill, "v") ROW(dropout, "vvu")                                                   /**/
+    ROW(accumulate, "vv") ROW(copy, "ff") ROW(copy, "bb") ROW(convert, "vv") ROW(convert, "hv")             /**/
+    ROW(convert, "qv") ROW(convert, "nv") ROW(fill, "v") ROW(dropout, "vvu")                                /**/
     ROW(softmax, "vv") ROW(softmax_backward, "vvv") ROW(add_to_rows, "vvv") ROW(copy_rows, "vv")            /**/
     ROW(column_sums, "vv") ROW(add_to_channels, "vv") ROW(channel_sums, "vv")                               /**/
-    ROW(gather, "ivv") ROW(gather, "iqv") ROW(gather, "inv") ROW(gather_backward, "ivv")                    /**/
+    ROW(gather, "ivv") ROW(gather, "ihv") ROW(gather, "iqv") ROW(gather, "inv") ROW(gather_backward, "ivv") /**/
     ROW(normalize, "vvvvvv") ROW(normalize_backward, "vvvvvvvvu")                                           /**/
     ROW(batch_statistics, "vvvvv") ROW(batch_scales, "vv") ROW(batch_normalize, "vvvvvv")                   /**/
     ROW(batch_normalize_backward, "vvvvvvvv") ROW(group_normalize, "vvvvvv")                                /**/
