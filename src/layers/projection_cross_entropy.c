@@ -8,10 +8,9 @@
 #include "layers/projection_cross_entropy.h"
 
 /* In a network of bf16 the other tensors are half as large, and logits would be the largest: fewer of them at a time. Products in bf16
- * are so fast that reading weights in fp32 and their gradient once more takes longer: then it is twice as many. Logits in bf16 are twice
- * as many in the same bytes. A frozen
+ * are so fast that reading weights in fp32 and their gradient once more takes longer: then it is more of them. A frozen
  * head has no gradient of the weights, whose sums would depend on the cut. Of a large vocabulary, it takes fewer rows. */
-enum { LEAST_ROWS = 64, FROZEN_BYTES = 32 << 20 };
+enum { LEAST_ROWS = 64, HALF_ROWS = 128, MORE_HALF_ROWS = 224, FROZEN_BYTES = 32 << 20 };
 
 /* Logits are in bf16 where products are, as with PyTorch's autocast. */
 static remat_dtype logits_dtype(const layer_node *layer)
@@ -30,8 +29,10 @@ static uint64_t rows_at_a_time(const layer_node *layer)
 {
     const uint64_t rows = layer_input_rows(layer, 0), units = layer->parameters[0].dims[0];
     const bool slow_weights = layer->device->rounds_once && !layer->half_weights;
-    uint64_t most = !layer->halves ? CROSS_ENTROPY_ROWS : slow_weights ? 2 * LEAST_ROWS : LEAST_ROWS;
-    most *= logits_dtype(layer) == REMAT_BF16 ? 2 : 1;
+    uint64_t most = !layer->halves                      ? CROSS_ENTROPY_ROWS
+                    : logits_dtype(layer) != REMAT_BF16 ? LEAST_ROWS
+                    : slow_weights                      ? MORE_HALF_ROWS
+                                                        : HALF_ROWS;
     if (layer->device->loss_rows)
         return rows < layer->device->loss_rows ? rows : layer->device->loss_rows;
     if (layer->frozen && !layer->halves && units > FROZEN_BYTES / sizeof(float) / CROSS_ENTROPY_ROWS) {

@@ -276,17 +276,19 @@ typedef struct attention_shape {
     size_t calls; /* that the fast kernels take in bf16 */
 } attention_shape;
 
-/* Sums of dot products of pairs have another order than those in fp32. */
+/* Sums of pairs have another order than those in fp32. With tiles, weights and their gradients are rounded, too: each term of a sum
+ * is off by 2^-9 of it at most, and terms here are about 1 in sum. */
 static void expect_rounded_or_near(const rig *r, size_t i)
 {
-    if (strcmp(r->device->kernels, "avx512bf16") != 0) {
+    const bool tiles = strcmp(r->device->kernels, "amx") == 0;
+    if (!tiles && strcmp(r->device->kernels, "avx512bf16") != 0) {
         expect_rounded(r, i);
         return;
     }
     for (size_t at = 0; at < r->counts[i]; at++) {
         float half;
         half_unpack(half_kernels_list(0), REMAT_BF16, &r->halves[i][at], &half, 1);
-        expect_near(half, r->full[i][at], 0x1p-8 * fabs((double)r->full[i][at]) + 2e-6);
+        expect_near(half, r->full[i][at], 0x1p-8 * fabs((double)r->full[i][at]) + (tiles ? 0x1p-9 : 2e-6));
     }
 }
 
@@ -351,7 +353,7 @@ static void attention_of(rig *r, const attention_shape *s)
         }
         assert_int_equal(run(r, OP_attention_backward, &backward), half ? calls : 1);
     }
-    if (strcmp(r->device->kernels, "avx512bf16") != 0)
+    if (strcmp(r->device->kernels, "avx512bf16") != 0 && strcmp(r->device->kernels, "amx") != 0)
         expect_same_bits(sums[0], sums[1], s->batch * s->heads * s->steps);
     for (size_t i = 0; i < s->batch * s->heads * s->steps; i++)
         expect_near(sums[1][i], sums[0][i], 2e-6);

@@ -18,6 +18,7 @@ typedef struct query_panel {
 
 typedef struct forward_memory {
     float *keys, *values, *queries, *outs, *scores, *largest, *sums;
+    uint32_t *weights; /* of tiles: behind the keys, which are halves then */
 } forward_memory;
 
 #define GROUP (MOST_PANELS * QUERIES)
@@ -28,6 +29,7 @@ static forward_memory forward_memory_of(float *scratch)
 {
     forward_memory memory;
     memory.keys = scratch;
+    memory.weights = (uint32_t *)(void *)(memory.keys + MOST_VALUES / 2);
     memory.values = memory.keys + MOST_VALUES;
     memory.queries = memory.values + MOST_VALUES;
     memory.outs = memory.queries + MOST_VALUES;
@@ -64,6 +66,11 @@ static void panel_start(const head_view *h, const query_panel *panel)
 
 static void panel_scale(const head_view *h, const query_panel *panel, const float *factors)
 {
+    if (all_are_tiles(h->of)) {
+        for (size_t i = 0; i < h->of->size * QUERIES; i += FAST_LANES)
+            fast_store(panel->out + i, fast_load(panel->out + i) * fast_load(factors + i % QUERIES));
+        return;
+    }
     for (size_t i = 0; i < panel->count; i++) {
         float *row = panel->out + i * panel->out_row, factor = factors[i];
 #define SCALE(LOAD, STORE, c, FIRST) STORE(row + (c), LOAD(row + (c)) * factor)
@@ -72,8 +79,21 @@ static void panel_scale(const head_view *h, const query_panel *panel, const floa
     }
 }
 
+/* Weights of `seen` keys as pairs; those of the other keys are 0. */
+static void round_weights(const float *weights, size_t seen, size_t keys, uint32_t *pairs, size_t column)
+{
+#ifdef PAIRS_TILES
+    for (size_t key = 0; key < keys; key += 2)
+        store_pairs(pairs, key, column, key < seen ? fast_load(weights + key * QUERIES) : (fast_vector){0},
+                    key + 1 < seen ? fast_load(weights + (key + 1) * QUERIES) : (fast_vector){0});
+#else
+    (void)weights, (void)seen, (void)keys, (void)pairs, (void)column;
+#endif
+}
+
 /* Turns scores into weights, exp(scale * (score - largest)), and scales what was summed before to the new largest. */
-FAST_NOINLINE void panel_weigh(const head_view *h, const query_panel *panel, const pairing *of, float *scores)
+FAST_NOINLINE void panel_weigh(const head_view *h, const query_panel *panel, const pairing *of, float *scores,
+                               uint32_t *pairs)
 {
     const float scale = h->scale * LOG2_E;
     float factors[QUERIES];
@@ -94,6 +114,8 @@ FAST_NOINLINE void panel_weigh(const head_view *h, const query_panel *panel, con
             total += weight;
             fast_store(score, weight);
         }
+        if (all_are_tiles(h->of))
+            round_weights(scores + at, seen, round_up(keys_seen(of, of->query + QUERIES), QUERIES), pairs, at);
         fast_vector factor = power_of_2((before - after) * scale);
         fast_store(factors + at, factor);
         fast_store(panel->sum + at, fast_fma(fast_load(panel->sum + at), factor, total));
@@ -124,9 +146,14 @@ static void panel_finish(const head_view *h, const query_panel *panel)
         fast_store(log_sums + at, fast_fma(fast_load(panel->largest + at), fast_repeat(h->scale), log_of(sum)));
     }
     panel_scale(h, panel, inverse);
-    if (attention_is_half(h->of))
-        scatter_halves(panel->out, h->padded, panel->count, h->of->size,
-                       tensor_from(h->out, panel->first * h->of->out_row), h->of->out_row);
+    const tensor_ref out = tensor_from(h->out, panel->first * h->of->out_row);
+#ifdef PAIRS_TILES
+    if (all_are_tiles(h->of))
+        scatter_transposed(h, panel->out, panel->count, out, h->of->out_row);
+    else
+#endif
+        if (attention_is_half(h->of))
+        scatter_halves(panel->out, h->padded, panel->count, h->of->size, out, h->of->out_row);
     memcpy(h->sums + panel->first, log_sums, panel->count * sizeof(float));
 }
 
@@ -138,7 +165,14 @@ static void panel_attend(const head_view *h, const query_panel *panel, size_t fi
         pairing of = {h->of->causal, first_key + at, smaller(keys - at, MOST_KEYS), panel->first, panel->count};
         gemm_rows out = {panel->out, panel->out_row, h->of->size, of.key ? QUERIES : 0};
         multiply_scores(h, &of, scored_from(h, memory->keys, at), panel->queries, memory->scores, QUERIES, prefetch);
-        panel_weigh(h, panel, &of, memory->scores);
+        panel_weigh(h, panel, &of, memory->scores, memory->weights);
+#ifdef PAIRS_TILES
+        if (all_are_tiles(h->of)) {
+            sum_pairs_over_keys(h, keys_seen(&of, panel->first + QUERIES), (const uint16_t *)memory->values + at,
+                                memory->weights, of.key > 0, panel->out);
+            continue;
+        }
+#endif
         sum_over_keys(&of, memory->scores, QUERIES, memory->values + at * h->padded, &out, prefetch);
     }
 }
@@ -186,7 +220,12 @@ static void group_attend(const query_group *group, const query_group *then, floa
                 panel_start(h, &panel);
             const key_range fresh = {key, ready, keys};
             gather_scored(h, h->k, &fresh, memory.keys);
-            gather_keys(h, h->v, &fresh, memory.values);
+#ifdef PAIRS_TILES
+            if (all_are_tiles(a))
+                gather_turned(h, h->v, &fresh, (uint16_t *)memory.values);
+            else
+#endif
+                gather_keys(h, h->v, &fresh, memory.values);
             ready = keys;
             bool last = key + keys == (a->causal ? end : a->keys);
             rows_needed rows;
@@ -220,6 +259,7 @@ static void attend_groups(const void *args, parallel_range range)
 {
     const attention_loop *loop = args;
     size_t threads = (size_t)loop->run->threads;
+    pairs_begin();
     for (size_t pass = range.begin; pass < range.end; pass++) {
         size_t i = loop->items - pass;
         query_group group = group_of(loop->args, i - 1, loop->queries), then = group;
@@ -227,6 +267,7 @@ static void attend_groups(const void *args, parallel_range range)
             then = group_of(loop->args, i - 1 - threads, loop->queries);
         group_attend(&group, i > threads ? &then : NULL, fast_scratch(loop->run, range.thread));
     }
+    pairs_end();
 }
 
 void ATTENTION(attention)(const kernel_run *run, const void *args)

@@ -14,16 +14,27 @@
 
 #include "backend/cpu/fast_gemm_kernel.h"
 
-/* Compiled for a set with dot products of pairs, too (pairs.h): there, scores of tensors in bf16, and dO V' of the backward, are made of
- * pairs. Nothing is rounded for that. The other products have an operand in fp32, and stay in fp32. */
+/* Compiled for the sets with products of pairs, too (pairs.h). There, scores of tensors in bf16, and dO V' of the backward, are made of
+ * pairs, and nothing is rounded for that. With dot products, the other products stay in fp32, because one operand is. With tiles they
+ * are made of pairs as well, and weights and gradients of scores are rounded to bf16 for them:
+ *
+ *     out' = V' P     dQ' = K' dS     dV = P dO     dK = dS Q
+ *
+ * P and dS, rows of keys, need no transposing: they are rows of A as they are, and two rows side by side are pairs of B. */
 #if defined(PAIRS_SET)
 #include "backend/cpu/pairs_pack.h"
 #define ATTENTION(name) PAIRS(name)
 #define HAS_PAIRS       1
-_Static_assert(TILE_ROWS == PAIRS_ROWS, "tiles of scores have the rows of pairs");
 #else
 #define ATTENTION(name) FAST(name)
 #define HAS_PAIRS       0
+enum { HAS_TILES = 0 };
+FAST_INLINE void pairs_begin(void)
+{
+}
+FAST_INLINE void pairs_end(void)
+{
+}
 #endif
 
 /* The queries of a tile of scores. */
@@ -76,9 +87,16 @@ FAST_INLINE bool attention_is_half(const attention_args *a)
     return a->q.type == REMAT_BF16;
 }
 
+/* All products are made of tiles: rows of heads are whole steps, and there is memory for whole strips of dq. */
+FAST_INLINE bool all_are_tiles(const attention_args *a)
+{
+    return HAS_TILES && attention_is_half(a) && a->size % STRIP == 0 &&
+           a->steps <= ATTENTION_HALF_VALUES / a->size / STRIP * STRIP;
+}
+
 FAST_INLINE bool scores_are_pairs(const attention_args *a)
 {
-    return HAS_PAIRS && attention_is_half(a);
+    return HAS_TILES ? all_are_tiles(a) : HAS_PAIRS && attention_is_half(a);
 }
 
 /* Windows that leave out keys go to the reference, like wide heads. */
@@ -89,7 +107,8 @@ FAST_INLINE bool attention_is_fast(size_t size, size_t steps, size_t window)
 
 FAST_INLINE size_t keys_in_block(size_t padded)
 {
-    return MOST_VALUES / padded / FAST_LANES * FAST_LANES;
+    const size_t unit = HAS_TILES ? 2 * FAST_LANES : FAST_LANES;
+    return MOST_VALUES / padded / unit * unit;
 }
 
 /* The queries of the largest panel or group that has at most so many strips. */
@@ -265,7 +284,18 @@ FAST_INLINE prefetch_list rows_to_prefetch(tensor_ref rows, size_t row, size_t c
     return (prefetch_list){rows.at, row * bytes, count, lines, 0, PREFETCH_LINES, then};
 }
 
-#if HAS_PAIRS
+/* Where a GEMM is written. */
+typedef struct gemm_rows {
+    float *first;
+    size_t row, size;
+    size_t old; /* so many rows are added to, the others are written for the first time */
+} gemm_rows;
+
+#if HAS_PAIRS && defined(PAIRS_TILES)
+#include "backend/cpu/fast_attention_tiles.h"
+#elif HAS_PAIRS
+
+_Static_assert(TILE_ROWS == PAIRS_ROWS, "tiles of scores have the rows of pairs");
 
 FAST_NOINLINE void score_narrow(const uint16_t *keys, size_t padded, const uint32_t *queries, float *scores, size_t row)
 {
@@ -320,13 +350,6 @@ static inline void multiply_scores(const head_view *h, const pairing *of, const 
         tile_make(TILE_ROWS, STRIP - column, &operands, false, NULL, scores + key * scores_row + column, scores_row);
     }
 }
-
-/* Where a GEMM is written. */
-typedef struct gemm_rows {
-    float *first;
-    size_t row, size;
-    size_t old; /* so many rows are added to, the others are written for the first time */
-} gemm_rows;
 
 /* A tile of rows from `row` on, one panel of columns after the other. */
 FAST_INLINE void multiply_rows(tile_operands *operands, size_t row, size_t rows, const gemm_rows *to)

@@ -19,7 +19,13 @@ typedef struct backward_memory {
     float *means;                      /* D */
     /* Of tensors in bf16, the gradients before they are rounded: dq of the head, dk and dv of a block. */
     float *dq, *dk, *dv;
+    /* With tiles, what takes the place of rows: K transposed, panels of Q and dO, and dS as pairs, STRIP_PAIRS for a strip. Weights
+     * and dS are rounded in place. */
+    uint16_t *turned_keys;
+    uint32_t *query_pairs, *dout_pairs, *dscore_pairs;
 } backward_memory;
+
+enum { STRIP_PAIRS = MOST_KEYS / 2 * STRIP };
 
 /* In bf16, heads are narrower: their panels leave memory for the gradients. */
 #define HALF_PANEL (MOST_QUERIES * ATTENTION_HALF_SIZE)
@@ -30,13 +36,13 @@ _Static_assert((4 * MOST_VALUES + 4 * HALF_PANEL + (2 * MOST_KEYS + 1) * MOST_QU
                    FAST_SCRATCH_BYTES,
                "everything fits in bf16");
 
-static backward_memory backward_memory_of(float *scratch, bool half)
+static backward_memory backward_memory_of(float *scratch, const attention_args *a)
 {
-    const size_t panel = half ? HALF_PANEL : MOST_VALUES;
+    const size_t panel = attention_is_half(a) ? HALF_PANEL : MOST_VALUES;
     backward_memory memory;
     memory.keys = scratch;
     memory.scored_values = memory.keys + MOST_VALUES;
-    memory.scored_keys = HAS_PAIRS && half ? (void *)((uint16_t *)memory.scored_values + MOST_VALUES) : memory.keys;
+    memory.scored_keys = scores_are_pairs(a) ? (void *)((uint16_t *)memory.scored_values + MOST_VALUES) : memory.keys;
     memory.query_rows = memory.keys + 2 * MOST_VALUES;
     memory.dout_rows = memory.query_rows + panel;
     memory.queries = memory.dout_rows + panel;
@@ -47,26 +53,43 @@ static backward_memory backward_memory_of(float *scratch, bool half)
     memory.dk = memory.means + MOST_QUERIES;
     memory.dv = memory.dk + MOST_VALUES;
     memory.dq = memory.dv + MOST_VALUES;
+    memory.turned_keys = (uint16_t *)(void *)memory.keys;
+    memory.query_pairs = (uint32_t *)(void *)memory.query_rows;
+    memory.dout_pairs = memory.query_pairs + HALF_PANEL / 2;
+    memory.dscore_pairs = (uint32_t *)(void *)memory.dout_rows;
     return memory;
 }
 
 /* ---- a panel ---- */
 
-/* The dot product of a row of floats and one of either type. */
-FAST_INLINE float dot_as(bool half, const float *x, const void *y, size_t size)
+/* The dot product of two rows. */
+FAST_INLINE float dot_as(bool half, const void *x, const void *y, size_t size)
 {
     fast_vector sum = {0};
     size_t c = 0;
     for (; c + FAST_LANES <= size; c += FAST_LANES)
-        sum = fast_fma(fast_load(x + c), load_values(y, half, c, FAST_LANES), sum);
+        sum = fast_fma(load_values(x, half, c, FAST_LANES), load_values(y, half, c, FAST_LANES), sum);
     if (c < size)
-        sum = fast_fma(fast_load_part(x + c, size - c), load_values(y, half, c, size - c), sum);
+        sum = fast_fma(load_values(x, half, c, size - c), load_values(y, half, c, size - c), sum);
     return fast_sum_lanes(sum);
 }
 
-static float dot(const float *x, tensor_ref y, size_t size)
+static float dot(tensor_ref x, tensor_ref y, size_t size)
 {
-    return y.type == REMAT_BF16 ? dot_as(true, x, y.at, size) : dot_as(false, x, y.at, size);
+    return y.type == REMAT_BF16 ? dot_as(true, x.at, y.at, size) : dot_as(false, x.at, y.at, size);
+}
+
+/* Rows of queries for sum_pairs_over_queries. */
+static void pack_rows(const head_view *h, tensor_ref rows, size_t row, size_t queries, uint32_t *to)
+{
+#ifdef PAIRS_TILES
+    for (size_t column = 0; column < h->of->size; column += PAIRS_PANEL) {
+        const pack_source panel = {rows.at, row, queries, PAIRS_PANEL, false, REMAT_BF16, column}, next = {0};
+        pairs_pack_b(&panel, &next, to + round_up(queries, PAIRS_STEP) / 2 * column);
+    }
+#else
+    (void)h, (void)rows, (void)row, (void)queries, (void)to;
+#endif
 }
 
 static void panel_pack(const head_view *h, size_t query, size_t queries, const backward_memory *memory)
@@ -74,15 +97,20 @@ static void panel_pack(const head_view *h, size_t query, size_t queries, const b
     size_t row = h->of->row, out_row = h->of->out_row, size = h->of->size;
     const tensor_ref q = tensor_from(h->q, query * row), dout = tensor_from(h->dout, query * out_row),
                      out = tensor_from(h->out, query * out_row);
-    gather_rows(q, row, queries, size, memory->query_rows);
-    gather_rows(dout, out_row, queries, size, memory->dout_rows);
+    if (all_are_tiles(h->of)) {
+        pack_rows(h, q, row, queries, memory->query_pairs);
+        pack_rows(h, dout, out_row, queries, memory->dout_pairs);
+    } else {
+        gather_rows(q, row, queries, size, memory->query_rows);
+        gather_rows(dout, out_row, queries, size, memory->dout_rows);
+    }
     for (size_t at = 0; at < queries; at += STRIP) {
         size_t count = smaller(queries - at, STRIP), to = at * h->padded;
         pack_scored(h, tensor_from(q, at * row), row, count, memory->queries + to);
         pack_scored(h, tensor_from(dout, at * out_row), out_row, count, memory->douts + to);
     }
     for (size_t i = 0; i < queries; i++)
-        memory->means[i] = dot(memory->dout_rows + i * h->padded, tensor_from(out, i * out_row), size);
+        memory->means[i] = dot(tensor_from(dout, i * out_row), tensor_from(out, i * out_row), size);
 }
 
 /* Scores become weights, and gradients of weights become gradients of scores. */
@@ -105,6 +133,63 @@ FAST_NOINLINE void differentiate(const head_view *h, const pairing *of, const ba
         }
     }
 }
+
+#ifdef PAIRS_TILES
+
+/* The same, rounded to bf16: rows of weights and of gradients in place of their scores, and pairs of the gradients. They are 0 where
+ * nobody looks, up to whole steps. */
+FAST_NOINLINE void differentiate_rounded(const head_view *h, const pairing *of, const backward_memory *memory)
+{
+    const fast_vector scale = fast_repeat(h->scale * LOG2_E), factor = fast_repeat(h->scale);
+    for (size_t at = 0; at < round_up(of->queries, STRIP); at += FAST_LANES) {
+        const size_t query = of->query + at, seen_by_all = keys_seen(of, query),
+                     there = at < of->queries ? smaller(of->queries - at, FAST_LANES) : 0,
+                     seen = there ? keys_seen(of, query + FAST_LANES) : 0;
+        const fast_vector base = fast_load_part(h->sums + query, there) * LOG2_E,
+                          mean = fast_load_part(memory->means + at, there) * factor;
+        uint32_t *pairs = memory->dscore_pairs + at / STRIP * STRIP_PAIRS;
+        fast_vector before = {0};
+        for (size_t key = 0; key < round_up(of->keys, PAIRS_STEP); key++) {
+            const size_t place = key * MOST_QUERIES + at;
+            fast_vector weight = {0}, dscore = {0};
+            if (key < seen) {
+                weight = power_of_2(fast_fms(fast_load(memory->weights + place), scale, base));
+                dscore = weight * fast_fms(fast_load(memory->dscores + place), factor, mean);
+                if (key >= seen_by_all || there < FAST_LANES) {
+                    const fast_integers visible = sees(of->causal ? of->key + key : 0, of->causal ? query : 0);
+                    weight = fast_first(fast_select(visible, weight, (fast_vector){0}), there);
+                    dscore = fast_first(fast_select(visible, dscore, (fast_vector){0}), there);
+                }
+            }
+            /* A row of halves takes the first half of its row of floats: those of vectors before this one. */
+            store_halves((uint16_t *)(void *)(memory->weights + key * MOST_QUERIES) + at, weight);
+            store_halves((uint16_t *)(void *)(memory->dscores + key * MOST_QUERIES) + at, dscore);
+            if (key % 2)
+                store_pairs(pairs, key - 1, at % STRIP, before, dscore);
+            before = dscore;
+        }
+    }
+}
+
+/* What a panel and these keys add to dq, dk and dv. The first `old` of the keys from `at` on have sums in dk and dv already. */
+static void add_tiles(const head_view *h, const pairing *of, size_t at, size_t old, const backward_memory *memory)
+{
+    differentiate_rounded(h, of, memory);
+    for (size_t i = 0; i < of->queries && h->dq.at; i += STRIP)
+        sum_pairs_over_keys(h, keys_seen(of, of->query + smaller(i + STRIP, of->queries)), memory->turned_keys + at,
+                            memory->dscore_pairs + i / STRIP * STRIP_PAIRS, of->key || h->of->add_dq,
+                            memory->dq + (of->query + i) * h->padded);
+    const gemm_rows dv = {memory->dv + at * h->padded, h->padded, h->of->size, old},
+                    dk = {memory->dk + at * h->padded, h->padded, h->of->size, old};
+    if (h->dv.at)
+        sum_pairs_over_queries(of, (const uint16_t *)(const void *)memory->weights, 2 * MOST_QUERIES,
+                               memory->dout_pairs, &dv);
+    if (h->dk.at)
+        sum_pairs_over_queries(of, (const uint16_t *)(const void *)memory->dscores, 2 * MOST_QUERIES,
+                               memory->query_pairs, &dk);
+}
+
+#endif
 
 /* Where a gradient of the rows from `row` on is summed: in the tensor, or in rows of `padded` values if that is in bf16. */
 static gemm_rows sums_of(const head_view *h, tensor_ref tensor, size_t tensor_row, float *own, size_t row, size_t old)
@@ -130,12 +215,18 @@ static void panel_backward(const head_view *h, size_t query, size_t queries, siz
             multiply_scores(h, &strip, scored_from(h, memory->scored_values, at), memory->douts + i * h->padded,
                             memory->dscores + i, MOST_QUERIES, prefetch);
         }
+        const size_t old_here = a->add_dkv ? of.keys : old - smaller(old, at);
+#ifdef PAIRS_TILES
+        if (all_are_tiles(a)) {
+            add_tiles(h, &of, at, old_here, memory);
+            continue;
+        }
+#endif
         differentiate(h, &of, memory);
         if (h->dq.at) {
             gemm_rows dq = sums_of(h, h->dq, row, memory->dq, query, of.key || a->add_dq ? queries : 0);
             sum_over_keys(&of, memory->dscores, MOST_QUERIES, k, &dq, prefetch);
         }
-        size_t old_here = a->add_dkv ? of.keys : old - smaller(old, at);
         const tensor_ref block_dv = tensor_from(h->dv, first_key * key_row),
                          block_dk = tensor_from(h->dk, first_key * key_row);
         if (h->dv.at) {
@@ -189,7 +280,7 @@ static void head_backward(const head_view *h, const head_view *then, float *scra
 {
     const attention_args *a = h->of;
     size_t block = keys_in_block(h->padded), panel = queries_in_strips(MOST_STRIPS, h->padded);
-    backward_memory memory = backward_memory_of(scratch, attention_is_half(a));
+    backward_memory memory = backward_memory_of(scratch, a);
     for (size_t key = 0; key < a->keys; key += block) {
         pairing of = {a->causal, key, smaller(a->keys - key, block), 0, a->steps};
         size_t ready = 0;
@@ -199,7 +290,12 @@ static void head_backward(const head_view *h, const head_view *then, float *scra
             if (keys == 0)
                 continue;
             const key_range fresh = {key, ready, keys};
-            gather_keys(h, h->k, &fresh, memory.keys);
+#ifdef PAIRS_TILES
+            if (all_are_tiles(a))
+                gather_turned(h, h->k, &fresh, memory.turned_keys);
+            else
+#endif
+                gather_keys(h, h->k, &fresh, memory.keys);
             gather_scored(h, h->v, &fresh, memory.scored_values);
             if (scores_are_pairs(a))
                 gather_scored(h, h->k, &fresh, memory.scored_keys);
@@ -218,7 +314,12 @@ static void head_backward(const head_view *h, const head_view *then, float *scra
         if (attention_is_half(a))
             round_keys(h, key, ready, &memory);
     }
-    if (attention_is_half(a) && h->dq.at)
+#ifdef PAIRS_TILES
+    for (size_t query = 0; query < a->steps && all_are_tiles(a) && h->dq.at; query += STRIP)
+        scatter_transposed(h, memory.dq + query * h->padded, smaller(a->steps - query, STRIP),
+                           tensor_from(h->dq, query * a->row), a->row);
+#endif
+    if (attention_is_half(a) && !all_are_tiles(a) && h->dq.at)
         scatter_halves(memory.dq, h->padded, a->steps, a->size, h->dq, a->row);
 }
 
@@ -234,12 +335,14 @@ static void backward_heads(const void *args, parallel_range range)
     size_t heads = a->batch * a->heads, threads = (size_t)loop->run->threads;
     attention_args added = *a; /* the heads behind the first of a group add to its dk and dv */
     added.add_dkv = true;
+    pairs_begin();
     for (size_t i = range.begin * a->group; i < range.end * a->group; i++) {
         const bool ends = (i + 1) % a->group == 0;
         const size_t next = ends ? i + 1 + (threads - 1) * a->group : i + 1;
         head_view head = head_view_of(i % a->group ? &added : a, i), then = head_view_of(a, next < heads ? next : i);
         head_backward(&head, next < heads ? &then : NULL, fast_scratch(loop->run, range.thread));
     }
+    pairs_end();
 }
 
 static void backward(const kernel_run *run, const attention_args *a)

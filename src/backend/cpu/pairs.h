@@ -1,6 +1,6 @@
 /* Matrix products in bf16, for instructions that multiply pairs of bf16 and add the products in fp32: AMX's tiles and AVX-512's
  * dot products. The pairs_*.c are compiled once for each such set, PAIRS_SET naming it (amx, avx512bf16); PAIRS(gemm) is then
- * gemm_amx. Everything else in the tables of these sets is what FAST_ISA, avx512, has, but for the attention of avx512bf16.
+ * gemm_amx. Everything else in the tables of these sets is what FAST_ISA, avx512, has, but for attention.
  *
  * A product is one of pairs where its left operand or its result is in bf16 (or will be: op_gemm's half_result), and where it is
  * the gradient of weights with an operand in bf16. An operand in fp32 is rounded to bf16 while it is packed. Weights in bf16 that
@@ -23,11 +23,14 @@
 /* The set has AMX's tiles: gcc's name for it, and clang's. */
 #if defined(__AMX_BF16__) || defined(__AMXBF16__)
 #define PAIRS_TILES
+enum { HAS_TILES = 1 };
+#else
+enum { HAS_TILES = 0 };
 #endif
 
 void PAIRS(gemm)(const kernel_run *run, const void *args);
 
-/* Of tensors in bf16, for avx512bf16 only (fast_attention.h). On processors with AMX, dot products are slower than fp32. */
+/* Of tensors in bf16 (fast_attention.h). */
 void PAIRS(attention)(const kernel_run *run, const void *args);
 void PAIRS(attention_backward)(const kernel_run *run, const void *args);
 

@@ -16,9 +16,9 @@
  * fast from the second cache as from the first, so with them A may be longer than the first. A source with the rows of A side by side
  * is packed for two panels at once: memory is twice as fast for two lines side by side as for one. */
 #ifdef PAIRS_TILES
-enum { HAS_TILES = 1, MOST_STEPS = 1536, MOST_SUM_STEPS = 1024 };
+enum { MOST_STEPS = 1536, MOST_SUM_STEPS = 1024 };
 #else
-enum { HAS_TILES = 0, MOST_STEPS = 512, MOST_SUM_STEPS = 512 };
+enum { MOST_STEPS = 512, MOST_SUM_STEPS = 512 };
 #endif
 enum { SUM_ROWS = 512, A_ROWS = 2 * PAIRS_PANEL };
 #define A_BYTES ((size_t)(MOST_STEPS + PAIRS_STEP) * A_ROWS * sizeof(uint16_t))
