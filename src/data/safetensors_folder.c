@@ -152,6 +152,26 @@ static remat_status open_index(index_reader *index)
 
 /* ---- the folder ---- */
 
+/* What is there instead is named. */
+static remat_status fail_empty(index_reader *index)
+{
+    remat_context *context = index->file->context;
+    const remat_place place = {index->folder, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, NULL};
+    const char *adapter = join(&index->pool, index->folder, "adapter_config.json");
+    const char *torch = join(&index->pool, index->folder, "pytorch_model.bin");
+    bool is_adapter, has_torch;
+    if (!adapter || !torch)
+        return REMAT_NO_MEMORY;
+    REMAT_TRY(input_exists(context, adapter, &is_adapter));
+    REMAT_TRY(input_exists(context, torch, &has_torch));
+    return remat_fail(context, REMAT_BAD_INPUT, &place, "the folder has no weights: %s%s",
+                      is_adapter ? "there is an adapter_config.json, and no " ADAPTER_FILE
+                                 : "neither " ONE_FILE " nor " INDEX_FILE " nor " ADAPTER_FILE,
+                      is_adapter  ? ""
+                      : has_torch ? "; `--weights` takes its pytorch_model.bin"
+                                  : "; a training starts with random ones if --from-scratch is given");
+}
+
 static remat_status open_parts(index_reader *index)
 {
     safetensors *file = index->file;
@@ -170,10 +190,7 @@ static remat_status open_parts(index_reader *index)
         return open_index(index);
     if (has_adapter)
         return add_shard(file, adapter);
-    const remat_place place = {index->folder, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, NULL};
-    return remat_fail(file->context, REMAT_BAD_INPUT, &place,
-                      "the folder has no weights: neither " ONE_FILE " nor " INDEX_FILE " nor " ADAPTER_FILE
-                      "; a training starts with random ones if --from-scratch is given");
+    return fail_empty(index);
 }
 
 remat_status safetensors_open_folder(safetensors *file, const char *path)

@@ -184,14 +184,15 @@ static remat_status check_inputs(const network_builder *builder)
 }
 
 /* A pattern that matches nothing is a typing error. */
-static remat_status check_patterns(const network_builder *builder, const char *what, const pattern_list *patterns,
-                                   uint64_t matched)
+static remat_status check_patterns(const network_builder *builder, const char *what, const char *file,
+                                   const pattern_list *patterns, uint64_t matched)
 {
+    const remat_place place = {file, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, file ? "target_modules" : NULL};
     for (size_t i = 0; i < patterns->count && i < 64; i++)
         if (!(matched >> i & 1) && strcmp(patterns->items[i], "all-linear") != 0)
-            return remat_fail(builder->context, REMAT_INVALID, NULL,
-                              "%s: no layer matches '%.80s'; `remat summary` lists their names", what,
-                              patterns->items[i]);
+            return remat_fail(builder->context, file ? REMAT_BAD_INPUT : REMAT_INVALID, file ? &place : NULL,
+                              "%s%sno layer matches '%.80s'; `remat summary` lists their names", file ? "" : what,
+                              file ? "" : ": ", patterns->items[i]);
     return REMAT_OK;
 }
 
@@ -223,8 +224,8 @@ static remat_status build(network_builder *builder)
     for (uint32_t i = 0; i < model->layer_count; i++)
         REMAT_TRY(network_add_described(builder, i));
     REMAT_TRY(check_inputs(builder));
-    REMAT_TRY(check_patterns(builder, "lora: targets", &model->tuning.targets, builder->targets));
-    REMAT_TRY(check_patterns(builder, "train", &model->tuning.trained, builder->trained));
+    REMAT_TRY(check_patterns(builder, "lora: targets", model->tuning.file, &model->tuning.targets, builder->targets));
+    REMAT_TRY(check_patterns(builder, "train", NULL, &model->tuning.trained, builder->trained));
     REMAT_TRY(check_tied(builder));
     builder->reader_count = network->layer_count;
     builder->readers = remat_alloc(builder->context, builder->reader_count, sizeof *builder->readers);

@@ -313,15 +313,38 @@ static remat_status read_llama(const config_list *list, pretrained_config *confi
     return get_window(list, config);
 }
 
+enum { MOST_LAYERS = 100000 }; /* copies of a group in a model file */
+
+static remat_status check_layers(const config_list *list, const pretrained_config *config)
+{
+    const char *key = config->family == FAMILY_GPT2 ? "n_layer" : "num_hidden_layers";
+    return config->layers <= MOST_LAYERS ? REMAT_OK
+                                         : fail_at(list, find(list, key)->line, key, "100000 layers are the most");
+}
+
+/* Such weights are other tensors, with scales beside them. */
+static remat_status refuse_quantized(const config_list *list)
+{
+    static const char object[] = "quantization_config";
+    for (size_t i = 0; i < list->count; i++)
+        if (strncmp(list->entries[i].key, object, sizeof object - 1) == 0 && list->entries[i].kind != JSON_NULL)
+            return fail_at(list, list->entries[i].line, object,
+                           "its weights are quantized already; take the model in bf16, fp16 or fp32, and --frozen int4 "
+                           "or int8");
+    return REMAT_OK;
+}
+
 static remat_status read_family(const config_list *list, pretrained_config *config)
 {
     REMAT_TRY(get_family(list, &config->family));
+    REMAT_TRY(refuse_quantized(list));
     REMAT_TRY(get_count(list, "vocab_size", 0, &config->vocabulary));
     const char *newer;
     REMAT_TRY(get_text(list, "dtype", "", &newer));
     REMAT_TRY(get_text(list, "torch_dtype", newer, &config->dtype));
     REMAT_TRY(get_number(list, "initializer_range", 0.02, &config->init_scale));
-    return config->family == FAMILY_GPT2 ? read_gpt2(list, config) : read_llama(list, config);
+    REMAT_TRY(config->family == FAMILY_GPT2 ? read_gpt2(list, config) : read_llama(list, config));
+    return check_layers(list, config);
 }
 
 static remat_status read_list(config_list *list)

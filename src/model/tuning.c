@@ -223,6 +223,9 @@ remat_status tuning_read_adapter_config(text_pool *pool, FILE *stream, const cha
 {
     adapter_reader a = {.pool = pool, .tuning = tuning};
     tuning->uses_lora = true;
+    tuning->file = text_pool_text(pool, name);
+    if (!tuning->file)
+        return REMAT_NO_MEMORY;
     tuning->rank = 0;
     tuning->alpha = 8; /* PEFT's defaults */
     tuning->dropout = 0;

@@ -17,6 +17,7 @@ typedef struct model_tuning {
     uint64_t rank;
     double alpha, dropout;
     pattern_list targets; /* of LoRA */
+    const char *file;     /* that says so: adapter_config.json; NULL: a setting */
     pattern_list trained; /* layers that are trained; with neither these nor LoRA, all are */
 } model_tuning;
 

@@ -44,3 +44,14 @@ bool config_may_ignore(const char *tensor)
     return ends_with(tensor, "rotary_emb.inv_freq") || ends_with(tensor, "attn.bias") ||
            ends_with(tensor, "attn.masked_bias") || ends_with(tensor, "lm_head.weight");
 }
+
+const char *config_cause_of(const char *tensor)
+{
+    if (ends_with(tensor, ".bias"))
+        return "are model_type, attention_bias and mlp_bias there right?";
+    if (strstr(tensor, "q_norm.") || strstr(tensor, "k_norm."))
+        return "is model_type there right?";
+    if (strstr(tensor, "lm_head"))
+        return "is tie_word_embeddings there right?";
+    return "is the number of layers there right?";
+}

@@ -8,6 +8,9 @@
 /* For a parameter and a dimension as they are in our model; NULL: none that is known. */
 const char *config_key_of(const char *parameter, uint32_t dimension);
 
+/* What to look at if the weights have a tensor that the model of config.json lacks, or the other way round. */
+const char *config_cause_of(const char *tensor);
+
 /* Whether a tensor of the file may be left over: masks and tables that other programs saved beside the weights, and the head of a
  * model whose head is tied. */
 bool config_may_ignore(const char *tensor);

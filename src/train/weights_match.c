@@ -181,9 +181,8 @@ static void explain_missing(const weights_match *match, size_t p, reason *why)
     torch_names_layer(match->network, p, layer);
     torch_names_write(match->network, p, layer, true, parts);
     if (safetensors_is_folder(match->file)) {
-        snprintf(
-            why->text, sizeof why->text,
-            "the model of config.json has this tensor, and the weights do not; is the number of layers there right?");
+        snprintf(why->text, sizeof why->text, "the model of config.json has this tensor, and the weights do not; %s",
+                 config_cause_of(name));
         return;
     }
     const char *like = nearest(match, name, parts[0].name);
@@ -308,10 +307,11 @@ static remat_status check_left_over(const weights_match *match)
         return REMAT_OK;
     const remat_place place = {safetensors_path(match->file, left), REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE,
                                left->name};
-    return remat_fail(match->context, REMAT_BAD_INPUT, &place, "%s",
-                      match->adapters ? "the model has no adapter of this name"
-                                      : "the weights have this tensor, and the model of config.json does not; is the "
-                                        "number of layers there right?");
+    if (match->adapters)
+        return remat_fail(match->context, REMAT_BAD_INPUT, &place, "the model has no adapter of this name");
+    return remat_fail(match->context, REMAT_BAD_INPUT, &place,
+                      "the weights have this tensor, and the model of config.json does not; %s",
+                      config_cause_of(left->name));
 }
 
 /* Names that nobody asked for, for people who wonder what became of them. */

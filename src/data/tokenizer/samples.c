@@ -287,10 +287,13 @@ static remat_status read_line(samples_reading *of, FILE *stream, size_t *length,
 
 static remat_status read_lines(samples_reading *of, FILE *stream)
 {
+    static const char mark[] = "\xef\xbb\xbf"; /* some programs put it before UTF-8 */
     bool more = true;
     for (of->line = 1; more; of->line++) {
         size_t length, blank = 0;
         REMAT_TRY(read_line(of, stream, &length, &more));
+        if (of->line == 1 && length >= sizeof mark - 1 && memcmp(of->line_text, mark, sizeof mark - 1) == 0)
+            memset(of->line_text, ' ', sizeof mark - 1);
         while (blank < length && strchr(" \t\r", of->line_text[blank]))
             blank++;
         if (blank < length)
@@ -323,9 +326,17 @@ static remat_status read_config(samples_reading *of)
     folder[length] = '\0';
     remat_status status = tokenizer_config_read(of->context, folder, &of->config);
     remat_release(of->context, folder, length + 1, 1);
-    if (status == REMAT_OK && of->config.eos_token)
-        of->end_token = remat_tokenizer_find(of->tokenizer, of->config.eos_token);
-    return status;
+    if (status != REMAT_OK || !of->config.eos_token)
+        return status;
+    of->end_token = remat_tokenizer_find(of->tokenizer, of->config.eos_token);
+    if (of->end_token < 0) {
+        const remat_place place = {path, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, NULL};
+        remat_warn(
+            of->context, &place,
+            "eos_token of the tokenizer_config.json beside it, '%.60s', is none of its tokens: no end is learned",
+            of->config.eos_token);
+    }
+    return REMAT_OK;
 }
 
 static remat_status read_file(samples_reading *of)
