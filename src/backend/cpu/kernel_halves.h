@@ -23,6 +23,7 @@ typedef struct halves_loop {
     const void *args;
     kernel_function run;
     size_t count;
+    bool reads[OPERATION_MAX_TENSORS];
 } halves_loop;
 
 static inline void run_halves_block(const halves_loop *loop, size_t from, size_t count)
@@ -35,15 +36,13 @@ static inline void run_halves_block(const halves_loop *loop, size_t from, size_t
         op_activate_backward activate_backward;
         op_multiply multiply;
     } block;
-    operation_extent extents[OPERATION_MAX_TENSORS];
     memcpy(&block, loop->args, operation_table[loop->op].bytes);
-    operation_extents(loop->op, loop->args, extents);
     uint16_t *result = block.tensors[tensors - 1].at;
     for (uint32_t i = 0; i < tensors; i++) {
         const uint16_t *half = block.tensors[i].at;
         if (!half)
             continue;
-        if (extents[i].reads)
+        if (loop->reads[i])
             bf16_unpack_runs(half + from, values[i], count);
         block.tensors[i] = (tensor_ref){values[i], REMAT_FP32};
     }
@@ -63,7 +62,11 @@ static inline void run_halves_blocks(const void *args, parallel_range range)
 
 static inline void kernel_run_halves(const kernel_run *run, operation op, const void *args, kernel_function function)
 {
-    halves_loop loop = {op, args, function, 0};
+    halves_loop loop = {.op = op, .args = args, .run = function};
+    operation_extent extents[OPERATION_MAX_TENSORS];
+    operation_extents(op, args, extents);
+    for (size_t i = 0; i < operation_table[op].tensors; i++)
+        loop.reads[i] = extents[i].reads;
     memcpy(&loop.count, (const char *)args + operation_table[op].tensors * sizeof(tensor_ref), sizeof loop.count);
     const int threads = loop.count < 16 * HALVES_BLOCK ? 1 : run->threads;
     parallel_static(threads, (loop.count + HALVES_BLOCK - 1) / HALVES_BLOCK, run_halves_blocks, &loop);
