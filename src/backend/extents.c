@@ -91,7 +91,15 @@ bool operation_extents(operation op, const void *args, operation_extent extents[
         return attention_backward_extents(args, extents);
         CASE(activate){IN(p->count), OUT(p->count)} END CASE(activate_backward){
             IN(p->count), IN(p->count), IN(p->count), OUT_IF(p->count, p->accumulate)} END
-        CASE(add){IN(p->count), IN(p->count), OUT(p->count)} END
+        CASE(rectify)
+        {
+            IN(p->count), OUT(p->count),
+            {
+                0
+            }
+        }
+        END CASE(rectify_backward){{0}, IN(p->count), OUT_IF(p->count, p->accumulate)} END CASE(add){
+            IN(p->count), IN(p->count), OUT(p->count)} END
         CASE(multiply){IN(p->count), IN(p->count), OUT_IF(p->count, p->accumulate)} END
         CASE(scale){OUT_IF(p->count, true)} END
         CASE(accumulate){IN(p->count), OUT_IF(p->count, true)} END

@@ -77,6 +77,12 @@ static inline bool activation_reads_output(activation_kind kind)
            kind == ACTIVATION_TANH;
 }
 
+/* Whether the derivative has two values, one above 0 and one elsewhere. */
+static inline bool activation_is_rectifier(activation_kind kind)
+{
+    return kind == ACTIVATION_RELU || kind == ACTIVATION_LEAKY_RELU;
+}
+
 /* C = op(A) op(B), or C += op(A) op(B). op(A) is m x k, op(B) is k x n; a transposed operand is stored k x m, n x k.
  * `bias` (n values or none) is added to every row of C. If `activated` is given, it receives activation(C). If
  * `derivative_at` is given too, it receives C * activation'(derivative_at) instead; derivative_at is the input or the
@@ -110,6 +116,23 @@ typedef struct op_activate_backward {
     activation_kind kind;
     bool accumulate;
 } op_activate_backward;
+
+/* The same of an activation whose derivative has two values (activation_is_rectifier), which leaves one bit for each value: bit i % 8
+ * of byte i / 8 of `positive` says whether x[i] is above 0, and bits behind the last value are 0. Without y, only the bits are made.
+ * They are the same from the output as from the input. y may overlap x. */
+typedef struct op_rectify {
+    tensor_ref x, y, positive;
+    size_t count;
+    activation_kind kind;
+} op_rectify;
+
+/* dx (+)= dy * activation'(.), from the bits. The result has the bits of activate_backward. dx may overlap dy. */
+typedef struct op_rectify_backward {
+    tensor_ref positive, dy, dx;
+    size_t count;
+    activation_kind kind;
+    bool accumulate;
+} op_rectify_backward;
 
 /* y = a + b. y may overlap a or b. */
 typedef struct op_add {
@@ -622,6 +645,8 @@ typedef struct op_custom {
     X(gemm, 6)                     \
     X(activate, 2)                 \
     X(activate_backward, 4)        \
+    X(rectify, 3)                  \
+    X(rectify_backward, 3)         \
     X(add, 3)                      \
     X(multiply, 3)                 \
     X(scale, 1)                    \

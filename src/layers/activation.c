@@ -28,6 +28,13 @@ static uint32_t activation_of(const layer_node *layer)
     return options->activation;
 }
 
+/* relu and leaky_relu save a bit for each value instead of their output, where only they would need that. */
+static remat_status save_bits(remat_context *context, layer_node *layer)
+{
+    layer->needs[LAYER_INPUT_GRADIENT] = LAYER_NEEDS_SAVED;
+    return layer_add_saved(context, layer, "positive", (layer_input_values(layer, 0) + 7) / 8, REMAT_UINT8);
+}
+
 static remat_status resolve(remat_context *context, layer_node *layer)
 {
     uint32_t activation = activation_of(layer);
@@ -40,17 +47,26 @@ static remat_status resolve(remat_context *context, layer_node *layer)
     bool reads_output = activation == ACTIVATION_SOFTMAX || activation_reads_output((activation_kind)activation);
     layer->needs[LAYER_INPUT_GRADIENT] = reads_output ? LAYER_NEEDS_OUTPUT : LAYER_NEEDS_INPUT(0);
     layer->forward_in_place = layer->input_gradient_in_place = true;
-    return REMAT_OK;
+    return layer->output_unread && activation_is_rectifier((activation_kind)activation) ? save_bits(context, layer)
+                                                                                        : REMAT_OK;
 }
 
 static remat_status forward(const layer_node *layer, const layer_call *call)
 {
     uint32_t activation = activation_of(layer);
+    if (!call->output.at && !call->saved[0].at)
+        return REMAT_OK;
     if (activation == ACTIVATION_SOFTMAX)
         return record_softmax(call->calls, &(op_softmax){.x = call->inputs[0],
                                                          .y = call->output,
                                                          .rows = layer_input_rows(layer, 0),
                                                          .columns = layer->inputs[0].w});
+    if (call->saved[0].at)
+        return record_rectify(call->calls, &(op_rectify){.x = call->inputs[0],
+                                                         .y = call->output,
+                                                         .positive = call->saved[0],
+                                                         .count = layer_input_values(layer, 0),
+                                                         .kind = (activation_kind)activation});
     return record_activate(call->calls, &(op_activate){.x = call->inputs[0],
                                                        .y = call->output,
                                                        .count = layer_input_values(layer, 0),
@@ -69,6 +85,13 @@ static remat_status input_gradient(const layer_node *layer, const layer_call *ca
                                                                            .rows = layer_input_rows(layer, 0),
                                                                            .columns = layer->inputs[0].w,
                                                                            .accumulate = call->accumulate_inputs[0]});
+    if (call->saved[0].at)
+        return record_rectify_backward(call->calls, &(op_rectify_backward){.positive = call->saved[0],
+                                                                           .dy = call->d_output,
+                                                                           .dx = call->d_inputs[0],
+                                                                           .count = layer_input_values(layer, 0),
+                                                                           .kind = (activation_kind)activation,
+                                                                           .accumulate = call->accumulate_inputs[0]});
     return record_activate_backward(call->calls, &(op_activate_backward){.x = call->inputs[0],
                                                                          .y = call->output,
                                                                          .dy = call->d_output,
@@ -86,6 +109,7 @@ const layer_type layer_type_activation = {
     .properties = properties,
     .min_inputs = 1,
     .max_inputs = 1,
+    .may_skip_output = true,
     .resolve = resolve,
     .forward = forward,
     .input_gradient = input_gradient,

@@ -82,6 +82,8 @@ typedef struct layer_node {
     bool half_weights;     /* matrices of weights are stored in bf16 alone. The model sets it */
     uint64_t batch;
     bool frozen; /* no parameter changes, statistics included */
+    bool
+        output_unread; /* no other layer reads the output in the backward pass. The model sets it, and then resolves again */
     uint32_t input_count;
     layer_shape *inputs;
     remat_dtype *input_dtypes;

@@ -236,8 +236,10 @@ static remat_status build(network_builder *builder)
         return no_loss(builder);
     if (network->options.purpose != NETWORK_INFERENCE)
         REMAT_TRY(check_read(builder));
-    if (network->options.purpose == NETWORK_TRAINING)
+    if (network->options.purpose == NETWORK_TRAINING) {
         REMAT_TRY(network_fuse(builder));
+        REMAT_TRY(network_find_unread(builder));
+    }
     REMAT_TRY(type_inputs(builder));
     REMAT_TRY(number_blocks(builder));
     REMAT_TRY(network_number_parameters(builder));

@@ -75,6 +75,13 @@ void network_destroy(remat_network *network);
 /* Whether its loss is a binary cross entropy: what comes out are the logits of answers yes or no. */
 bool network_has_yes_or_no(const remat_network *network);
 
+/* Whether it has parameters that are trained. */
+bool network_layer_is_trained(const layer_node *node);
+
+/* Of each layer: whether its output needs a gradient, because it depends on a trained parameter. A loss always does: there the backward
+ * pass begins. */
+void network_find_wanted(const remat_network *network, bool *wanted);
+
 /* Settings of a compiled model. */
 const model_settings *model_get_settings(const remat_model *model);
 const optimizer_settings *model_get_optimizer(const remat_model *model);

@@ -1,6 +1,7 @@
 /* Building a network, shared by the files that do it:
  *   network_expand.c      described layers to network layers, composites to their parts
  *   network_fuse.c        what is merged for training
+ *   network_unread.c      outputs that no other layer reads in the backward pass
  *   network_parameters.c  numbers for parameters, shared ones
  *   network.c             calls these in order; readers, blocks */
 #ifndef REMAT_MODEL_NETWORK_BUILDER_H
@@ -36,6 +37,9 @@ void network_count_readers(network_builder *builder);
 
 /* Merges fully_connected + cross_entropy. */
 remat_status network_fuse(network_builder *builder);
+
+/* Finds outputs that no other layer reads in the backward pass, and resolves their layers again: they may save less then. */
+remat_status network_find_unread(network_builder *builder);
 
 /* Numbers the parameters. */
 remat_status network_number_parameters(network_builder *builder);

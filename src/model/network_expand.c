@@ -90,6 +90,7 @@ remat_status network_resolve(network_builder *builder, network_layer *layer)
                             builder->network->options.dtype == REMAT_BF16 && !builder->model->settings.master,
                         .batch = node->batch,
                         .frozen = node->frozen,
+                        .output_unread = node->output_unread,
                         .input_count = node->input_count};
     layer_node_use(&fresh, &builder->room);
     for (uint32_t i = 0; i < node->input_count; i++)

@@ -4,26 +4,6 @@
 #include "base/error.h"
 #include "model/program_builder.h"
 
-static bool has_trained_parameters(const layer_node *node)
-{
-    for (uint32_t p = 0; p < node->parameter_count; p++)
-        if (layer_parameter_is_trained(&node->parameters[p]))
-            return true;
-    return false;
-}
-
-/* Only those have gradients. A loss goes backward in any case: there it is counted. */
-void builder_find_wanted(const remat_network *network, bool *wanted)
-{
-    for (size_t n = 0; n < network->layer_count; n++) {
-        const network_layer *layer = &network->layers[n];
-        wanted[n] = has_trained_parameters(&layer->node) || layer->node.loss;
-        for (uint32_t i = 0; i < layer->node.input_count; i++)
-            if (layer->inputs[i] != NETWORK_LABELS)
-                wanted[n] |= wanted[layer->inputs[i]];
-    }
-}
-
 static remat_status find_wanted(builder *b)
 {
     const remat_network *network = b->network;
@@ -33,7 +13,7 @@ static remat_status find_wanted(builder *b)
     if (!b->gradient || !b->differentiable)
         return REMAT_NO_MEMORY;
     memset(b->gradient, 0xff, b->activation_count * sizeof *b->gradient);
-    builder_find_wanted(network, b->wanted);
+    network_find_wanted(network, b->wanted);
     for (size_t n = 0; n < network->layer_count; n++)
         if (b->wanted[n] && b->program->outputs[n] != GRAPH_NONE)
             b->differentiable[b->program->outputs[n]] = true;
@@ -144,7 +124,7 @@ static remat_status add_input_gradient(builder *b, size_t n, uint32_t d_output)
     const layer_node *node = &layer->node;
     action_draft draft = action_draft_start(ACTION_INPUT_GRADIENT, n);
     add_needs(b, n, node->needs[LAYER_INPUT_GRADIENT], d_output, &draft);
-    bool makes_gradients = !node->type->weight_gradient && has_trained_parameters(node);
+    bool makes_gradients = !node->type->weight_gradient && network_layer_is_trained(node);
     if (makes_gradients)
         REMAT_TRY(place_parameter_gradients(b, layer, d_output, &draft));
     for (uint32_t i = 0; i < node->input_count; i++)
@@ -224,7 +204,7 @@ static remat_status add_backward_of(builder *b, size_t n)
     uint32_t d_output = node->loss ? GRAPH_NONE : b->gradient[output];
     if (!node->loss && d_output == GRAPH_NONE)
         return REMAT_OK; /* the loss does not depend on it */
-    if (node->type->weight_gradient && has_trained_parameters(node))
+    if (node->type->weight_gradient && network_layer_is_trained(node))
         REMAT_TRY(add_weight_gradient(b, n, d_output));
     if (node->passes_gradient)
         REMAT_TRY(pass_gradient(b, n, d_output));

@@ -71,9 +71,7 @@ remat_status builder_add_action(builder *b, action_draft *draft);
 /* Adds what the next action of the graph does (program.c). */
 remat_status builder_add_binding(builder *b, program_binding *binding);
 
-/* program_backward.c: which outputs depend on a trained parameter. */
-void builder_find_wanted(const remat_network *network, bool *wanted);
-/* A new gradient of a layer's output. */
+/* program_backward.c: a new gradient of a layer's output. */
 remat_status builder_new_gradient(builder *b, uint32_t producer, uint32_t *number);
 
 /* program_stage.c: what this stage has to do with each output and each parameter. */

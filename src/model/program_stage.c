@@ -88,7 +88,7 @@ remat_status builder_find_stage(builder *b, const program_stage *stage)
         for (size_t p = 0; p < network->parameter_count; p++)
             b->stage_weights[p] = (stage_weight){NETWORK_NONE, NETWORK_NONE, NETWORK_NONE, false};
         find_uses(b);
-        builder_find_wanted(network, wanted);
+        network_find_wanted(network, wanted);
         find_flow(b, wanted);
     }
     remat_release(b->context, wanted, network->layer_count, sizeof *wanted);

@@ -81,6 +81,12 @@ static bool join(const op_gemm *gemm, recorded_call *call, op_gemm *joined)
         joined->activated = activate->y;
         return activate->x.at == gemm->c.at && activate->count == gemm->m * gemm->n;
     }
+    if (call->op == OP_rectify) {
+        const op_rectify *rectify = recorded_args(call);
+        joined->activation = rectify->kind;
+        joined->activated = rectify->y;
+        return rectify->y.at && rectify->x.at == gemm->c.at && rectify->count == gemm->m * gemm->n;
+    }
     if (call->op == OP_activate_backward) {
         const op_activate_backward *backward = recorded_args(call);
         joined->activation = backward->kind;
@@ -89,6 +95,18 @@ static bool join(const op_gemm *gemm, recorded_call *call, op_gemm *joined)
         return backward->dy.at == gemm->c.at && !backward->accumulate && backward->count == gemm->m * gemm->n;
     }
     return false;
+}
+
+/* What is left to do of an activation that is in a GEMM: nothing, or its bits, which are those of its output. */
+static void leave(recorded_call *activation)
+{
+    op_rectify *rectify = recorded_args(activation);
+    if (activation->op != OP_rectify) {
+        activation->kernel = NULL;
+        return;
+    }
+    rectify->x = rectify->y;
+    rectify->y = TENSOR_NONE;
 }
 
 /* The kernel may be another one now that there is more to do. */
@@ -119,7 +137,7 @@ static bool fuse(remat_executor *executor, recorded_run *run, size_t position, l
         return false;
     call->kernel = kernel;
     *(op_gemm *)recorded_args(call) = joined;
-    activation->kernel = NULL;
+    leave(activation);
     executor->until[before] = position;
     return true;
 }

@@ -166,12 +166,117 @@ static void position_does_not_matter(void **state)
             }
 }
 
+/* ---- a bit for each value ---- */
+
+static const activation_kind RECTIFIERS[] = {ACTIVATION_RELU, ACTIVATION_LEAKY_RELU};
+
+/* Values with all kinds of numbers among them. */
+static float *odd_values(test_random *random, size_t count)
+{
+    static const float odd[] = {0.0f, -0.0f, NAN, INFINITY, -INFINITY, 1e-45f, -1e-45f, 3e38f, -3e38f, 1e-39f};
+    float *values = values_random(random, count, -2, 2);
+    for (size_t i = 0; i < count; i += 1 + test_random_below(random, 5))
+        values[i] = odd[test_random_below(random, sizeof odd / sizeof odd[0])];
+    return values;
+}
+
+static uint8_t *bytes_for(size_t count)
+{
+    uint8_t *bytes = malloc((count + 7) / 8);
+    assert_non_null(bytes);
+    memset(bytes, 0xa5, (count + 7) / 8);
+    return bytes;
+}
+
+static void expect_bits_of(const float *x, const uint8_t *positive, size_t count)
+{
+    for (size_t i = 0; i < 8 * ((count + 7) / 8); i++)
+        assert_int_equal(positive[i / 8] >> i % 8 & 1, i < count && x[i] > 0);
+}
+
+/* A rectifier that leaves bits gives what activate gives, forward and backward, bit by bit: of every table, in fp32 and in bf16. */
+static void expect_as_without_bits(const kernel_table *table, activation_kind kind, size_t count, remat_dtype type,
+                                   int threads, test_random *random)
+{
+    const size_t bytes = dtype_bytes(type, count);
+    float *x = odd_values(random, count), *dy = odd_values(random, count);
+    uint16_t *halves[2] = {malloc(bytes), malloc(bytes)};
+    char *wanted = malloc(bytes), *got = malloc(bytes);
+    uint8_t *positive = bytes_for(count), *again = bytes_for(count);
+    assert_true(halves[0] && halves[1] && wanted && got);
+    kernel_run run = kernel_run_open(table, threads);
+    tensor_ref from = fp32(x), gradient = fp32(dy), to = {wanted, type}, made = {got, type};
+    if (type == REMAT_BF16) {
+        perform(table, &run, OP_convert, &(op_convert){from, {halves[0], type}, count});
+        perform(table, &run, OP_convert, &(op_convert){gradient, {halves[1], type}, count});
+        from = (tensor_ref){halves[0], type};
+        gradient = (tensor_ref){halves[1], type};
+        perform(table, &run, OP_convert, &(op_convert){from, fp32(x), count}); /* as they are after rounding */
+    }
+    perform(table, &run, OP_activate, &(op_activate){from, to, count, kind});
+    perform(table, &run, OP_rectify, &(op_rectify){from, made, raw(positive), count, kind});
+    assert_memory_equal(got, wanted, bytes);
+    expect_bits_of(x, positive, count);
+    /* From the input or the output, alone. */
+    perform(table, &run, OP_rectify, &(op_rectify){from, TENSOR_NONE, raw(again), count, kind});
+    assert_memory_equal(again, positive, (count + 7) / 8);
+    perform(table, &run, OP_rectify, &(op_rectify){to, TENSOR_NONE, raw(again), count, kind});
+    assert_memory_equal(again, positive, (count + 7) / 8);
+    for (int accumulate = 0; accumulate < 2; accumulate++) {
+        char *output = malloc(bytes);
+        assert_non_null(output);
+        memcpy(output, wanted, bytes); /* what is added to is that output as well */
+        memcpy(got, wanted, bytes);
+        perform(table, &run, OP_activate_backward,
+                &(op_activate_backward){TENSOR_NONE, {output, type}, gradient, to, count, kind, accumulate});
+        perform(table, &run, OP_rectify_backward,
+                &(op_rectify_backward){raw(positive), gradient, made, count, kind, accumulate});
+        assert_memory_equal(got, wanted, bytes);
+        memcpy(wanted, output, bytes);
+        free(output);
+    }
+    /* In place. */
+    perform(table, &run, OP_rectify_backward,
+            &(op_rectify_backward){raw(positive), gradient, made, count, kind, false});
+    perform(table, &run, OP_rectify_backward,
+            &(op_rectify_backward){raw(positive), gradient, gradient, count, kind, false});
+    assert_memory_equal(gradient.at, got, bytes);
+    perform(table, &run, OP_rectify, &(op_rectify){from, from, raw(again), count, kind});
+    assert_memory_equal(from.at, wanted, bytes);
+    assert_memory_equal(again, positive, (count + 7) / 8);
+    kernel_run_close(&run);
+    free(x);
+    free(dy);
+    free(halves[0]);
+    free(halves[1]);
+    free(wanted);
+    free(got);
+    free(positive);
+    free(again);
+}
+
+static void bits_stand_for_the_output(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    for (const size_t *size = KERNEL_SIZES; *size; size++)
+        for (int kind = 0; kind < 2; kind++)
+            for (int half = 0; half < 2; half++) {
+                const remat_dtype type = half ? REMAT_BF16 : REMAT_FP32;
+                for (const kernel_table *const *table = kernel_tables(); *table; table++)
+                    for (int threads = 1; threads <= 3; threads += 2)
+                        expect_as_without_bits(*table, RECTIFIERS[kind], *size, type, threads, &random);
+                if (!device_kernels())
+                    expect_as_without_bits(kernels_reference(), RECTIFIERS[kind], *size, type, 2, &random);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fast_agrees_with_the_reference), cmocka_unit_test(values_are_exact_to_a_few_ulp),
         cmocka_unit_test(gelu_is_exact_in_its_tail),      cmocka_unit_test(derivatives_match_differences),
-        cmocka_unit_test(position_does_not_matter),
+        cmocka_unit_test(position_does_not_matter),       cmocka_unit_test(bits_stand_for_the_output),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,6 +48,13 @@ static tensor_ref integers(memory *m, int32_t bound)
     return int32(m->chosen);
 }
 
+static tensor_ref bits(memory *m)
+{
+    for (size_t i = 0; i < CHOSEN; i++)
+        m->chosen[i] = (int32_t)test_random_next(&m->random);
+    return raw(m->chosen);
+}
+
 static void memory_close(memory *m)
 {
     for (size_t i = 0; i < m->count; i++) {
@@ -90,6 +97,10 @@ static any_args arguments(operation op, memory *m)
     case OP_activate_backward:
         a.activate_backward =
             (op_activate_backward){values(m, N), none, values(m, N), values(m, N), N, ACTIVATION_SWISH, true};
+        break;
+    case OP_rectify: a.rectify = (op_rectify){values(m, N), values(m, N), bits(m), N, ACTIVATION_LEAKY_RELU}; break;
+    case OP_rectify_backward:
+        a.rectify_backward = (op_rectify_backward){bits(m), values(m, N), values(m, N), N, ACTIVATION_LEAKY_RELU, true};
         break;
     case OP_add: a.add = (op_add){values(m, N), values(m, N), values(m, N), N}; break;
     case OP_multiply: a.multiply = (op_multiply){values(m, N), values(m, N), values(m, N), N, true}; break;

@@ -8,9 +8,12 @@ typedef struct layer_case {
     const char *type;
     uint64_t batch;
     layer_shape inputs[4];     /* ends with c 0 */
-    const char *properties[8]; /* "key=text", ends with NULL */
+    const char *properties[8]; /* "key=text", ends with NULL; or OUTPUT_UNREAD */
     int32_t numbers;           /* integer inputs are below this */
 } layer_case;
+
+/* Instead of a property: no other layer's backward reads the output. */
+#define OUTPUT_UNREAD "output_unread"
 
 /* Two of these are more rows than losses work on at a time. */
 enum { OVER_HALF_A_BLOCK = OPERATION_K_BLOCK / 2 + 5 };
@@ -26,6 +29,9 @@ static const layer_case layer_cases[] = {
     {"activation", 3, {{1, 5, 7}}, {"activation=none"}, 0},
     {"activation", 3, {{1, 5, 7}}, {"activation=relu"}, 0},
     {"activation", 3, {{1, 5, 7}}, {"activation=leaky_relu"}, 0},
+    {"activation", 3, {{1, 5, 7}}, {"activation=relu", OUTPUT_UNREAD}, 0},
+    {"activation", 3, {{1, 5, 7}}, {"activation=leaky_relu", OUTPUT_UNREAD}, 0},
+    {"activation", 1, {{1, 1, 48}}, {"activation=relu", OUTPUT_UNREAD}, 0},
     {"activation", 3, {{1, 5, 7}}, {"activation=gelu"}, 0},
     {"activation", 3, {{1, 5, 7}}, {"activation=gelu_erf"}, 0},
     {"activation", 3, {{1, 5, 7}}, {"activation=sigmoid"}, 0},

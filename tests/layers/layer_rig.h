@@ -129,6 +129,10 @@ static inline remat_status rig_resolve(layer_rig *rig, remat_context *context, c
         rig->node.inputs[rig->node.input_count] = from->inputs[rig->node.input_count];
     remat_status status = properties_init(context, type->properties, properties);
     for (int i = 0; i < 6 && from->properties[i] && status == REMAT_OK; i++) {
+        if (strcmp(from->properties[i], OUTPUT_UNREAD) == 0) {
+            rig->node.output_unread = true;
+            continue;
+        }
         const char *text = strchr(from->properties[i], '=');
         snprintf(rig->names[i], sizeof rig->names[i], "%.*s", (int)(text - from->properties[i]), from->properties[i]);
         status = property_set(context, type->name, type->properties, properties, rig->names[i], text + 1);

@@ -9,6 +9,8 @@ static const layer_case large_cases[] = {
     {"fully_connected", 4, {{1, 130, 257}}, {"unit=300"}, 0},
     {"lora", 2, {{1, 130, 257}}, {"unit=300", "rank=8", "dropout=0.1"}, 0},
     {"activation", 4, {{1, 130, 257}}, {"activation=gelu"}, 0},
+    {"activation", 4, {{1, 130, 257}}, {"activation=relu", OUTPUT_UNREAD}, 0},
+    {"activation", 4, {{1, 130, 257}}, {"activation=leaky_relu", OUTPUT_UNREAD}, 0},
     {"activation", 4, {{1, 130, 257}}, {"activation=softmax"}, 0},
     {"layer_normalization", 4, {{1, 130, 257}}, {0}, 0},
     {"rms_normalization", 4, {{1, 130, 257}}, {0}, 0},

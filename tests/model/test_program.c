@@ -225,6 +225,89 @@ static void test_in_place(void **state)
     close_rig(&rig);
 }
 
+/* ---- bits instead of outputs ---- */
+
+/* What the backward of `act` reads besides the gradient: its output, or bits. */
+static void expect_kept(fixture *f, const char *text, bool bits)
+{
+    program_rig rig = open_rig(f, text, PROGRAM_APPLY_AT_ONCE);
+    const program_binding forward = binding_of(&rig, ACTION_FORWARD, "act"),
+                          backward = binding_of(&rig, ACTION_INPUT_GRADIENT, "act");
+    const graph_tensor *tensors = rig.program->graph->tensors;
+    const graph_action *action = action_of(&rig, ACTION_INPUT_GRADIENT, "act");
+    if (bits) {
+        assert_int_equal(backward.output, GRAPH_NONE);
+        assert_int_equal(backward.saved[0], forward.saved[0]);
+        assert_true(reads(&rig, action, forward.saved[0]));
+        assert_false(reads(&rig, action, forward.output));
+        assert_int_equal(tensors[forward.saved[0]].dtype, REMAT_UINT8);
+        assert_int_equal(tensors[forward.saved[0]].bytes, (tensors[forward.output].bytes / 4 + 7) / 8);
+        assert_string_equal(tensors[forward.saved[0]].name, "act.positive");
+    } else {
+        assert_int_equal(backward.output, forward.output);
+        assert_int_equal(forward.saved[0], GRAPH_NONE);
+        assert_true(reads(&rig, action, forward.output));
+    }
+    close_rig(&rig);
+}
+
+static void test_bits_for_outputs(void **state)
+{
+    fixture *f = *state;
+    static const struct {
+        const char *behind;
+        bool bits; /* of a relu before it */
+    } cases[] = {
+        {DENSE("b"), false},
+        {"[b : fully_connected]\nunit = 8\ntrainable = false\n", true},
+        {"[b : addition]\ninput_layers = act, a\n", true},
+        {"[b : addition]\ninput_layers = act, act\n", true},
+        {"[b : multiply]\ninput_layers = act, a\n", false},
+        {"[b : dropout]\nrate = 0.5\n", true},
+        {"[b : pooling2d]\npool_size = 1,2\n", true},
+        {"[b : pooling2d]\npooling = global_average\n", true},
+        {"[b : layer_normalization]\n", false},
+        {"[b : activation]\nactivation = tanh\n", true},
+        {"[b : activation]\nactivation = gelu\n", false},
+        {"[b : flatten]\n[c : dropout]\nrate = 0.5\n", true}, /* by way of a view */
+        {"[b : flatten]\n" DENSE("c"), false},
+        {"[b : dropout]\nrate = 0.5\n[c : fully_connected]\nunit = 8\ninput_layers = act\n"
+         "[d : addition]\ninput_layers = b, c\n",
+         false},     /* one of two readers needs it */
+        {"", false}, /* the loss reads it */
+    };
+    static const char *const kinds[] = {"relu", "leaky_relu", "sigmoid", "tanh", "softmax"};
+    char text[1024];
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++)
+        for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+            snprintf(text, sizeof text, INPUT DENSE("a") "[act : activation]\nactivation = %s\n%s" LOSS, kinds[k],
+                     cases[c].behind);
+            expect_kept(f, text, cases[c].bits && k < 2);
+        }
+}
+
+/* An activation that has no backward saves nothing, and neither does one that is not trained. */
+static void test_no_bits_for_nothing(void **state)
+{
+    fixture *f = *state;
+    const char *text = INPUT "[act : activation]\nactivation = relu\n[b : dropout]\nrate = 0.5\n" DENSE("c") LOSS;
+    program_rig rig = open_rig(f, text, PROGRAM_APPLY_AT_ONCE);
+    assert_null(action_of(&rig, ACTION_INPUT_GRADIENT, "act"));
+    assert_int_equal(binding_of(&rig, ACTION_FORWARD, "act").saved[0], GRAPH_NONE);
+    close_rig(&rig);
+    FILE *stream = stream_of(text, strlen(text));
+    expect_ok(f, remat_model_read(f->context, stream, "text", &rig.model));
+    fclose(stream);
+    static const network_purpose purposes[] = {NETWORK_INFERENCE, NETWORK_EVALUATION};
+    for (int i = 0; i < 2; i++) {
+        expect_ok(f, network_build(rig.model, &(network_options){2, purposes[i], REMAT_FP32, NULL, 0}, &rig.network));
+        for (size_t n = 0; n < rig.network->layer_count; n++)
+            assert_false(rig.network->layers[n].node.output_unread);
+        network_destroy(rig.network);
+    }
+    remat_model_destroy(rig.model);
+}
+
 /* ---- costs ---- */
 
 static void test_measured_costs(void **state)
@@ -270,6 +353,8 @@ int main(void)
         FIXTURE_TEST(test_tied),
         FIXTURE_TEST(test_when_to_apply),
         FIXTURE_TEST(test_in_place),
+        FIXTURE_TEST(test_bits_for_outputs),
+        FIXTURE_TEST(test_no_bits_for_nothing),
         FIXTURE_TEST(test_measured_costs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,6 +62,8 @@ static uint64_t values_of(operation op, const void *args, uint32_t i)
         const op_gather_backward *p = args;
         return i == 0 ? p->rows : p->entries * p->width;
     }
+    case OP_rectify: return (((const op_rectify *)args)->count + 7) / 8;
+    case OP_rectify_backward: return (((const op_rectify_backward *)args)->count + 7) / 8;
     case OP_pool_max: {
         const op_pool_max *p = args;
         const uint64_t lines = p->window.batch * p->window.in_channels * p->window.out_h;

@@ -263,12 +263,48 @@ static void input_gradients_need_room(void **state)
     remat_model_destroy(model);
 }
 
+/* A rectifier that leaves bits is in the product before it, and makes only its bits by itself. */
+static void bits_are_made_behind(void **state)
+{
+    fixture *f = *state;
+    static const char *const kinds[] = {"activation=relu", "activation=leaky_relu"};
+    for (int k = 0; k < 2; k++) {
+        remat_model *model = begin_model(f, "input_shape=1:3:21");
+        add(f, model, "fully_connected", REMAT_PROPERTIES("name=fc1", "unit=33", kinds[k]));
+        add(f, model, "dropout", REMAT_PROPERTIES("name=drop", "rate=0.3"));
+        add(f, model, "fully_connected", REMAT_PROPERTIES("name=fc2", "unit=9"));
+        add(f, model, "mse", REMAT_PROPERTIES("name=loss"));
+        expect_ok(f, remat_model_compile(model));
+        program_rig rig;
+        rig_open(&rig, model, NETWORK_TRAINING, PROGRAM_APPLY_AT_ONCE);
+        program_rig_make_executor(&rig);
+        double wanted_loss, loss;
+        size_t bytes;
+        float *wanted = run_once(&rig, true, &wanted_loss, &bytes), *made = run_once(&rig, false, &loss, &bytes);
+        assert_int_equal(executor_fused(rig.executor), 1);
+        const recording *calls = &rig.executor->fused.calls;
+        assert_int_equal(count_calls(calls, OP_rectify), 1);
+        assert_int_equal(count_calls(calls, OP_rectify_backward), 1);
+        for (size_t at = 0; at < calls->used; at += recording_call(calls, at)->bytes) {
+            const op_rectify *rectify = recorded_args(recording_call(calls, at));
+            if (recording_call(calls, at)->op == OP_rectify)
+                assert_null(rectify->y.at);
+        }
+        assert_memory_equal(&loss, &wanted_loss, sizeof loss);
+        assert_memory_equal(made, wanted, bytes);
+        free(wanted);
+        free(made);
+        program_rig_close(&rig);
+        remat_model_destroy(model);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(pairs_run_as_one),          FIXTURE_TEST(others_run_alone),
         FIXTURE_TEST(sums_of_gradients),         FIXTURE_TEST(forward_results_need_room),
-        FIXTURE_TEST(input_gradients_need_room),
+        FIXTURE_TEST(input_gradients_need_room), FIXTURE_TEST(bits_are_made_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,8 @@
 #define KERNEL_ROWS(ROW, T)                            \
     ROW(activate, T T)                                 \
     ROW(activate_backward, T T T T)                    \
+    ROW(rectify, T T "u")                              \
+    ROW(rectify_backward, "u" T T)                     \
     ROW(add, T T T)                                    \
     ROW(multiply, T T T)                               \
     ROW(scale, T)                                      \

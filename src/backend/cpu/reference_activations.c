@@ -89,3 +89,45 @@ void REFERENCE(activate_backward)(const kernel_run *run, const void *args)
     const op_activate_backward *p = args;
     parallel_static(run->threads, p->count, activate_backward_range, p);
 }
+
+/* A pass of the loop is a byte of eight bits, so that no two threads write the same one. */
+static void rectify_range(const void *args, parallel_range range)
+{
+    const op_rectify *p = args;
+    const real *x = p->x.at;
+    real *y = p->y.at;
+    uint8_t *positive = p->positive.at;
+    for (size_t byte = range.begin; byte < range.end; byte++) {
+        unsigned bits = 0;
+        for (size_t i = 8 * byte; i < p->count && i < 8 * byte + 8; i++) {
+            bits |= (unsigned)(x[i] > 0) << i % 8;
+            if (y)
+                y[i] = activation(p->kind, x[i]);
+        }
+        positive[byte] = (uint8_t)bits;
+    }
+}
+
+void REFERENCE(rectify)(const kernel_run *run, const void *args)
+{
+    const op_rectify *p = args;
+    parallel_static(run->threads, (p->count + 7) / 8, rectify_range, p);
+}
+
+static void rectify_backward_range(const void *args, parallel_range range)
+{
+    const op_rectify_backward *p = args;
+    const uint8_t *positive = p->positive.at;
+    const real *dy = p->dy.at;
+    real *dx = p->dx.at;
+    for (size_t i = range.begin; i < range.end; i++) {
+        real value = dy[i] * derivative(p->kind, 0, (real)(positive[i / 8] >> i % 8 & 1));
+        dx[i] = p->accumulate ? dx[i] + value : value;
+    }
+}
+
+void REFERENCE(rectify_backward)(const kernel_run *run, const void *args)
+{
+    const op_rectify_backward *p = args;
+    parallel_static(run->threads, p->count, rectify_backward_range, p);
+}

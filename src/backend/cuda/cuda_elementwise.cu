@@ -124,6 +124,54 @@ cudaError_t cuda_activate_backward(const cuda_run *run, const op_activate_backwa
     return cudaErrorInvalidValue;
 }
 
+/* A thread has the eight values of a byte. */
+template <activation_kind KIND> __global__ void rectify_eights(op_rectify p)
+{
+    const size_t step = (size_t)gridDim.x * blockDim.x;
+    for (size_t byte = (size_t)blockIdx.x * blockDim.x + threadIdx.x; 8 * byte < p.count; byte += step) {
+        unsigned bits = 0;
+        for (size_t i = 8 * byte; i < p.count && i < 8 * byte + 8; i++) {
+            const float x = get(p.x, i);
+            bits |= (unsigned)(x > 0) << i % 8;
+            if (p.y.at)
+                put(p.y, i, activation<KIND, false>(x));
+        }
+        ((uint8_t *)p.positive.at)[byte] = (uint8_t)bits;
+    }
+}
+
+template <activation_kind KIND> __global__ void rectify_eights_backward(op_rectify_backward p)
+{
+    const size_t step = (size_t)gridDim.x * blockDim.x;
+    for (size_t byte = (size_t)blockIdx.x * blockDim.x + threadIdx.x; 8 * byte < p.count; byte += step) {
+        const unsigned bits = ((const uint8_t *)p.positive.at)[byte];
+        for (size_t i = 8 * byte; i < p.count && i < 8 * byte + 8; i++) {
+            const float value = get(p.dy, i) * activation_slope<KIND, false>((float)(bits >> i % 8 & 1));
+            put(p.dx, i, p.accumulate ? get(p.dx, i) + value : value);
+        }
+    }
+}
+
+cudaError_t cuda_rectify(const cuda_run *run, const op_rectify *p)
+{
+    const unsigned blocks = blocks_for((p->count + 7) / 8, 256);
+    if (p->count && p->kind == ACTIVATION_RELU)
+        rectify_eights<ACTIVATION_RELU><<<blocks, 256, 0, run->stream>>>(*p);
+    else if (p->count)
+        rectify_eights<ACTIVATION_LEAKY_RELU><<<blocks, 256, 0, run->stream>>>(*p);
+    return cudaGetLastError();
+}
+
+cudaError_t cuda_rectify_backward(const cuda_run *run, const op_rectify_backward *p)
+{
+    const unsigned blocks = blocks_for((p->count + 7) / 8, 256);
+    if (p->count && p->kind == ACTIVATION_RELU)
+        rectify_eights_backward<ACTIVATION_RELU><<<blocks, 256, 0, run->stream>>>(*p);
+    else if (p->count)
+        rectify_eights_backward<ACTIVATION_LEAKY_RELU><<<blocks, 256, 0, run->stream>>>(*p);
+    return cudaGetLastError();
+}
+
 struct sum_of {
     __device__ float operator()(const float *in, float) const
     {

@@ -35,7 +35,7 @@ typedef cudaError_t (*cuda_launcher)(const cuda_run *run, const void *args);
 /* One launcher for every operation. Custom has none, because it calls functions of the host; attention has several. */
 /* clang-format off */
 #define CUDA_OPERATIONS(X)                                                                                   \
-    X(gemm) X(activate) X(activate_backward) X(add) X(multiply) X(scale) X(accumulate) X(copy) X(convert)    \
+    X(gemm) X(activate) X(activate_backward) X(rectify) X(rectify_backward) X(add) X(multiply) X(scale) X(accumulate) X(copy) X(convert)    \
     X(fill) X(dropout) X(softmax) X(softmax_backward) X(add_to_rows) X(copy_rows) X(column_sums)             \
     X(add_to_channels) X(channel_sums) X(gather) X(gather_backward) X(normalize) X(normalize_backward)       \
     X(batch_statistics) X(batch_scales) X(batch_normalize) X(batch_normalize_backward) X(group_normalize)    \

@@ -58,7 +58,8 @@ static uint64_t attention_backward_workspace(cudnn_attention *fused, const op_at
 #define MANY(name, types, many) {OP_##name, types, launch_##name, many},
 static const cuda_row rows[] = {
     ROW(gemm, "fffv.v") ROW(gemm, "bbbv.v") ROW(gemm, "bbfv.v")                                             /**/
-    ROW(activate, "vv") ROW(activate_backward, "vvvv") ROW(add, "vvv") ROW(multiply, "vvv") ROW(scale, "v") /**/
+    ROW(activate, "vv") ROW(activate_backward, "vvvv") ROW(rectify, "vvu") ROW(rectify_backward, "uvv")     /**/
+    ROW(add, "vvv") ROW(multiply, "vvv") ROW(scale, "v")                                                    /**/
     ROW(accumulate, "vv") ROW(copy, "ff") ROW(copy, "bb") ROW(convert, "vv") ROW(convert, "hv")             /**/
     ROW(convert, "qv") ROW(convert, "nv") ROW(fill, "v") ROW(dropout, "vvu")                                /**/
     ROW(softmax, "vv") ROW(softmax_backward, "vvv") ROW(add_to_rows, "vvv") ROW(copy_rows, "vv")            /**/
