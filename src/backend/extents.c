@@ -26,15 +26,15 @@ static uint64_t weight_values(const operation_window *w)
 #define IN(count)        ((operation_extent){(count), true, false})
 #define OUT(count)       ((operation_extent){(count), false, true})
 #define OUT_IF(count, r) ((operation_extent){(count), (r), true})
+#define UNCOUNTED        ((operation_extent){0}) /* bytes and whole numbers are never converted */
 
-#define CASE(name)                 \
-    case OP_##name: {              \
-        const op_##name *p = args; \
-        const operation_extent all[] =
-#define END                           \
-    ;                                 \
-    memcpy(extents, all, sizeof all); \
-    return true;                      \
+/* `p` is the struct of the operation. */
+#define EXTENTS(name, ...)                            \
+    case OP_##name: {                                 \
+        const op_##name *p = args;                    \
+        const operation_extent all[] = {__VA_ARGS__}; \
+        memcpy(extents, all, sizeof all);             \
+        return true;                                  \
     }
 
 static bool gemm_extents(const op_gemm *p, operation_extent extents[OPERATION_MAX_TENSORS])
@@ -89,157 +89,65 @@ bool operation_extents(operation op, const void *args, operation_extent extents[
     case OP_attention: return attention_extents(args, extents);
     case OP_attention_backward:
         return attention_backward_extents(args, extents);
-        CASE(activate){IN(p->count), OUT(p->count)} END CASE(activate_backward){
-            IN(p->count), IN(p->count), IN(p->count), OUT_IF(p->count, p->accumulate)} END
-        CASE(rectify)
-        {
-            IN(p->count), OUT(p->count),
-            {
-                0
-            }
-        }
-        END CASE(rectify_backward){{0}, IN(p->count), OUT_IF(p->count, p->accumulate)} END CASE(add){
-            IN(p->count), IN(p->count), OUT(p->count)} END
-        CASE(multiply){IN(p->count), IN(p->count), OUT_IF(p->count, p->accumulate)} END
-        CASE(scale){OUT_IF(p->count, true)} END
-        CASE(accumulate){IN(p->count), OUT_IF(p->count, true)} END
-        CASE(copy){IN(p->count), OUT(p->count)} END
-        CASE(fill){OUT(p->count)} END
-        CASE(dropout)
-        {
-            IN(p->count), OUT_IF(p->count, p->accumulate),
-            {
-                0
-            }
-        }
-        END CASE(softmax){IN(p->rows * p->columns), OUT(p->rows * p->columns)} END CASE(softmax_backward){
-            IN(p->rows * p->columns), IN(p->rows * p->columns), OUT_IF(p->rows * p->columns, p->accumulate)} END
-        CASE(add_to_rows){IN(p->rows * p->columns), IN(p->columns), OUT(p->rows * p->columns)} END
-        CASE(copy_rows){IN(spread(p->rows, p->columns, p->x_row)),
-                        OUT_IF(spread(p->rows, p->columns, p->y_row), p->accumulate || p->y_row != p->columns)} END
-        CASE(rotate)
-        {
-            IN(p->rows * p->heads * p->size), OUT_IF(p->rows * p->heads * p->size, p->accumulate),
-            {
-                0
-            }
-        }
-        END CASE(column_sums){IN(p->rows * p->columns), OUT_IF(p->columns, p->accumulate)} END CASE(add_to_channels){
-            IN(p->channels), OUT_IF(p->batch * p->channels * p->area, true)} END
-        CASE(channel_sums){IN(p->batch * p->channels * p->area), OUT_IF(p->channels, p->accumulate)} END
-        CASE(gather){{0}, {0}, OUT(p->rows * p->width)} END /* the table is no activation */
-        CASE(gather_backward)
-        {
-            {0}, IN(p->rows * p->width),
-            {
-                0
-            }
-        }
-        END CASE(normalize){IN(p->rows * p->columns),  IN(p->columns), IN(p->columns),
-                            OUT(p->rows * p->columns), OUT(p->rows),   OUT(p->rows)} END
-        CASE(normalize_backward)
-        {
-            IN(p->rows * p->columns), IN(p->columns), IN(p->rows), IN(p->rows), IN(p->rows * p->columns),
-                OUT_IF(p->rows * p->columns, p->accumulate), OUT_IF(p->columns, true), OUT_IF(p->columns, true),
-            {
-                0
-            }
-        }
-        END CASE(batch_statistics){IN(p->batch * p->channels * p->area), OUT(p->channels), OUT(p->channels),
-                                   OUT_IF(p->channels, true), OUT_IF(p->channels, true)} END
-        CASE(batch_normalize){
-            IN(p->batch * p->channels * p->area), IN(p->channels), IN(p->channels), IN(p->channels), IN(p->channels),
-            OUT(p->batch * p->channels * p->area)} END
-        CASE(batch_normalize_backward){IN(p->batch * p->channels * p->area),
-                                       IN(p->channels),
-                                       IN(p->channels),
-                                       IN(p->channels),
-                                       IN(p->batch * p->channels * p->area),
-                                       OUT_IF(p->batch * p->channels * p->area, p->accumulate),
-                                       OUT_IF(p->channels, true),
-                                       OUT_IF(p->channels, true)} END
-        CASE(group_normalize){
-            IN(p->batch * p->channels * p->area),  IN(p->channels),           IN(p->channels),
-            OUT(p->batch * p->channels * p->area), OUT(p->batch * p->groups), OUT(p->batch * p->groups)} END
-        CASE(group_normalize_backward)
-        {
-            IN(p->batch * p->channels * p->area), IN(p->channels), IN(p->batch * p->groups), IN(p->batch * p->groups),
-                IN(p->batch * p->channels * p->area), OUT_IF(p->batch * p->channels * p->area, p->accumulate),
-                OUT_IF(p->channels, true), OUT_IF(p->channels, true),
-            {
-                0
-            }
-        }
-        END CASE(convolve)
-        {
-            IN(input_values(&p->window)), IN(weight_values(&p->window)), IN(p->window.out_channels),
-                OUT(output_values(&p->window)),
-            {
-                0
-            }
-        }
-        END CASE(convolve_backward_weight)
-        {
-            IN(input_values(&p->window)), IN(output_values(&p->window)), OUT_IF(weight_values(&p->window), true),
-                OUT_IF(p->window.out_channels, true),
-            {
-                0
-            }
-        }
-        END CASE(convolve_backward_input)
-        {
-            IN(weight_values(&p->window)), IN(output_values(&p->window)),
-                OUT_IF(input_values(&p->window), p->accumulate),
-            {
-                0
-            }
-        }
-        END CASE(pool_max)
-        {
-            IN(input_values(&p->window)), OUT(output_values(&p->window)),
-            {
-                0
-            }
-        }
-        END CASE(pool_max_backward){
-            {0}, IN(output_values(&p->window)), OUT_IF(input_values(&p->window), p->accumulate)} END
-        CASE(pool_average){IN(input_values(&p->window)), OUT(output_values(&p->window))} END
-        CASE(pool_average_backward){IN(output_values(&p->window)), OUT_IF(input_values(&p->window), p->accumulate)} END
-        CASE(cross_entropy)
-        {
-            IN(p->rows * p->columns), {0}, OUT(p->rows * p->columns),
-            {
-                0
-            }
-        }
-        END CASE(squared_error)
-        {
-            IN(p->count), IN(p->count), OUT_IF(p->count, p->accumulate),
-            {
-                0
-            }
-        }
-        END CASE(pointwise_loss)
-        {
-            IN(p->count), IN(p->count), OUT_IF(p->count, p->accumulate),
-            {
-                0
-            }
-        }
-        END CASE(count_correct)
-        {
-            IN(p->rows * p->columns), {0},
-            {
-                0
-            }
-        }
-        END CASE(check_finite)
-        {
-            IN(p->count),
-            {
-                0
-            }
-        }
-        END default : return false; /* steps of recurrent cells, optimizers and functions of the user */
+        EXTENTS(activate, IN(p->count), OUT(p->count));
+        EXTENTS(activate_backward, IN(p->count), IN(p->count), IN(p->count), OUT_IF(p->count, p->accumulate));
+        EXTENTS(rectify, IN(p->count), OUT(p->count), UNCOUNTED);
+        EXTENTS(rectify_backward, UNCOUNTED, IN(p->count), OUT_IF(p->count, p->accumulate));
+        EXTENTS(add, IN(p->count), IN(p->count), OUT(p->count));
+        EXTENTS(multiply, IN(p->count), IN(p->count), OUT_IF(p->count, p->accumulate));
+        EXTENTS(scale, OUT_IF(p->count, true));
+        EXTENTS(accumulate, IN(p->count), OUT_IF(p->count, true));
+        EXTENTS(copy, IN(p->count), OUT(p->count));
+        EXTENTS(fill, OUT(p->count));
+        EXTENTS(dropout, IN(p->count), OUT_IF(p->count, p->accumulate), UNCOUNTED);
+        EXTENTS(softmax, IN(p->rows * p->columns), OUT(p->rows * p->columns));
+        EXTENTS(softmax_backward, IN(p->rows * p->columns), IN(p->rows * p->columns),
+                OUT_IF(p->rows * p->columns, p->accumulate));
+        EXTENTS(add_to_rows, IN(p->rows * p->columns), IN(p->columns), OUT(p->rows * p->columns));
+        EXTENTS(copy_rows, IN(spread(p->rows, p->columns, p->x_row)),
+                OUT_IF(spread(p->rows, p->columns, p->y_row), p->accumulate || p->y_row != p->columns));
+        EXTENTS(rotate, IN(p->rows * p->heads * p->size), OUT_IF(p->rows * p->heads * p->size, p->accumulate),
+                UNCOUNTED);
+        EXTENTS(column_sums, IN(p->rows * p->columns), OUT_IF(p->columns, p->accumulate));
+        EXTENTS(add_to_channels, IN(p->channels), OUT_IF(p->batch * p->channels * p->area, true));
+        EXTENTS(channel_sums, IN(p->batch * p->channels * p->area), OUT_IF(p->channels, p->accumulate));
+        EXTENTS(gather, UNCOUNTED, UNCOUNTED, OUT(p->rows * p->width)); /* the table is no activation */
+        EXTENTS(gather_backward, UNCOUNTED, IN(p->rows * p->width), UNCOUNTED);
+        EXTENTS(normalize, IN(p->rows * p->columns), IN(p->columns), IN(p->columns), OUT(p->rows * p->columns),
+                OUT(p->rows), OUT(p->rows));
+        EXTENTS(normalize_backward, IN(p->rows * p->columns), IN(p->columns), IN(p->rows), IN(p->rows),
+                IN(p->rows * p->columns), OUT_IF(p->rows * p->columns, p->accumulate), OUT_IF(p->columns, true),
+                OUT_IF(p->columns, true), UNCOUNTED);
+        EXTENTS(batch_statistics, IN(p->batch * p->channels * p->area), OUT(p->channels), OUT(p->channels),
+                OUT_IF(p->channels, true), OUT_IF(p->channels, true));
+        EXTENTS(batch_normalize, IN(p->batch * p->channels * p->area), IN(p->channels), IN(p->channels),
+                IN(p->channels), IN(p->channels), OUT(p->batch * p->channels * p->area));
+        EXTENTS(batch_normalize_backward, IN(p->batch * p->channels * p->area), IN(p->channels), IN(p->channels),
+                IN(p->channels), IN(p->batch * p->channels * p->area),
+                OUT_IF(p->batch * p->channels * p->area, p->accumulate), OUT_IF(p->channels, true),
+                OUT_IF(p->channels, true));
+        EXTENTS(group_normalize, IN(p->batch * p->channels * p->area), IN(p->channels), IN(p->channels),
+                OUT(p->batch * p->channels * p->area), OUT(p->batch * p->groups), OUT(p->batch * p->groups));
+        EXTENTS(group_normalize_backward, IN(p->batch * p->channels * p->area), IN(p->channels),
+                IN(p->batch * p->groups), IN(p->batch * p->groups), IN(p->batch * p->channels * p->area),
+                OUT_IF(p->batch * p->channels * p->area, p->accumulate), OUT_IF(p->channels, true),
+                OUT_IF(p->channels, true), UNCOUNTED);
+        EXTENTS(convolve, IN(input_values(&p->window)), IN(weight_values(&p->window)), IN(p->window.out_channels),
+                OUT(output_values(&p->window)), UNCOUNTED);
+        EXTENTS(convolve_backward_weight, IN(input_values(&p->window)), IN(output_values(&p->window)),
+                OUT_IF(weight_values(&p->window), true), OUT_IF(p->window.out_channels, true), UNCOUNTED);
+        EXTENTS(convolve_backward_input, IN(weight_values(&p->window)), IN(output_values(&p->window)),
+                OUT_IF(input_values(&p->window), p->accumulate), UNCOUNTED);
+        EXTENTS(pool_max, IN(input_values(&p->window)), OUT(output_values(&p->window)), UNCOUNTED);
+        EXTENTS(pool_max_backward, UNCOUNTED, IN(output_values(&p->window)),
+                OUT_IF(input_values(&p->window), p->accumulate));
+        EXTENTS(pool_average, IN(input_values(&p->window)), OUT(output_values(&p->window)));
+        EXTENTS(pool_average_backward, IN(output_values(&p->window)), OUT_IF(input_values(&p->window), p->accumulate));
+        EXTENTS(cross_entropy, IN(p->rows * p->columns), UNCOUNTED, OUT(p->rows * p->columns), UNCOUNTED);
+        EXTENTS(squared_error, IN(p->count), IN(p->count), OUT_IF(p->count, p->accumulate), UNCOUNTED);
+        EXTENTS(pointwise_loss, IN(p->count), IN(p->count), OUT_IF(p->count, p->accumulate), UNCOUNTED);
+        EXTENTS(count_correct, IN(p->rows * p->columns), UNCOUNTED, UNCOUNTED);
+        EXTENTS(check_finite, IN(p->count), UNCOUNTED);
+    default: return false; /* steps of recurrent cells, optimizers and functions of the user */
     }
 }
