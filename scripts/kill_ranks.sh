@@ -21,11 +21,13 @@ fail() {
   sed 's/^/  | /' "$work/err" >&2
   exit 1
 }
-# random BELOW: sets `drawn` to a number from 0 on.
+# random BELOW: sets `drawn` to a number from 0 on. All numbers are of one stream: the first numbers of seeds that follow each other go
+# together, and some pairs of choices would never be drawn.
+awk -v seed="$seed" -v count=$((count * 12 + 12)) 'BEGIN { srand(seed); while (count-- > 0) print rand() }' >"$work/numbers"
 draws=0
 random() {
   draws=$((draws + 1))
-  drawn=$(awk -v seed="$((seed * 100003 + draws))" -v below="$1" 'BEGIN { srand(seed); rand(); print int(rand() * below) }')
+  drawn=$(awk -v draw="$draws" -v below="$1" 'NR == draw { print int($1 * below); exit }' "$work/numbers")
 }
 ranks_of() { # the processes of the launcher
   pgrep -P "$launcher" 2>/dev/null || true

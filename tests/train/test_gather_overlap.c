@@ -170,9 +170,35 @@ static void test_costs(void **state)
     remat_model_destroy(model);
 }
 
+/* The file of a schedule has no early workspaces; who reads it begins gathers early too. */
+static void test_plan_file(void **state)
+{
+    fixture *f = *state;
+    remat_model *model = make_model(f);
+    remat_trainer *trainer = plan(f, model, REMAT_NO_BUDGET), *read;
+    remat_train_options options;
+    const char *path = scratch_path("plan.json");
+    size_t large;
+    expect_ok(f, remat_trainer_save_graph_plan(trainer, path));
+    remat_train_options_init(&options);
+    options.plan_only = true;
+    options.plan_ranks = 2;
+    options.threads = 1;
+    options.shard = REMAT_SHARD_WEIGHTS;
+    options.graph_plan_path = path;
+    expect_ok(f, remat_trainer_create(model, &options, &read));
+    assert_int_equal(read->plan->arena_bytes, trainer->plan->arena_bytes);
+    expect_sound(f, &read->plan->liveness, read->plan->offsets, read->plan->arena_bytes);
+    const size_t early = count_early(trainer->program, &trainer->plan->sequence, &trainer->plan->liveness, &large);
+    assert_int_equal(count_early(read->program, &read->plan->sequence, &read->plan->liveness, &large), early);
+    remat_trainer_destroy(read);
+    remat_trainer_destroy(trainer);
+    remat_model_destroy(model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {FIXTURE_TEST(test_free_bytes), FIXTURE_TEST(test_budgets),
-                                       FIXTURE_TEST(test_costs)};
+                                       FIXTURE_TEST(test_costs), FIXTURE_TEST(test_plan_file)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
