@@ -13,7 +13,7 @@
 enum { WHOLE_MARGIN = 1, FINE_CHAIN_MARGIN = 10 };
 
 /* A chain of at least so many pieces, none of them above so many tensors, is solved well as a chain. */
-enum { FINE_CHAIN = 8, FINE_PIECE = 24 };
+enum { FINE_CHAIN = 6, FINE_PIECE = 24 };
 
 /* A fine chain whose pieces are alike, so many of a kind, gets a small part of the effort. */
 enum { ALIKE = 4, ALIKE_PART = 10 };
