@@ -1,6 +1,6 @@
 #!/bin/sh
 # Optimizer states in 16 and 8 bits against fp32: the validation loss of a small GPT on the text of the documentation after STEPS
-# steps (1000), for SEEDS seeds (5). Fails where the mean over the seeds is more than 0.3 % above that of fp32 states. Takes minutes.
+# steps (1000), for SEEDS seeds (5). Fails where a seed is more than 0.3 % off that of fp32 states, above or below. Takes minutes.
 # usage: scripts/compare_states.sh [PROGRAM]        (default: build/remat)
 set -eu
 remat=${1:-build/remat}
@@ -22,19 +22,17 @@ while [ "$seed" -le "${SEEDS:-5}" ]; do
   done
   seed=$((seed + 1))
 done | tee "$work/losses"
-awk '{ sum[$2] += $3; of[$1, $2] = $3; if ($1 > seeds) seeds = $1 }
+awk '{ of[$1, $2] = $3; if ($1 > seeds) seeds = $1 }
   END {
     for (i = 1; i <= 2; i++) {
       state = i == 1 ? "bf16" : "int8"
-      worst = -1
       for (s = 1; s <= seeds; s++) {
         apart = of[s, state] / of[s, "fp32"] - 1
-        if (apart > worst) worst = apart
+        wrong = apart > 0.003 || apart < -0.003
+        printf "%s, seed %d: %.5f, fp32 %.5f: %+.3f %%%s\n", state, s, of[s, state], of[s, "fp32"], 100 * apart,
+          wrong ? ", more than 0.3 %" : ""
+        if (wrong) failed = 1
       }
-      mean = sum[state] / sum["fp32"] - 1
-      printf "%s: mean of %d seeds %.5f, fp32 %.5f: %+.3f %%; the worst seed %+.3f %%\n", state, seeds, sum[state] / seeds,
-        sum["fp32"] / seeds, 100 * mean, 100 * worst
-      if (mean > 0.003) failed = 1
     }
     exit failed
   }' "$work/losses"
