@@ -49,4 +49,6 @@ expect 2 train "$model" --set model.precision=fp16 -q
 err "fp16"
 expect 2 train "$model" --set fc1.precision=bf16 -q
 err "bf16 is said once, in [Model]"
+expect 8 train examples/models/convnet.ini --set model.precision=bf16 --set optimizer.learning_rate=1e30 --steps 30 -q
+err "step 2 diverged: the loss is not finite; the first layer whose output is not finite is conv2"
 finish
