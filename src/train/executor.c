@@ -253,7 +253,7 @@ static position_range range_of(const remat_executor *executor, const recorded_ru
 static remat_status enter_position(remat_executor *executor, const recorded_run *run, size_t position,
                                    backend_queue *queue)
 {
-    poison_map_enter(executor->poison, run == &executor->fused ? executor->until[position] : position);
+    poison_map_enter(executor->poison, position, run == &executor->fused ? executor->until[position] : position);
     want_weights(executor, position);
     return fetch_weights(executor, position, queue);
 }

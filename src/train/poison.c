@@ -34,7 +34,12 @@ void poison_map_destroy(poison_map *map)
         remat_release(map->context, map, 1, sizeof *map);
 }
 
-void poison_map_enter(poison_map *map, size_t position)
+static void allow(const poison_map *map, size_t buffer)
+{
+    __asan_unpoison_memory_region(map->arena + map->offsets[buffer], map->liveness->buffers[buffer].bytes);
+}
+
+void poison_map_enter(poison_map *map, size_t position, size_t until)
 {
     if (!map)
         return;
@@ -45,7 +50,10 @@ void poison_map_enter(poison_map *map, size_t position)
         map->next = 0;
     }
     for (; map->next < liveness->buffer_count && liveness->buffers[map->next].born <= position; map->next++)
-        __asan_unpoison_memory_region(map->arena + map->offsets[map->next], liveness->buffers[map->next].bytes);
+        allow(map, map->next);
+    /* They are not born yet: what ends before them may have the same bytes, and poisons these when it is left. */
+    for (size_t b = map->next; b < liveness->buffer_count && liveness->buffers[b].born <= until; b++)
+        allow(map, b);
 }
 
 void poison_map_resume(poison_map *map, size_t position)
@@ -56,7 +64,7 @@ void poison_map_resume(poison_map *map, size_t position)
     __asan_poison_memory_region(map->arena, map->arena_bytes);
     for (map->next = 0; map->next < liveness->buffer_count && liveness->buffers[map->next].born < position; map->next++)
         if (liveness->buffers[map->next].ends > position)
-            __asan_unpoison_memory_region(map->arena + map->offsets[map->next], liveness->buffers[map->next].bytes);
+            allow(map, map->next);
 }
 
 void poison_map_leave(poison_map *map, size_t position)

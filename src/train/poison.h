@@ -19,7 +19,8 @@ typedef struct poison_map poison_map;
 remat_status poison_map_create(remat_context *context, const graph_liveness *liveness, const uint64_t *offsets,
                                char *arena, uint64_t arena_bytes, poison_map **made);
 void poison_map_destroy(poison_map *map);
-void poison_map_enter(poison_map *map, size_t position); /* only tensors that are live there may be accessed */
+/* Only tensors that are live there may be accessed, and those of later positions that are fused into it, up to `until`. */
+void poison_map_enter(poison_map *map, size_t position, size_t until);
 /* Before a run goes on at a position, after others may have used the arena. */
 void poison_map_resume(poison_map *map, size_t position);
 void poison_map_leave(poison_map *map, size_t position);
@@ -37,9 +38,9 @@ static inline void poison_map_destroy(poison_map *map)
 {
     (void)map;
 }
-static inline void poison_map_enter(poison_map *map, size_t position)
+static inline void poison_map_enter(poison_map *map, size_t position, size_t until)
 {
-    (void)map, (void)position;
+    (void)map, (void)position, (void)until;
 }
 static inline void poison_map_resume(poison_map *map, size_t position)
 {
