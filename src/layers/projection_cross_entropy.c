@@ -10,7 +10,7 @@
 /* In a network of bf16 the other tensors are half as large, and logits would be the largest: fewer of them at a time. Products in bf16
  * are so fast that reading weights in fp32 and their gradient once more takes longer: then it is more of them. A frozen
  * head has no gradient of the weights, whose sums would depend on the cut. Of a large vocabulary, it takes fewer rows. */
-enum { LEAST_ROWS = 64, HALF_ROWS = 128, MORE_HALF_ROWS = 224, FROZEN_BYTES = 32 << 20 };
+enum { LEAST_ROWS = 64, HALF_ROWS = 128, MORE_HALF_ROWS = 192, FROZEN_BYTES = 32 << 20 };
 
 /* Logits are in bf16 where products are, as with PyTorch's autocast. */
 static remat_dtype logits_dtype(const layer_node *layer)
