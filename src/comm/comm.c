@@ -86,10 +86,10 @@ static double seconds_now(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Ranks may be more than there are cores, and other programs may use these: the wait gives its core away. On an idle machine a yield
- * returns at once, and after a millisecond of them short sleeps follow, which grow with the wait and add a small share to it. Where
- * somebody else computes, a yield takes as long as he is let, so the sleeps begin after a few: who sleeps is woken in time, who yields
- * is last in line every time. */
+/* There may be more ranks than cores, and other programs may use the cores too, so a waiting rank gives its core away. On an idle machine
+ * a yield returns at once; after a millisecond of yields short sleeps follow, which grow with the wait and add a small share to it. On a
+ * busy machine a yield returns only after other threads have run, so the sleeps begin after a few of them. The scheduler wakes a thread
+ * that sleeps in time, and puts one that yields behind all others. */
 static void let_others_run(double waited)
 {
     if (waited < SPIN_SECONDS)
