@@ -81,7 +81,5 @@ int command_convert(remat_context *context, int argc, char **argv)
     command_parse(&argp, argc, argv, &command);
     const char *output = command.given.output;
     remat_status status = names_folder(output) ? REMAT_OK : output_path_check(output, true);
-    if (status == REMAT_OK)
-        status = output_path_check_other(command.given.output, command.given.file, "it is also read");
     return status == REMAT_OK ? model_options_run(&command, convert) : (int)status;
 }

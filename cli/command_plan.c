@@ -4,6 +4,7 @@
 #include "model_file.h"
 #include "model_plan.h"
 #include "model_set.h"
+#include "output_path.h"
 #include "plan_text.h"
 #include "plot.h"
 #include "shown.h"
@@ -256,13 +257,34 @@ static int plan_profile(const plan_command *command, const remat_profile *profil
     return status == REMAT_OK ? 0 : command_fail(command->context, status);
 }
 
+/* No output may replace what is read, or another output. `model` may be NULL. */
+static remat_status check_outputs(const plan_command *command, const remat_model *model)
+{
+    const char *const outputs[] = {command->output, command->profile_output, command->graph_output,
+                                   command->graph_plan_output};
+    const char *const inputs[] = {command->file, command->profile};
+    remat_status status = REMAT_OK;
+    for (int o = 0; o < 4 && status == REMAT_OK; o++) {
+        status = model ? output_path_check_data(command->context, model, outputs[o])
+                       : output_path_check_inputs(outputs[o], inputs, 2);
+        for (int other = 0; other < o && status == REMAT_OK; other++)
+            status = output_path_check_other(outputs[o], outputs[other], "two outputs would be written to it");
+    }
+    return status;
+}
+
 int command_plan(remat_context *context, int argc, char **argv)
 {
     plan_command command = {.context = context};
     remat_plan_options_init(&command.options);
     command_parse(&argp, argc, argv, &command);
     planned_file file;
-    int code = (int)model_file_read(context, command.file, &command.import, &file);
+    int code = (int)check_outputs(&command, NULL);
+    if (code != REMAT_OK)
+        return code;
+    code = (int)model_file_read(context, command.file, &command.import, &file);
+    if (code == REMAT_OK && file.model)
+        code = (int)check_outputs(&command, file.model);
     if (code == REMAT_OK)
         code = file.model   ? plan_model(&command, file.model)
                : file.graph ? plan_graph(&command, file.graph, file.imported)

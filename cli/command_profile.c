@@ -6,7 +6,6 @@ enum { OPTION_REPEATS = MODEL_KEYS_END };
 
 typedef struct profile_command {
     model_options given;
-    const char *output;
     unsigned repeats;
 } profile_command;
 
@@ -28,7 +27,6 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 {
     profile_command *command = state->input;
     switch (key) {
-    case 'o': command->output = argument; break;
     case OPTION_REPEATS:
         command->repeats = (unsigned)command_number(state, command->given.context, "--repeats", 10000, argument);
         break;
@@ -70,9 +68,10 @@ static remat_status measure(void *user, remat_model *model)
     if (status == REMAT_OK)
         print_spread(trainer);
     if (status == REMAT_OK)
-        status = command->output ? remat_profile_save(profile, command->output) : remat_profile_write(profile, stdout);
+        status = command->given.output ? remat_profile_save(profile, command->given.output)
+                                       : remat_profile_write(profile, stdout);
     if (status == REMAT_OK)
-        output_path_say(command->output);
+        output_path_say(command->given.output);
     remat_profile_destroy(profile);
     remat_trainer_destroy(trainer);
     return status;

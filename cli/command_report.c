@@ -174,6 +174,8 @@ static remat_status add_model(const report_command *command, const report_file *
                                           : REMAT_NO_MEMORY;
     if (stream)
         fclose(stream);
+    if (status == REMAT_OK && command->output)
+        status = remat_model_check_output(model, command->output);
     if (status == REMAT_OK)
         status = remat_trainer_create(model, &wanted, &trainer);
     if (status == REMAT_OK)
@@ -365,7 +367,12 @@ int command_report(remat_context *context, int argc, char **argv)
     command_parse(&argp, argc, argv, &command);
     report_file files[FILES_MOST] = {{0}};
     remat_report *report;
-    remat_status status = remat_report_create(context, &report);
+    remat_status status = output_path_check_inputs(command.output, command.paths, command.path_count);
+    if (status == REMAT_OK)
+        status = output_path_check_inputs(command.output, &command.profile, 1);
+    if (status != REMAT_OK)
+        return (int)status;
+    status = remat_report_create(context, &report);
     if (status != REMAT_OK)
         return command_fail(context, status);
     status = add_files(&command, files, report);

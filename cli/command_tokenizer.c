@@ -142,6 +142,8 @@ static remat_status train(const tokenizer_command *command)
     remat_context *context = command->context;
     remat_tokenizer *tokenizer;
     remat_status status = output_path_check(command->output, true);
+    if (status == REMAT_OK)
+        status = output_path_check_inputs(command->output, command->paths, command->path_count);
     if (status != REMAT_OK)
         return status;
     status = remat_tokenizer_train(context, command->paths, command->path_count, &command->options, &tokenizer);

@@ -390,13 +390,17 @@ static remat_status check_outputs(const train_command *command)
                                   command->given.train.profile_path,
                                   command->given.train.plan_path,
                                   command->given.train.graph_plan_path,
+                                  command->given.train.data_path,
+                                  command->given.train.labels_path,
+                                  command->given.train.names_path,
                                   command->resume,
                                   command->given.weights};
+    enum { INPUTS = sizeof inputs / sizeof inputs[0] };
     remat_status status = output_path_make(command->save_folder);
     for (int o = 0; o < 4 && status == REMAT_OK; o++) {
         status = output_path_check(outputs[o], o < 2);
-        for (int i = 0; i < (o == 0 ? 4 : 6) && status == REMAT_OK; i++)
-            status = output_path_check_other(outputs[o], inputs[i], "it is also read");
+        if (status == REMAT_OK)
+            status = output_path_check_inputs(outputs[o], inputs, o == 0 ? INPUTS - 2 : INPUTS);
         for (int other = 0; other < o && status == REMAT_OK; other++)
             status = output_path_check_other(outputs[o], outputs[other], "two outputs would be written to it");
     }
@@ -461,9 +465,13 @@ static remat_status join_ranks(train_command *command, remat_context *context)
 
 static remat_status read_and_start(train_command *command, remat_model **model, remat_trainer **trainer)
 {
-    remat_status status = ranks_are_first(command->ranks) ? check_outputs(command) : REMAT_OK;
+    const bool writes = ranks_are_first(command->ranks);
+    remat_status status = writes ? check_outputs(command) : REMAT_OK;
     if (status == REMAT_OK)
         status = model_file_read_model(command->given.context, command->given.file, model);
+    const char *const outputs[] = {command->save, command->save_best, command->log, command->trace};
+    for (int o = 0; o < 4 && status == REMAT_OK && writes; o++)
+        status = output_path_check_data(command->given.context, *model, outputs[o]);
     if (status == REMAT_OK)
         status = start(command, *model, trainer);
     return status == REMAT_OK ? prepare(command, *trainer) : status;

@@ -25,7 +25,6 @@ void interrupt_watch(void)
             sigaction(watched[i], &(struct sigaction){.sa_handler = note, .sa_flags = SA_RESTART}, NULL);
     }
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN);
 }
 
 int interrupt_signal(void)

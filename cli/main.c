@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -130,6 +131,7 @@ static int run_named(int argc, char **argv)
 int main(int argc, char **argv)
 {
     hold_standard_descriptors();
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of its write, which cleans up and says so */
     atexit(check_standard_output);
     if (argc < 2) {
         print_help(stderr);

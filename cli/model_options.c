@@ -1,5 +1,6 @@
 #include "model_options.h"
 #include "model_file.h"
+#include "output_path.h"
 
 void model_options_init(remat_context *context, model_options *given)
 {
@@ -48,13 +49,20 @@ error_t model_options_parse(int key, char *argument, struct argp_state *state)
 int model_options_run(void *command, model_work work)
 {
     const model_options *given = command;
+    const char *const inputs[] = {given->file, given->weights, given->train.data_path, given->train.labels_path,
+                                  given->train.names_path};
     remat_model *model;
-    remat_status status = model_file_read_model(given->context, given->file, &model);
+    remat_status status = output_path_check_inputs(given->output, inputs, sizeof inputs / sizeof inputs[0]);
+    if (status == REMAT_OK)
+        status = model_file_read_model(given->context, given->file, &model);
     if (status != REMAT_OK)
         return (int)status;
-    status = work(command, model);
-    if (status != REMAT_OK)
-        command_fail(given->context, status);
+    status = output_path_check_data(given->context, model, given->output);
+    if (status == REMAT_OK) {
+        status = work(command, model);
+        if (status != REMAT_OK)
+            command_fail(given->context, status);
+    }
     remat_model_destroy(model);
     return (int)status;
 }

@@ -68,7 +68,8 @@ error_t model_options_parse(int key, char *argument, struct argp_state *state);
 
 typedef remat_status (*model_work)(void *command, remat_model *model);
 
-/* Reads the model, does the work on it and says on stderr what is wrong. Returns the exit code. */
+/* Reads the model, does the work on it and says on stderr what is wrong: also that the output is one of the files that
+ * are read. Returns the exit code. */
 int model_options_run(void *command, model_work work);
 
 #endif

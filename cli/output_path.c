@@ -2,6 +2,7 @@
 #include "shown.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -62,17 +63,55 @@ remat_status output_path_make(const char *path)
     return access(path, W_OK | X_OK) == 0 ? REMAT_OK : refuse(path, "", strerror(errno));
 }
 
+/* Behind the last slash. */
+static const char *last_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static bool stat_folder(const char *path, struct stat *info)
+{
+    char folder[PATH_MAX];
+    int length = (int)(last_name(path) - path);
+    return snprintf(folder, sizeof folder, "%.*s", length ? length : 1, length ? path : ".") < (int)sizeof folder &&
+           stat(folder, info) == 0;
+}
+
+/* Of paths that name no file yet: the same name in the same folder, however the folder is written. */
+static bool is_same_new(const char *path, const char *other)
+{
+    struct stat a, b;
+    return strcmp(last_name(path), last_name(other)) == 0 && stat_folder(path, &a) && stat_folder(other, &b) &&
+           a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 remat_status output_path_check_other(const char *path, const char *other, const char *reason)
 {
     struct stat a, b;
-    if (!path || !other)
+    if (!path || !other || strcmp(path, "-") == 0 || strcmp(other, "-") == 0)
         return REMAT_OK;
-    bool exists = stat(path, &a) == 0;
-    if (exists && stat(other, &b) == 0)
-        return (!S_ISREG(a.st_mode) && !S_ISDIR(a.st_mode)) || a.st_dev != b.st_dev || a.st_ino != b.st_ino
-                   ? REMAT_OK
-                   : refuse(path, "", reason);
-    return exists || strcmp(path, other) != 0 ? REMAT_OK : refuse(path, "", reason);
+    bool exists = stat(path, &a) == 0, other_exists = stat(other, &b) == 0;
+    bool same = exists && other_exists
+                    ? (S_ISREG(a.st_mode) || S_ISDIR(a.st_mode)) && a.st_dev == b.st_dev && a.st_ino == b.st_ino
+                    : !exists && !other_exists && is_same_new(path, other);
+    return same ? refuse(path, "", reason) : REMAT_OK;
+}
+
+remat_status output_path_check_inputs(const char *path, const char *const *inputs, size_t count)
+{
+    remat_status status = REMAT_OK;
+    for (size_t i = 0; i < count && status == REMAT_OK; i++)
+        status = output_path_check_other(path, inputs[i], "it is also read");
+    return status;
+}
+
+remat_status output_path_check_data(remat_context *context, const remat_model *model, const char *path)
+{
+    remat_status status = path ? remat_model_check_output(model, path) : REMAT_OK;
+    if (status != REMAT_OK)
+        command_fail(context, status);
+    return status;
 }
 
 void output_path_say(const char *path)

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 remat_status training_save_check(const remat_trainer *trainer, const training_target *target)
@@ -31,6 +32,23 @@ static void last_part(const char *path, char name[201])
     snprintf(name, 201, "%.*s", (int)(end - begin), path + begin);
 }
 
+/* A name that nothing has: where process ids repeat, as in containers, the first may hold an earlier training. */
+static bool find_free(const char *folder, const char *name, char *path, size_t room)
+{
+    enum { MOST = 1000 };
+    for (int number = 1; number < MOST; number++) {
+        char mark[24] = "";
+        struct stat info;
+        if (number > 1)
+            snprintf(mark, sizeof mark, "%d-", number);
+        if (snprintf(path, room, "%s/remat-%ld-%s%s", folder, (long)getpid(), mark, name) >= (int)room)
+            return false;
+        if (lstat(path, &info) != 0)
+            return true;
+    }
+    return false;
+}
+
 remat_status training_save(remat_context *context, const remat_trainer *trainer, const training_target *target,
                            char message[TRAINING_SAVE_MESSAGE])
 {
@@ -45,8 +63,7 @@ remat_status training_save(remat_context *context, const remat_trainer *trainer,
     last_part(target->path, name);
     for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
         char other[4096];
-        int length = snprintf(other, sizeof other, "%s/remat-%ld-%s", folders[i], (long)getpid(), name);
-        if (length >= (int)sizeof other)
+        if (!find_free(folders[i], name, other, sizeof other))
             continue;
         if (save_to(trainer, target, other) == REMAT_OK) {
             snprintf(message + used, TRAINING_SAVE_MESSAGE - used, "remat: the training was saved to %s instead\n%s",

@@ -230,8 +230,8 @@ remat_status remat_trainer_save(const remat_trainer *trainer, const char *path, 
  * other trained layers. REMAT_IO. */
 remat_status remat_trainer_save_folder(const remat_trainer *trainer, const char *path, bool merge);
 
-/* Whether remat_trainer_save could write to `path` now: the folder is writable, and the disk has room. REMAT_IO says why
- * not. Call it before a long training. */
+/* Whether remat_trainer_save could write to `path` now: the folder is writable, the disk has room, and the model's data
+ * is not read from it. REMAT_IO says why not. Call it before a long training. */
 remat_status remat_trainer_check_save(const remat_trainer *trainer, const char *path, bool with_state);
 /* The same for remat_trainer_save_folder. The folder is made if it does not exist. REMAT_INVALID, REMAT_IO. */
 remat_status remat_trainer_check_save_folder(const remat_trainer *trainer, const char *path, bool merge);

@@ -270,6 +270,7 @@ remat_status remat_trainer_check_save(const remat_trainer *trainer, const char *
     REMAT_TRY(check_types(trainer));
     if (trainer_rank(trainer) != 0)
         return REMAT_OK;
+    REMAT_TRY(remat_model_check_output(trainer->model, path));
     uint64_t copies = 1 + (with_state ? OPTIMIZER_STATES : 0);
     uint64_t values = network->parameter_bytes;
     for (uint32_t p = 0; with_state && p < network->parameter_count; p++)
