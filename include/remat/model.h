@@ -79,7 +79,8 @@ remat_status remat_model_set_optimizer(remat_model *model, const char *type, con
 remat_status remat_model_set_dataset(remat_model *model, const char *type, const char *const *properties);
 
 /* Whether `path` can be written without losing data of the model. REMAT_IO: it is a file that [Dataset] names, or one in
- * a folder of images that it names. What is no file yet can be written. REMAT_NO_MEMORY. */
+ * a folder of images that it names, or a file of the folder that the model came from: its weights, config.json, its
+ * tokenizer. What is no file yet can be written. REMAT_NO_MEMORY. */
 remat_status remat_model_check_output(const remat_model *model, const char *path);
 
 /* Connects the layers and finds all shapes. After that, no layers or blocks can be added. REMAT_INVALID,

@@ -1,11 +1,13 @@
-/* Whether an output would replace a file that the model's data comes from. */
+/* Whether an output would replace a file that the model or its data comes from. */
 #include <limits.h>
 #include <remat/model.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "data/data_set.h"
+#include "model/model_object.h"
 #include "model/network.h"
 
 /* Whether `file`, which exists, is in the folder or below it. */
@@ -18,6 +20,29 @@ static bool is_inside(const char *file, const char *folder)
     return strncmp(whole, outer, length) == 0 && whole[length] == '/';
 }
 
+static bool is_same(const struct stat *file, const char *path)
+{
+    struct stat other;
+    return stat(path, &other) == 0 && other.st_dev == file->st_dev && other.st_ino == file->st_ino;
+}
+
+/* Whether it is a file of a model in Hugging Face's layout. Others in its folder, such as saved trainings, may be replaced. */
+static bool is_of_folder(const char *folder, const char *path, const struct stat *file)
+{
+    static const char *const names[] = {"config.json",       "generation_config.json",      "tokenizer.json",
+                                        "vocab.json",        "tokenizer_config.json",       "special_tokens_map.json",
+                                        "merges.txt",        "added_tokens.json",           "chat_template.jinja",
+                                        "model.safetensors", "model.safetensors.index.json"};
+    char whole[PATH_MAX];
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (snprintf(whole, sizeof whole, "%s/%s", folder, names[i]) < (int)sizeof whole && is_same(file, whole))
+            return true;
+    const char *slash = strrchr(path, '/'),
+               *name = slash ? slash + 1 : path; /* a part: model-00001-of-00002.safetensors */
+    return strncmp(name, "model-", 6) == 0 &&
+           snprintf(whole, sizeof whole, "%s/%s", folder, name) < (int)sizeof whole && is_same(file, whole);
+}
+
 static bool is_read(const dataset_settings *settings, const char *path, const struct stat *file, const char *source)
 {
     struct stat read;
@@ -25,7 +50,14 @@ static bool is_read(const dataset_settings *settings, const char *path, const st
         return false;
     if (S_ISDIR(read.st_mode))
         return settings->type == DATASET_IMAGES && is_inside(path, source);
-    return read.st_dev == file->st_dev && read.st_ino == file->st_ino;
+    return is_same(file, source);
+}
+
+static remat_status refuse(remat_context *context, const char *path, const char *why)
+{
+    remat_place place = REMAT_PLACE_NOWHERE;
+    place.file = path;
+    return remat_fail(context, REMAT_IO, &place, "cannot be written: %s; choose another name", why);
 }
 
 static remat_status check_list(const remat_model *model, const char *path, const struct stat *file, const char *list)
@@ -37,12 +69,8 @@ static remat_status check_list(const remat_model *model, const char *path, const
     if (status == REMAT_IO)
         status = REMAT_OK; /* no file matches: training says so */
     for (size_t i = 0; i < sources.count && status == REMAT_OK; i++)
-        if (is_read(settings, path, file, sources.names[i])) {
-            remat_place place = REMAT_PLACE_NOWHERE;
-            place.file = path;
-            status = remat_fail(context, REMAT_IO, &place,
-                                "cannot be written: the model's [Dataset] reads it; choose another name");
-        }
+        if (is_read(settings, path, file, sources.names[i]))
+            status = refuse(context, path, "the model's [Dataset] reads it");
     name_list_end(context, &sources);
     return status;
 }
@@ -57,6 +85,8 @@ remat_status remat_model_check_output(const remat_model *model, const char *path
     struct stat file;
     if (stat(path, &file) != 0 || !S_ISREG(file.st_mode))
         return REMAT_OK;
+    if (model->folder && is_of_folder(model->folder, path, &file))
+        return refuse(model_context(model), path, "it is a file of the model");
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
         if (lists[i])
             REMAT_TRY(check_list(model, path, &file, lists[i]));

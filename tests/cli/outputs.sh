@@ -4,6 +4,7 @@
 . tests/cli/support/models.sh
 spiral_model
 byte_model
+root=$PWD
 cd "$work" || exit 1
 model=spirals.ini
 cp spirals.csv data.csv
@@ -77,28 +78,43 @@ kept $model model.ini
 kept spirals.csv data.csv
 kept weights.st before.st
 kept abc.txt texts/one.txt
+# The files of a model that is a folder. A training that is saved there goes on in its own file.
+cp -r "$root/tests/reference/pretrained/gpt2" folder
+small="--set dataset.type=random --set dataset.samples=8 --set model.batch_size=2 --length 12 --strategy none -q -j 1"
+for option in --save --save-best --log --trace; do
+  for name in config.json model.safetensors; do
+    # shellcheck disable=SC2086
+    expect 6 train folder $small --steps 1 $option folder/$name
+    err "folder/$name: cannot be written: it is a file of the model"
+    kept folder/$name "$root/tests/reference/pretrained/gpt2/$name"
+  done
+done
+for _ in 1 2; do
+  # shellcheck disable=SC2086
+  expect 0 train folder $small --steps 1 --save folder/training.safetensors
+done
 # Two outputs in one file that does not exist yet, however its folder is written.
 expect 6 train $model --steps 1 -q --save both.st --log here/../both.st
 err "two outputs would be written to it"
 [ ! -e both.st ] || complain "two outputs to one file are noticed late"
 
 # A limit on the size of files is told by every command, and nothing is left behind. (the shell counts blocks of 512 or 1024 bytes)
-small=$work/small
-mkdir "$small"
+little=$work/little
+mkdir "$little"
 limited() {
   code=0
-  (ulimit -f 1 && "$REMAT" "$@" >"$small/out" 2>"$work/err") || code=$?
+  (ulimit -f 1 && "$REMAT" "$@" >"$little/out" 2>"$work/err") || code=$?
   [ $code = 6 ] || complain "remat $* with a limit on files: exit $code"
   err "File too large"
-  rm -f "$small/out"
-  [ -z "$(ls -A "$small")" ] || complain "remat $* leaves $(ls -A "$small")"
+  rm -f "$little/out"
+  [ -z "$(ls -A "$little")" ] || complain "remat $* leaves $(ls -A "$little")"
 }
-limited report $model -o "$small/page.html"
+limited report $model -o "$little/page.html"
 limited report $model
-limited plan $model --strategy none -o "$small/plan.json"
-limited predict $model --weights weights.st -o "$small/table.csv"
-limited convert $model --weights weights.st -o "$small/theirs.pt"
-limited tokenizer train spirals.csv --vocab 400 -o "$small/tokenizer.json"
+limited plan $model --strategy none -o "$little/plan.json"
+limited predict $model --weights weights.st -o "$little/table.csv"
+limited convert $model --weights weights.st -o "$little/theirs.pt"
+limited tokenizer train spirals.csv --vocab 400 -o "$little/tokenizer.json"
 
 # A training that was saved elsewhere is not replaced by one with the same process id, as containers have it.
 if [ -w /dev/full ]; then

@@ -4,6 +4,7 @@
 
 #include <remat/model.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -104,6 +105,33 @@ static void files_in_folders_of_images_are_refused(void **state)
     remat_model_destroy(model);
 }
 
+/* A model in Hugging Face's layout: its files, however they are named, and nothing else in its folder. */
+static void files_of_a_folder_are_refused(void **state)
+{
+    fixture *f = *state;
+    static const char *const files[] = {"hf/model.safetensors", "hf/model-00001-of-00002.safetensors", "hf/merges.txt",
+                                        "hf/training.safetensors", "model-1.safetensors"};
+    remat_model *model;
+    size_t length;
+    char *config = scratch_read("tests/reference/pretrained/gpt2/config.json", &length);
+    mkdir(scratch_path("hf"), 0777);
+    scratch_write("hf/config.json", config, length);
+    free(config);
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        scratch_write_text(files[i], "");
+    expect_ok(f, remat_model_load(f->context, scratch_path("hf"), &model));
+    static const char *const own[] = {"hf/config.json", "hf/../hf/merges.txt", "hf/model.safetensors",
+                                      "hf/model-00001-of-00002.safetensors"};
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        expect_status(f, remat_model_check_output(model, scratch_path(own[i])), REMAT_IO);
+        expect_message(f, "cannot be written: it is a file of the model");
+    }
+    expect_free(f, model, "hf/training.safetensors");
+    expect_free(f, model, "model-1.safetensors"); /* the name of a part, in another folder */
+    expect_free(f, model, "hf/vocab.json");       /* not there */
+    remat_model_destroy(model);
+}
+
 static remat_status check_text(void *user)
 {
     return remat_model_check_output(user, scratch_path("a3.txt"));
@@ -126,6 +154,7 @@ int main(void)
         FIXTURE_TEST(every_file_of_the_data_is_refused),
         FIXTURE_TEST(tables_and_patterns),
         FIXTURE_TEST(files_in_folders_of_images_are_refused),
+        FIXTURE_TEST(files_of_a_folder_are_refused),
         FIXTURE_TEST(no_memory_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
