@@ -4,7 +4,8 @@
 #include "support/fixture.h"
 
 /* A U-Net of four levels; a quarter of its peak is just above the smallest. A search that only drops what is held, at a price for bytes,
- * ends above twice the cost there. Nearly all must be made twice: one position leaves room for less than a hundredth of the peak. */
+ * ends above twice the cost there. Nearly all must be made twice: one position leaves room for less than a hundredth of the peak. So what
+ * is larger than that cannot pass it, and a bound that knows this proves 30 %. */
 static void little_memory_costs_little(void **state)
 {
     fixture *f = *state;
@@ -24,7 +25,7 @@ static void little_memory_costs_little(void **state)
     assert_true(plan->min_budget_bytes == plan->least_bound_bytes);
     assert_true(plan->exact_peak_bytes <= options.budget_bytes);
     assert_true(plan->cost < plan->base_cost / 10 * 15);
-    assert_true(plan->lower_bound_cost > plan->base_cost / 100 * 126);
+    assert_true(plan->lower_bound_cost > plan->base_cost / 100 * 130);
     graph_plan_destroy(plan);
     remat_graph_destroy(graph);
 }

@@ -27,6 +27,8 @@ typedef struct bound_search {
     bool *before, *behind; /* by position: it runs before the one at hand, or behind it, whatever the schedule */
     bool *wanted;          /* by tensor: an action behind reads it */
     uint64_t made_cost, made_bytes; /* of all that is makable */
+    bool one_budget;                /* cuts are not shared by several */
+    uint64_t largest;               /* bytes of a tensor that may be held in the cuts at hand */
     flow_network network;
     priced_cut *cuts; /* of the position at hand, by rising prices */
     size_t cut_count, cut_capacity;
@@ -153,7 +155,7 @@ static void find_behind(bound_search *s, uint32_t position, uint32_t last)
 /* ---- a cut ---- */
 
 /* Nodes: the tensors, then the actions, the source, the sink. A tensor on the source's side is needed; an action there runs
- * behind the position: if it ran before, for the second time. Costs are in units of 2^-shift. */
+ * behind the position: if it ran before, for the second time. What is too large to be held is made. Costs are in units of 2^-shift. */
 static remat_status build(bound_search *s, uint32_t position, uint64_t price, unsigned shift)
 {
     const hold_graph *g = s->g;
@@ -166,7 +168,8 @@ static remat_status build(bound_search *s, uint32_t position, uint64_t price, un
             continue;
         if (s->wanted[t])
             REMAT_TRY(flow_network_add(network, source, t, FLOW_UNLIMITED));
-        REMAT_TRY(flow_network_add(network, t, g->tensor_count + tensor->maker, tensor->bytes * price));
+        const uint64_t hold = tensor->bytes > s->largest ? FLOW_UNLIMITED : tensor->bytes * price;
+        REMAT_TRY(flow_network_add(network, t, g->tensor_count + tensor->maker, hold));
     }
     for (uint32_t i = 0; i < g->action_count; i++) {
         const hold_action *action = &g->actions[i];
@@ -263,6 +266,8 @@ static remat_status recomputed_at(bound_search *s, uint32_t position, uint64_t r
     const unsigned cost_bits = remat_bits(s->made_cost), byte_bits = remat_bits(s->made_bytes);
     if (cost_bits > 60 || byte_bits > 60)
         return REMAT_OK; /* so large that prices would pass 64 bits: no bound beyond the simple one */
+    s->largest = s->one_budget ? room : UINT64_MAX;
+    s->cut_count = s->one_budget ? 0 : s->cut_count; /* known cuts are those of other rooms */
     /* Near the smallest peak a byte is worth much more than on average: some bits are left for that. */
     const unsigned spare = 60 - cost_bits, dearer = (60 - byte_bits) / 3, shift = spare > dearer ? spare - dearer : 0;
     priced_cut low = {0}, high = {.price = (uint64_t)1 << (60 - byte_bits)};
@@ -371,7 +376,7 @@ static remat_status try_positions(bound_search *s, const uint64_t *budgets, size
  * not overlap, so that what is made again in one of them comes to what is made again in the others. The best row of windows, each
  * from one of some positions to another or to the end, is found from the last position to the first. */
 
-enum { MOST_ENDS = 12 };
+enum { MOST_ENDS = 16 };
 
 /* The tightest `once` action of every part behind the turn, with what it needs. Returns their number. */
 static size_t choose_ends(bound_search *s, size_t most, uint32_t *ends, uint64_t *bytes)
@@ -430,6 +435,7 @@ static remat_status bound_costs(const hold_graph *g, const uint64_t *budgets, si
     uint64_t cost = 0;
     memset(costs, 0, count * sizeof *costs);
     REMAT_TRY(begin(&s, g));
+    s.one_budget = has_windows;
     for (uint32_t i = 0; i < g->action_count; i++)
         cost += s.needed[i] ? g->graph->actions[i].cost : 0;
     const bool is_bounded = count > 1 || budgets[0] != UINT64_MAX;
