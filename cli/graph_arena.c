@@ -25,12 +25,14 @@ static void put_bytes(growing_text *to, const char *bytes, size_t count)
     to->count += count;
 }
 
-/* A cell of a CSV file: quotes are doubled. */
+/* A cell of a CSV file: quotes are doubled. A name may have line breaks, but a cell ends on its line. */
 static void write_quoted(growing_text *to, const char *text)
 {
     put_bytes(to, "\"", 1);
-    for (; *text; text++)
-        put_bytes(to, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
+    for (; *text; text++) {
+        const bool breaks = *text == '\n' || *text == '\r';
+        put_bytes(to, *text == '"' ? "\"\"" : breaks ? " " : text, *text == '"' ? 2 : 1);
+    }
     put_bytes(to, "\"", 1);
 }
 

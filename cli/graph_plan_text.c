@@ -70,6 +70,8 @@ static void print_cost(const remat_graph *graph, const remat_graph_plan_figures 
            figures->total_cost >= figures->base_cost ? "more" : "less", remat_count_print(figures->base_cost, other));
     if (figures->total_cost == figures->lower_bound_cost)
         printf("          optimal: no legal schedule%s costs less\n", within);
+    else if (figures->lower_bound_cost == 0)
+        printf("          no bound is known for the cheapest schedule%s: nothing has to run\n", within);
     else
         printf("          at most %.2f %% above the cheapest: no legal schedule%s costs less than %s\n",
                percent(figures->total_cost - figures->lower_bound_cost, figures->lower_bound_cost), within,

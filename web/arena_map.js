@@ -150,9 +150,8 @@ function arenaSection(file, made, view, chart) {
     tensors = made && made.source.tensors;
   if (!arena || !tensors || !tensors.offset) return null;
   /* Of a graph: without given tensors, which have no place. */
-  const whole = made.total[made.peak],
-    peak = arena.peak_bytes ?? whole,
-    given = peak < whole ? ` Given tensors take ${bytesText(whole - peak)} outside it.` : "",
+  const peak = arena.peak_bytes ?? made.total[made.peak],
+    given = arena.given_bytes > 0 ? ` Given tensors take ${bytesText(arena.given_bytes)} outside it.` : "",
     waste = arena.bytes - peak;
   const proof = arena.bytes === arena.lower_bound_bytes ? ", and no placement loses less" : "";
   const lost = `${bytesText(waste)} (${percentText(waste / arena.bytes)}) more than its tensors at their peak are lost to gaps${proof}.`;

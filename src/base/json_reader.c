@@ -29,6 +29,7 @@ struct json_reader {
     const char *name;
     uint64_t line, token_line;
     uint64_t bytes; /* read since the last value */
+    bool began;
     expectation expected;
     unsigned depth;
     bool in_object[DEEPEST];
@@ -103,7 +104,10 @@ static bool refill(json_reader *reader)
         reader->bytes > INPUT_MOST_BYTES ? 0 : fread(reader->buffer, 1, sizeof reader->buffer, reader->stream);
     reader->bytes += reader->filled;
     reader->at = 0;
-    return reader->filled > 0;
+    if (!reader->began && reader->filled >= 3 && memcmp(reader->buffer, "\xef\xbb\xbf", 3) == 0)
+        reader->at = 3; /* a byte order mark */
+    reader->began = true;
+    return reader->at < reader->filled;
 }
 
 /* The next byte without taking it; -1 at the end of the text. */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/checked.h"
 #include "base/input.h"
 #include "base/json_fields.h"
 #include "graph/graph_object.h"
@@ -255,10 +256,36 @@ static remat_status check_order(const graph_text *text, bool *is_there)
     return REMAT_OK;
 }
 
+/* What no walk could add up. At a position a tensor has at most two instances. */
+static remat_status check_sums(const graph_text *text)
+{
+    const remat_graph *graph = text->graph;
+    remat_place place = json_place(text->reader);
+    uint64_t bytes = GRAPH_ALIGNMENT, cost = 0;
+    for (size_t t = 0; t < graph->tensor_count; t++) {
+        const uint64_t placed = graph_placed_bytes(graph->tensors[t].bytes);
+        if (!remat_add(&bytes, placed) || !remat_add(&bytes, placed))
+            return remat_fail(text->context, REMAT_BAD_INPUT, &place,
+                              "the bytes of all tensors together are too many: twice their sum must be below 2^63");
+    }
+    for (uint32_t i = 0; i < graph->action_count; i++) {
+        uint64_t with_workspace = bytes;
+        place.line = text->lines[i];
+        if (!remat_add(&with_workspace, graph->actions[i].workspace_bytes))
+            return remat_fail(text->context, REMAT_BAD_INPUT, &place,
+                              "workspace_bytes: with twice the bytes of all tensors, they must be below 2^63");
+        if (!remat_add(&cost, graph->actions[i].cost))
+            return remat_fail(text->context, REMAT_BAD_INPUT, &place,
+                              "cost: the sum over all actions up to this one must be below 2^63");
+    }
+    return REMAT_OK;
+}
+
 static remat_status check_whole(const graph_text *text)
 {
     const size_t count = text->graph->tensor_count;
     REMAT_TRY(check_graph(text));
+    REMAT_TRY(check_sums(text));
     bool *is_there = remat_alloc(text->context, count, sizeof *is_there);
     if (!is_there)
         return REMAT_NO_MEMORY;

@@ -2,33 +2,31 @@
 
 #include "base/input.h"
 #include "base/json_fields.h"
+#include "base/nearest.h"
 
 #include <string.h>
 
-/* What the value of `format` says. */
+enum { FORMATS = 5 };
+static const char *const formats[FORMATS] = {"remat-profile", "remat-plan", "remat-run", "remat-graph",
+                                             "remat-graph-plan"};
+static const remat_file_kind kinds[FORMATS] = {REMAT_FILE_PROFILE, REMAT_FILE_PLAN, REMAT_FILE_RUN, REMAT_FILE_GRAPH,
+                                               REMAT_FILE_GRAPH_PLAN};
+
+/* What the value of `format` says; REMAT_FILE_OTHER: nothing. */
 static remat_file_kind tell_format(const char *format)
 {
-    static const struct {
-        const char *format;
-        remat_file_kind kind;
-    } formats[] = {
-        {"remat-profile", REMAT_FILE_PROFILE},
-        {"remat-plan", REMAT_FILE_PLAN},
-        {"remat-run", REMAT_FILE_RUN},
-        {"remat-graph", REMAT_FILE_GRAPH},
-        {"remat-graph-plan", REMAT_FILE_GRAPH_PLAN},
-    };
-    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
-        if (strcmp(formats[i].format, format) == 0)
-            return formats[i].kind;
+    for (size_t i = 0; i < FORMATS; i++)
+        if (strcmp(formats[i], format) == 0)
+            return kinds[i];
     return REMAT_FILE_OTHER;
 }
 
-/* The value of the key `format` decides, wherever it stands. Without a known one, only a graph has `tensors` and `actions`: its reader
- * then says what is wrong with the format. */
+/* The value of the key `format` decides, wherever it stands. Without a known one, only a graph has `tensors` and `actions`, and a
+ * mistyped one counts as the most similar one: the reader of that format then says what is wrong with it. */
 static remat_status tell_json(json_reader *reader, remat_file_kind *kind)
 {
     bool has_tensors = false, has_actions = false;
+    const char *similar = NULL;
     *kind = REMAT_FILE_OTHER;
     REMAT_TRY(json_read_open(reader, REMAT_NOWHERE, NULL, JSON_OBJECT));
     for (;;) {
@@ -47,9 +45,12 @@ static remat_status tell_json(json_reader *reader, remat_file_kind *kind)
         *kind = tell_format(format);
         if (*kind != REMAT_FILE_OTHER)
             return REMAT_OK;
+        similar = nearest_name(format, formats, FORMATS);
     }
     if (has_tensors && has_actions)
         *kind = REMAT_FILE_GRAPH;
+    else if (similar)
+        *kind = tell_format(similar);
     return REMAT_OK;
 }
 

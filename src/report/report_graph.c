@@ -196,6 +196,7 @@ static remat_status write_memory(const graph_view *view, bool arena)
         document_number(to, "bytes", plan->arena_bytes);
         document_number(to, "lower_bound_bytes", plan->peak_bytes);
         document_number(to, "peak_bytes", plan->peak_bytes);
+        document_number(to, "given_bytes", view->given_bytes);
         document_close(to, '}');
     }
     return status;

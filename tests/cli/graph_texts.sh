@@ -79,4 +79,44 @@ out 'tensor 0,0,2,64,' && out '"c ""d""",0,2,640,' && out 'workspace of 0,0,1,12
 no_out 'none'
 expect 0 plan "$work/once.json" --json --no-schedule
 no_out 'places'
+
+# What other programs write: a byte order mark, and names of several lines.
+printf '\357\273\277' | cat - "$work/once.json" | sed 's/"none"/"no\\nne"/; s/"end"/"the\\r\\nend"/' | file marked.json
+expect 0 plan "$work/marked.json"
+expect 0 arena "$work/marked.json"
+out 'the  end,1,2,64,'
+
+# Nothing has to run. An action without a name that needs too much.
+file idle.json <<'JSON'
+{"format": "remat-graph", "version": 1, "tensors": [{"bytes": 64}, {"bytes": 64}],
+ "actions": [{"writes": [0], "cost": 5}, {"reads": [0], "writes": [1], "cost": 5}]}
+JSON
+expect 0 plan "$work/idle.json"
+out 'no bound is known for the cheapest schedule: nothing has to run' && no_out 'above the cheapest'
+expect 4 plan "$work/long.json" --budget 100
+err ': action ' && err ' needs it'
+
+# A mistyped format counts as the most similar one.
+echo '{"format": "remat-grpah", "version": 1, "tensors": []}' | file mistyped.json
+for command in plan sweep fit; do
+  expect 3 $command "$work/mistyped.json"
+  err "'remat-grpah' was found; it must be 'remat-graph'"
+done
+echo '{"format": "remat-graph-paln", "version": 1, "schedule": []}' | file mistyped_plan.json
+expect 3 check "$work/mistyped_plan.json" --profile "$work/once.json"
+err "'remat-graph-paln' was found; it must be 'remat-graph-plan'"
+
+# Sums that no schedule could have.
+echo '{"format": "remat-graph", "version": 1, "tensors": [{"bytes": 4611686018427387904}], "actions": []}' | file bytes.json
+expect 3 plan "$work/bytes.json"
+err 'bytes.json:1: the bytes of all tensors together are too many'
+cat <<'JSON' | file costs.json
+{"format": "remat-graph", "version": 1, "tensors": [], "actions": [{"cost": 9223372036854775807},
+ {"cost": 1}]}
+JSON
+expect 3 plan "$work/costs.json"
+err 'costs.json:2: cost: the sum over all actions'
+sed 's/"cost": 1}/"cost": 0, "workspace_bytes": 9223372036854775807}/' "$work/costs.json" | file workspace.json
+expect 3 plan "$work/workspace.json"
+err 'workspace.json:2: workspace_bytes: '
 finish

@@ -65,6 +65,7 @@ static void expect_live_bytes(const json_t *file, const remat_graph_plan_figures
     }
     assert_int_equal(peak, figures->peak_bytes);
     assert_int_equal(number(json_object_get(file, "arena"), "bytes"), figures->arena_bytes);
+    assert_int_equal(number(json_object_get(file, "arena"), "given_bytes"), item(tensors, "bytes", count - 1));
 }
 
 static void memory_is_that_of_the_plan(void **state)

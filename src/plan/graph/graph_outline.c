@@ -44,7 +44,8 @@ static remat_status note_forward(const graph_outline *outline, uint32_t number)
     for (size_t i = 0; i < action->write_count; i++) {
         tensor_use *use = &outline->uses[writes[i]];
         if (use->maker != GRAPH_NONE)
-            return invalid(graph, number, writes[i], "two actions before the backward pass write it");
+            return invalid(graph, number, writes[i],
+                           "two actions before the backward pass write it; give each its own tensor");
         use->maker = number;
         use->made_once = action->once;
     }
@@ -65,7 +66,7 @@ static remat_status note_backward(const graph_outline *outline, uint32_t number)
     for (size_t i = 0; i < action->write_count; i++)
         if (outline->uses[writes[i]].maker != GRAPH_NONE)
             return invalid(graph, outline->forward_count + number, writes[i],
-                           "it is written both before and in the backward pass");
+                           "it is written both before and in the backward pass; give each its own tensor");
     return REMAT_OK;
 }
 

@@ -110,8 +110,10 @@ static remat_status refuse(graph_plan *plan, const graph_plan_options *options, 
     const remat_graph *graph = plan->graph;
     char budget[REMAT_SIZE_TEXT], least[REMAT_SIZE_TEXT], text[GRAPH_NAME_TEXT];
     const char *action = plan->peak_action == GRAPH_NONE ? NULL : graph_action_name(graph, plan->peak_action, text);
-    if (action)
+    if (action && action != text)
         snprintf(plan->remark, sizeof plan->remark, "'%.200s' needs it", action);
+    else if (action)
+        snprintf(plan->remark, sizeof plan->remark, "action %.200s needs it", action);
     plan->feasible = false;
     remat_fail(graph->context, REMAT_INFEASIBLE, NULL,
                "%sthe %s does not fit into %llu bytes (%s); %s %llu bytes (%s)%s%s", with, bound_name(options),
