@@ -1,11 +1,14 @@
 /* Graphs that are hard to plan: the cost of ten budgets beside plain annealing, which gets its seconds for every budget, and
  * beside a greedy planner; then random graphs at half of the peak that keeps everything, beside the greedy planner; then
  * MONeT's networks at the share of memory of its published table.
- *   bench_graph_plan [--quick] [--seconds S] [NAME...]     S: seconds of annealing a budget, 20 if not said
- * NAME: a graph of hard_graphs.h; `random` and `monet` for the last two parts; monet-NAME for the first part with one of its.
+ *   bench_graph_plan [--quick] [--seconds S] [--at PERCENT] [NAME...]
+ * S: seconds of annealing a budget, 20 if not said. PERCENT: only this one of the ten budgets (5, 15 ... 95). NAME: a graph of
+ * hard_graphs.h or of held_out_graphs.h; `held-out` for all of those; `random` and `monet` for the last two parts; monet-NAME for the
+ * first part with one of its.
  * Costs are in percent above everything kept. A budget that a planner cannot meet has a dash. No schedule costs less than the
  * bound, so that where the plan does not cost more, there is no annealing ("best"). */
 #include "hard_graphs.h"
+#include "held_out_graphs.h"
 #include "measure.h"
 #include "monet_graphs.h"
 #include "plain_annealing.h"
@@ -45,11 +48,19 @@ static void print_cost(uint64_t cost, uint64_t base)
         printf(" %9.2f%%", 100 * ((double)cost / (double)base - 1));
 }
 
+/* What annealing gets. */
+typedef struct trial {
+    double seconds; /* for each budget */
+    uint64_t at;    /* percent: only this budget; 0: all of them */
+} trial;
+
 /* Ten budgets from everything kept down; returns at how many the plan is behind. */
-static int compare(remat_context *context, const char *name, double seconds)
+static int compare(remat_context *context, const char *name, const trial *how)
 {
     remat_graph *graph = hard_graph(context, name);
     const bool is_monet = strncmp(name, "monet-", 6) == 0;
+    if (!graph)
+        graph = held_out_graph(context, name);
     for (size_t i = 0; is_monet && monet_list(i); i++)
         if (strcmp(name + 6, monet_list(i)->name) == 0)
             graph = monet_graph(context, monet_list(i), true);
@@ -73,12 +84,17 @@ static int compare(remat_context *context, const char *name, double seconds)
     printf("    budget       plan  annealing     greedy      bound\n");
     for (uint64_t i = 10; i-- > 0;) {
         uint64_t budget = top / 20 * (2 * i + 1), plan = cost_within(&curve, budget);
-        uint64_t greedy = plain_greedy(graph, budget), annealed = UINT64_MAX, bound;
+        uint64_t greedy, annealed = UINT64_MAX, bound;
+        if (how->at && how->at != 5 * (2 * i + 1))
+            continue;
+        greedy = plain_greedy(graph, budget);
         measure_must(context, graph_bound_cost(&holds, budget, &bound));
         printf("  %6.0f %% ", 5.0 * (double)(2 * i + 1));
         print_cost(plan, base);
-        if (plan > bound)
-            print_cost(annealed = plain_annealing(graph, budget, seconds, 1), base);
+        if (budget < least)
+            print_cost(annealed, base); /* nothing fits, proven */
+        else if (plan > bound)
+            print_cost(annealed = plain_annealing(graph, budget, how->seconds, 1), base);
         else
             printf(" %10s", "best");
         print_cost(greedy, base);
@@ -92,6 +108,15 @@ static int compare(remat_context *context, const char *name, double seconds)
     hold_graph_release(&holds);
     graph_plan_curve_release(&curve);
     remat_graph_destroy(graph);
+    return behind;
+}
+
+/* All that the search was not tuned with. */
+static int compare_held_out(remat_context *context, const trial *how)
+{
+    int behind = 0;
+    for (size_t i = 0; held_out_graph_name(i); i++)
+        behind += compare(context, held_out_graph_name(i), how);
     return behind;
 }
 
@@ -186,7 +211,7 @@ static int compare_monet(remat_context *context)
 int main(int argc, char **argv)
 {
     remat_context *context;
-    double seconds = 20;
+    trial how = {.seconds = 20};
     bool quick = false, named = false;
     int behind = 0;
     if (remat_context_create(NULL, &context) != REMAT_OK)
@@ -195,16 +220,20 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--quick") == 0)
             quick = true;
         else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc)
-            seconds = atof(argv[++i]);
+            how.seconds = atof(argv[++i]);
+        else if (strcmp(argv[i], "--at") == 0 && i + 1 < argc)
+            how.at = (uint64_t)atoi(argv[++i]);
         else {
-            behind += strcmp(argv[i], "monet") == 0    ? compare_monet(context)
-                      : strcmp(argv[i], "random") == 0 ? compare_random(context, 60)
-                                                       : compare(context, argv[i], seconds);
+            behind += strcmp(argv[i], "monet") == 0      ? compare_monet(context)
+                      : strcmp(argv[i], "random") == 0   ? compare_random(context, 60)
+                      : strcmp(argv[i], "held-out") == 0 ? compare_held_out(context, &how)
+                                                         : compare(context, argv[i], &how);
             named = true;
         }
     }
+    how.seconds = quick ? 0.1 : how.seconds;
     for (size_t i = 0; !named && hard_graph_name(i) && (!quick || i == 0); i++)
-        behind += compare(context, hard_graph_name(i), quick ? 0.1 : seconds);
+        behind += compare(context, hard_graph_name(i), &how);
     if (!named)
         behind += compare_random(context, quick ? 3 : 60);
     if (!named && !quick)
