@@ -194,7 +194,7 @@ remat_status ini_read(remat_context *context, FILE *stream, const char *name, in
     if (!made)
         return REMAT_NO_MEMORY;
     made->context = context;
-    made->name = name;
+    made->name = made->called = name;
     text_pool_begin(&made->pool, context);
     line_reader reader = {.file = made, .stream = stream};
     remat_status status = read_lines(&reader);

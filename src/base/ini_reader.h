@@ -32,6 +32,7 @@ typedef struct ini_file {
     remat_context *context;
     text_pool pool;
     const char *name;
+    const char *called; /* in sentences of messages: its name, if the reader of it says nothing else */
     ini_section *sections;
     size_t section_count, section_capacity;
     ini_entry *entries;

@@ -38,7 +38,7 @@ static remat_status fail_section(ini_file *file, const char *name)
         nearest = distance < least ? own : nearest;
         least = distance < least ? distance : least;
     }
-    return remat_fail(file->context, REMAT_INVALID, NULL, "%.200s has no section '%.60s'%s%.60s%s", file->name, name,
+    return remat_fail(file->context, REMAT_INVALID, NULL, "%.200s has no section '%.60s'%s%.60s%s", file->called, name,
                       nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
 }
 

@@ -57,7 +57,7 @@ static remat_place place_of(const remat_model *model, uint64_t line)
     if (!model->file || line == REMAT_NOWHERE)
         return place;
     place.file = ini_is_setting(line) ? model->set[line - INI_SETTING] : model->file;
-    place.line = ini_is_setting(line) ? REMAT_NOWHERE : line;
+    place.line = ini_is_setting(line) || model->folder ? REMAT_NOWHERE : line;
     return place;
 }
 
@@ -66,7 +66,7 @@ remat_status model_blame(const remat_model *model, const char *layer, uint64_t l
     if (status != REMAT_INVALID && status != REMAT_BAD_INPUT)
         return status;
     const remat_place place = place_of(model, line);
-    status = place.line == REMAT_NOWHERE ? REMAT_INVALID : REMAT_BAD_INPUT;
+    status = place.file && !ini_is_setting(line) ? REMAT_BAD_INPUT : REMAT_INVALID;
     const char *message = remat_context_message(model->context);
     if (layer)
         return remat_fail(model->context, status, &place, "layer '%.80s': %s", layer, message);

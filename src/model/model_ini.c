@@ -331,12 +331,13 @@ static remat_status keep_settings(remat_model *model, const char *const *setting
     return model->set ? REMAT_OK : REMAT_NO_MEMORY;
 }
 
-static remat_status read_into(remat_model *model, const ini_file *file, const char *const *settings)
+static remat_status read_into(remat_model *model, const ini_file *file, const char *folder, const char *const *settings)
 {
     file_reader reader = {.model = model, .file = file};
     REMAT_TRY(keep_settings(model, settings));
     model->file = text_pool_text(&model->pool, file->name);
-    if (!model->file)
+    model->folder = folder ? text_pool_text(&model->pool, folder) : NULL;
+    if (!model->file || (folder && !model->folder))
         return REMAT_NO_MEMORY;
     REMAT_TRY(set_folder(model, file->name));
     remat_status status = apply_all(&reader);
@@ -357,24 +358,32 @@ static remat_status change(ini_file *file, const char *const *settings)
     return REMAT_OK;
 }
 
-remat_status remat_model_read_with(remat_context *context, FILE *stream, const char *name, const char *const *settings,
-                                   remat_model **model)
+remat_status model_read_text(remat_context *context, FILE *stream, const char *name, const char *folder,
+                             const char *const *settings, remat_model **model)
 {
     ini_file *file;
     *model = NULL;
     REMAT_TRY(ini_read(context, stream, name, &file));
+    if (folder)
+        file->called = "the model of config.json";
     remat_model *made = NULL;
     remat_status status = change(file, settings);
     if (status == REMAT_OK)
         status = remat_model_create(context, &made);
     if (status == REMAT_OK)
-        status = read_into(made, file, settings);
+        status = read_into(made, file, folder, settings);
     ini_destroy(file);
     if (status == REMAT_OK)
         *model = made;
     else
         remat_model_destroy(made);
     return status;
+}
+
+remat_status remat_model_read_with(remat_context *context, FILE *stream, const char *name, const char *const *settings,
+                                   remat_model **model)
+{
+    return model_read_text(context, stream, name, NULL, settings, model);
 }
 
 remat_status remat_model_read(remat_context *context, FILE *stream, const char *name, remat_model **model)

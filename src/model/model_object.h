@@ -85,8 +85,13 @@ remat_status model_set_dataset(remat_model *model, const char *type, const ini_e
 /* Sets all settings to their defaults. */
 remat_status model_settings_begin(remat_model *model);
 
+/* Reads a model file. `folder`: the folder in Hugging Face's layout that the text was made from, or NULL. Nobody has seen that text: so
+ * messages name no line of it, and parameters have the names that they have in the folder. */
+remat_status model_read_text(remat_context *context, FILE *stream, const char *name, const char *folder,
+                             const char *const *settings, remat_model **model);
+
 /* Puts file, line and layer in front of the failure on the context. Returns its status, with REMAT_BAD_INPUT in place of
- * REMAT_INVALID where a line is known; `layer` may be NULL. */
+ * REMAT_INVALID where a line of the file or the folder is to blame; `layer` may be NULL. */
 remat_status model_blame(const remat_model *model, const char *layer, uint64_t line, remat_status status);
 
 /* Splits a list "a, b, c"; the items are in the pool. */

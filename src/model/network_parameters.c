@@ -97,6 +97,13 @@ static remat_status share(const numbering *numbers, const char *name, uint32_t l
                       name, theirs);
 }
 
+/* In a folder in Hugging Face's layout, normalizations have a weight and a bias, and people look for these names there. */
+static const char *name_in_folder(const layer_node *node, const char *name)
+{
+    const char *type = strstr(node->type->name, "normalization");
+    return !type ? name : strcmp(name, "gain") == 0 ? "weight" : strcmp(name, "shift") == 0 ? "bias" : name;
+}
+
 static remat_status number_layer(numbering *numbers, uint32_t position)
 {
     network_layer *layer = &numbers->builder->network->layers[position];
@@ -105,6 +112,8 @@ static remat_status number_layer(numbering *numbers, uint32_t position)
         numbers->first_layers[layer->described] = position;
     for (uint32_t i = 0; i < layer->node.parameter_count; i++) {
         layer_parameter *about = &layer->node.parameters[i];
+        if (numbers->builder->model->folder)
+            about->name = name_in_folder(&layer->node, about->name);
         if (shared && strcmp(about->name, "weight") == 0)
             REMAT_TRY(share(numbers, shared, position, about, &layer->parameters[i]));
         else

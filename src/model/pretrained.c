@@ -149,20 +149,16 @@ static remat_status read_text(folder_reader *reader, char *text, size_t length, 
     FILE *stream = fmemopen(text, length, "r");
     if (!stream)
         return remat_fail(reader->context, REMAT_NO_MEMORY, NULL, "no memory for reading: %s", strerror(errno));
-    remat_status status = remat_model_read_with(reader->context, stream, reader->file, reader->settings, model);
+    remat_status status =
+        model_read_text(reader->context, stream, reader->file, reader->folder, reader->settings, model);
     fclose(stream);
     if (status != REMAT_OK)
         return status;
     (*model)->dataset.folder = ""; /* the folder is the model's; paths of data start where the program runs */
-    (*model)->folder = text_pool_text(&(*model)->pool, reader->folder);
     (*model)->maps_frozen = reader->keeps;
     if (!(*model)->dataset.tokenizer)
         (*model)->dataset.tokenizer = (*model)->folder;
-    if ((*model)->folder)
-        return REMAT_OK;
-    remat_model_destroy(*model);
-    *model = NULL;
-    return REMAT_NO_MEMORY;
+    return REMAT_OK;
 }
 
 static remat_status write_and_read(folder_reader *reader, remat_model **model)
