@@ -172,6 +172,7 @@ static remat_status write_with_folder(generate_command *command)
     command->generator.threads = command->given.train.threads;
     command->generator.kernels = command->given.train.kernels;
     command->generator.writes_texts = 1;
+    command->generator.writes_messages = text->chat;
     return generate_folder(command->given.context, command->given.file, &command->generator, text, command->quiet);
 }
 

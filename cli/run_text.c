@@ -7,8 +7,11 @@
 void run_text_title(FILE *to, const remat_trainer_figures *figures)
 {
     char count[REMAT_COUNT_TEXT];
-    fprintf(to, "%s, %s parameters, batch %llu", *figures->model ? shown(figures->model) : "model",
-            remat_count_print(figures->parameters, count), (unsigned long long)figures->batch_size);
+    const uint64_t all = figures->parameters + figures->frozen_parameters;
+    fprintf(to, "%s, %s parameters", *figures->model ? shown(figures->model) : "model", remat_count_print(all, count));
+    if (figures->frozen_parameters)
+        fprintf(to, " (%s trained)", remat_count_print(figures->parameters, count));
+    fprintf(to, ", batch %llu", (unsigned long long)figures->batch_size);
     if (figures->accumulate > 1)
         fprintf(to, " x %llu", (unsigned long long)figures->accumulate);
 }
@@ -199,6 +202,7 @@ static void print_count(FILE *to, const char *before, const char *key, uint64_t 
 void run_text_json(FILE *to, const remat_trainer_figures *figures, bool timed)
 {
     print_count(to, "", "parameters", figures->parameters);
+    print_count(to, ", ", "frozen_parameters", figures->frozen_parameters);
     print_count(to, ", ", "batch", figures->batch_size);
     print_count(to, ", ", "accumulate", figures->accumulate);
     if (figures->budget_bytes != REMAT_NO_BUDGET)

@@ -4,7 +4,7 @@
 
 #include "command.h"
 
-/* "transformer, 18,914,304 parameters, batch 4 x 2" without the end of the line. */
+/* "transformer, 18,914,304 parameters, batch 4 x 2" without the end of the line; with frozen ones: "(4,399,104 trained)" behind them. */
 void run_text_title(FILE *to, const remat_trainer_figures *figures);
 
 /* The table of where the bytes go; the sum is total_bytes. */

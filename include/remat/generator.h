@@ -32,7 +32,9 @@ typedef struct remat_generator_options {
     uint64_t chunk;      /* tokens of a prompt that run together. Default 32 */
     unsigned threads;    /* 0: all cores */
     const char *kernels; /* as in remat_train_options. NULL: the best */
-    int writes_texts; /* 1: the tokenizer is loaded first, so that one that is missing is an error before weights are read */
+    /* 1: the tokenizer, and the chat template for messages, are loaded first: if they are missing, that is an error before weights
+     * are read. */
+    int writes_texts, writes_messages;
 } remat_generator_options;
 void remat_generator_options_init_sized(remat_generator_options *options, size_t size);
 static inline void remat_generator_options_init(remat_generator_options *options)

@@ -397,6 +397,7 @@ typedef struct remat_trainer_figures {
     /* Frozen weights that are mapped from the model's folder: the part that weight_bytes counts, and all of them. If
      * the part is less, they are dropped after each use. */
     uint64_t mapped_bytes, mapped_file_bytes;
+    uint64_t frozen_parameters; /* how many values are not trained, but loaded and used */
 } remat_trainer_figures;
 void remat_trainer_get_figures_sized(const remat_trainer *trainer, remat_trainer_figures *figures, size_t figures_size);
 static inline void remat_trainer_get_figures(const remat_trainer *trainer, remat_trainer_figures *figures)

@@ -183,16 +183,30 @@ static remat_status check_inputs(const network_builder *builder)
     return REMAT_OK;
 }
 
+/* Whether a pattern matches a layer, of whatever type. */
+static const char *find_match(const remat_model *model, const char *pattern)
+{
+    const pattern_list one = {&pattern, 1};
+    for (size_t i = 0; i < model->layer_count; i++)
+        if (tuning_find(&one, model->layers[i].name))
+            return model->layers[i].type->name;
+    return NULL;
+}
+
 /* A pattern that matches nothing is a typing error. */
 static remat_status check_patterns(const network_builder *builder, const char *what, const char *file,
                                    const pattern_list *patterns, uint64_t matched)
 {
     const remat_place place = {file, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, file ? "target_modules" : NULL};
-    for (size_t i = 0; i < patterns->count && i < 64; i++)
-        if (!(matched >> i & 1) && strcmp(patterns->items[i], "all-linear") != 0)
-            return remat_fail(builder->context, file ? REMAT_BAD_INPUT : REMAT_INVALID, file ? &place : NULL,
-                              "%s%sno layer matches '%.80s'; `remat summary` lists their names", file ? "" : what,
-                              file ? "" : ": ", patterns->items[i]);
+    for (size_t i = 0; i < patterns->count && i < 64; i++) {
+        if (matched >> i & 1 || strcmp(patterns->items[i], "all-linear") == 0)
+            continue;
+        const char *type = find_match(builder->model, patterns->items[i]);
+        return remat_fail(builder->context, file ? REMAT_BAD_INPUT : REMAT_INVALID, file ? &place : NULL,
+                          "%s%sno %slayer matches '%.80s'%s%s; `remat summary` lists their names", file ? "" : what,
+                          file ? "" : ": ", type ? "fully_connected " : "", patterns->items[i],
+                          type ? ", which is of type " : "", type ? type : "");
+    }
     return REMAT_OK;
 }
 

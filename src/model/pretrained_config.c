@@ -5,6 +5,8 @@
 #include "base/json_fields.h"
 #include "base/number_text.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { MOST_KEYS = 512, NESTED = 64 };
@@ -262,6 +264,14 @@ static remat_status get_window(const config_list *list, pretrained_config *confi
     return get_count(list, "sliding_window", 0, &config->window);
 }
 
+static remat_status fail_division(const config_list *list, const char *key, uint64_t value, const char *of,
+                                  uint64_t divided)
+{
+    char text[160];
+    snprintf(text, sizeof text, "%" PRIu64 " does not divide %s, which is %" PRIu64, value, of, divided);
+    return fail_at(list, find(list, key)->line, key, text);
+}
+
 static remat_status read_gpt2(const config_list *list, pretrained_config *config)
 {
     bool inverse;
@@ -276,7 +286,7 @@ static remat_status read_gpt2(const config_list *list, pretrained_config *config
     if (inverse)
         return fail_value(list, "scale_attn_by_inverse_layer_idx", "true", "false");
     if (config->width % config->heads != 0)
-        return fail_at(list, find(list, "n_head")->line, "n_head", "it does not divide n_embd");
+        return fail_division(list, "n_head", config->heads, "n_embd", config->width);
     return get_flag(list, "tie_word_embeddings", true, &config->tied);
 }
 
@@ -291,13 +301,11 @@ static remat_status read_llama(const config_list *list, pretrained_config *confi
     REMAT_TRY(get_count(list, "num_key_value_heads", config->heads, &config->key_heads));
     REMAT_TRY(get_count(list, "max_position_embeddings", most, &config->positions));
     if (config->heads % config->key_heads != 0)
-        return fail_at(list, find(list, "num_key_value_heads")->line, "num_key_value_heads",
-                       "it does not divide num_attention_heads");
+        return fail_division(list, "num_key_value_heads", config->key_heads, "num_attention_heads", config->heads);
     if (!find(list, "head_dim")) {
         head = config->family == FAMILY_QWEN3 ? 128 : config->width / config->heads;
         if (config->family != FAMILY_QWEN3 && config->width % config->heads != 0)
-            return fail_at(list, find(list, "num_attention_heads")->line, "num_attention_heads",
-                           "it does not divide hidden_size");
+            return fail_division(list, "num_attention_heads", config->heads, "hidden_size", config->width);
     }
     REMAT_TRY(get_count(list, "head_dim", head, &config->head_size));
     if (config->head_size % 2 != 0)

@@ -97,7 +97,10 @@ remat_status tuning_read_lora(text_pool *pool, const char *text, model_tuning *t
         const char *value = text_pool_part(pool, text + equals + 1, length - equals - 1);
         if (!key || !value)
             return REMAT_NO_MEMORY;
-        REMAT_TRY(property_set(pool->context, "lora", lora_properties, &fields, key, value));
+        const remat_status status = property_set(pool->context, "lora", lora_properties, &fields, key, value);
+        if (status == REMAT_INVALID)
+            return remat_fail(pool->context, status, NULL, "lora: %s", remat_context_message(pool->context));
+        REMAT_TRY(status);
         unsigned bit = 1;
         for (const property *p = lora_properties; strcmp(p->key, key) != 0; p++)
             bit <<= 1;

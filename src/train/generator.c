@@ -122,8 +122,10 @@ static remat_status create(remat_generator *generator, const char *folder, const
         if (generator->lanes[LANE_CHUNK].length > generator->cache)
             generator->lanes[LANE_CHUNK].length = generator->cache;
     }
-    if (options->writes_texts) /* first, because weights may take long to read */
+    if (options->writes_texts || options->writes_messages) /* first, because weights may take long to read */
         REMAT_TRY(generator_load_tokenizer(generator));
+    if (options->writes_messages)
+        REMAT_TRY(generator_load_template(generator));
     REMAT_TRY(allocate(generator));
     REMAT_TRY(held_weights_load(generator->queue, generator->lanes[0].model, generator->lanes[0].network, NULL,
                                 options->weights ? options->weights : folder, true, &generator->weights));

@@ -52,6 +52,7 @@ struct remat_generator {
 
 /* generator_text.c: loads the tokenizer of the folder, if it is not there yet. */
 remat_status generator_load_tokenizer(remat_generator *generator);
+remat_status generator_load_template(remat_generator *generator); /* for messages; the tokenizer is loaded */
 
 /* generator_draw.c: draws a token; `number` counts the draws of a text. */
 int32_t generator_draw(const remat_generator *generator, const float *logits, const remat_text_options *options,

@@ -62,20 +62,39 @@ static remat_status add_ids(text_writer *w, const int32_t *ids, size_t count)
     return REMAT_OK;
 }
 
-static remat_status write_message(remat_generator *generator, const char *prompt, const char **text, size_t *bytes)
+remat_status generator_load_template(remat_generator *generator)
 {
     const tokenizer_config *config = &generator->config;
-    const chat_message message = {"user", prompt};
-    const chat_values values = {config->bos_token, config->eos_token, true};
+    if (generator->template)
+        return REMAT_OK;
     if (!config->chat_template)
         return remat_fail(
             generator->context, REMAT_BAD_INPUT, NULL,
             "'%.200s' has no chat template: neither tokenizer_config.json nor chat_template.jinja says one",
             generator->folder);
-    if (!generator->template)
-        REMAT_TRY(chat_template_compile(generator->context, config->chat_template, config->template_name,
-                                        &generator->template));
+    return chat_template_compile(generator->context, config->chat_template, config->template_name,
+                                 &generator->template);
+}
+
+static remat_status write_message(remat_generator *generator, const char *prompt, const char **text, size_t *bytes)
+{
+    const tokenizer_config *config = &generator->config;
+    const chat_message message = {"user", prompt};
+    const chat_values values = {config->bos_token, config->eos_token, true};
+    REMAT_TRY(generator_load_template(generator));
     return chat_template_render(generator->template, &message, 1, &values, text, bytes);
+}
+
+static remat_status check_ids(const remat_generator *generator, const int32_t *ids, size_t count)
+{
+    const remat_place place = {generator->folder, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, "tokenizer.json"};
+    for (size_t i = 0; i < count; i++)
+        if ((uint64_t)ids[i] >= generator->vocabulary)
+            return remat_fail(generator->context, REMAT_BAD_INPUT, &place,
+                              "its token %d is in the prompt, and the model has tokens from 0 to %llu; it is the "
+                              "tokenizer of another model",
+                              (int)ids[i], (unsigned long long)generator->vocabulary - 1);
+    return REMAT_OK;
 }
 
 static remat_status read_prompt(text_writer *w)
@@ -88,6 +107,7 @@ static remat_status read_prompt(text_writer *w)
     if (chat)
         REMAT_TRY(write_message(generator, text, &text, &bytes));
     REMAT_TRY(remat_tokenizer_encode(generator->tokenizer, text, bytes, !chat, &ids, &count));
+    REMAT_TRY(check_ids(generator, ids, count));
     REMAT_TRY(add_ids(w, ids, count));
     if (count == 0 && generator->config.bos_token) {
         const int32_t first = remat_tokenizer_find(generator->tokenizer, generator->config.bos_token);

@@ -285,6 +285,8 @@ void remat_trainer_get_figures_sized(const remat_trainer *trainer, remat_trainer
     for (size_t p = 0; p < trainer->network->parameter_count; p++)
         if (layer_parameter_is_trained(&trainer->network->parameters[p].about))
             found.parameters += trainer->network->parameters[p].values;
+        else if (trainer->network->parameters[p].about.frozen)
+            found.frozen_parameters += trainer->network->parameters[p].values;
     count_forwards(trainer, &found);
     remat_struct_give(figures, figures_size, &found, sizeof found);
 }

@@ -42,4 +42,24 @@ no_line 3 "config.json: layer 'lm_head': shared_from" summary "$qwen" --set mode
 no_line 3 "config.json: layer 'model.layers.0.self_attn.q_rotary'" summary "$qwen" --set 'model.layers.{i}.self_attn.q_proj.unit=9'
 no_line 2 "train: it names 'lm_head' and not 'model.embed_tokens'" summary "$qwen" --train lm_head
 no_line 2 "--set foo.bar=1: the model of config.json has no section 'foo'" summary "$qwen" --set foo.bar=1
+
+# Layers that get no adapter, and values that are none.
+expect 2 summary "$qwen" --lora targets=input_layernorm
+err "lora: targets: no fully_connected layer matches 'input_layernorm', which is of type rms_normalization"
+expect 2 summary "$qwen" --lora rank=0
+err "lora: rank: '0' is not a whole number"
+expect 0 fit "$qwen" --length 8 --lora rank=2 --strategy none
+out " trained), batch 1"
+
+# Text: a chat template that is missing is noticed before the weights are; a tokenizer of another model is named.
+cp -r "$from/llama" "$work/chat"
+chmod -R u+w "$work/chat"
+cp tests/data/tokenizers/gpt2.json "$work/chat/tokenizer.json"
+expect 3 generate "$work/chat" --prompt hello -q
+err "chat: tokenizer.json: its token"
+err "the model has tokens from 0 to 47; it is the tokenizer of another model"
+rm "$work/chat/model.safetensors"
+expect 3 generate "$work/chat" --chat --prompt hello
+err "has no chat template"
+silent out
 finish

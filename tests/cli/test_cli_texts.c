@@ -127,6 +127,11 @@ static void tables_of_memory(void **state)
     text = written(run_text_title, &figures);
     assert_string_equal(text, "net, 12,345 parameters, batch 8 x 4");
     free(text);
+    figures.frozen_parameters = 1000000;
+    text = written(run_text_title, &figures);
+    assert_string_equal(text, "net, 1,012,345 parameters (12,345 trained), batch 8 x 4");
+    free(text);
+    figures.frozen_parameters = 0;
     figures.arena_bytes = figures.peak_bytes = 5000;
     figures.peak_weight_gradient_bytes = 700;
     text = written(run_text_memory, &figures);

@@ -81,13 +81,13 @@ static void values_are_refused_by_key(void **state)
          "num_key_value_heads: it is there twice"},
         {"{\"model_type\": \"llama\", \"vocab_size\": 4, \"hidden_size\": 12, \"intermediate_size\": 4, "
          "\"num_hidden_layers\": 1, \"num_attention_heads\": 5}",
-         "num_attention_heads: it does not divide hidden_size"},
+         "num_attention_heads: 5 does not divide hidden_size, which is 12"},
         {"{\"model_type\": \"llama\", \"vocab_size\": 4, \"hidden_size\": 12, \"intermediate_size\": 4, "
          "\"num_hidden_layers\": 1, \"num_attention_heads\": 4}",
          "head_dim: the heads have an odd number of values"},
         {"{\"model_type\": \"llama\", \"vocab_size\": 4, \"hidden_size\": 12, \"intermediate_size\": 4, "
          "\"num_hidden_layers\": 1, \"num_attention_heads\": 4, \"num_key_value_heads\": 3}",
-         "num_key_value_heads: it does not divide num_attention_heads"},
+         "num_key_value_heads: 3 does not divide num_attention_heads, which is 4"},
         {"{\"model_type\": \"llama\", " SIZES ", \"rms_norm_eps\": -1}", "rms_norm_eps: it must be a number from 0 on"},
         {"{\"model_type\": \"llama\", " SIZES ", \"rms_norm_eps\": \"1\"}",
          "rms_norm_eps: it must be a number from 0 on"},
@@ -108,7 +108,7 @@ static void values_are_refused_by_key(void **state)
          "\"sliding_window\": 8}",
          "max_window_layers: only some layers have a window"},
         {"{\"model_type\": \"gpt2\", \"vocab_size\": 4, \"n_embd\": 12, \"n_layer\": 1, \"n_head\": 5}",
-         "n_head: it does not divide n_embd"},
+         "n_head: 5 does not divide n_embd, which is 12"},
         {"{\"model_type\": \"gpt2\", \"vocab_size\": 4, \"n_embd\": 12, \"n_layer\": 1, \"n_head\": 4, "
          "\"scale_attn_by_inverse_layer_idx\": true}",
          "scale_attn_by_inverse_layer_idx: 'true' is not supported; it may be false"},
