@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 #include <remat/report.h>
+#include <remat/sweep.h>
 
 static json_t *document_of(const remat_report *report)
 {
@@ -176,12 +177,64 @@ static void reports_survive_every_failure(void **state)
     expect_failures_survived("report", report_all, (void *)(uintptr_t)log, 10, 500);
 }
 
+/* A curve of many plans is shown with fewer points: both ends, the knee, and no others than the sweep has. */
+static void long_curves_are_thinned(void **state)
+{
+    fixture *f = *state;
+    enum { LAYERS = 13, MOST = 2001 };
+    capture text;
+    capture_begin(&text);
+    fputs("{\"format\": \"remat-profile\", \"version\": 1, \"layers\": [", text.stream);
+    for (unsigned i = 0, cost = 1; i < LAYERS; i++, cost *= 3) /* every choice of layers has another size */
+        fprintf(text.stream, "%s{\"index\": %u, \"type\": \"ffn\", \"activation_bytes\": %u, \"recompute_flops\": %u}",
+                i ? ", " : "", i, 16u << i, cost);
+    fputs("]}", text.stream);
+    capture_end(&text);
+    remat_profile *profile;
+    remat_sweep *sweep;
+    remat_report *report;
+    expect_ok(f, read_profile_text(f, text.text, &profile));
+    expect_ok(f, remat_sweep_create(f->context, profile, NULL, &sweep));
+    expect_ok(f, remat_report_create(f->context, &report));
+    expect_ok(f, remat_report_add_profile(report, "profile.json", profile, NULL));
+    json_t *document = document_of(report);
+    const json_t *curve = json_object_get(json_array_get(json_object_get(document, "files"), 0), "curve");
+    const json_t *points = json_object_get(curve, "points");
+    const size_t count = remat_sweep_count(sweep), shown = json_array_size(points),
+                 knee = (size_t)json_integer_value(json_object_get(curve, "knee"));
+    assert_true(count > MOST);
+    assert_int_equal(json_integer_value(json_object_get(curve, "plans")), count);
+    assert_in_range(shown, 1000, MOST);
+    for (size_t i = 0, at = 0; i < shown; i++, at++) {
+        remat_sweep_point point = {0};
+        const json_t *pair = json_array_get(points, i);
+        const uint64_t peak = (uint64_t)json_integer_value(json_array_get(pair, 0));
+        for (; at < count; at++) {
+            expect_ok(f, remat_sweep_get_point(sweep, at, &point));
+            if (point.peak_bytes == peak)
+                break;
+        }
+        assert_in_range(at, 0, count - 1);
+        assert_int_equal(json_integer_value(json_array_get(pair, 1)), point.total_cost);
+        assert_true(i > 0 || at == 0);
+        assert_true(i + 1 < shown || at == count - 1);
+        assert_true(i != knee || at == remat_sweep_knee(sweep));
+    }
+    assert_in_range(knee, 1, shown - 2); /* so that thinning moved it */
+    json_decref(document);
+    remat_report_destroy(report);
+    remat_sweep_destroy(sweep);
+    remat_profile_destroy(profile);
+    free(text.text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         FIXTURE_TEST(damaged_plan_files_change_nothing),
         FIXTURE_TEST(logs_that_say_little),
         FIXTURE_TEST(kinds_of_files),
+        FIXTURE_TEST(long_curves_are_thinned),
         cmocka_unit_test(reports_survive_every_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
