@@ -6,12 +6,12 @@
 #include "train/trainer_files.h"
 #include "train/weights_match.h"
 
-/* Nothing of a model that only runs is written. Weights with checksums are copied, because copies are compared with them. */
+/* Nothing of a model that only runs is written. */
 static bool can_map(const weights_match *match, uint32_t p)
 {
     const layer_parameter *about = &match->network->parameters[p].about;
     return about->compressible && !about->transposed && !dtype_traits_of(about->dtype)->blocks &&
-           weights_match_is_plain(match, p) && !safetensors_has_checksums(match->file) &&
+           weights_match_is_plain(match, p) &&
            tensor_map_is_possible(match->file, match->sources[p].parts[0], about->dtype);
 }
 
@@ -23,7 +23,10 @@ static remat_status map_weights(const weights_match *match, held_weights *held, 
         const uint64_t bytes = (held->network->parameters[p].bytes + 63) & ~(uint64_t)63;
         held->offsets[p] = *copied;
         if (can_map(match, p)) {
-            REMAT_TRY(tensor_map_open(match->file, match->sources[p].parts[0], &held->maps[p]));
+            const safetensors_tensor *tensor = match->sources[p].parts[0];
+            if (tensor->checksum) /* as copies are compared; it takes no memory besides the system's cache */
+                REMAT_TRY(safetensors_check(match->file, tensor));
+            REMAT_TRY(tensor_map_open(match->file, tensor, &held->maps[p]));
             held->mapped_bytes += bytes;
         } else {
             *copied += bytes;

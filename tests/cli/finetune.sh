@@ -73,6 +73,14 @@ expect 0 train "$work/base" $part --frozen keep --budget "$least" --memory-limit
 err "they are dropped after each use"
 out "\"allocated_bytes\": $least"
 cmp -s "$work/copied.safetensors" "$work/mapped.safetensors" || complain "mapped weights give other bits"
+# Checksums of mapped weights are compared: a value of the first tensor is another.
+cp -r "$work/base" "$work/damaged"
+at=$(($(od -An -N8 -tu8 "$work/damaged/model.safetensors") + 108))
+printf '\377\001' | dd of="$work/damaged/model.safetensors" bs=1 seek=$at conv=notrunc 2>/dev/null
+expect 3 generate "$work/damaged" --frozen keep --prompt a --count 1
+err "embed_tokens.weight: the file is damaged"
+expect 0 generate "$work/base" --frozen keep --prompt a --count 1
+err "mapped from the folder"
 
 # Folders are models for every command.
 # shellcheck disable=SC2086
