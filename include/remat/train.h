@@ -83,7 +83,8 @@ typedef struct remat_train_options {
     /* Only plan: no data is opened and no memory for tensors is allocated. The trainer has figures, chain, plan and
      * curve; calls that need weights or data return REMAT_INVALID until remat_trainer_start. */
     bool plan_only;
-    /* The device that computes: NULL or "cpu"; "cuda", or "cuda:1" for the second GPU, if the library was built with CUDA. */
+    /* The device that computes: NULL or "cpu"; "cuda", or "cuda:1" for the second GPU, if the library was built with CUDA. With "cuda" the
+     * ranks of a machine take its GPUs by turns. */
     const char *device;
     /* A plan of the model's graph to use (docs/formats.md, "Graph plan"), from any program. It is checked as by
      * remat_graph_plan_check. NULL: make a plan. Not together with plan_path or strategy. */

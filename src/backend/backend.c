@@ -77,6 +77,11 @@ remat_status backend_copy_out(backend_queue *queue, void *host, const void *from
     return bytes ? queue->owner->type->copy_out(queue, host, from, bytes) : REMAT_OK;
 }
 
+remat_status backend_copy_within(backend_queue *queue, void *to, const void *from, uint64_t bytes)
+{
+    return bytes ? queue->owner->type->copy_within(queue, to, from, bytes) : REMAT_OK;
+}
+
 remat_status backend_wait(backend_queue *queue)
 {
     return queue->owner->type->wait(queue);

@@ -29,6 +29,8 @@ typedef struct backend_options {
     const char *device;  /* "cpu" (also NULL), "cuda", "cuda:1"; in tests also "fenced" */
     const char *kernels; /* "fast" (also NULL), the name of an instruction set, "reference" */
     unsigned threads;    /* 0: as many as there are cores */
+    uint64_t
+        process; /* number of this one among the processes of a machine, which share its devices by turns: "cuda" */
 } backend_options;
 
 /* Backends put this first in a struct of their own. */
@@ -92,6 +94,7 @@ struct backend_type {
     remat_status (*run)(backend_queue *queue, const recording *calls, size_t first, size_t end);
     remat_status (*copy_in)(backend_queue *queue, void *to, const void *host, uint64_t bytes);
     remat_status (*copy_out)(backend_queue *queue, void *host, const void *from, uint64_t bytes);
+    remat_status (*copy_within)(backend_queue *queue, void *to, const void *from, uint64_t bytes);
     remat_status (*wait)(backend_queue *queue);
     remat_status (*event_create)(backend *owner, backend_event **made);
     void (*event_destroy)(backend *owner, backend_event *event);
@@ -143,6 +146,9 @@ remat_status backend_run(backend_queue *queue, const recording *calls, size_t fi
 /* Copy from host memory to the backend's memory, and back. */
 remat_status backend_copy_in(backend_queue *queue, void *to, const void *host, uint64_t bytes);
 remat_status backend_copy_out(backend_queue *queue, void *host, const void *from, uint64_t bytes);
+
+/* Copies inside the backend's memory; the two places do not overlap. */
+remat_status backend_copy_within(backend_queue *queue, void *to, const void *from, uint64_t bytes);
 
 /* Waits until all work of the queue is done. Returns the first failure. */
 remat_status backend_wait(backend_queue *queue);

@@ -104,6 +104,8 @@ remat_status comm_wait(remat_communicator *ranks, comm_request *request)
     REMAT_TRY(comm_test(ranks, request, &done));
     if (done)
         return REMAT_OK;
+    if (ranks->type->want)
+        REMAT_TRY(ranks->type->want(ranks, request));
     const double began = seconds_now();
     for (double waited = 0;; waited = seconds_now() - began) {
         let_others_run(waited);
@@ -129,6 +131,11 @@ remat_status comm_split(remat_communicator *ranks, uint64_t group, uint64_t plac
     REMAT_TRY(ranks->type->split(ranks, group, place, made));
     (*made)->timeout = ranks->timeout;
     return REMAT_OK;
+}
+
+remat_status comm_follow(remat_communicator *ranks, backend_queue *queue)
+{
+    return ranks->follows_queue ? REMAT_OK : backend_wait(queue);
 }
 
 /* ---- agreeing ---- */

@@ -6,7 +6,8 @@
  *     ...
  *     comm_wait(ranks, &request);
  *
- * Data is memory of the host. Until a transfer is done, nobody may write to what is sent or touch what is received.
+ * Data is memory of the host. For memory of a device that the host cannot touch, comm_device_open makes a communicator with the same
+ * calls, whose transfers follow the work of a queue. Until a transfer is done, nobody may write to what is sent or touch what is received.
  * Transfers between two ranks with the same tag arrive in the order in which they were started. All ranks start the
  * collective ones (all but COMM_SEND and COMM_RECEIVE) in the same order. */
 #ifndef REMAT_COMM_COMM_H
@@ -16,6 +17,8 @@
 
 #include <remat/dtype.h>
 #include <remat/ranks.h>
+
+#include "backend/backend.h"
 
 /* No transfer may have more bytes than this: MPI counts in int. */
 enum { COMM_MOST_BYTES = 1 << 30 };
@@ -55,6 +58,8 @@ typedef struct comm_type {
     void (*abort)(remat_communicator *ranks, int code); /* ends the other ranks, and may end this process */
     void (*close)(remat_communicator *ranks);
     remat_status (*split)(remat_communicator *ranks, uint64_t group, uint64_t place, remat_communicator **made);
+    /* Called before a wait for a transfer; NULL: there is nothing to do. */
+    remat_status (*want)(remat_communicator *ranks, comm_request *request);
 } comm_type;
 
 /* Implementations put this first in a struct of their own. */
@@ -62,7 +67,10 @@ struct remat_communicator {
     const comm_type *type;
     remat_context *context;
     uint64_t rank, size, local_size;
-    double timeout; /* seconds */
+    double timeout;      /* seconds */
+    uint64_t local_rank; /* among the ranks of this machine */
+    /* Its data is memory of a device, and a transfer follows the work that the queue of the device was given. */
+    bool follows_queue;
 };
 
 /* REMAT_IO: the library of the ranks fails. Then other transfers may never be done. */
@@ -78,6 +86,9 @@ remat_status comm_run(remat_communicator *ranks, const comm_transfer *transfer);
  * before this one. */
 remat_status comm_split(remat_communicator *ranks, uint64_t group, uint64_t place, remat_communicator **made);
 
+/* What was given to the queue so far comes before the transfers that start now. A communicator of the host has to wait for it. */
+remat_status comm_follow(remat_communicator *ranks, backend_queue *queue);
+
 /* Whether any rank says so. */
 remat_status comm_any(remat_communicator *ranks, bool mine, bool *any);
 
@@ -88,5 +99,12 @@ remat_status comm_none_open(remat_context *context, remat_communicator **made);
 /* Whether a launcher that Open MPI knows started this process. */
 bool comm_mpi_is_launched(void);
 remat_status comm_mpi_open(remat_context *context, const void *mpi_comm, remat_communicator **made);
+
+/* The same ranks, for memory of a device. Transfers follow the work of the queue, and what is received is there for the work that it is
+ * given after comm_wait. The ranks and the device outlive it; all ranks call it. */
+remat_status comm_device_open(remat_communicator *ranks, backend_queue *queue, remat_communicator **made);
+
+/* comm_staged.c: through memory of the host. `owns`: closing it closes the ranks too. */
+remat_status comm_staged_open(remat_communicator *ranks, backend_queue *queue, bool owns, remat_communicator **made);
 
 #endif

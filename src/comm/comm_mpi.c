@@ -140,7 +140,7 @@ static remat_status split(remat_communicator *ranks, uint64_t group, uint64_t pl
     return status;
 }
 
-static const comm_type type = {"mpi", start, test, abort_all, close_mpi, split};
+static const comm_type type = {"mpi", start, test, abort_all, close_mpi, split, NULL};
 
 static remat_status initialize(remat_context *context)
 {
@@ -159,19 +159,22 @@ static remat_status initialize(remat_context *context)
 static remat_status fill(mpi_communicator *made, const void *mpi_comm)
 {
     remat_context *context = made->base.context;
-    int rank, size, local;
+    int rank, size, local = 0, local_rank = 0;
     mpi_handle machine;
     CHECK(context, Comm_dup, mpi_comm ? *(mpi_handle const *)mpi_comm : library.world, &made->comm);
     CHECK(context, Comm_set_errhandler, made->comm, library.return_errors);
     CHECK(context, Comm_rank, made->comm, &rank);
     CHECK(context, Comm_size, made->comm, &size);
     CHECK(context, Comm_split_type, made->comm, MPI_ABI_SHARED, rank, library.no_info, &machine);
-    const int counted = library.Comm_size(machine, &local), freed = library.Comm_free(&machine);
+    const int counted = library.Comm_size(machine, &local), ranked = library.Comm_rank(machine, &local_rank);
+    const int freed = library.Comm_free(&machine);
     REMAT_TRY(check(context, counted, "MPI_Comm_size"));
+    REMAT_TRY(check(context, ranked, "MPI_Comm_rank"));
     REMAT_TRY(check(context, freed, "MPI_Comm_free"));
     made->base.rank = (uint64_t)rank;
     made->base.size = (uint64_t)size;
     made->base.local_size = (uint64_t)local;
+    made->base.local_rank = (uint64_t)local_rank;
     return REMAT_OK;
 }
 

@@ -41,7 +41,7 @@ static remat_status split(remat_communicator *ranks, uint64_t group, uint64_t pl
     return comm_none_open(ranks->context, made);
 }
 
-static const comm_type type = {"none", start, test, abort_others, close_none, split};
+static const comm_type type = {"none", start, test, abort_others, close_none, split, NULL};
 
 remat_status comm_none_open(remat_context *context, remat_communicator **made)
 {

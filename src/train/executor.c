@@ -176,6 +176,12 @@ static remat_status fetch_for(const remat_executor *executor, size_t position, f
     return REMAT_OK;
 }
 
+/* The host writes weights where other tensors were: their work must be over. A device writes them behind it. */
+static remat_status settle(const remat_executor *executor, backend_queue *queue)
+{
+    return executor->options.device->host_visible ? backend_wait(queue) : REMAT_OK;
+}
+
 /* The weights of this position are there; those of the next ones begin to come, in the order of the positions. */
 static remat_status fetch_weights(remat_executor *executor, size_t position, backend_queue *queue)
 {
@@ -187,7 +193,7 @@ static remat_status fetch_weights(remat_executor *executor, size_t position, bac
     if (executor->options.weights.advance)
         REMAT_TRY(executor->options.weights.advance(executor->options.weights.user));
     if (executor->fetched[position].at) {
-        REMAT_TRY(backend_wait(queue));
+        REMAT_TRY(settle(executor, queue));
         REMAT_TRY(fetch_for(executor, position, fetch_one, &done));
     }
     if (executor->fetch_next <= position)
@@ -197,7 +203,7 @@ static remat_status fetch_weights(remat_executor *executor, size_t position, bac
             continue;
         if (executor->fetched[executor->fetch_next].begins > position)
             break;
-        REMAT_TRY(backend_wait(queue)); /* what had these bytes before is over */
+        REMAT_TRY(settle(executor, queue));
         REMAT_TRY(fetch_for(executor, executor->fetch_next, prepare_one, &done));
         if (!done)
             break;

@@ -23,7 +23,8 @@ typedef struct executor_memory {
 typedef struct executor_weights {
     /* The address of a parameter that is always there. NULL: those of executor_memory. */
     char *(*find)(void *user, uint32_t parameter);
-    /* Writes a parameter to an address, when the queue is idle. Called before each action that needs it. */
+    /* Writes a parameter to an address. Called before each action that needs it, when the queue is idle; on a device whose memory the
+     * host cannot touch the queue may have work, and what is written comes behind it. */
     remat_status (*fetch)(void *user, uint32_t parameter, char *to);
     /* May begin to write it there, if its workspace begins before the position of the action: `fetch` follows, in the order of these
      * calls, and other actions run until then. Not begun: it is asked again at the next position. */

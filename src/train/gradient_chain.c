@@ -15,6 +15,7 @@ typedef struct chain_link {
     uint32_t uses; /* actions of a run that change it */
     uint32_t left; /* of these, in this run */
     bool sums;     /* with `fast`: the library adds it */
+    bool waits;    /* its receive is to be started */
     comm_request receive, send;
     uint64_t began; /* when the sending began */
 } chain_link;
@@ -291,6 +292,18 @@ static remat_status move_along(gradient_chain *chain)
 
 /* ---- a micro-batch ---- */
 
+/* In the order in which they are needed: not all may get room at once. */
+static remat_status start_receives(gradient_chain *chain)
+{
+    for (size_t e = 0; e < chain->event_count; e++)
+        for (uint32_t i = chain->events[e].first; i < chain->events[e].end; i++)
+            if (chain->links[i].waits) {
+                chain->links[i].waits = false;
+                REMAT_TRY(start_receiving(chain, i));
+            }
+    return REMAT_OK;
+}
+
 remat_status gradient_chain_begin(gradient_chain *chain, bool first, bool last_of_rank)
 {
     const bool fast = chain->options.fast;
@@ -301,10 +314,9 @@ remat_status gradient_chain_begin(gradient_chain *chain, bool first, bool last_o
         chain_link *link = &chain->links[i];
         REMAT_TRY(wait_sent(chain, i));
         link->left = link->uses;
-        if (chain->receives && link->uses && !(fast && link->sums))
-            REMAT_TRY(start_receiving(chain, i));
+        link->waits = chain->receives && link->uses && !(fast && link->sums);
     }
-    return REMAT_OK;
+    return start_receives(chain);
 }
 
 remat_status gradient_chain_before(void *user, size_t position)
@@ -324,7 +336,7 @@ remat_status gradient_chain_after(void *user, size_t position)
             chain_link *link = &chain->links[i];
             if (--link->left > 0 || (link->sums && !chain->sums))
                 continue;
-            REMAT_TRY(backend_wait(chain->options.queue));
+            REMAT_TRY(comm_follow(chain->options.ranks, chain->options.queue));
             REMAT_TRY(start_sending(chain, i, link->sums));
         }
     return move_along(chain);

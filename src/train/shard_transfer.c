@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "backend/recording.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/min_max.h"
@@ -23,7 +24,10 @@ typedef struct shard_joining {
     uint64_t began, bytes;
 } shard_joining;
 
-enum { MOST_JOINING = 16 };
+enum {
+    MOST_JOINING = 16,
+    MOST_ADDING = 64, /* additions that the queue was given and that may not have run */
+};
 
 struct shard_transfers {
     remat_context *context;
@@ -31,6 +35,8 @@ struct shard_transfers {
     int *parts, *places;    /* for COMM_JOIN: of each rank, for each that is under way and one more */
     comm_request *requests; /* of each rank */
     shard_joining joining[MOST_JOINING];
+    recording adds; /* MOST_ADDING additions; each gets its addresses before it runs */
+    size_t adding;  /* the next of them */
 };
 
 /* ---- sizes ---- */
@@ -68,6 +74,15 @@ uint64_t shard_staging_bytes(const shard_map *map)
 
 /* ---- making ---- */
 
+static remat_status record_adds(shard_transfers *transfers)
+{
+    const tensor_ref any = {transfers->options.staging, REMAT_FP32};
+    recording_begin(&transfers->adds, transfers->options.queue->owner);
+    for (int i = 0; i < MOST_ADDING && any.at; i++)
+        REMAT_TRY(record_accumulate(&transfers->adds, &(op_accumulate){.x = any, .y = any}));
+    return REMAT_OK;
+}
+
 remat_status shard_transfers_create(remat_context *context, const shard_transfer_options *options,
                                     shard_transfers **made)
 {
@@ -80,9 +95,11 @@ remat_status shard_transfers_create(remat_context *context, const shard_transfer
     transfers->parts = remat_alloc(context, (MOST_JOINING + 1) * size, sizeof *transfers->parts);
     transfers->places = remat_alloc(context, (MOST_JOINING + 1) * size, sizeof *transfers->places);
     transfers->requests = remat_alloc_zeroed(context, size, sizeof *transfers->requests);
-    if (!transfers->parts || !transfers->places || !transfers->requests) {
+    const bool complete = transfers->parts && transfers->places && transfers->requests;
+    remat_status status = complete ? record_adds(transfers) : REMAT_NO_MEMORY;
+    if (status != REMAT_OK) {
         shard_transfers_destroy(transfers);
-        return REMAT_NO_MEMORY;
+        return status;
     }
     *made = transfers;
     return REMAT_OK;
@@ -93,6 +110,7 @@ void shard_transfers_destroy(shard_transfers *transfers)
     if (!transfers)
         return;
     const uint64_t size = transfers->options.map->size;
+    recording_end(&transfers->adds);
     remat_release(transfers->context, transfers->parts, (MOST_JOINING + 1) * size, sizeof *transfers->parts);
     remat_release(transfers->context, transfers->places, (MOST_JOINING + 1) * size, sizeof *transfers->places);
     remat_release(transfers->context, transfers->requests, size, sizeof *transfers->requests);
@@ -145,8 +163,8 @@ static uint64_t piece_values(shard_unit unit)
 }
 
 /* `number` says which lists of parts and places it uses. */
-static remat_status start_join(shard_transfers *transfers, uint32_t parameter, shard_unit unit, char *whole,
-                               uint64_t first, size_t number, comm_request *request)
+static remat_status start_join(shard_transfers *transfers, remat_communicator *ranks, uint32_t parameter,
+                               shard_unit unit, char *whole, uint64_t first, size_t number, comm_request *request)
 {
     const shard_map *map = transfers->options.map;
     const uint64_t end = remat_min(map->network->parameters[parameter].values, first + piece_values(unit));
@@ -157,19 +175,20 @@ static remat_status start_join(shard_transfers *transfers, uint32_t parameter, s
         places[r] = (int)shard_unit_bytes(unit, part.first - first);
     }
     return comm_start(
-        transfers->options.ranks,
+        ranks,
         &(comm_transfer){
             .kind = COMM_JOIN, .data = whole + shard_unit_bytes(unit, first), .parts = parts, .places = places},
         request);
 }
 
-static remat_status join_all(shard_transfers *transfers, uint32_t parameter, shard_unit unit, char *whole)
+static remat_status join_all(shard_transfers *transfers, remat_communicator *ranks, uint32_t parameter, shard_unit unit,
+                             char *whole)
 {
     const uint64_t values = transfers->options.map->network->parameters[parameter].values;
     comm_request request;
     for (uint64_t first = 0; first < values; first += piece_values(unit)) {
-        REMAT_TRY(start_join(transfers, parameter, unit, whole, first, MOST_JOINING, &request));
-        REMAT_TRY(comm_wait(transfers->options.ranks, &request));
+        REMAT_TRY(start_join(transfers, ranks, parameter, unit, whole, first, MOST_JOINING, &request));
+        REMAT_TRY(comm_wait(ranks, &request));
     }
     return REMAT_OK;
 }
@@ -208,7 +227,7 @@ remat_status shard_join_begin(shard_transfers *transfers, uint32_t parameter, sh
                                    .parameter = parameter,
                                    .began = began_now(transfers),
                                    .bytes = shard_unit_bytes(unit, count)};
-        REMAT_TRY(start_join(transfers, parameter, unit, whole, first, i, &joining->request));
+        REMAT_TRY(start_join(transfers, transfers->options.ranks, parameter, unit, whole, first, i, &joining->request));
         first += count;
         left--;
     }
@@ -252,7 +271,7 @@ typedef struct peer_bytes {
 } peer_bytes;
 
 /* The next piece of them, which one transfer can have. */
-static remat_status start_piece(shard_transfers *transfers, comm_kind kind, peer_bytes *left, comm_request *request)
+static remat_status start_piece(remat_communicator *ranks, comm_kind kind, peer_bytes *left, comm_request *request)
 {
     const uint64_t bytes = remat_min(left->bytes, COMM_MOST_BYTES);
     const comm_transfer transfer = {
@@ -260,17 +279,17 @@ static remat_status start_piece(shard_transfers *transfers, comm_kind kind, peer
     *request = (comm_request){0};
     left->at += bytes;
     left->bytes -= bytes;
-    return bytes ? comm_start(transfers->options.ranks, &transfer, request) : REMAT_OK;
+    return bytes ? comm_start(ranks, &transfer, request) : REMAT_OK;
 }
 
-static remat_status swap(shard_transfers *transfers, peer_bytes sent, peer_bytes received)
+static remat_status swap(remat_communicator *ranks, peer_bytes sent, peer_bytes received)
 {
     comm_request sends, receives;
     while (sent.bytes || received.bytes) {
-        REMAT_TRY(start_piece(transfers, COMM_RECEIVE, &received, &receives));
-        REMAT_TRY(start_piece(transfers, COMM_SEND, &sent, &sends));
-        REMAT_TRY(comm_wait(transfers->options.ranks, &sends));
-        REMAT_TRY(comm_wait(transfers->options.ranks, &receives));
+        REMAT_TRY(start_piece(ranks, COMM_RECEIVE, &received, &receives));
+        REMAT_TRY(start_piece(ranks, COMM_SEND, &sent, &sends));
+        REMAT_TRY(comm_wait(ranks, &sends));
+        REMAT_TRY(comm_wait(ranks, &receives));
     }
     return REMAT_OK;
 }
@@ -284,16 +303,29 @@ static peer_bytes part_for(const shard_transfers *transfers, uint32_t parameter,
 }
 
 /* Collective transfers are for all ranks. Some of them send their part to one after the other. */
-static remat_status join_some(shard_transfers *transfers, uint32_t parameter, shard_unit unit, char *whole)
+static remat_status join_some(shard_transfers *transfers, remat_communicator *ranks, uint32_t parameter,
+                              shard_unit unit, char *whole)
 {
     const shard_map *map = transfers->options.map;
     const uint64_t place = own_place(transfers);
     for (uint64_t i = 1; i < map->size; i++) {
         const uint64_t to = (place + i) % map->size, from = (place + map->size - i) % map->size;
-        REMAT_TRY(swap(transfers, part_for(transfers, parameter, unit, whole, place, to),
+        REMAT_TRY(swap(ranks, part_for(transfers, parameter, unit, whole, place, to),
                        part_for(transfers, parameter, unit, whole, from, from)));
     }
     return REMAT_OK;
+}
+
+static remat_status join(shard_transfers *transfers, remat_communicator *ranks, uint32_t parameter, shard_unit unit,
+                         char *whole)
+{
+    const bool all = transfers->options.map->size == ranks->size;
+    return (all ? join_all : join_some)(transfers, ranks, parameter, unit, whole);
+}
+
+remat_status shard_join_host(shard_transfers *transfers, uint32_t parameter, shard_unit unit, char *whole)
+{
+    return join(transfers, transfers->options.hosts, parameter, unit, whole);
 }
 
 remat_status shard_join(shard_transfers *transfers, uint32_t parameter, shard_unit unit, char *whole)
@@ -302,7 +334,7 @@ remat_status shard_join(shard_transfers *transfers, uint32_t parameter, shard_un
     const uint64_t values = map->network->parameters[parameter].values, began = began_now(transfers);
     if (shard_is_joining(transfers, whole))
         return end_joining(transfers, whole);
-    REMAT_TRY((map->size == transfers->options.ranks->size ? join_all : join_some)(transfers, parameter, unit, whole));
+    REMAT_TRY(join(transfers, transfers->options.ranks, parameter, unit, whole));
     note(transfers, "gather", parameter, shard_unit_bytes(unit, values), began);
     return REMAT_OK;
 }
@@ -358,10 +390,20 @@ static remat_status start_receiving(shard_transfers *transfers, uint64_t from, u
                       request);
 }
 
-static void add(uint64_t values, const float *restrict x, float *restrict sum)
+/* The queue reads an addition when it runs it, so a place among them is used again only when all before have run. */
+static remat_status add(shard_transfers *transfers, uint64_t values, const float *x, float *sum)
 {
-    for (uint64_t i = 0; i < values; i++)
-        sum[i] += x[i];
+    const size_t each = transfers->adds.used / MOST_ADDING;
+    if (transfers->adding == MOST_ADDING) {
+        REMAT_TRY(backend_wait(transfers->options.queue));
+        transfers->adding = 0;
+    }
+    const size_t at = transfers->adding++ * each;
+    op_accumulate *args = recorded_args(recording_call(&transfers->adds, at));
+    args->x.at = (void *)(uintptr_t)x;
+    args->y.at = sum;
+    args->count = values;
+    return backend_run(transfers->options.queue, &transfers->adds, at, at + each);
 }
 
 /* Adds the parts of all ranks, in their order. */
@@ -373,9 +415,10 @@ static remat_status receive_parts(shard_transfers *transfers, const float *own, 
         return REMAT_OK;
     REMAT_TRY(start_receiving(transfers, 0, values, &requests[0]));
     for (uint64_t r = 0; r < transfers->options.map->size; r++) {
+        REMAT_TRY(comm_follow(ranks, transfers->options.queue)); /* what was there before is added */
         REMAT_TRY(start_receiving(transfers, r + 1, values, &requests[(r + 1) % 2]));
         REMAT_TRY(comm_wait(ranks, &requests[r % 2]));
-        add(values, r == own_place(transfers) ? own : staged(transfers, r), sum);
+        REMAT_TRY(add(transfers, values, r == own_place(transfers) ? own : staged(transfers, r), sum));
     }
     return REMAT_OK;
 }
@@ -403,7 +446,7 @@ static remat_status move_part(shard_transfers *transfers, comm_kind kind, uint64
 {
     for (uint64_t done = 0; done < bytes; done += COMM_MOST_BYTES)
         REMAT_TRY(
-            comm_run(transfers->options.ranks, &(comm_transfer){.kind = kind,
+            comm_run(transfers->options.hosts, &(comm_transfer){.kind = kind,
                                                                 .peer = peer,
                                                                 .tag = TAG_COLLECT,
                                                                 .data = data + done,
@@ -415,7 +458,7 @@ remat_status shard_collect(shard_transfers *transfers, uint64_t first_rank, uint
                            const char *mine, char *whole)
 {
     const shard_map *map = transfers->options.map;
-    const uint64_t rank = transfers->options.ranks->rank;
+    const uint64_t rank = transfers->options.hosts->rank;
     for (uint64_t r = 0; r < map->size; r++) {
         const shard_part part = shard_map_part(map, parameter, r);
         const uint64_t bytes = shard_unit_bytes(unit, part.values), from = first_rank + r * transfers->options.stride;

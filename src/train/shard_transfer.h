@@ -16,7 +16,9 @@ uint64_t shard_unit_bytes(shard_unit unit, uint64_t values);
 typedef struct shard_transfers shard_transfers;
 
 typedef struct shard_transfer_options {
-    remat_communicator *ranks;
+    remat_communicator *ranks;   /* for memory of the device */
+    remat_communicator *hosts;   /* the same ranks, for memory of the host */
+    backend_queue *queue;        /* that adds */
     const shard_map *map;        /* must outlive the transfers */
     uint64_t first_rank, stride; /* those that share: rank number i of the map is first_rank + i * stride */
     char *staging;               /* what shard_staging_bytes says; NULL: shard_add is not called */
@@ -32,7 +34,8 @@ remat_status shard_transfers_create(remat_context *context, const shard_transfer
                                     shard_transfers **made);
 void shard_transfers_destroy(shard_transfers *transfers); /* NULL is fine */
 
-/* All-gather: `whole` has the part of this rank at its place, and gets those of the others. */
+/* All-gather: `whole` has the part of this rank at its place, and gets those of the others. On the host, or on the device. */
+remat_status shard_join_host(shard_transfers *transfers, uint32_t parameter, shard_unit unit, char *whole);
 remat_status shard_join(shard_transfers *transfers, uint32_t parameter, shard_unit unit, char *whole);
 
 /* The same, begun here and ended by a call of shard_join with the same address; other joins may begin meanwhile, and end in the same order.
@@ -43,11 +46,12 @@ bool shard_is_joining(const shard_transfers *transfers, const char *whole); /* b
 /* Moves along those that were begun. */
 remat_status shard_join_advance(shard_transfers *transfers);
 
-/* Reduce-scatter: every rank has a whole gradient; the parts of a rank are added to its `sum`, in the order of the ranks. */
+/* Reduce-scatter: every rank has a whole gradient; the parts of a rank are added to its `sum`, in the order of the ranks. The queue may
+ * still have to add when this returns. */
 remat_status shard_add(shard_transfers *transfers, uint32_t parameter, const float *gradient, float *sum);
 
 /* All parts come to rank 0 from those that share the parameter, beginning with `first_rank`: it may be another group. `mine` is the
- * part of this rank, `whole` is for rank 0 only. All ranks may call it. */
+ * part of this rank, `whole` is for rank 0 only, both on the host. All ranks may call it. */
 remat_status shard_collect(shard_transfers *transfers, uint64_t first_rank, uint32_t parameter, shard_unit unit,
                            const char *mine, char *whole);
 

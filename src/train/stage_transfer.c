@@ -155,7 +155,7 @@ remat_status stage_transfers_after(stage_transfers *transfers, uint32_t action, 
 {
     if (transfers->options.program->actions[action].kind < ACTION_RECEIVE)
         return move_along(transfers);
-    REMAT_TRY(backend_wait(transfers->options.queue));
+    REMAT_TRY(comm_follow(transfers->options.ranks, transfers->options.queue));
     for (size_t i = 0; i < transfers->count; i++) {
         stage_message *message = &transfers->messages[i];
         if (belongs(message, action, part) && (message->transfer->sends || --message->left > 0))

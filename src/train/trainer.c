@@ -53,8 +53,10 @@ static remat_status take_settings(remat_trainer *trainer, const remat_train_opti
     trainer->ranks = trainer->options.communicator;
     if (trainer->ranks && trainer->options.threads == 0)
         trainer->options.threads = trainer_default_threads(trainer->ranks);
-    const backend_options device = {
-        .device = trainer->options.device, .kernels = trainer->options.kernels, .threads = trainer->options.threads};
+    const backend_options device = {.device = trainer->options.device,
+                                    .kernels = trainer->options.kernels,
+                                    .threads = trainer->options.threads,
+                                    .process = trainer->ranks ? trainer->ranks->local_rank : 0};
     REMAT_TRY(backend_open(context, &device, &trainer->device));
     return trainer_check_ranks(trainer);
 }

@@ -281,7 +281,8 @@ static remat_status add_squares(remat_trainer *trainer)
             REMAT_TRY(run_part(trainer, squares_start(trainer) + p, squares_start(trainer) + p + 1));
             REMAT_TRY(trainer_add_squares(trainer, p, &sum));
         }
-    return backend_copy_in(trainer->queue, trainer->block.at + offsetof(step_block, squares), &sum, sizeof sum);
+    REMAT_TRY(backend_copy_in(trainer->queue, trainer->block.at + offsetof(step_block, squares), &sum, sizeof sum));
+    return backend_wait(trainer->queue); /* the sum goes when this returns */
 }
 
 /* The sum goes on where the stage before has left it, and the last stage has that of all. */

@@ -76,6 +76,7 @@ struct remat_trainer {
     data_source *data;
 
     remat_communicator *ranks; /* the caller's; NULL: none */
+    remat_communicator *links; /* the same ranks, for tensors: memory of the device */
     gradient_chain *chain;     /* with several ranks */
     shard_map *shard;          /* what they share; NULL: nothing */
     shard_transfers *transfers;

@@ -1,11 +1,11 @@
 /* A trainer as one stage of a pipeline: which ranks have which stage, and what stages tell each other between the micro-batches. */
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/min_max.h"
 #include "base/options.h"
+#include "train/host_view.h"
 #include "train/trainer_object.h"
 
 /* Apart from those of what travels in a pass, and of parts (shard_transfer.c), between the same ranks. */
@@ -164,7 +164,7 @@ static bool has_statistic(const void *trainer, uint32_t parameter)
 
 static remat_status start_chains(remat_trainer *trainer)
 {
-    chain_options options = {.ranks = trainer->ranks,
+    chain_options options = {.ranks = trainer->links,
                              .program = trainer->program,
                              .sequence = &trainer->plan->sequence,
                              .queue = trainer->queue,
@@ -182,7 +182,7 @@ static remat_status start_chains(remat_trainer *trainer)
     if (trainer_row_count(trainer) == 1)
         return REMAT_OK;
     if (trainer->options.reduce_fast) {
-        REMAT_TRY(comm_split(trainer->ranks, trainer_stage(trainer), trainer_row(trainer), &trainer->pipeline->rows));
+        REMAT_TRY(comm_split(trainer->links, trainer_stage(trainer), trainer_row(trainer), &trainer->pipeline->rows));
         added.ranks = trainer->pipeline->rows;
         added.group.size = 0;
         added.fast = true;
@@ -197,7 +197,7 @@ static remat_status start_chains(remat_trainer *trainer)
 remat_status trainer_start_stages(remat_trainer *trainer)
 {
     pipeline *stages = trainer->pipeline;
-    stage_transfer_options options = {.ranks = trainer->ranks,
+    stage_transfer_options options = {.ranks = trainer->links,
                                       .first_rank = trainer_row(trainer) * trainer_stage_count(trainer),
                                       .program = trainer->program,
                                       .queue = trainer->queue,
@@ -228,16 +228,29 @@ static uint64_t rank_of_stage(const remat_trainer *trainer, uint64_t stage)
     return trainer_row(trainer) * trainer_stage_count(trainer) + stage;
 }
 
+static remat_status move_by(remat_communicator *ranks, comm_kind kind, uint64_t peer, int tag, void *data,
+                            uint64_t bytes)
+{
+    for (uint64_t done = 0; done < bytes; done += COMM_MOST_BYTES)
+        REMAT_TRY(comm_run(ranks, &(comm_transfer){.kind = kind,
+                                                   .peer = peer,
+                                                   .tag = tag,
+                                                   .data = (char *)data + done,
+                                                   .bytes = remat_min(bytes - done, COMM_MOST_BYTES)}));
+    return REMAT_OK;
+}
+
+/* From host to host. */
 static remat_status move(const remat_trainer *trainer, comm_kind kind, uint64_t peer, int tag, void *data,
                          uint64_t bytes)
 {
-    for (uint64_t done = 0; done < bytes; done += COMM_MOST_BYTES)
-        REMAT_TRY(comm_run(trainer->ranks, &(comm_transfer){.kind = kind,
-                                                            .peer = peer,
-                                                            .tag = tag,
-                                                            .data = (char *)data + done,
-                                                            .bytes = remat_min(bytes - done, COMM_MOST_BYTES)}));
-    return REMAT_OK;
+    return move_by(trainer->ranks, kind, peer, tag, data, bytes);
+}
+
+static remat_status copy_to_host(const remat_trainer *trainer, void *to, const void *from, uint64_t bytes)
+{
+    REMAT_TRY(backend_copy_out(trainer->queue, to, from, bytes));
+    return backend_wait(trainer->queue);
 }
 
 static tensor_ref tensor_of(const remat_trainer *trainer, uint32_t parameter, unsigned number)
@@ -251,22 +264,25 @@ remat_status trainer_collect_stage(const remat_trainer *trainer, uint32_t parame
 {
     const uint64_t owner = trainer->pipeline->owners[parameter], rank = trainer_rank(trainer);
     const uint64_t bytes = trainer_whole_bytes(trainer, parameter, number);
-    if (rank == owner && rank == 0)
-        memcpy(to, tensor_of(trainer, parameter, number).at, bytes);
-    else if (rank == owner)
-        return move(trainer, COMM_SEND, 0, TAG_COLLECT, tensor_of(trainer, parameter, number).at, bytes);
-    else if (rank == 0)
-        return move(trainer, COMM_RECEIVE, owner, TAG_COLLECT, to, bytes);
-    return REMAT_OK;
+    void *mine = tensor_of(trainer, parameter, number).at;
+    host_view view;
+    if (rank == 0)
+        return owner == 0 ? copy_to_host(trainer, to, mine, bytes)
+                          : move(trainer, COMM_RECEIVE, owner, TAG_COLLECT, to, bytes);
+    if (rank != owner)
+        return REMAT_OK;
+    REMAT_TRY(host_view_open(trainer->queue, mine, bytes, true, &view));
+    remat_status status = move(trainer, COMM_SEND, 0, TAG_COLLECT, view.host, bytes);
+    const remat_status closed = host_view_close(&view, false);
+    return status == REMAT_OK ? closed : status;
 }
 
 remat_status trainer_copy_stage(const remat_trainer *trainer, uint32_t parameter, unsigned number, void *to)
 {
     const uint64_t owner = trainer->pipeline->owners[parameter];
     const uint64_t bytes = trainer_whole_bytes(trainer, parameter, number);
-    REMAT_TRY(backend_wait(trainer->queue));
     if (trainer_rank(trainer) == owner)
-        memcpy(to, tensor_of(trainer, parameter, number).at, bytes);
+        REMAT_TRY(copy_to_host(trainer, to, tensor_of(trainer, parameter, number).at, bytes));
     return move(trainer, COMM_BROADCAST, owner, 0, to, bytes);
 }
 
@@ -274,13 +290,12 @@ remat_status trainer_copy_rows(const remat_trainer *trainer, uint32_t parameter,
                                void *to)
 {
     const uint64_t owner = trainer->pipeline->owners[parameter], stages = trainer_stage_count(trainer);
-    REMAT_TRY(backend_wait(trainer->queue));
     for (uint64_t row = 0; row < trainer->shard->size; row++) {
         const shard_part part = shard_map_part(trainer->shard, parameter, row);
         const uint64_t from = owner + row * stages, bytes = shard_unit_bytes(unit, part.values);
         char *at = (char *)to + shard_unit_bytes(unit, part.first);
-        if (trainer_rank(trainer) == from && bytes)
-            memcpy(at, mine, bytes);
+        if (trainer_rank(trainer) == from)
+            REMAT_TRY(copy_to_host(trainer, at, mine, bytes));
         REMAT_TRY(move(trainer, COMM_BROADCAST, from, 0, at, bytes));
     }
     return REMAT_OK;
@@ -310,7 +325,7 @@ remat_status trainer_share_squares(const remat_trainer *trainer, double *squares
 remat_status trainer_share_tied(remat_trainer *trainer)
 {
     const pipeline *stages = trainer->pipeline;
-    REMAT_TRY(backend_wait(trainer->queue));
+    REMAT_TRY(comm_follow(trainer->links, trainer->queue));
     for (uint32_t p = 0; p < trainer->network->parameter_count; p++) {
         const network_parameter *about = &trainer->network->parameters[p];
         const uint32_t owner = stages->owners[p];
@@ -320,11 +335,11 @@ remat_status trainer_share_tied(remat_trainer *trainer)
             if (s == owner || !pipeline_holds(stages, p, s))
                 continue;
             if (owner == stages->number)
-                REMAT_TRY(move(trainer, COMM_SEND, rank_of_stage(trainer, s), TAG_TIED,
-                               trainer_parameter(trainer, p).at, about->bytes));
+                REMAT_TRY(move_by(trainer->links, COMM_SEND, rank_of_stage(trainer, s), TAG_TIED,
+                                  trainer_parameter(trainer, p).at, about->bytes));
             else if (s == stages->number)
-                REMAT_TRY(move(trainer, COMM_RECEIVE, rank_of_stage(trainer, owner), TAG_TIED,
-                               trainer_parameter(trainer, p).at, about->bytes));
+                REMAT_TRY(move_by(trainer->links, COMM_RECEIVE, rank_of_stage(trainer, owner), TAG_TIED,
+                                  trainer_parameter(trainer, p).at, about->bytes));
         }
     }
     return REMAT_OK;

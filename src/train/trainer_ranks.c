@@ -49,10 +49,6 @@ remat_status trainer_check_ranks(const remat_trainer *trainer)
                           "%" PRIu64 " %s cannot share the micro-batches of a step: accumulate in [Model] is %" PRIu64
                           ", and must be a multiple of %" PRIu64 " (such as --set model.accumulate=%" PRIu64 ")",
                           rows, rows < size ? "pipelines" : "ranks", micro_batches, rows, rows);
-    if (!trainer->device->host_visible)
-        return remat_fail(trainer->context, REMAT_INVALID, NULL,
-                          "several ranks can only train on the processor, not on the device '%s'",
-                          trainer->device->type->name);
     return REMAT_OK;
 }
 
@@ -74,7 +70,10 @@ remat_status trainer_start_ranks(remat_trainer *trainer)
 {
     if (trainer_rank_count(trainer) == 1)
         return REMAT_OK;
-    const chain_options options = {.ranks = trainer->ranks,
+    trainer->links = trainer->ranks;
+    if (!trainer->device->host_visible)
+        REMAT_TRY(comm_device_open(trainer->ranks, trainer->queue, &trainer->links));
+    const chain_options options = {.ranks = trainer->links,
                                    .program = trainer->program,
                                    .sequence = &trainer->plan->sequence,
                                    .queue = trainer->queue,
@@ -100,6 +99,9 @@ void trainer_release_ranks(remat_trainer *trainer)
     trainer_release_shards(trainer);
     if (trainer->rank_numbers)
         remat_release(trainer->context, trainer->rank_numbers, number_count(trainer), sizeof *trainer->rank_numbers);
+    if (trainer->links != trainer->ranks)
+        remat_communicator_close(trainer->links);
+    trainer->links = NULL;
 }
 
 /* ---- losses ---- */

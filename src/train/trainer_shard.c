@@ -1,10 +1,9 @@
 /* What ranks share: which parts of it a rank has, where they are, and how they come together. */
-#include <string.h>
-
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/min_max.h"
 #include "base/moment_codes.h"
+#include "train/host_view.h"
 #include "train/trainer_object.h"
 
 static uint64_t placed(uint64_t bytes)
@@ -209,7 +208,9 @@ remat_status trainer_start_shards(remat_trainer *trainer)
 {
     if (!trainer->shard)
         return REMAT_OK;
-    const shard_transfer_options options = {.ranks = trainer->ranks,
+    const shard_transfer_options options = {.ranks = trainer->links,
+                                            .hosts = trainer->ranks,
+                                            .queue = trainer->queue,
                                             .map = trainer->shard,
                                             .first_rank = trainer_stage(trainer),
                                             .stride = trainer_stage_count(trainer),
@@ -233,7 +234,7 @@ remat_status trainer_scatter(remat_trainer *trainer, size_t position)
     const network_layer *layer = &trainer->network->layers[binding.layer];
     if (binding.kind != ACTION_APPLY)
         return REMAT_OK;
-    REMAT_TRY(backend_wait(trainer->queue));
+    REMAT_TRY(comm_follow(trainer->links, trainer->queue));
     for (uint32_t i = 0; i < layer->node.parameter_count; i++) {
         const uint32_t p = layer->parameters[i];
         if (binding.gradients[i] != GRAPH_NONE)
@@ -246,17 +247,20 @@ remat_status trainer_scatter(remat_trainer *trainer, size_t position)
 remat_status trainer_add_squares(remat_trainer *trainer, uint32_t parameter, double *sum)
 {
     const uint64_t values = trainer->network->parameters[parameter].values;
-    double *squares = trainer_squares(trainer);
-    REMAT_TRY(backend_wait(trainer->queue));
-    REMAT_TRY(shard_join(trainer->transfers, parameter, square_unit, (char *)squares));
+    host_view view;
+    REMAT_TRY(comm_follow(trainer->links, trainer->queue));
+    REMAT_TRY(shard_join(trainer->transfers, parameter, square_unit, (char *)trainer_squares(trainer)));
+    REMAT_TRY(
+        host_view_open(trainer->queue, trainer_squares(trainer), shard_unit_bytes(square_unit, values), true, &view));
+    const double *squares = view.host;
     for (uint64_t block = 0; block * SHARD_BLOCK < values; block++)
         *sum += squares[block];
-    return REMAT_OK;
+    return host_view_close(&view, false);
 }
 
 remat_status trainer_join_weights(remat_trainer *trainer)
 {
-    REMAT_TRY(backend_wait(trainer->queue));
+    REMAT_TRY(comm_follow(trainer->links, trainer->queue));
     for (uint32_t p = 0; p < trainer->network->parameter_count; p++) {
         const layer_parameter *about = &trainer->network->parameters[p].about;
         if (layer_parameter_is_trained(about) && trainer_has(trainer, p, REMAT_SHARD_OPTIMIZER) &&
@@ -276,28 +280,28 @@ static shard_unit weight_unit(const remat_trainer *trainer, uint32_t parameter)
     return shard_unit_of(trainer->network->parameters[parameter].about.dtype);
 }
 
-static void copy_own_part(const remat_trainer *trainer, uint32_t parameter, char *to)
+static remat_status copy_own_part(const remat_trainer *trainer, uint32_t parameter, char *to)
 {
     const shard_unit unit = weight_unit(trainer, parameter);
     const shard_part part = trainer_part(trainer, parameter, REMAT_SHARD_WEIGHTS);
-    if (part.values)
-        memcpy(to + shard_unit_bytes(unit, part.first), trainer_parameter(trainer, parameter).at,
-               shard_unit_bytes(unit, part.values));
+    if (shard_is_joining(trainer->transfers, to))
+        return REMAT_OK;
+    REMAT_TRY(backend_copy_within(trainer->queue, to + shard_unit_bytes(unit, part.first),
+                                  trainer_parameter(trainer, parameter).at, shard_unit_bytes(unit, part.values)));
+    return comm_follow(trainer->links, trainer->queue);
 }
 
 remat_status trainer_prepare_weight(void *user, uint32_t parameter, char *to, bool *begun)
 {
     const remat_trainer *trainer = user;
-    if (!shard_is_joining(trainer->transfers, to))
-        copy_own_part(trainer, parameter, to);
+    REMAT_TRY(copy_own_part(trainer, parameter, to));
     return shard_join_begin(trainer->transfers, parameter, weight_unit(trainer, parameter), to, begun);
 }
 
 remat_status trainer_fetch_weight(void *user, uint32_t parameter, char *to)
 {
     const remat_trainer *trainer = user;
-    if (!shard_is_joining(trainer->transfers, to))
-        copy_own_part(trainer, parameter, to);
+    REMAT_TRY(copy_own_part(trainer, parameter, to));
     return shard_join(trainer->transfers, parameter, weight_unit(trainer, parameter), to);
 }
 
@@ -371,7 +375,7 @@ remat_status trainer_copy_whole(const remat_trainer *trainer, uint32_t parameter
         REMAT_TRY(backend_copy_out(trainer->queue, (char *)to + shard_unit_bytes(tensor.unit, part.first),
                                    tensor.mine.at, shard_unit_bytes(tensor.unit, part.values)));
     REMAT_TRY(backend_wait(trainer->queue));
-    return shard_join(trainer->transfers, parameter, tensor.unit, to);
+    return shard_join_host(trainer->transfers, parameter, tensor.unit, to);
 }
 
 /* Rank 0 asks for tensors, in whatever order, until it has all that it wants. */
@@ -391,9 +395,14 @@ static remat_status collect_tensor(const remat_trainer *trainer, uint32_t parame
                                    const shared_tensor *tensor, void *to)
 {
     const uint64_t stage = trainer->pipeline ? trainer->pipeline->owners[parameter] : 0;
-    if (trainer_cuts(trainer, parameter, tensor->stage))
-        return shard_collect(trainer->transfers, stage, parameter, tensor->unit, tensor->mine.at, to);
-    return trainer_collect_stage(trainer, parameter, number, to);
+    const uint64_t bytes = shard_unit_bytes(tensor->unit, trainer_part(trainer, parameter, tensor->stage).values);
+    host_view view;
+    if (!trainer_cuts(trainer, parameter, tensor->stage))
+        return trainer_collect_stage(trainer, parameter, number, to);
+    REMAT_TRY(host_view_open(trainer->queue, tensor->mine.at, bytes, true, &view));
+    remat_status status = shard_collect(trainer->transfers, stage, parameter, tensor->unit, view.host, to);
+    const remat_status closed = host_view_close(&view, false);
+    return status == REMAT_OK ? closed : status;
 }
 
 remat_status trainer_collect(const remat_trainer *trainer, uint32_t parameter, unsigned number, void *to)

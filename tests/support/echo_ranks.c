@@ -64,12 +64,17 @@ static void close_part(remat_communicator *part)
 
 static remat_status split(remat_communicator *ranks, uint64_t group, uint64_t place, remat_communicator **made)
 {
-    static const comm_type type = {"part of an echo", start, test, abort_nobody, close_part, NULL};
+    static const comm_type type = {"part of an echo", start, test, abort_nobody, close_part, NULL, NULL};
     echo_ranks *echo = (echo_ranks *)ranks, *part = remat_alloc_zeroed(ranks->context, 1, sizeof *part);
     (void)group;
     if (!part)
         return REMAT_NO_MEMORY;
-    part->base = (remat_communicator){&type, ranks->context, place, echo->part_size, echo->part_size, 60};
+    part->base = (remat_communicator){.type = &type,
+                                      .context = ranks->context,
+                                      .rank = place,
+                                      .size = echo->part_size,
+                                      .local_size = echo->part_size,
+                                      .timeout = 60};
     part->whole = echo;
     remat_status status = answer(ranks);
     if (status == REMAT_OK)
@@ -81,6 +86,12 @@ static remat_status split(remat_communicator *ranks, uint64_t group, uint64_t pl
 
 echo_ranks echo_ranks_make(remat_context *context, uint64_t rank, uint64_t size)
 {
-    static const comm_type type = {"echo", start, test, abort_nobody, do_nothing, split};
-    return (echo_ranks){.base = {&type, context, rank, size, size, 60}};
+    static const comm_type type = {"echo", start, test, abort_nobody, do_nothing, split, NULL};
+    return (echo_ranks){.base = {.type = &type,
+                                 .context = context,
+                                 .rank = rank,
+                                 .size = size,
+                                 .local_size = size,
+                                 .timeout = 60,
+                                 .local_rank = rank}};
 }

@@ -147,7 +147,7 @@ static void *inside(fenced_backend *fenced, const void *at)
 /* ---- queues ---- */
 
 typedef struct task {
-    enum { RUN, COPY_IN, COPY_OUT, RECORD_EVENT, LEAVE } kind;
+    enum { RUN, COPY_IN, COPY_OUT, COPY_WITHIN, RECORD_EVENT, LEAVE } kind;
     const recording *calls; /* of RUN */
     size_t first, end;
     void *to; /* of copies */
@@ -208,6 +208,7 @@ static void perform(const fenced_queue *queue, const task *work)
     case RUN: run_calls(queue, work); break;
     case COPY_IN: memcpy(inside(fenced, work->to), work->from, work->bytes); break;
     case COPY_OUT: memcpy(work->to, inside(fenced, work->from), work->bytes); break;
+    case COPY_WITHIN: memcpy(inside(fenced, work->to), inside(fenced, work->from), work->bytes); break;
     case RECORD_EVENT: happen(work->event); break;
     case LEAVE: break;
     }
@@ -299,6 +300,12 @@ static remat_status copy_out(backend_queue *queue, void *host, const void *from,
     return REMAT_OK;
 }
 
+static remat_status copy_within(backend_queue *queue, void *to, const void *from, uint64_t bytes)
+{
+    give((fenced_queue *)queue, (task){.kind = COPY_WITHIN, .to = to, .from = from, .bytes = bytes});
+    return REMAT_OK;
+}
+
 static remat_status wait(backend_queue *base)
 {
     fenced_queue *queue = (fenced_queue *)base;
@@ -362,6 +369,7 @@ const backend_type backend_fenced = {
     .run = run,
     .copy_in = copy_in,
     .copy_out = copy_out,
+    .copy_within = copy_within,
     .wait = wait,
     .event_create = event_create,
     .event_destroy = event_destroy,

@@ -68,6 +68,12 @@ static remat_status copy_out(backend_queue *queue, void *host, const void *from,
     return backend_cpu.copy_out(queue, host, from, bytes);
 }
 
+static remat_status copy_within(backend_queue *queue, void *to, const void *from, uint64_t bytes)
+{
+    REMAT_TRY(count_call(queue->owner->context));
+    return backend_cpu.copy_within(queue, to, from, bytes);
+}
+
 static remat_status wait(backend_queue *queue)
 {
     REMAT_TRY(count_call(queue->owner->context));
@@ -113,6 +119,7 @@ const backend_type backend_fenced = {
     .run = run,
     .copy_in = copy_in,
     .copy_out = copy_out,
+    .copy_within = copy_within,
     .wait = wait,
     .event_create = event_create,
     .event_destroy = event_destroy,

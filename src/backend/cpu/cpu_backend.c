@@ -226,6 +226,7 @@ const backend_type backend_cpu = {
     .run = run,
     .copy_in = copy_in,
     .copy_out = copy_out,
+    .copy_within = copy_in,
     .wait = wait,
     .event_create = event_create,
     .event_destroy = event_destroy,

@@ -85,8 +85,8 @@ static uint64_t clock_now(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* "cuda" is the first device, "cuda:2" the third. */
-static remat_status choose_device(remat_context *context, const char *name, int *device)
+/* "cuda:2" is the third device, "cuda" that of this process: the processes of a machine share its devices by turns. */
+static remat_status choose_device(remat_context *context, const char *name, uint64_t process, int *device)
 {
     int count = 0;
     char *end = NULL;
@@ -98,7 +98,11 @@ static remat_status choose_device(remat_context *context, const char *name, int 
                               ? "there is no NVIDIA driver, or it is older than the CUDA that this remat was built with"
                           : error != cudaSuccess ? cudaGetErrorString(error)
                                                  : "no device was found");
-    const char *number = name[4] == ':' ? name + 5 : "0";
+    if (name[4] != ':') {
+        *device = (int)(process % (uint64_t)count);
+        return REMAT_OK;
+    }
+    const char *number = name + 5;
     const long wanted = strtol(number, &end, 10);
     if (end == number || *end || wanted < 0 || wanted >= count)
         return count == 1
@@ -166,7 +170,7 @@ static remat_status open_cuda(remat_context *context, const backend_options *opt
     if (options->kernels && strcmp(options->kernels, "fast") != 0)
         return remat_fail(context, REMAT_INVALID, NULL,
                           "there are no kernels '%.40s' for the device cuda; there are fast", options->kernels);
-    REMAT_TRY(choose_device(context, options->device, &device));
+    REMAT_TRY(choose_device(context, options->device, options->process, &device));
     cuda_backend *cuda = remat_alloc_zeroed(context, 1, sizeof *cuda);
     if (!cuda)
         return REMAT_NO_MEMORY;
@@ -397,6 +401,11 @@ static remat_status copy_out(backend_queue *queue, void *host, const void *from,
     return copy(queue, host, from, bytes, cudaMemcpyDeviceToHost);
 }
 
+static remat_status copy_within(backend_queue *queue, void *to, const void *from, uint64_t bytes)
+{
+    return copy(queue, to, from, bytes, cudaMemcpyDeviceToDevice);
+}
+
 static remat_status wait(backend_queue *base)
 {
     TRY(base->owner, cudaStreamSynchronize(((const cuda_queue *)base)->run.stream), "the work");
@@ -576,6 +585,7 @@ const backend_type backend_cuda = {
     .run = run,
     .copy_in = copy_in,
     .copy_out = copy_out,
+    .copy_within = copy_within,
     .wait = wait,
     .event_create = event_create,
     .event_destroy = event_destroy,
