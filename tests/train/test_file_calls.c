@@ -242,6 +242,10 @@ static void weights_that_cannot_be_seen_are_told(void **state)
     /* A check writes no files. */
     expect_ok(f, remat_trainer_check_save_folder(s.trainer, s.folder, true));
     assert_int_not_equal(access(scratch_path("fresh/config.json"), F_OK), 0);
+    /* Nor would a training be saved over what the model is read from. */
+    expect_status(f, remat_trainer_check_save(s.trainer, scratch_path("config.json"), true), REMAT_IO);
+    expect_message(f, "config.json: cannot be written: it is a file of the model");
+    expect_ok(f, remat_trainer_check_save(s.trainer, scratch_path("training.st"), true));
     const char *loop = scratch_path("model.safetensors");
     assert_int_equal(symlink("model.safetensors", loop), 0);
     expect_status(f, save_merged(&s), REMAT_IO);
