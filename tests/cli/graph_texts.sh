@@ -106,6 +106,17 @@ echo '{"format": "remat-graph-paln", "version": 1, "schedule": []}' | file misty
 expect 3 check "$work/mistyped_plan.json" --profile "$work/once.json"
 err "'remat-graph-paln' was found; it must be 'remat-graph-plan'"
 
+# Where running an action again could change what a tensor holds, only the schedule that keeps everything is planned.
+file twice.json <<'JSON'
+{"format": "remat-graph", "version": 1, "tensors": [{"bytes": 64}, {"bytes": 64}],
+ "actions": [{"writes": [0], "cost": 5}, {"writes": [0], "cost": 5}, {"once": true, "reads": [0], "writes": [1], "cost": 5}]}
+JSON
+expect 0 plan "$work/twice.json"
+for command in plan sweep fit; do
+  expect 3 $command "$work/twice.json" $([ $command = sweep ] || echo --budget 100)
+  err 'action 1, tensor 0: two actions before the backward pass write it; give each its own tensor'
+done
+
 # Sums that no schedule could have.
 echo '{"format": "remat-graph", "version": 1, "tensors": [{"bytes": 4611686018427387904}], "actions": []}' | file bytes.json
 expect 3 plan "$work/bytes.json"

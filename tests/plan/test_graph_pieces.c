@@ -202,7 +202,7 @@ static void what_cannot_run_again_is_refused(void **state)
         action.once = false;
         if (i == 1)
             expect_ok(f, graph_add_action(graph, &action, &(graph_links){.reads = &x, .read_count = 1}));
-        expect_status(f, graph_outline_create(graph, &outline), REMAT_INVALID);
+        expect_status(f, graph_outline_create(graph, &outline), REMAT_BAD_INPUT);
         expect_message(f, "tensor x");
         graph_destroy(graph);
     }

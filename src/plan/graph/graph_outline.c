@@ -26,7 +26,7 @@ void graph_outline_release(graph_outline *outline)
 static remat_status invalid(const remat_graph *graph, uint32_t action, uint32_t tensor, const char *what)
 {
     char a[GRAPH_NAME_TEXT], t[GRAPH_NAME_TEXT];
-    return remat_fail(graph->context, REMAT_INVALID, NULL, "action %s, tensor %s: %s",
+    return remat_fail(graph->context, REMAT_BAD_INPUT, NULL, "action %s, tensor %s: %s",
                       graph_action_name(graph, action, a), graph_tensor_name(graph, tensor, t), what);
 }
 
@@ -81,7 +81,8 @@ static remat_status check_sums(const remat_graph *graph)
                remat_add(&cost, graph->actions[i].cost);
     if (fits && bytes < SUM_LIMIT && cost < SUM_LIMIT)
         return REMAT_OK;
-    return remat_fail(graph->context, REMAT_INVALID, NULL, "the bytes or the costs of all actions together reach 2^61");
+    return remat_fail(graph->context, REMAT_BAD_INPUT, NULL,
+                      "the bytes or the costs of all actions together reach 2^61");
 }
 
 static remat_status find_uses(graph_outline *outline)

@@ -38,7 +38,7 @@ typedef struct graph_outline {
     tensor_use *uses; /* by tensor */
 } graph_outline;
 
-/* REMAT_INVALID where recomputing could change what a tensor holds: one that several actions write, or one that a
+/* REMAT_BAD_INPUT where recomputing could change what a tensor holds: one that several actions write, or one that a
  * forward action updates; and where the sums of all bytes or costs reach 2^61. */
 remat_status graph_outline_create(const remat_graph *graph, graph_outline *outline);
 void graph_outline_release(graph_outline *outline);
