@@ -112,8 +112,9 @@ file twice.json <<'JSON'
  "actions": [{"writes": [0], "cost": 5}, {"writes": [0], "cost": 5}, {"once": true, "reads": [0], "writes": [1], "cost": 5}]}
 JSON
 expect 0 plan "$work/twice.json"
-for command in plan sweep fit; do
-  expect 3 $command "$work/twice.json" $([ $command = sweep ] || echo --budget 100)
+for command in 'plan --budget 100' sweep fit; do
+  # shellcheck disable=SC2086 # words
+  expect 3 $command "$work/twice.json"
   err 'action 1, tensor 0: two actions before the backward pass write it; give each its own tensor'
 done
 
