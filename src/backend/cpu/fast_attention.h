@@ -299,12 +299,16 @@ _Static_assert(TILE_ROWS == PAIRS_ROWS, "tiles of scores have the rows of pairs"
 
 FAST_NOINLINE void score_narrow(const uint16_t *keys, size_t padded, const uint32_t *queries, float *scores, size_t row)
 {
-    pairs_eight(keys, padded, queries, padded / 2, false, scores, row, 1);
+    pairs_sums sums;
+    pairs_sum(keys, padded, queries, padded / 2, NULL, 0, false, 1, &sums);
+    pairs_store(&sums, scores, row, 1);
 }
 
 FAST_NOINLINE void score_wide(const uint16_t *keys, size_t padded, const uint32_t *queries, float *scores, size_t row)
 {
-    pairs_eight(keys, padded, queries, padded / 2, false, scores, row, 2);
+    pairs_sums sums;
+    pairs_sum(keys, padded, queries, padded / 2, NULL, 0, false, 2, &sums);
+    pairs_store(&sums, scores, row, 2);
 }
 
 static inline void multiply_pairs(const pairing *of, size_t padded, const uint16_t *keys, const uint32_t *queries,

@@ -25,6 +25,9 @@ enum { SUM_ROWS = 512, A_ROWS = 2 * PAIRS_PANEL };
 #define B_BYTES ((size_t)800 << 10) /* with the sums */
 _Static_assert(A_BYTES + B_BYTES <= FAST_SCRATCH_BYTES, "all fit");
 
+/* Values of rows that are all in the same sets of the first cache: 4 KiB. */
+enum { SAME_SETS = 2048 };
+
 /* Fewer multiplications than this are not worth a second thread. */
 #define WORTH_THREADS (1 << 20)
 
@@ -37,7 +40,7 @@ typedef struct cuts {
     const op_gemm *of;
     part at;
     size_t wide, high, deep; /* of a block */
-    bool direct;             /* tiles of A are loaded from where it is */
+    bool direct;             /* A is read from where it is */
     uint16_t *a;
     uint32_t *b;
     float *sums; /* NULL: C has them. Rows are `wide` values apart */
@@ -202,8 +205,10 @@ static void multiply_tile(const cuts *c, const block *o, size_t row, size_t colu
         const tile next = tile_at(p, o, row, more ? column + PAIRS_PANEL : column);
         add_tile(&list, p, &next);
     }
-    if (!HAS_TILES)
-        prefetch_lines(ahead);
+    const float *bias = last && p->bias.at ? (const float *)p->bias.at + o->column + column : NULL;
+    /* Dot products have the sums in registers: they are rounded there. */
+    const bool rounded =
+        HAS_DOTS && last && is_half(p->c) && t.rows == down * PAIRS_TILE && t.columns == across * PAIRS_TILE;
     const pairs_operands operands = {.steps = steps,
                                      .a = a->at,
                                      .a_row = a->row,
@@ -214,10 +219,13 @@ static void multiply_tile(const cuts *c, const block *o, size_t row, size_t colu
                                      .down = down,
                                      .across = across,
                                      .ahead = list.lines,
-                                     .ahead_step = divide_ahead(&list, steps)};
+                                     .ahead_step = divide_ahead(&list, steps),
+                                     .later = ahead,
+                                     .rounded = rounded ? (uint16_t *)p->c.at + t.place : NULL,
+                                     .rounded_row = p->ldc,
+                                     .bias = bias};
     pairs_multiply(&operands);
-    const float *bias = last && p->bias.at ? (const float *)p->bias.at + o->column + column : NULL;
-    if (in_place ? bias != NULL : last || !c->sums) {
+    if (in_place ? bias != NULL : !rounded && (last || !c->sums)) {
         if (is_half(p->c) && t.rows == PAIRS_PANEL && t.columns == PAIRS_PANEL)
             tile_store_whole(p, &t, bias, to, stride);
         else
@@ -299,11 +307,13 @@ static size_t wide_of(const op_gemm *p, size_t rows)
     return B_BYTES / (deep_of(p) * sizeof(uint16_t) + sums) / PAIRS_PANEL * PAIRS_PANEL;
 }
 
-/* Whether rows of A are lines of whole steps. */
+/* Whether A is read from where it is: rows are whole steps. Tiles want whole lines; for dot products, eight rows must not share sets of
+ * the first cache. */
 static bool reads_directly(const op_gemm *p)
 {
-    return HAS_TILES && is_half(p->a) && !p->transpose_a && p->k % PAIRS_STEP == 0 && p->lda % PAIRS_STEP == 0 &&
-           (uintptr_t)p->a.at % LINE_BYTES == 0;
+    const bool fits = HAS_TILES ? p->lda % PAIRS_STEP == 0 && (uintptr_t)p->a.at % LINE_BYTES == 0
+                                : HAS_DOTS && p->lda % SAME_SETS != 0;
+    return fits && is_half(p->a) && !p->transpose_a && p->k % PAIRS_STEP == 0;
 }
 
 static void multiply_part(const op_gemm *p, const part *at, void *scratch)

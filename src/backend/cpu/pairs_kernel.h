@@ -20,6 +20,33 @@ FAST_INLINE size_t pairs_place(size_t pair, size_t column)
            column % PAIRS_TILE;
 }
 
+/* Rows of a source that are packed or read next: some lines at a time are prefetched into the second cache. */
+typedef struct lines_ahead {
+    const char *row;
+    size_t stride, rows, bytes, line, at_once;
+} lines_ahead;
+
+/* The next line; NULL: there are no more. */
+FAST_INLINE const char *next_line(lines_ahead *list)
+{
+    if (list->rows == 0)
+        return NULL;
+    const char *line = list->row + list->line;
+    list->line += LINE_BYTES;
+    if (list->line >= list->bytes) {
+        list->line = 0;
+        list->row += list->stride;
+        list->rows--;
+    }
+    return line;
+}
+
+FAST_INLINE void prefetch_lines(lines_ahead *list, size_t count)
+{
+    for (size_t i = 0; i < count && list->rows > 0; i++)
+        __builtin_prefetch(next_line(list), 0, 2);
+}
+
 /* What a call multiplies. C has whole tiles: `down` of them below each other, `across` side by side. */
 typedef struct pairs_operands {
     size_t steps; /* along k, of PAIRS_STEP values */
@@ -32,7 +59,19 @@ typedef struct pairs_operands {
     size_t down, across;
     const char *const *ahead; /* lines to be prefetched meanwhile, `ahead_step` of them with every step */
     size_t ahead_step;
+    /* Without tiles: */
+    lines_ahead *later; /* NULL, or where at_once more lines come from */
+    uint16_t *rounded; /* NULL, or where the sums go instead of to C, rounded after `bias` was added, if there is one */
+    size_t rounded_row;
+    const float *bias;
 } pairs_operands;
+
+/* Products are VDPBF16PS: sums are in registers. */
+#if defined(__AVX512BF16__) && !defined(PAIRS_TILES)
+enum { HAS_DOTS = 1 };
+#else
+enum { HAS_DOTS = 0 };
+#endif
 
 #ifdef PAIRS_TILES
 
@@ -129,11 +168,14 @@ FAST_INLINE void pairs_multiply(const pairs_operands *of)
 
 #else
 
-/* Without tiles all lines are prefetched before the product. */
-FAST_INLINE void pairs_prefetch(const pairs_operands *of)
+/* Without tiles, lines are prefetched before part `i` of a product: so few at a time that none has to wait for another. */
+FAST_INLINE void pairs_prefetch(const pairs_operands *of, size_t i, size_t parts)
 {
-    for (size_t i = 0; i < of->steps * of->ahead_step; i++)
-        __builtin_prefetch(of->ahead[i]);
+    const size_t count = of->steps * of->ahead_step;
+    for (size_t line = count * i / parts; line < count * (i + 1) / parts; line++)
+        __builtin_prefetch(of->ahead[line]);
+    if (of->later)
+        prefetch_lines(of->later, (of->later->at_once + parts - 1) / parts);
 }
 
 FAST_INLINE void pairs_begin(void)
@@ -148,14 +190,18 @@ FAST_INLINE void pairs_end(void)
 
 enum { PAIRS_ROWS = 8 };
 
-/* Eight rows of C, `across` vectors wide: so many pairs along k, of rows of A and of a panel of B. */
-FAST_INLINE void pairs_eight(const uint16_t *a, size_t a_row, const uint32_t *b, size_t pairs, bool add, float *c,
-                             size_t ldc, size_t across)
+/* Eight rows of sums, `across` vectors wide. */
+typedef struct pairs_sums {
+    __m512 rows[PAIRS_ROWS][2];
+} pairs_sums;
+
+/* The sums of so many pairs along k, of rows of A and of a panel of B; with `add` they begin with C. */
+FAST_INLINE void pairs_sum(const uint16_t *a, size_t a_row, const uint32_t *b, size_t pairs, const float *c, size_t ldc,
+                           bool add, size_t across, pairs_sums *sums)
 {
-    __m512 sums[PAIRS_ROWS][2];
     for (size_t i = 0; i < PAIRS_ROWS; i++)
         for (size_t v = 0; v < across; v++)
-            sums[i][v] = add ? _mm512_loadu_ps(c + i * ldc + v * PAIRS_TILE) : _mm512_setzero_ps();
+            sums->rows[i][v] = add ? _mm512_loadu_ps(c + i * ldc + v * PAIRS_TILE) : _mm512_setzero_ps();
     for (size_t tile = 0; tile < pairs; tile += PAIRS_TILE, b += PAIRS_NEXT)
         for (size_t pair = tile; pair < pairs && pair < tile + PAIRS_TILE; pair++) {
             __m512i row_of_b[2];
@@ -166,20 +212,43 @@ FAST_INLINE void pairs_eight(const uint16_t *a, size_t a_row, const uint32_t *b,
                 memcpy(&both, a + i * a_row, sizeof both);
                 const __m512i spread = _mm512_set1_epi32(both);
                 for (size_t v = 0; v < across; v++)
-                    sums[i][v] = _mm512_dpbf16_ps(sums[i][v], (__m512bh)spread, (__m512bh)row_of_b[v]);
+                    sums->rows[i][v] = _mm512_dpbf16_ps(sums->rows[i][v], (__m512bh)spread, (__m512bh)row_of_b[v]);
             }
             a += 2;
             b += PAIRS_TILE;
         }
+}
+
+FAST_INLINE void pairs_store(const pairs_sums *sums, float *c, size_t ldc, size_t across)
+{
     for (size_t i = 0; i < PAIRS_ROWS; i++)
         for (size_t v = 0; v < across; v++)
-            _mm512_storeu_ps(c + i * ldc + v * PAIRS_TILE, sums[i][v]);
+            _mm512_storeu_ps(c + i * ldc + v * PAIRS_TILE, sums->rows[i][v]);
+}
+
+/* Rounds them to bf16. */
+FAST_INLINE void pairs_round(const pairs_sums *sums, const float *bias, uint16_t *to, size_t row, size_t across)
+{
+    for (size_t v = 0; v < across; v++) {
+        const __m512 more = bias ? _mm512_loadu_ps(bias + v * PAIRS_TILE) : _mm512_setzero_ps();
+        for (size_t i = 0; i < PAIRS_ROWS; i++) {
+            const __m512 sum = bias ? _mm512_add_ps(sums->rows[i][v], more) : sums->rows[i][v];
+            _mm256_storeu_si256((__m256i *)(void *)(to + i * row + v * PAIRS_TILE), (__m256i)_mm512_cvtneps_pbh(sum));
+        }
+    }
 }
 
 FAST_INLINE void pairs_rows(const pairs_operands *of, size_t row, size_t across)
 {
-    pairs_eight(of->a + row * of->a_row, of->a_row, of->b, of->steps * PAIRS_STEP / 2, of->add, of->c + row * of->ldc,
-                of->ldc, across);
+    pairs_sums sums;
+    float *c = of->c + row * of->ldc;
+    pairs_prefetch(of, row / PAIRS_ROWS, of->down * PAIRS_TILE / PAIRS_ROWS);
+    pairs_sum(of->a + row * of->a_row, of->a_row, of->b, of->steps * PAIRS_STEP / 2, c, of->ldc, of->add, across,
+              &sums);
+    if (of->rounded)
+        pairs_round(&sums, of->bias, of->rounded + row * of->rounded_row, of->rounded_row, across);
+    else
+        pairs_store(&sums, c, of->ldc, across);
 }
 
 FAST_NOINLINE void pairs_narrow(const pairs_operands *of)
@@ -196,7 +265,6 @@ FAST_NOINLINE void pairs_wide(const pairs_operands *of)
 
 FAST_INLINE void pairs_multiply(const pairs_operands *of)
 {
-    pairs_prefetch(of);
     (of->across == 1 ? pairs_narrow : pairs_wide)(of);
 }
 
@@ -223,7 +291,7 @@ static inline float pairs_step(float sum, const uint16_t *a, const uint32_t *b)
 
 static inline void pairs_multiply(const pairs_operands *of)
 {
-    pairs_prefetch(of);
+    pairs_prefetch(of, 0, 1);
     for (size_t row = 0; row < of->down * PAIRS_TILE; row++)
         for (size_t column = 0; column < of->across * PAIRS_TILE; column++) {
             float *c = of->c + row * of->ldc + column, sum = of->add ? *c : 0;

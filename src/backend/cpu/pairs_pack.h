@@ -157,12 +157,7 @@ FAST_INLINE void pairs_block(const pack_source *s, size_t step, size_t at, bool 
 
 /* ---- prefetching ---- */
 
-/* Rows of a source that are packed next: with each of `calls` calls some lines are prefetched into the second cache. */
-typedef struct lines_ahead {
-    const char *row;
-    size_t stride, rows, bytes, line, at_once;
-} lines_ahead;
-
+/* The lines of a source, some of them with each of `calls` calls. */
 FAST_INLINE lines_ahead lines_of(const pack_source *s, size_t calls)
 {
     const matrix_rows from = source_rows(s, s->type);
@@ -170,27 +165,6 @@ FAST_INLINE lines_ahead lines_of(const pack_source *s, size_t calls)
                  bytes = values_bytes(s->type, s->transposed ? s->depth : s->count);
     return (lines_ahead){from.at, from.bytes, rows,
                          bytes,   0,          divide_up(rows * divide_up(bytes, LINE_BYTES), calls ? calls : 1)};
-}
-
-/* The next line; NULL: there are no more. */
-FAST_INLINE const char *next_line(lines_ahead *list)
-{
-    if (list->rows == 0)
-        return NULL;
-    const char *line = list->row + list->line;
-    list->line += LINE_BYTES;
-    if (list->line >= list->bytes) {
-        list->line = 0;
-        list->row += list->stride;
-        list->rows--;
-    }
-    return line;
-}
-
-FAST_INLINE void prefetch_lines(lines_ahead *list)
-{
-    for (size_t i = 0; i < list->at_once && list->rows > 0; i++)
-        __builtin_prefetch(next_line(list), 0, 2);
 }
 
 /* ---- panels ---- */
@@ -224,7 +198,7 @@ static inline void pairs_pack_b(const pack_source *s, const pack_source *next, u
     for (size_t step = 0; step < round_up(s->depth, PAIRS_STEP); step += 2 * FAST_LANES)
         for (size_t at = 0; at < round_up(s->count, PAIRS_TILE); at += FAST_LANES) {
             fast_vector block[FAST_LANES];
-            prefetch_lines(&ahead);
+            prefetch_lines(&ahead, ahead.at_once);
             pairs_block(s, step, at, s->transposed, block);
             UNROLLED (i, FAST_LANES)
                 memcpy(to + pairs_place(step / 2 + i, at), &block[i], sizeof block[i]);
