@@ -18,7 +18,7 @@ typedef struct query_panel {
 
 typedef struct forward_memory {
     float *keys, *values, *queries, *outs, *scores, *largest, *sums;
-    uint32_t *weights; /* of tiles: behind the keys, which are halves then */
+    uint32_t *weights; /* as pairs: behind the keys, which are halves then */
 } forward_memory;
 
 #define GROUP (MOST_PANELS * QUERIES)
@@ -66,7 +66,7 @@ static void panel_start(const head_view *h, const query_panel *panel)
 
 static void panel_scale(const head_view *h, const query_panel *panel, const float *factors)
 {
-    if (all_are_tiles(h->of)) {
+    if (all_are_pairs(h->of)) {
         for (size_t i = 0; i < h->of->size * QUERIES; i += FAST_LANES)
             fast_store(panel->out + i, fast_load(panel->out + i) * fast_load(factors + i % QUERIES));
         return;
@@ -82,7 +82,7 @@ static void panel_scale(const head_view *h, const query_panel *panel, const floa
 /* Weights of `seen` keys as pairs; those of the other keys are 0. */
 static void round_weights(const float *weights, size_t seen, size_t keys, uint32_t *pairs, size_t column)
 {
-#ifdef PAIRS_TILES
+#if HAS_PAIRS
     for (size_t key = 0; key < keys; key += 2)
         store_pairs(pairs, key, column, key < seen ? fast_load(weights + key * QUERIES) : (fast_vector){0},
                     key + 1 < seen ? fast_load(weights + (key + 1) * QUERIES) : (fast_vector){0});
@@ -114,7 +114,7 @@ FAST_NOINLINE void panel_weigh(const head_view *h, const query_panel *panel, con
             total += weight;
             fast_store(score, weight);
         }
-        if (all_are_tiles(h->of))
+        if (all_are_pairs(h->of))
             round_weights(scores + at, seen, round_up(keys_seen(of, of->query + QUERIES), QUERIES), pairs, at);
         fast_vector factor = power_of_2((before - after) * scale);
         fast_store(factors + at, factor);
@@ -147,8 +147,8 @@ static void panel_finish(const head_view *h, const query_panel *panel)
     }
     panel_scale(h, panel, inverse);
     const tensor_ref out = tensor_from(h->out, panel->first * h->of->out_row);
-#ifdef PAIRS_TILES
-    if (all_are_tiles(h->of))
+#if HAS_PAIRS
+    if (all_are_pairs(h->of))
         scatter_transposed(h, panel->out, panel->count, out, h->of->out_row);
     else
 #endif
@@ -166,8 +166,8 @@ static void panel_attend(const head_view *h, const query_panel *panel, size_t fi
         gemm_rows out = {panel->out, panel->out_row, h->of->size, of.key ? QUERIES : 0};
         multiply_scores(h, &of, scored_from(h, memory->keys, at), panel->queries, memory->scores, QUERIES, prefetch);
         panel_weigh(h, panel, &of, memory->scores, memory->weights);
-#ifdef PAIRS_TILES
-        if (all_are_tiles(h->of)) {
+#if HAS_PAIRS
+        if (all_are_pairs(h->of)) {
             sum_pairs_over_keys(h, keys_seen(&of, panel->first + QUERIES), (const uint16_t *)memory->values + at,
                                 memory->weights, of.key > 0, panel->out);
             continue;
@@ -220,8 +220,8 @@ static void group_attend(const query_group *group, const query_group *then, floa
                 panel_start(h, &panel);
             const key_range fresh = {key, ready, keys};
             gather_scored(h, h->k, &fresh, memory.keys);
-#ifdef PAIRS_TILES
-            if (all_are_tiles(a))
+#if HAS_PAIRS
+            if (all_are_pairs(a))
                 gather_turned(h, h->v, &fresh, (uint16_t *)memory.values);
             else
 #endif

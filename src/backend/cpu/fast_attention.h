@@ -15,8 +15,8 @@
 #include "backend/cpu/fast_gemm_kernel.h"
 
 /* Compiled for the sets with products of pairs, too (pairs.h). There, scores of tensors in bf16, and dO V' of the backward, are made of
- * pairs, and nothing is rounded for that. With dot products, the other products stay in fp32, because one operand is. With tiles they
- * are made of pairs as well, and weights and gradients of scores are rounded to bf16 for them:
+ * pairs, and nothing is rounded for that. Where a head is of whole steps, so are the other products, and weights and gradients of
+ * scores are rounded to bf16 for them:
  *
  *     out' = V' P     dQ' = K' dS     dV = P dO     dK = dS Q
  *
@@ -87,16 +87,16 @@ FAST_INLINE bool attention_is_half(const attention_args *a)
     return a->q.type == REMAT_BF16;
 }
 
-/* All products are made of tiles: rows of heads are whole steps, and there is memory for whole strips of dq. */
-FAST_INLINE bool all_are_tiles(const attention_args *a)
+/* All products are made of pairs: rows of heads are whole steps, and there is memory for whole strips of dq. */
+FAST_INLINE bool all_are_pairs(const attention_args *a)
 {
-    return HAS_TILES && attention_is_half(a) && a->size % STRIP == 0 &&
+    return HAS_PAIRS && attention_is_half(a) && a->size % STRIP == 0 &&
            a->steps <= ATTENTION_HALF_VALUES / a->size / STRIP * STRIP;
 }
 
 FAST_INLINE bool scores_are_pairs(const attention_args *a)
 {
-    return HAS_TILES ? all_are_tiles(a) : HAS_PAIRS && attention_is_half(a);
+    return HAS_TILES ? all_are_pairs(a) : HAS_PAIRS && attention_is_half(a);
 }
 
 /* Windows that leave out keys go to the reference, like wide heads. */
@@ -107,7 +107,7 @@ FAST_INLINE bool attention_is_fast(size_t size, size_t steps, size_t window)
 
 FAST_INLINE size_t keys_in_block(size_t padded)
 {
-    const size_t unit = HAS_TILES ? 2 * FAST_LANES : FAST_LANES;
+    const size_t unit = HAS_PAIRS ? 2 * FAST_LANES : FAST_LANES;
     return MOST_VALUES / padded / unit * unit;
 }
 
@@ -291,40 +291,8 @@ typedef struct gemm_rows {
     size_t old; /* so many rows are added to, the others are written for the first time */
 } gemm_rows;
 
-#if HAS_PAIRS && defined(PAIRS_TILES)
-#include "backend/cpu/fast_attention_tiles.h"
-#elif HAS_PAIRS
-
-_Static_assert(TILE_ROWS == PAIRS_ROWS, "tiles of scores have the rows of pairs");
-
-FAST_NOINLINE void score_narrow(const uint16_t *keys, size_t padded, const uint32_t *queries, float *scores, size_t row)
-{
-    pairs_sums sums;
-    pairs_sum(keys, padded, queries, padded / 2, NULL, 0, false, 1, &sums);
-    pairs_store(&sums, scores, row, 1);
-}
-
-FAST_NOINLINE void score_wide(const uint16_t *keys, size_t padded, const uint32_t *queries, float *scores, size_t row)
-{
-    pairs_sums sums;
-    pairs_sum(keys, padded, queries, padded / 2, NULL, 0, false, 2, &sums);
-    pairs_store(&sums, scores, row, 2);
-}
-
-static inline void multiply_pairs(const pairing *of, size_t padded, const uint16_t *keys, const uint32_t *queries,
-                                  float *scores, size_t scores_row, prefetch_list *prefetch)
-{
-    for (size_t key = 0; key < of->keys; key += PAIRS_ROWS) {
-        const size_t blind = queries_blind(of, key) / FAST_LANES, column = blind * FAST_LANES;
-        if (blind == STRIP_VECTORS)
-            break;
-        for (size_t i = 0; i < padded; i += PREFETCH_STEPS)
-            prefetch_some(prefetch);
-        (blind ? score_narrow : score_wide)(keys + key * padded, padded, queries + pairs_place(0, column),
-                                            scores + key * scores_row + column, scores_row);
-    }
-}
-
+#if HAS_PAIRS
+#include "backend/cpu/fast_attention_pairs.h"
 #endif
 
 /* scores[key][query] = K Q' for a strip of queries. Keys are computed in whole tiles. */

@@ -19,8 +19,8 @@ typedef struct backward_memory {
     float *means;                      /* D */
     /* Of tensors in bf16, the gradients before they are rounded: dq of the head, dk and dv of a block. */
     float *dq, *dk, *dv;
-    /* With tiles, what takes the place of rows: K transposed, panels of Q and dO, and dS as pairs, STRIP_PAIRS for a strip. Weights
-     * and dS are rounded in place. */
+    /* Where all products are of pairs, what takes the place of rows: K transposed, panels of Q and dO, and dS as pairs, STRIP_PAIRS for
+     * a strip. Weights and dS are rounded in place. */
     uint16_t *turned_keys;
     uint32_t *query_pairs, *dout_pairs, *dscore_pairs;
 } backward_memory;
@@ -82,7 +82,7 @@ static float dot(tensor_ref x, tensor_ref y, size_t size)
 /* Rows of queries for sum_pairs_over_queries. */
 static void pack_rows(const head_view *h, tensor_ref rows, size_t row, size_t queries, uint32_t *to)
 {
-#ifdef PAIRS_TILES
+#if HAS_PAIRS
     for (size_t column = 0; column < h->of->size; column += PAIRS_PANEL) {
         const pack_source panel = {rows.at, row, queries, PAIRS_PANEL, false, REMAT_BF16, column}, next = {0};
         pairs_pack_b(&panel, &next, to + round_up(queries, PAIRS_STEP) / 2 * column);
@@ -97,7 +97,7 @@ static void panel_pack(const head_view *h, size_t query, size_t queries, const b
     size_t row = h->of->row, out_row = h->of->out_row, size = h->of->size;
     const tensor_ref q = tensor_from(h->q, query * row), dout = tensor_from(h->dout, query * out_row),
                      out = tensor_from(h->out, query * out_row);
-    if (all_are_tiles(h->of)) {
+    if (all_are_pairs(h->of)) {
         pack_rows(h, q, row, queries, memory->query_pairs);
         pack_rows(h, dout, out_row, queries, memory->dout_pairs);
     } else {
@@ -134,7 +134,7 @@ FAST_NOINLINE void differentiate(const head_view *h, const pairing *of, const ba
     }
 }
 
-#ifdef PAIRS_TILES
+#if HAS_PAIRS
 
 /* The same, rounded to bf16: rows of weights and of gradients in place of their scores, and pairs of the gradients. They are 0 where
  * nobody looks, up to whole steps. */
@@ -172,7 +172,7 @@ FAST_NOINLINE void differentiate_rounded(const head_view *h, const pairing *of, 
 }
 
 /* What a panel and these keys add to dq, dk and dv. The first `old` of the keys from `at` on have sums in dk and dv already. */
-static void add_tiles(const head_view *h, const pairing *of, size_t at, size_t old, const backward_memory *memory)
+static void add_pairs(const head_view *h, const pairing *of, size_t at, size_t old, const backward_memory *memory)
 {
     differentiate_rounded(h, of, memory);
     for (size_t i = 0; i < of->queries && h->dq.at; i += STRIP)
@@ -216,9 +216,9 @@ static void panel_backward(const head_view *h, size_t query, size_t queries, siz
                             memory->dscores + i, MOST_QUERIES, prefetch);
         }
         const size_t old_here = a->add_dkv ? of.keys : old - smaller(old, at);
-#ifdef PAIRS_TILES
-        if (all_are_tiles(a)) {
-            add_tiles(h, &of, at, old_here, memory);
+#if HAS_PAIRS
+        if (all_are_pairs(a)) {
+            add_pairs(h, &of, at, old_here, memory);
             continue;
         }
 #endif
@@ -290,8 +290,8 @@ static void head_backward(const head_view *h, const head_view *then, float *scra
             if (keys == 0)
                 continue;
             const key_range fresh = {key, ready, keys};
-#ifdef PAIRS_TILES
-            if (all_are_tiles(a))
+#if HAS_PAIRS
+            if (all_are_pairs(a))
                 gather_turned(h, h->k, &fresh, memory.turned_keys);
             else
 #endif
@@ -314,12 +314,12 @@ static void head_backward(const head_view *h, const head_view *then, float *scra
         if (attention_is_half(a))
             round_keys(h, key, ready, &memory);
     }
-#ifdef PAIRS_TILES
-    for (size_t query = 0; query < a->steps && all_are_tiles(a) && h->dq.at; query += STRIP)
+#if HAS_PAIRS
+    for (size_t query = 0; query < a->steps && all_are_pairs(a) && h->dq.at; query += STRIP)
         scatter_transposed(h, memory.dq + query * h->padded, smaller(a->steps - query, STRIP),
                            tensor_from(h->dq, query * a->row), a->row);
 #endif
-    if (attention_is_half(a) && !all_are_tiles(a) && h->dq.at)
+    if (attention_is_half(a) && !all_are_pairs(a) && h->dq.at)
         scatter_halves(memory.dq, h->padded, a->steps, a->size, h->dq, a->row);
 }
 

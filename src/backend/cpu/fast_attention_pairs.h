@@ -1,12 +1,14 @@
-/* The products of attention as tiles; a part of fast_attention.h, whose types it takes. */
-#ifndef REMAT_BACKEND_CPU_FAST_ATTENTION_TILES_H
-#define REMAT_BACKEND_CPU_FAST_ATTENTION_TILES_H
+/* The products of attention as pairs; a part of fast_attention.h, whose types it takes. */
+#ifndef REMAT_BACKEND_CPU_FAST_ATTENTION_PAIRS_H
+#define REMAT_BACKEND_CPU_FAST_ATTENTION_PAIRS_H
 
 /* The tiles of C from this row on that are all below `end`, 2 at most. */
 FAST_INLINE size_t tiles_down(size_t row, size_t end)
 {
     return end - row > PAIRS_TILE ? 2 : 1;
 }
+
+#ifdef PAIRS_TILES
 
 static inline void multiply_pairs(const pairing *of, size_t padded, const uint16_t *keys, const uint32_t *queries,
                                   float *scores, size_t scores_row, prefetch_list *prefetch)
@@ -28,6 +30,40 @@ static inline void multiply_pairs(const pairing *of, size_t padded, const uint16
         pairs_multiply(&operands);
     }
 }
+
+#else
+
+_Static_assert(TILE_ROWS == PAIRS_ROWS, "tiles of scores have the rows of pairs");
+
+FAST_NOINLINE void score_narrow(const uint16_t *keys, size_t padded, const uint32_t *queries, float *scores, size_t row)
+{
+    pairs_sums sums;
+    pairs_sum(keys, padded, queries, padded / 2, NULL, 0, false, 1, &sums);
+    pairs_store(&sums, scores, row, 1);
+}
+
+FAST_NOINLINE void score_wide(const uint16_t *keys, size_t padded, const uint32_t *queries, float *scores, size_t row)
+{
+    pairs_sums sums;
+    pairs_sum(keys, padded, queries, padded / 2, NULL, 0, false, 2, &sums);
+    pairs_store(&sums, scores, row, 2);
+}
+
+static inline void multiply_pairs(const pairing *of, size_t padded, const uint16_t *keys, const uint32_t *queries,
+                                  float *scores, size_t scores_row, prefetch_list *prefetch)
+{
+    for (size_t key = 0; key < of->keys; key += PAIRS_ROWS) {
+        const size_t blind = queries_blind(of, key) / FAST_LANES, column = blind * FAST_LANES;
+        if (blind == STRIP_VECTORS)
+            break;
+        for (size_t i = 0; i < padded; i += PREFETCH_STEPS)
+            prefetch_some(prefetch);
+        (blind ? score_narrow : score_wide)(keys + key * padded, padded, queries + pairs_place(0, column),
+                                            scores + key * scores_row + column, scores_row);
+    }
+}
+
+#endif
 
 /* Between rows of K or V transposed: all keys of a block, and so many more that rows do not share sets of the first cache. */
 static inline size_t turned_row(const head_view *h)
