@@ -59,7 +59,7 @@ static const struct argp argp = {
            "size; a tensor is live from lower until just before upper. The rows are printed with a column offset. FILE "
            "may also be a graph, whose rows are the tensors of the schedule that keeps everything, or the plan of a "
            "graph, whose rows are those of its schedule.\v"
-           "Example:\n"
+           "Examples:\n"
            "  remat arena lifetimes.csv > placed.csv\n"
            "  remat arena lifetimes.csv --alignment 64 --json\n"
            "  remat arena plan.json --profile graph.json",

@@ -46,9 +46,10 @@ static const struct argp argp = {
     .args_doc = "MODEL.ini",
     .doc = "Convert weights between Remat and PyTorch. Every tensor of the model is written, under PyTorch's names or "
            "Remat's. The state of a training is left out.\v"
-           "Example:\n"
+           "Examples:\n"
            "  remat convert gpt.ini --weights gpt.safetensors --output gpt.pt\n"
-           "  remat convert gpt.ini -w theirs.pt --to remat -o gpt.safetensors",
+           "  remat convert gpt.ini -w theirs.pt --to remat -o gpt.safetensors\n"
+           "  remat convert Qwen2.5-0.5B --adapter adapter --output merged/",
     .children = model_set_children,
 };
 

@@ -31,7 +31,7 @@ static const struct argp argp = {
     .args_doc = "",
     .doc = "Show what Remat finds on this machine: the processor and the kernels for it, memory and its limits, and "
            "the libraries in use. Include this output when you report a problem.\v"
-           "Example:\n"
+           "Examples:\n"
            "  remat doctor\n"
            "  remat doctor --json",
 };

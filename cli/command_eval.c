@@ -25,7 +25,9 @@ static const struct argp argp = {
         "for classes the accuracy, the precision and recall of each class, and the confusion matrix; for a binary "
         "cross entropy the accuracy, precision, recall and F1 of each target; for numbers the mean absolute error and "
         "R2.\v"
-        "Example:\n  remat eval gpt.ini --weights gpt.safetensors",
+        "Examples:\n"
+        "  remat eval gpt.ini --weights gpt.safetensors\n"
+        "  remat eval Qwen2.5-0.5B --length 256 --adapter adapter --data held-out.jsonl",
     .children = model_set_children,
 };
 

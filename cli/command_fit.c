@@ -112,11 +112,12 @@ static const struct argp argp = {
            "memory, the smallest budget and the layer that determines it, the budget from which nothing is recomputed, "
            "and what clipping and accumulation add; for a graph the peak with everything kept, the smallest budget "
            "that was found, and a bound below which no schedule exists. Exits with 4 if FILE does not fit.\v"
-           "Example:\n"
+           "Examples:\n"
            "  remat fit gpt.ini --budget 300MiB\n"
            "  remat fit gpt.ini --budget 2GB --batch auto\n"
            "  remat fit gpt.ini --budget 2GB --ranks 8 --network 10GB/s,10us\n"
            "  remat fit gpt.ini --ranks 4 --pipeline 4\n"
+           "  remat fit Qwen2.5-0.5B --length 256 --lora rank=8 --frozen int4 --budget 450MB\n"
            "  remat fit graph.json --budget 300MiB\n"
            "  remat fit model.onnx --budget 8GB --batch 32",
     .children = model_set_children,

@@ -26,7 +26,7 @@ static const struct argp argp = {
     .args_doc = "[TYPE]",
     .doc = "List the layer types; with TYPE, show the inputs of that type and its properties with their "
            "defaults.\v"
-           "Example:\n  remat layers\n  remat layers conv2d",
+           "Examples:\n  remat layers\n  remat layers conv2d",
 };
 
 int command_layers(remat_context *context, int argc, char **argv)

@@ -141,7 +141,7 @@ static char *help_filter(int key, const char *text, void *input)
         int used = fprintf(to, "  %s%s", info->name, info->argument);
         fprintf(to, "%*s%s\n", used < 20 ? 20 - used : 1, "", info->summary);
     }
-    fputs("\nExample:\n  remat plan profile.json --strategy every-nth:2\n  remat plan profile.json --budget 64MiB -o "
+    fputs("\nExamples:\n  remat plan profile.json --strategy every-nth:2\n  remat plan profile.json --budget 64MiB -o "
           "plan.json\n  remat plan model.ini --budget 300MiB\n  remat plan graph.json --budget 2GB --json\n",
           to);
     fclose(to);

@@ -101,7 +101,7 @@ static const struct argp argp = {
     .doc = "Make one HTML page from profiles, graphs, plans, models and run logs. It opens in any browser without a "
            "network and shows memory over time, the arena, the curve of cost over memory, the layers, and the loss, "
            "rate, norm and throughput of runs. Several FILEs are shown side by side, and runs in the same charts.\v"
-           "Example:\n"
+           "Examples:\n"
            "  remat plan profile.json --budget 64MiB -o plan.json\n"
            "  remat report plan.json --profile profile.json -o page.html\n"
            "  remat report profile.json plan.json -o both.html\n"

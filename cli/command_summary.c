@@ -32,8 +32,8 @@ static const struct argp argp = {
     .args_doc = "MODEL.ini",
     .doc = "Show the layers of a model with their shapes, parameters and bytes. "
            "Composite layers are shown as their parts.\v"
-           "Example:\n  remat summary model.ini\n  remat summary model.ini --batch 64 --json\n  "
-           "remat summary model.ini --order",
+           "Examples:\n  remat summary model.ini\n  remat summary model.ini --batch 64 --json\n  "
+           "remat summary model.ini --order\n  remat summary Qwen2.5-0.5B",
     .children = model_set_children,
 };
 

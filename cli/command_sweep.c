@@ -90,7 +90,7 @@ static const struct argp argp = {
     .doc = "Show the whole curve of cost over memory of FILE, a profile, a graph or a model. Each point is a plan: a "
            "cost and the smallest peak (for a model: total memory) that allows it. 'remat plan FILE --budget PEAK' "
            "makes the plan.\v"
-           "Example:\n"
+           "Examples:\n"
            "  remat sweep profile.json\n"
            "  remat sweep profile.json --csv > curve.csv\n"
            "  remat sweep model.ini --profile costs.json",

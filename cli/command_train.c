@@ -196,12 +196,16 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "MODEL.ini",
-    .doc = "Train a model within a budget of bytes. Before the first step, Remat decides what is kept and what is "
+    .doc = "Train a model within a budget of bytes: a model file, or a folder in Hugging Face's layout. Before the "
+           "first step, Remat decides what is kept and what is "
            "recomputed, and allocates all memory; the results do not depend on the plan. Ctrl-C, SIGTERM and "
            "SIGHUP end the run after the current step; --save still saves, and the exit code is 130, 143 or 129. "
            "Started by "
            "`mpirun -np N`, N processes share the micro-batches of each step; the bits do not depend on N.\v"
-           "Example:\n  remat train gpt.ini --budget 64MiB --steps 200 --save gpt.safetensors",
+           "Examples:\n"
+           "  remat train gpt.ini --budget 64MiB --steps 200 --save gpt.safetensors\n"
+           "  remat train Qwen2.5-0.5B --length 256 --lora rank=8 --frozen int4 \\\n"
+           "    --budget 450MB --data learn.jsonl --pack --save adapter/",
     .children = model_set_children,
 };
 

@@ -44,6 +44,7 @@ static void print_help(FILE *to)
         fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
     fputs("\n  remat help COMMAND     the options of a command, with an example; same as remat COMMAND --help\n"
           "  remat version          the version; same as remat --version\n\n"
+          "Where a command takes MODEL.ini, it also takes a folder in Hugging Face's layout.\n\n"
           "Example: remat plan profile.json --budget 64MiB\n\n"
           "Exit codes: 0 done, 1 internal error, 2 wrong usage, 3 bad input file, 4 infeasible budget,\n"
           "5 out of memory, 6 input/output, 7 a check failed, 8 the training diverged; 130, 143 and 129 after\n"

@@ -43,7 +43,7 @@ static const struct argp_option options[] = {
     {"frozen", OPTION_FROZEN, "TYPE", 0,
      "the type in which large frozen matrices are held: fp32, fp16, bf16, int8 or int4; for a folder also keep: the "
      "types of "
-     "its files, which a training maps",
+     "its files, mapped instead of copied",
      5},
     {"pack", OPTION_PACK, NULL, 0,
      "for a folder: several samples share a row of --length tokens; none of them sees another", 5},
