@@ -8,6 +8,9 @@
  *     metadata: format, step, micro_step, ...  where the training stood
  *     metadata: dataset                        how the data became numbers (data/data_encoding.h)
  *
+ * Moments in 8 bits say in which codes they are: 2 is base/moment_codes.h. Builds before release 0.2 had other ones and did not
+ * say so.
+ *
  * Version 1, of release 0.1, had no checksums. */
 #ifndef REMAT_TRAIN_TRAINER_FILE_FORMAT_H
 #define REMAT_TRAIN_TRAINER_FILE_FORMAT_H
@@ -17,6 +20,8 @@
 #define WEIGHTS_FORMAT         "remat-weights"
 #define DATASET_KEY            "dataset"
 #define STATE_KEY              "state"
+#define CODES_KEY              "codes"
+#define CODES_OF_MOMENTS       "2"
 #define MASTER_KEY             "master"
 #define VERSION_OF_0_1         "1"
 #define VERSION_WITH_CHECKSUMS "2"

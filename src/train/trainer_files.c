@@ -476,6 +476,19 @@ static remat_status load_tensors(remat_trainer *trainer, const char *path, const
     return load_state(trainer, path, file, pass);
 }
 
+/* Codes read as others would be wrong moments without a word. */
+static remat_status check_codes(const remat_trainer *trainer, const char *path, const safetensors *file)
+{
+    const remat_place place = {path, REMAT_NOWHERE, REMAT_NOWHERE, REMAT_NOWHERE, CODES_KEY};
+    const char *codes = safetensors_metadata(file, CODES_KEY);
+    if (trainer->optimizer.state != STATE_INT8 || (codes && strcmp(codes, CODES_OF_MOMENTS) == 0))
+        return REMAT_OK;
+    return remat_fail(trainer->context, REMAT_BAD_INPUT, &place,
+                      "the moments in 8 bits are in codes of version %.40s, and this release reads version %s; the "
+                      "weights alone can be loaded",
+                      codes ? codes : "1, of a build before release 0.2", CODES_OF_MOMENTS);
+}
+
 static remat_status read_state(remat_trainer *trainer, const char *path, const safetensors *file)
 {
     uint64_t step, micro_step, seed, stale, batch, micro_steps, best_step = 0;
@@ -503,6 +516,7 @@ static remat_status read_state(remat_trainer *trainer, const char *path, const s
         return remat_fail(trainer->context, REMAT_BAD_INPUT, &place,
                           "the training was done with state = %.40s, the model says %s",
                           state ? state : state_types[STATE_FP32], wanted);
+    REMAT_TRY(check_codes(trainer, path, file));
     place.field = MASTER_KEY;
     if ((safetensors_metadata(file, MASTER_KEY) == NULL) != trainer->settings.master)
         return remat_fail(trainer->context, REMAT_BAD_INPUT, &place,

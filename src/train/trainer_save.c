@@ -135,6 +135,7 @@ static remat_status save(const remat_trainer *trainer, const char *path, bool wi
                                          {STATE_KEY, trainer->optimizer.state == STATE_FP32
                                                          ? NULL /* as before there were others */
                                                          : state_types[trainer->optimizer.state]},
+                                         {CODES_KEY, trainer->optimizer.state == STATE_INT8 ? CODES_OF_MOMENTS : NULL},
                                          {MASTER_KEY, trainer->settings.master ? NULL : "false"},
                                          {"step", step},
                                          {"micro_step", micro_step},

@@ -2,7 +2,6 @@
  * 64 bytes; those of parameters that are not trained are not there. */
 #include "train/trainer_object.h"
 
-#include <float.h>
 #include <math.h>
 
 #include "base/alloc.h"
@@ -75,27 +74,23 @@ uint64_t trainer_state_moved(const remat_trainer *trainer, uint32_t parameter)
 static void unpack_codes(remat_dtype dtype, const uint8_t *codes, const float *scales, uint64_t count, float *values)
 {
     for (uint64_t i = 0; i < count; i++) {
-        const float scale = scales[i / MOMENT_BLOCK] / MOMENT_TOP;
-        const int code = dtype == REMAT_INT8 ? (int)(int8_t)codes[i] : (int)codes[i];
-        const float magnitude =
-            moment_value((uint32_t)(code < 0 ? -code : code), dtype == REMAT_INT8 ? MOMENT_SIGNED : MOMENT_SQUARES) *
-            scale;
-        values[i] = code < 0 ? -magnitude : magnitude;
+        const float scale = scales[i / MOMENT_BLOCK];
+        values[i] = dtype == REMAT_UINT8 ? square_value(codes[i], scale) : mean_value((int8_t)codes[i], scale);
     }
 }
 
 static void pack_codes(remat_dtype dtype, const float *values, uint64_t count, uint8_t *codes, float *scales)
 {
     for (uint64_t from = 0; from < count; from += MOMENT_BLOCK) {
-        const uint64_t end = count - from < MOMENT_BLOCK ? count : from + MOMENT_BLOCK;
-        float *largest = &scales[from / MOMENT_BLOCK];
-        *largest = 0;
-        for (uint64_t i = from; i < end; i++)
-            *largest = fmaxf(*largest, fminf(fabsf(values[i]), FLT_MAX));
-        for (uint64_t i = from; i < end; i++) {
-            const int kind = dtype == REMAT_INT8 ? MOMENT_SIGNED : MOMENT_SQUARES;
-            const int code = (int)moment_code(fabsf(values[i]), *largest, (uint32_t)kind, MOMENT_TO_NEAREST);
-            codes[i] = (uint8_t)(dtype == REMAT_INT8 && values[i] < 0 ? -code : code);
+        const uint64_t length = count - from < MOMENT_BLOCK ? count - from : MOMENT_BLOCK;
+        const float scale =
+            dtype == REMAT_INT8 ? mean_scale_of(values + from, length) : square_scale_of(values + from, length);
+        scales[from / MOMENT_BLOCK] = scale;
+        for (uint64_t i = from; i < from + length; i++) {
+            const int mean = (int)mean_code(fabsf(values[i]), scale, MOMENT_TO_NEAREST);
+            codes[i] = (uint8_t)(dtype == REMAT_UINT8 ? (int)square_code(values[i], scale, MOMENT_TO_NEAREST)
+                                 : values[i] < 0      ? -mean
+                                                      : mean);
         }
     }
 }

@@ -8,54 +8,154 @@
 
 enum { BLOCK = 256, MOST = 2000 };
 
-/* What code `code` stands for, as a share of the scale. */
-static double listed(int code, bool squares)
+/* How the scale of squares is made: 2^lowest, and the number of bits of mantissa in units of its last place. */
+typedef struct square_format {
+    int lowest, bits;
+} square_format;
+
+static square_format format_of(double scale)
 {
-    const int exponent = code / 8, lowest = squares ? -30 : -14;
-    const double value = exponent == 0 ? ldexp(code % 8, lowest - 3) : ldexp(1 + code % 8 / 8.0, lowest + exponent - 1);
-    return value / 1.875;
+    const int lowest = ilogb(scale);
+    return (square_format){lowest, (int)lrint((ldexp(scale, -lowest) - 1) * 0x1p23)};
 }
 
-/* The code for a share from 0 to 1: the upper of its two neighbours with the chance that its place between them says. */
-static int slow_code(double share, bool squares, uint32_t random)
+/* As many bits as 254 codes allow for all octaves from the smallest square to the largest, 7 at most. With more than 31 octaves
+ * the lowest are left out. */
+static square_format slow_format(double smallest, double largest)
 {
-    int code = 0;
-    const int top = squares ? 255 : 127;
-    while (code < top && listed(code + 1, squares) <= share)
-        code++;
-    if (code < top) {
-        double place = (share - listed(code, squares)) / (listed(code + 1, squares) - listed(code, squares));
-        code += place + random / 65536.0 >= 1;
+    square_format f = {ilogb(smallest), 7};
+    int octaves = 1;
+    while (ldexp(1, f.lowest + octaves) < largest)
+        octaves++;
+    if (octaves > 31) {
+        f.lowest += octaves - 31;
+        octaves = 31;
     }
-    return squares && code == 0 && share > 0 ? 1 : code;
+    while (octaves * (1 << f.bits) > 254)
+        f.bits--;
+    return f;
+}
+
+/* What a code from 0 on stands for. */
+static double listed(int code, double scale, bool squares)
+{
+    if (!squares)
+        return scale * code * code / 127 / 127;
+    const square_format f = format_of(scale);
+    const int each = 1 << f.bits;
+    return code ? ldexp(1 + (code - 1) % each / (double)each, f.lowest + (code - 1) / each) : 0;
+}
+
+/* The code of a magnitude: the upper of its two neighbours with the chance that its place between them says. */
+static int slow_code(double value, double scale, bool squares, uint32_t random)
+{
+    int code = squares && value > 0;
+    const int top = squares ? 255 : 127;
+    while (code < top && listed(code + 1, scale, squares) <= value)
+        code++;
+    if (code < top && value > listed(code, scale, squares)) {
+        const double below = listed(code, scale, squares), above = listed(code + 1, scale, squares);
+        code += (value - below) / (above - below) + random / 65536.0 >= 1;
+    }
+    return code;
+}
+
+static float square_scale_with(int lowest, int bits)
+{
+    return (float)ldexp(1 + bits * 0x1p-23, lowest);
+}
+
+static uint32_t code_of(float value, float scale, bool squares, uint32_t random)
+{
+    return squares ? square_code(value, scale, random) : mean_code(value, scale, random);
 }
 
 static void codes_are_those_of_the_list(void **state)
 {
     (void)state;
     test_random random = random_open();
-    for (int squares = 0; squares < 2; squares++) {
-        const uint32_t kind = squares ? MOMENT_SQUARES : MOMENT_SIGNED;
-        for (int code = 0; code <= (squares ? 255 : 127); code++) { /* what a code stands for has that code */
-            const float value = moment_value((uint32_t)code, kind);
-            expect_near(value / MOMENT_TOP, listed(code, squares), 1e-7 * listed(code, squares));
-            assert_int_equal(moment_code(value, MOMENT_TOP, kind, 0), code);
-            assert_int_equal(moment_code(value, MOMENT_TOP, kind, 65535), code);
+    for (int bits = 2; bits <= 7; bits++) { /* 2 stands for means */
+        const bool squares = bits > 2;
+        const float scale = squares ? square_scale_with(-20, bits) : 3;
+        const int top = squares ? ((254 >> bits) << bits) + 1 : 127;
+        for (int code = 0; code <= top; code++) { /* what a code stands for has that code */
+            const float value = squares ? square_value((uint32_t)code, scale) : mean_value(code, scale);
+            expect_near(value, listed(code, (double)scale, squares), 2e-7 * listed(code, (double)scale, squares));
+            assert_int_equal(code_of(value, scale, squares, MOMENT_TO_NEAREST), code);
+            if (squares) { /* exactly, whatever the random number */
+                assert_int_equal(square_code(value, scale, 0), code);
+                assert_int_equal(square_code(value, scale, 65535), code);
+            }
         }
+        const double largest = listed(top, (double)scale, squares);
         for (int i = 0; i < 20000; i++) {
-            const float share = (float)pow(10, random_value(&random, -12, 0));
-            const uint32_t number = (uint32_t)test_random_below(&random, 65536);
-            const int got = (int)moment_code(share * 3.0f, 3.0f, kind, number);
-            const int wanted = slow_code((double)share, squares, number);
+            const float value = (float)(largest * pow(10, random_value(&random, -8, 0)));
+            const uint32_t number = (uint32_t)test_random_below(&random, 65534) + 1;
+            const int got = (int)code_of(value, scale, squares, number);
+            const int wanted = slow_code((double)value, (double)scale, squares, number);
             if (got != wanted) { /* a place between two codes on the edge of the random number */
                 const uint32_t nearby = got < wanted ? number + 1 : number - 1;
-                assert_int_equal(moment_code(share * 3.0f, 3.0f, kind, nearby), wanted);
+                assert_int_equal(code_of(value, scale, squares, nearby), wanted);
             }
         }
     }
-    assert_int_equal(moment_code(INFINITY, FLT_MAX, MOMENT_SIGNED, 0), 127);
-    assert_int_equal(moment_code(0, 0, MOMENT_SQUARES, 65535), 0);
-    assert_int_equal(moment_code(FLT_TRUE_MIN, FLT_MAX, MOMENT_SQUARES, 0), 1);
+    assert_int_equal(mean_code(INFINITY, FLT_MAX, 0), 127);
+    assert_int_equal(mean_code(NAN, 1, 65535), 0);
+    assert_int_equal(mean_code(2.5f, 2.5f, 65535), 127);
+    expect_same_bits(&(float){mean_value(-127, 2.7f)}, &(float){-2.7f}, 1); /* the largest magnitude is kept as it is */
+}
+
+/* Squares over so many octaves are off by less than the last of the bits that these leave; what is read can be written, and is
+ * then the same. */
+static void squares_have_the_bits_that_their_range_leaves(void **state)
+{
+    (void)state;
+    test_random random = random_open();
+    for (int i = 0; i < 4000; i++) {
+        float values[BLOCK], read[BLOCK];
+        const double range = random_value(&random, 0, 36), top = random_value(&random, -80, 100);
+        double smallest = INFINITY, largest = 0;
+        for (int j = 0; j < BLOCK; j++) {
+            values[j] = test_random_below(&random, 9) ? (float)pow(2, top - random_value(&random, 0, range)) : 0;
+            largest = fmax(largest, (double)values[j]);
+            smallest = values[j] > 0 ? fmin(smallest, (double)values[j]) : smallest;
+        }
+        const float scale = square_scale_of(values, BLOCK);
+        const square_format wanted = slow_format(smallest, largest), got = format_of((double)scale);
+        assert_int_equal(got.lowest, wanted.lowest);
+        assert_int_equal(got.bits, wanted.bits);
+        const double least = ldexp(1, got.lowest);
+        for (int j = 0; j < BLOCK; j++) {
+            const uint32_t code = square_code(values[j], scale, (uint32_t)test_random_below(&random, 65536));
+            const double value = fmax((double)values[j], values[j] > 0 ? least : 0);
+            assert_true(code <= 255 && (code > 0) == (values[j] > 0));
+            read[j] = square_value(code, scale);
+            assert_true(fabs((double)read[j] - value) <= ldexp(value, -got.bits));
+        }
+        const float again = square_scale_of(read, BLOCK);
+        for (int j = 0; j < BLOCK; j++)
+            expect_same_bits(&(float){square_value(square_code(read[j], again, 65535), again)}, &read[j], 1);
+    }
+}
+
+/* Squares at the ends of what a float can be: none becomes 0, infinite or NaN. */
+static void squares_at_the_ends_stay_numbers(void **state)
+{
+    (void)state;
+    const float ends[] = {FLT_TRUE_MIN, FLT_MIN, 0x1p-20f, 1, 0x1p126f, FLT_MAX, INFINITY};
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+        for (size_t j = i; j < sizeof ends / sizeof ends[0]; j++) {
+            const float values[3] = {ends[i], ends[j], 0}, scale = square_scale_of(values, 3);
+            for (int k = 0; k < 2; k++) {
+                const uint32_t code = square_code(values[k], scale, 65535);
+                assert_true(code > 0 && code <= 255);
+                assert_true(isfinite(square_value(code, scale)) && square_value(code, scale) > 0);
+            }
+            assert_int_equal(square_code(0, scale, 65535), 0);
+            assert_int_equal(square_code(NAN, scale, 65535), 0);
+        }
+    const float none[2] = {0, 0};
+    expect_same_bits(&(float){square_scale_of(none, 2)}, &none[0], 1);
 }
 
 /* ---- kernels ---- */
@@ -91,7 +191,7 @@ static double value_at(const moment *m, size_t i)
         const double value = exponent ? ldexp(1 + mantissa / 128.0, exponent - 127) : ldexp(mantissa / 128.0, -126);
         return code >> 15 ? -value : value;
     }
-    const double value = listed(abs(code), m->type == REMAT_UINT8) * (double)m->scales[i / BLOCK];
+    const double value = listed(abs(code), (double)m->scales[i / BLOCK], m->type == REMAT_UINT8);
     return code < 0 ? -value : value;
 }
 
@@ -100,11 +200,13 @@ static moment random_moment(test_random *random, remat_dtype type)
     moment m = {.type = type};
     for (size_t i = 0; i < MOST; i++) {
         const float value = random_value(random, type == REMAT_UINT8 ? 0 : -1, 1);
+        const int bits = 3 + (int)test_random_below(random, 5);
         if (type == REMAT_BF16)
             ((uint16_t *)(void *)m.bytes)[i] = (uint16_t)(moment_bf16(value, 0) & 0x7fff);
         else
             m.bytes[i] = type == REMAT_INT8 ? (uint8_t)(int8_t)(value * 127) : (uint8_t)(255 * value);
-        m.scales[i / BLOCK] = random_value(random, 0.1, 2);
+        m.scales[i / BLOCK] =
+            type == REMAT_UINT8 ? square_scale_with(1 - (254 >> bits), bits) : random_value(random, 0.1, 2);
     }
     return m;
 }
@@ -131,8 +233,20 @@ static int wanted_code(double value, const moment *got, size_t i, uint32_t numbe
         code = (int)units + ((exponent + 125) << 7); /* the bit before the point adds 1 << 7 */
         return value < 0 ? code | 1 << 15 : code;
     }
-    code = slow_code(fabs(value) / (double)got->scales[i / BLOCK], got->type == REMAT_UINT8, number);
+    code = slow_code(fabs(value), (double)got->scales[i / BLOCK], got->type == REMAT_UINT8, number);
     return value < 0 ? -code : code;
+}
+
+/* The scale of squares is that of the exact ones, or, where these are next to a power of 2, of their neighbours. */
+static void expect_format(float scale, double smallest, double largest)
+{
+    const square_format got = format_of((double)scale);
+    bool found = false;
+    for (int i = 0; i < 9; i++) {
+        const square_format f = slow_format(smallest * (1 + (i % 3 - 1) * 2e-6), largest * (1 + (i / 3 - 1) * 2e-6));
+        found |= f.lowest == got.lowest && f.bits == got.bits;
+    }
+    assert_true(found);
 }
 
 /* How many codes of the moment differ from the slow ones; none by more than 1 from those of a value within the error of
@@ -142,10 +256,15 @@ static size_t count_other(const moment *got, const double *wanted, size_t count,
 {
     size_t other = 0;
     for (size_t from = 0; from < count && got->type != REMAT_BF16; from += BLOCK) {
-        double largest = 0;
-        for (size_t i = from; i < count && i < from + BLOCK; i++)
+        double smallest = INFINITY, largest = 0;
+        for (size_t i = from; i < count && i < from + BLOCK; i++) {
             largest = fmax(largest, fabs(wanted[i]));
-        expect_near(got->scales[from / BLOCK], largest, 2e-6 * largest + SUM_ERROR);
+            smallest = fmin(smallest, fabs(wanted[i]));
+        }
+        if (got->type == REMAT_UINT8)
+            expect_format(got->scales[from / BLOCK], smallest, largest);
+        else
+            expect_near(got->scales[from / BLOCK], largest, 2e-6 * largest + SUM_ERROR);
     }
     for (size_t i = 0; i < count; i++) {
         const uint32_t number = number_at(block, parameter, i, half);
@@ -342,6 +461,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(codes_are_those_of_the_list),
+        cmocka_unit_test(squares_have_the_bits_that_their_range_leaves),
+        cmocka_unit_test(squares_at_the_ends_stay_numbers),
         cmocka_unit_test(steps_are_those_of_the_slow_version),
         cmocka_unit_test(slow_means_do_not_stand_still),
         cmocka_unit_test(a_broken_gradient_changes_no_moment),

@@ -23,6 +23,13 @@ for type in lion adafactor; do
 done
 expect 3 train "$work/lion.ini" --resume "$work/adafactor.st" -q
 err "the training was done with adafactor, the model says lion"
+# Builds before release 0.2 did not say which codes they wrote in 8 bits. Without checksums the changed file passes for theirs.
+expect 0 train "$work/int8.ini" --steps 3 --save "$work/codes.st" -q
+LC_ALL=C sed 's/"version":"2"/"version":"1"/; s/remat_checksum/other_checksum/; s/remat_tensor/other_tensor/; s/"codes":"2"/"other":"2"/' \
+  "$work/codes.st" >"$work/before.st"
+expect 3 train "$work/int8.ini" --steps 6 --resume "$work/before.st" -q
+err "codes of version 1, of a build before release 0.2, and this release reads version 2; the weights alone can be loaded"
+expect 0 train "$work/int8.ini" --steps 1 --weights "$work/before.st" -q
 expect 2 train "$work/adafactor.ini" --set optimizer.state=int8 -q
 err "it belongs to all optimizers but adafactor"
 finish

@@ -6,6 +6,10 @@
 #include "backend/cpu/fast_random.h"
 #include "base/moment_codes.h"
 
+#if defined(__SSE2__) && FAST_LANES == 4
+#include <xmmintrin.h>
+#endif
+
 typedef int8_t fast_chars __attribute__((vector_size(FAST_LANES)));
 typedef uint8_t fast_bytes __attribute__((vector_size(FAST_LANES)));
 typedef uint16_t fast_halves __attribute__((vector_size(FAST_LANES * 2)));
@@ -30,29 +34,35 @@ FAST_INLINE fast_integers moment_numbers(const uint32_t *numbers, int half)
     return (fast_integers)(half ? bits >> 16 : bits & 0xffff);
 }
 
-/* moment_value of codes from 0 to 255. */
-FAST_INLINE fast_vector moment_values(fast_integers codes, int kind)
+/* fast_sqrt takes one lane at a time in portable kernels, which is a tenth of adam's time. */
+FAST_INLINE fast_vector moment_roots(fast_vector x)
 {
-    const fast_vector small = __builtin_convertvector(codes, fast_vector) * ldexpf(1, kind - 129);
-    return fast_select(codes < 8, small, (fast_vector)((codes << 20) + (kind << 23)));
+#if defined(__SSE2__) && FAST_LANES == 4
+    return (fast_vector)_mm_sqrt_ps((__m128)x);
+#else
+    return fast_sqrt(x);
+#endif
 }
 
-/* moment_code of magnitudes that are divided by the largest. */
-FAST_INLINE fast_integers moment_codes(fast_vector share, int kind, fast_integers random)
+/* mean_value. */
+FAST_INLINE fast_vector mean_values(fast_integers codes, float scale)
 {
-    const fast_vector y = share * MOMENT_TOP;
-    const float least = ldexpf(1, kind - 126);
-    const fast_integers small =
-        __builtin_convertvector(fast_min(y, fast_repeat(least)) * ldexpf(1, 149 - kind), fast_integers);
-    const fast_integers is_small = y < least;
-    const fast_integers fixed = (is_small & small) | (~is_small & ((fast_integers)y - (kind << 23)));
-    fast_integers codes = (fixed + (random << 4)) >> 20;
-    if (kind == MOMENT_SQUARES)
-        codes -= (fast_integers)((codes == 0) & (share > 0.0f)); /* a comparison is -1 where it holds */
-    return codes;
+    const fast_vector roots = __builtin_convertvector(codes, fast_vector);
+    return roots * fast_magnitude(roots) * MEAN_UNIT * scale;
 }
 
-FAST_INLINE float moment_largest(const float values[MOMENT_BLOCK])
+/* mean_code of magnitudes that are divided by the largest. */
+FAST_INLINE fast_integers mean_codes(fast_vector share, fast_integers random)
+{
+    const fast_vector square = share * (float)(MEAN_TOP * MEAN_TOP);
+    const fast_integers codes = __builtin_convertvector(moment_roots(square), fast_integers);
+    const fast_vector root = __builtin_convertvector(codes, fast_vector);
+    const fast_vector chance = __builtin_convertvector(65536 - random, fast_vector);
+    const fast_integers up = (square - root * root) * 65536.0f >= (2.0f * root + 1.0f) * chance;
+    return codes - up; /* a comparison is -1 where it holds */
+}
+
+FAST_INLINE float mean_scale_of_block(const float values[MOMENT_BLOCK])
 {
     fast_vector largest = {0};
     for (size_t i = 0; i < MOMENT_BLOCK; i += FAST_LANES)
@@ -62,9 +72,34 @@ FAST_INLINE float moment_largest(const float values[MOMENT_BLOCK])
 }
 
 /* What each value is divided by, and its sign-free magnitude at most that. */
-FAST_INLINE fast_vector moment_share(const float *values, float largest)
+FAST_INLINE fast_vector mean_share(const float *values, float largest)
 {
     return fast_min(fast_magnitude(fast_load(values)), fast_repeat(largest)) / largest;
+}
+
+/* square_value and square_code. `first` and `shift` are those of the scale. */
+FAST_INLINE fast_vector square_values(fast_integers codes, int first, int shift)
+{
+    return (fast_vector)((codes > 0) & (((codes - 1) << shift) + first));
+}
+
+FAST_INLINE fast_integers square_codes(fast_vector squares, int first, int shift, fast_integers random)
+{
+    const fast_integers above = (fast_integers)fast_min(squares, fast_repeat(SQUARE_MOST)) - first;
+    const fast_integers codes = (((above & (above > 0)) + (random << (shift - 16))) >> shift) + 1;
+    return codes & (fast_integers)(squares > 0.0f);
+}
+
+FAST_INLINE float square_scale_of_block(const float values[MOMENT_BLOCK])
+{
+    const fast_vector most = fast_repeat(SQUARE_MOST);
+    fast_vector largest = {0}, smallest = most;
+    for (size_t i = 0; i < MOMENT_BLOCK; i += FAST_LANES) {
+        const fast_vector squares = fast_load(values + i);
+        largest = fast_max(squares, largest);
+        smallest = fast_min(fast_select(squares > 0.0f, squares, most), smallest);
+    }
+    return square_scale(-fast_max_lanes(-smallest), fminf(fast_max_lanes(largest), SQUARE_MOST));
 }
 
 /* The values of a block, `count` of which are there; the others are 0. */
@@ -82,19 +117,18 @@ FAST_INLINE void moment_unpack(tensor_ref moment, tensor_ref scales, size_t from
         }
         return;
     }
-    const float scale = ((const float *)scales.at)[from / MOMENT_BLOCK] / MOMENT_TOP;
+    const float scale = ((const float *)scales.at)[from / MOMENT_BLOCK];
+    const int lowest = (int)square_first(scale), shift = (int)square_shift(scale);
     memcpy(bytes, (const uint8_t *)moment.at + from, count);
     for (size_t i = 0; i < MOMENT_BLOCK; i += FAST_LANES) {
         if (moment.type == REMAT_UINT8) {
             fast_bytes part;
             memcpy(&part, bytes + i, sizeof part);
-            fast_store(values + i, moment_values(__builtin_convertvector(part, fast_integers), MOMENT_SQUARES) * scale);
+            fast_store(values + i, square_values(__builtin_convertvector(part, fast_integers), lowest, shift));
         } else {
             fast_chars part;
             memcpy(&part, bytes + i, sizeof part);
-            const fast_integers codes = __builtin_convertvector(part, fast_integers), sign = codes >> 31;
-            const fast_vector magnitude = moment_values((codes ^ sign) - sign, MOMENT_SIGNED) * scale;
-            fast_store(values + i, (fast_vector)((fast_integers)magnitude | (sign & INT32_MIN)));
+            fast_store(values + i, mean_values(__builtin_convertvector(part, fast_integers), scale));
         }
     }
 }
@@ -114,17 +148,18 @@ FAST_INLINE void moment_pack(tensor_ref moment, tensor_ref scales, size_t from, 
         return;
     }
     uint8_t bytes[MOMENT_BLOCK] = {0};
-    const float largest = moment_largest(values);
-    ((float *)scales.at)[from / MOMENT_BLOCK] = largest;
-    for (size_t i = 0; i < MOMENT_BLOCK && largest > 0; i += FAST_LANES) {
-        const fast_vector share = moment_share(values + i, largest);
+    const float scale = moment.type == REMAT_INT8 ? mean_scale_of_block(values) : square_scale_of_block(values);
+    const int lowest = (int)square_first(scale), shift = (int)square_shift(scale);
+    ((float *)scales.at)[from / MOMENT_BLOCK] = scale;
+    for (size_t i = 0; i < MOMENT_BLOCK && scale > 0; i += FAST_LANES) {
         const fast_integers random = moment_numbers(numbers + i, half);
         if (moment.type == REMAT_UINT8) {
-            const fast_bytes part = __builtin_convertvector(moment_codes(share, MOMENT_SQUARES, random), fast_bytes);
+            const fast_integers codes = square_codes(fast_load(values + i), lowest, shift, random);
+            const fast_bytes part = __builtin_convertvector(codes, fast_bytes);
             memcpy(bytes + i, &part, sizeof part);
         } else {
             const fast_integers sign = (fast_integers)fast_load(values + i) >> 31;
-            const fast_integers codes = (moment_codes(share, MOMENT_SIGNED, random) ^ sign) - sign;
+            const fast_integers codes = (mean_codes(mean_share(values + i, scale), random) ^ sign) - sign;
             const fast_chars part = __builtin_convertvector(codes, fast_chars);
             memcpy(bytes + i, &part, sizeof part);
         }

@@ -18,15 +18,13 @@ static inline size_t moment_block_length(size_t count, size_t from)
 static inline void moment_unpack(tensor_ref moment, tensor_ref scales, size_t from, size_t count, real *values)
 {
     for (size_t i = 0; moment.at && i < count; i++) {
-        const float scale = scales.at ? ((const float *)scales.at)[from / MOMENT_BLOCK] / MOMENT_TOP : 0;
+        const float scale = scales.at ? ((const float *)scales.at)[from / MOMENT_BLOCK] : 0;
         if (moment.type == REMAT_BF16) {
             values[i] = (real)moment_from_bf16(((const uint16_t *)moment.at)[from + i]);
         } else if (moment.type == REMAT_UINT8) {
-            values[i] = (real)(moment_value(((const uint8_t *)moment.at)[from + i], MOMENT_SQUARES) * scale);
+            values[i] = (real)square_value(((const uint8_t *)moment.at)[from + i], scale);
         } else if (moment.type == REMAT_INT8) {
-            const int code = ((const int8_t *)moment.at)[from + i];
-            const float magnitude = moment_value((uint32_t)(code < 0 ? -code : code), MOMENT_SIGNED) * scale;
-            values[i] = (real)(code < 0 ? -magnitude : magnitude);
+            values[i] = (real)mean_value(((const int8_t *)moment.at)[from + i], scale);
         } else {
             values[i] = ((const real *)moment.at)[from + i];
         }
@@ -38,13 +36,16 @@ static inline void moment_unpack(tensor_ref moment, tensor_ref scales, size_t fr
 static inline void moment_pack(tensor_ref moment, tensor_ref scales, size_t from, size_t count, const real *values,
                                const remat_random *random, size_t first, int half)
 {
-    float largest = 0;
+    float scale = 0;
     if (!moment.at)
         return;
-    for (size_t i = 0; i < count; i++)
-        largest = fmaxf(largest, fminf(fabsf((float)values[i]), FLT_MAX));
-    if (scales.at)
-        ((float *)scales.at)[from / MOMENT_BLOCK] = largest;
+    if (moment.type == REMAT_INT8 || moment.type == REMAT_UINT8) {
+        float single[MOMENT_BLOCK];
+        for (size_t i = 0; i < count; i++)
+            single[i] = (float)values[i];
+        scale = moment.type == REMAT_INT8 ? mean_scale_of(single, count) : square_scale_of(single, count);
+        ((float *)scales.at)[from / MOMENT_BLOCK] = scale;
+    }
     for (size_t i = 0; i < count; i++) {
         uint32_t numbers[4];
         const float value = (float)values[i];
@@ -53,9 +54,9 @@ static inline void moment_pack(tensor_ref moment, tensor_ref scales, size_t from
         if (moment.type == REMAT_BF16) {
             ((uint16_t *)moment.at)[from + i] = moment_bf16(value, number);
         } else if (moment.type == REMAT_UINT8) {
-            ((uint8_t *)moment.at)[from + i] = (uint8_t)moment_code(value, largest, MOMENT_SQUARES, number);
+            ((uint8_t *)moment.at)[from + i] = (uint8_t)square_code(value, scale, number);
         } else if (moment.type == REMAT_INT8) {
-            const int code = (int)moment_code(fabsf(value), largest, MOMENT_SIGNED, number);
+            const int code = (int)mean_code(fabsf(value), scale, number);
             ((int8_t *)moment.at)[from + i] = (int8_t)(value < 0 ? -code : code);
         } else {
             ((real *)moment.at)[from + i] = values[i];

@@ -5,9 +5,6 @@
 #include "base/moment_codes.h"
 
 enum { BLOCK = MOMENT_BLOCK, BLOCKS_AT_ONCE = 8, EACH = BLOCK / WARP };
-#define SIGNED  (uint32_t) MOMENT_SIGNED
-#define SQUARES (uint32_t) MOMENT_SQUARES
-#define TOP     MOMENT_TOP
 
 /* As step_is_finite, but for what a block of the same kernel has noted meanwhile. */
 static __device__ __forceinline__ bool may_update(const step_block *block, uint64_t number)
@@ -18,28 +15,21 @@ static __device__ __forceinline__ bool may_update(const step_block *block, uint6
 
 /* ---- moments of any type ---- */
 
-static __device__ float power_of_2(int exponent)
+/* The scale of a block of which each lane has `count` values. */
+static __device__ __forceinline__ float scale_of(remat_dtype type, const float values[EACH], int count)
 {
-    return __int_as_float((exponent + 127) << 23);
-}
-
-static __device__ uint32_t code_of(float magnitude, float largest, uint32_t kind, uint32_t random)
-{
-    if (!(magnitude > 0))
-        return 0;
-    const float y = __fmul_rn(__fdiv_rn(fminf(magnitude, 3.402823466e38f), largest), TOP);
-    uint32_t fixed;
-    if (y >= power_of_2((int)kind - 126))
-        fixed = __float_as_uint(y) - (kind << 23);
-    else
-        fixed = (uint32_t)ldexpf(y, 149 - (int)kind);
-    const uint32_t code = (fixed + (random << 4)) >> 20;
-    return kind == SQUARES && code == 0 ? 1 : code;
-}
-
-static __device__ float value_of(uint32_t code, uint32_t kind)
-{
-    return code < 8 ? ldexpf((float)code, (int)kind - 129) : __uint_as_float((code << 20) + (kind << 23));
+    float smallest = SQUARE_MOST, largest = 0;
+#pragma unroll
+    for (int j = 0; j < EACH; j++)
+        if (j < count && type == REMAT_INT8) {
+            largest = fmaxf(largest, fminf(fabsf(values[j]), FLT_MAX));
+        } else if (j < count) {
+            const float square = fminf(values[j], SQUARE_MOST);
+            largest = fmaxf(largest, square);
+            smallest = square > 0 ? fminf(smallest, square) : smallest;
+        }
+    largest = warp_max(largest);
+    return type == REMAT_INT8 ? largest : square_scale(-warp_max(-smallest), largest);
 }
 
 /* The lane's values of a block that begins at `from`; `count` of them are there. */
@@ -55,17 +45,15 @@ static __device__ __forceinline__ void unpack(tensor_ref t, tensor_ref scales, s
             values[j] = v.of[j];
         return;
     }
-    const float scale = scales.at ? __fdiv_rn(((const float *)scales.at)[from / BLOCK], TOP) : 0;
+    const float scale = scales.at ? ((const float *)scales.at)[from / BLOCK] : 0;
 #pragma unroll
     for (int j = 0; j < EACH; j++) {
         if (j >= count)
             continue;
         if (t.type == REMAT_UINT8) {
-            values[j] = __fmul_rn(value_of(((const uint8_t *)t.at)[from + j], SQUARES), scale);
+            values[j] = square_value(((const uint8_t *)t.at)[from + j], scale);
         } else if (t.type == REMAT_INT8) {
-            const int code = ((const int8_t *)t.at)[from + j];
-            const float magnitude = __fmul_rn(value_of((uint32_t)abs(code), SIGNED), scale);
-            values[j] = code < 0 ? -magnitude : magnitude;
+            values[j] = mean_value(((const int8_t *)t.at)[from + j], scale);
         } else {
             values[j] = get(t, from + j);
         }
@@ -93,16 +81,9 @@ static __device__ __forceinline__ void pack(tensor_ref t, tensor_ref scales, siz
         }
         return;
     }
-    float largest = 0;
-    if (scales.at) {
-#pragma unroll
-        for (int j = 0; j < EACH; j++)
-            if (j < count)
-                largest = fmaxf(largest, fminf(fabsf(values[j]), 3.402823466e38f));
-        largest = warp_max(largest);
-        if (threadIdx.x % WARP == 0)
-            ((float *)scales.at)[from / BLOCK] = largest;
-    }
+    const float scale = scales.at ? scale_of(t.type, values, count) : 0;
+    if (scales.at && threadIdx.x % WARP == 0)
+        ((float *)scales.at)[from / BLOCK] = scale;
     const uint4 a = draw(random, (offset + from) / 4), b = draw(random, (offset + from) / 4 + 1);
     const uint32_t numbers[EACH] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
 #pragma unroll
@@ -113,9 +94,9 @@ static __device__ __forceinline__ void pack(tensor_ref t, tensor_ref scales, siz
         if (t.type == REMAT_BF16) {
             ((uint16_t *)t.at)[from + j] = (uint16_t)((__float_as_uint(values[j]) + number) >> 16);
         } else if (t.type == REMAT_UINT8) {
-            ((uint8_t *)t.at)[from + j] = (uint8_t)code_of(values[j], largest, SQUARES, number);
+            ((uint8_t *)t.at)[from + j] = (uint8_t)square_code(values[j], scale, number);
         } else {
-            const int code = (int)code_of(fabsf(values[j]), largest, SIGNED, number);
+            const int code = (int)mean_code(fabsf(values[j]), scale, number);
             ((int8_t *)t.at)[from + j] = (int8_t)(values[j] < 0 ? -code : code);
         }
     }
