@@ -9,7 +9,7 @@ test_kernel_elementwise test_kernel_embedding test_kernel_losses test_kernel_mom
 test_kernel_rotate test_kernel_softmax test_kernel_sums test_kernel_weights test_window"
 
 # shellcheck disable=SC2086 # a list
-env -u MAKEFLAGS cmake --build $build -j "$jobs" --target remat_cli test_cuda_training $kernels -- --no-print-directory -s
+env -u MAKEFLAGS cmake --build $build -j "$jobs" --target remat_cli test_cuda_training test_device_ranks $kernels -- --no-print-directory -s
 
 finding=$($build/remat doctor | sed -n 's/^gpu  *//p')
 case $finding in
@@ -26,5 +26,14 @@ for test in $kernels; do
     { echo "$test failed: see $build/$test.cuda.log"; failed=1; }
 done
 $build/tests/test_cuda_training || failed=1
+
+# One rank, and two that share the first GPU, have the bits of one process.
+. tests/cli/support/mpirun.sh
+if has_mpirun; then
+  for count in 1 2; do
+    REMAT_TEST_DEVICE=cuda:0 ranks $count "$build/tests/test_device_ranks" >"$build/ranks$count.cuda.log" 2>&1 ||
+      { echo "$count ranks failed: see $build/ranks$count.cuda.log"; failed=1; }
+  done
+fi
 [ $failed = 0 ] && echo "all tests on the GPU passed"
 exit $failed
