@@ -26,13 +26,23 @@ static bool is_same(const struct stat *file, const char *path)
     return stat(path, &other) == 0 && other.st_dev == file->st_dev && other.st_ino == file->st_ino;
 }
 
-/* Whether it is a file of a model in Hugging Face's layout. Others in its folder, such as saved trainings, may be replaced. */
+/* Whether it is a file of a model in Hugging Face's layout, or of adapters in PEFT's. Others in its folder, such as saved
+ * trainings, may be replaced. */
 static bool is_of_folder(const char *folder, const char *path, const struct stat *file)
 {
-    static const char *const names[] = {"config.json",       "generation_config.json",      "tokenizer.json",
-                                        "vocab.json",        "tokenizer_config.json",       "special_tokens_map.json",
-                                        "merges.txt",        "added_tokens.json",           "chat_template.jinja",
-                                        "model.safetensors", "model.safetensors.index.json"};
+    static const char *const names[] = {"config.json",
+                                        "generation_config.json",
+                                        "tokenizer.json",
+                                        "vocab.json",
+                                        "tokenizer_config.json",
+                                        "special_tokens_map.json",
+                                        "merges.txt",
+                                        "added_tokens.json",
+                                        "chat_template.jinja",
+                                        "model.safetensors",
+                                        "model.safetensors.index.json",
+                                        "adapter_config.json",
+                                        "adapter_model.safetensors"};
     char whole[PATH_MAX];
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (snprintf(whole, sizeof whole, "%s/%s", folder, names[i]) < (int)sizeof whole && is_same(file, whole))
@@ -87,6 +97,9 @@ remat_status remat_model_check_output(const remat_model *model, const char *path
         return REMAT_OK;
     if (model->folder && is_of_folder(model->folder, path, &file))
         return refuse(model_context(model), path, "it is a file of the model");
+    const char *adapter = model_get_settings(model)->adapter;
+    if (adapter && is_of_folder(adapter, path, &file))
+        return refuse(model_context(model), path, "it is a file of the adapters");
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
         if (lists[i])
             REMAT_TRY(check_list(model, path, &file, lists[i]));

@@ -89,6 +89,12 @@ for option in --save --save-best --log --trace; do
     kept folder/$name "$root/tests/reference/pretrained/gpt2/$name"
   done
 done
+for name in adapter_config.json adapter_model.safetensors; do
+  # shellcheck disable=SC2086
+  expect 6 train folder --adapter folder/adapter $small --steps 1 --log folder/adapter/$name
+  err "folder/adapter/$name: cannot be written: it is a file of the adapters"
+  kept folder/adapter/$name "$root/tests/reference/pretrained/gpt2/adapter/$name"
+done
 for _ in 1 2; do
   # shellcheck disable=SC2086
   expect 0 train folder $small --steps 1 --save folder/training.safetensors
