@@ -72,7 +72,11 @@ static void what_is_no_json_is_refused(void **state)
                                       "\"\xc3\\u00a9\"",
                                       "\"\xed\xa0\x80\"",
                                       "\"\xc0\x80\"",
-                                      "\xef\xbb\xbf[]",
+                                      "\xef\xbb\xbf",
+                                      "\xef\xbb\xbf\xef\xbb\xbf[]",
+                                      "[\xef\xbb\xbf]",
+                                      " \xef\xbb\xbf[]",
+                                      "\xef\xbb[]",
                                       "// c\n[]",
                                       "/* c */[]",
                                       "[1] // c",
@@ -90,6 +94,7 @@ static void what_is_no_json_is_refused(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         if (json_drain_text(f, bad[i]) != REMAT_BAD_INPUT)
             fail_msg("accepted: %s", bad[i]);
+    expect_ok(f, json_drain_text(f, "\xef\xbb\xbf[]")); /* a byte order mark may come first, as in other files */
 }
 
 static void nul_bytes_are_named_wherever_they_stand(void **state)

@@ -198,7 +198,7 @@ static remat_status cut(const remat_graph *graph, const graph_plan_options *opti
 {
     const graph_pieces_options fine = {.hints = options->hints};
     remat_status status = graph_outline_create(graph, &search->outline);
-    if (status == REMAT_INVALID && options->binds == GRAPH_EXACT && !options->strategy) {
+    if (status == REMAT_BAD_INPUT && options->binds == GRAPH_EXACT && !options->strategy) {
         search->outline = (graph_outline){.graph = graph};
         return REMAT_OK;
     }
