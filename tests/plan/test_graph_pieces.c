@@ -208,6 +208,38 @@ static void what_cannot_run_again_is_refused(void **state)
     }
 }
 
+/* The planner adds bytes, and costs, several times: what they sum up to is limited. */
+static void sums_are_limited(void **state)
+{
+    fixture *f = *state;
+    const uint64_t half = (uint64_t)1 << 60, large = (uint64_t)1 << 62;
+    const struct {
+        uint64_t bytes, workspace, cost;
+        remat_status status;
+    } cases[] = {
+        {64, 64, half - 1, REMAT_OK},    {64, 64, half, REMAT_BAD_INPUT}, {64, 64, large, REMAT_BAD_INPUT},
+        {64, half, 1, REMAT_BAD_INPUT},  {64, large, 1, REMAT_BAD_INPUT}, {half, 64, 1, REMAT_BAD_INPUT},
+        {large, 64, 1, REMAT_BAD_INPUT},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        remat_graph *graph;
+        graph_outline outline;
+        const graph_action action = {.in_place_from = GRAPH_NONE,
+                                     .in_place_to = GRAPH_NONE,
+                                     .workspace_bytes = cases[i].workspace,
+                                     .cost = cases[i].cost};
+        expect_ok(f, graph_create(f->context, &graph));
+        for (uint32_t t = 0; t < 2; t++) {
+            expect_ok(f, graph_add_tensor(graph, &(graph_tensor){.bytes = cases[i].bytes}));
+            expect_ok(f, graph_add_action(graph, &action, &(graph_links){.writes = &t, .write_count = 1}));
+        }
+        expect_status(f, graph_outline_create(graph, &outline), cases[i].status);
+        if (cases[i].status == REMAT_OK)
+            graph_outline_release(&outline);
+        graph_destroy(graph);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +247,7 @@ int main(void)
         FIXTURE_TEST(transformer_is_cut_and_solved_once),
         FIXTURE_TEST(graphs_without_a_backward),
         FIXTURE_TEST(what_cannot_run_again_is_refused),
+        FIXTURE_TEST(sums_are_limited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

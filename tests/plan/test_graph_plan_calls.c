@@ -333,6 +333,20 @@ static remat_status read_and_plan(remat_context *context, void *user)
     return status;
 }
 
+typedef struct reading {
+    const remat_graph *graph;
+    const char *text;
+} reading;
+
+static remat_status read_again(void *user)
+{
+    const reading *of = user;
+    remat_graph_plan *plan;
+    remat_status status = read_text(of->graph, of->text, &plan);
+    remat_graph_plan_destroy(plan);
+    return status;
+}
+
 static void no_memory_is_survived(void **state)
 {
     fixture *f = *state;
@@ -344,6 +358,7 @@ static void no_memory_is_survived(void **state)
     capture_end(&text);
     char *texts[] = {text.text, written(plan, true)};
     expect_failures_survived("graph plans", read_and_plan, texts, 50, LESS_WHEN_SANITIZED(100, 40));
+    expect_call_failures_survived(f, "a graph's plan", read_again, &(reading){graph, texts[1]}, 10);
     free(texts[0]);
     free(texts[1]);
     remat_graph_plan_destroy(plan);
