@@ -66,6 +66,10 @@ void remat_communicator_abort(remat_communicator *communicator, remat_status sta
  * thread. */
 const char *remat_mpi_version(void);
 
+/* The version of NCCL, by which ranks with GPUs exchange tensors, such as "2.28.9"; NULL if it is not installed, or cannot be used. Safe
+ * from any thread. */
+const char *remat_nccl_version(void);
+
 #ifdef __cplusplus
 }
 #endif
