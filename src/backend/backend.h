@@ -33,6 +33,8 @@ typedef struct backend_options {
         process; /* number of this one among the processes of a machine, which share its devices by turns: "cuda" */
 } backend_options;
 
+typedef struct backend_lanes backend_lanes;
+
 /* Backends put this first in a struct of their own. */
 typedef struct backend {
     const backend_type *type;
@@ -40,13 +42,15 @@ typedef struct backend {
     const char *kernels; /* the name of the table in use */
     const char *about;   /* the device in words, with its memory and libraries; NULL: nothing beyond the kernels */
     unsigned threads;
-    uint64_t scratch_bytes; /* that every queue allocates for its kernels */
-    uint64_t free_bytes;    /* of the device's own memory when it was opened; 0: it computes in the host's */
-    bool host_visible;      /* the host may access the backend's memory while no queue runs */
-    bool half_products;     /* GEMMs with one operand in bf16 take both in bf16 */
-    bool small_half_heads;  /* attention takes tensors in bf16 only as attention_takes_halves says */
-    bool rounds_once;       /* GEMMs round a C in bf16 once, however long k is */
-    uint64_t loss_rows;     /* so many rows of logits exist at a time; 0: as many as suit a processor's cache */
+    uint64_t scratch_bytes;     /* that every queue allocates for its kernels */
+    uint64_t free_bytes;        /* of the device's own memory when it was opened; 0: it computes in the host's */
+    bool host_visible;          /* the host may access the backend's memory while no queue runs */
+    bool half_products;         /* GEMMs with one operand in bf16 take both in bf16 */
+    bool small_half_heads;      /* attention takes tensors in bf16 only as attention_takes_halves says */
+    bool rounds_once;           /* GEMMs round a C in bf16 once, however long k is */
+    uint64_t loss_rows;         /* so many rows of logits exist at a time; 0: as many as suit a processor's cache */
+    const backend_lanes *lanes; /* for transfers by NCCL; NULL: it cannot access the backend's memory */
+    char identity[16];          /* no other device in the world has it; for devices with lanes */
 } backend;
 
 /* DEVICE: kernels read and write it. STAGING: host memory for fast copies to and from the device. */
@@ -100,6 +104,21 @@ struct backend_type {
     void (*event_destroy)(backend *owner, backend_event *event);
     remat_status (*event_record)(backend_queue *queue, backend_event *event);
     remat_status (*event_wait)(backend *owner, backend_event *event, uint64_t *nanoseconds);
+};
+
+/* Queues for transfers by a library, beside those that compute. A lane is a queue that runs no recordings, and takes no scratch memory. A
+ * mark is a point in the work of a queue, like an event, but without a time: nothing waits when it is set. */
+typedef struct backend_mark backend_mark;
+struct backend_lanes {
+    remat_status (*create)(backend *owner, backend_queue **made);
+    void *(*stream)(
+        backend_queue *lane); /* what the library calls it; its device is the one that is chosen from then on */
+    remat_status (*mark_create)(backend *owner, backend_mark **made);
+    void (*mark_destroy)(backend *owner, backend_mark *mark);
+    remat_status (*mark_set)(backend_queue *queue, backend_mark *mark);
+    remat_status (*mark_follow)(backend_queue *queue,
+                                backend_mark *mark); /* later work of the queue comes after the mark */
+    remat_status (*mark_test)(backend *owner, backend_mark *mark, bool *reached);
 };
 
 /* ---- opening ---- */

@@ -44,6 +44,8 @@ struct backend_event {
 
 /* ---- opening ---- */
 
+static void add_lanes(backend *owner);
+
 static remat_status open_fenced(remat_context *context, const backend_options *options, backend **made)
 {
     fenced_backend *fenced = remat_alloc_zeroed(context, 1, sizeof *fenced);
@@ -56,6 +58,7 @@ static remat_status open_fenced(remat_context *context, const backend_options *o
     }
     pthread_mutex_init(&fenced->lock, NULL);
     fenced->cpu.base.type = &backend_fenced;
+    add_lanes(&fenced->cpu.base);
     *made = &fenced->cpu.base;
     return REMAT_OK;
 }
@@ -147,16 +150,17 @@ static void *inside(fenced_backend *fenced, const void *at)
 /* ---- queues ---- */
 
 typedef struct task {
-    enum { RUN, COPY_IN, COPY_OUT, COPY_WITHIN, RECORD_EVENT, LEAVE } kind;
+    enum { RUN, COPY_IN, COPY_OUT, COPY_WITHIN, RECORD_EVENT, FOLLOW, CALL, LEAVE } kind;
     const recording *calls; /* of RUN */
     size_t first, end;
     void *to; /* of copies */
     const void *from;
     uint64_t bytes;
     backend_event *event;
+    void (*call)(void *argument); /* of CALL, with `to` */
 } task;
 
-enum { MOST_TASKS = 64 };
+enum { MOST_TASKS = 1024 };
 
 typedef struct fenced_queue {
     backend_queue base;
@@ -199,6 +203,16 @@ static void happen(backend_event *event)
     pthread_mutex_unlock(&event->lock);
 }
 
+static uint64_t await(backend_event *event)
+{
+    pthread_mutex_lock(&event->lock);
+    while (!event->happened)
+        pthread_cond_wait(&event->changed, &event->lock);
+    const uint64_t nanoseconds = event->nanoseconds;
+    pthread_mutex_unlock(&event->lock);
+    return nanoseconds;
+}
+
 static void perform(const fenced_queue *queue, const task *work)
 {
     fenced_backend *fenced = (fenced_backend *)queue->base.owner;
@@ -210,6 +224,8 @@ static void perform(const fenced_queue *queue, const task *work)
     case COPY_OUT: memcpy(work->to, inside(fenced, work->from), work->bytes); break;
     case COPY_WITHIN: memcpy(inside(fenced, work->to), inside(fenced, work->from), work->bytes); break;
     case RECORD_EVENT: happen(work->event); break;
+    case FOLLOW: await(work->event); break;
+    case CALL: work->call(work->to); break;
     case LEAVE: break;
     }
 }
@@ -347,12 +363,86 @@ static remat_status event_record(backend_queue *queue, backend_event *event)
 static remat_status event_wait(backend *owner, backend_event *event, uint64_t *nanoseconds)
 {
     (void)owner;
-    pthread_mutex_lock(&event->lock);
-    while (!event->happened)
-        pthread_cond_wait(&event->changed, &event->lock);
-    *nanoseconds = event->nanoseconds;
-    pthread_mutex_unlock(&event->lock);
+    *nanoseconds = await(event);
     return REMAT_OK;
+}
+
+/* ---- lanes, for the NCCL of the tests ---- */
+
+static void *stream(backend_queue *lane)
+{
+    return lane;
+}
+
+/* A mark is an event whose time nobody asks for. */
+struct backend_mark {
+    backend_event *event;
+};
+
+static remat_status mark_create(backend *owner, backend_mark **made)
+{
+    *made = remat_alloc_zeroed(owner->context, 1, sizeof **made);
+    return *made ? event_create(owner, &(*made)->event) : REMAT_NO_MEMORY;
+}
+
+static void mark_destroy(backend *owner, backend_mark *mark)
+{
+    if (mark->event)
+        event_destroy(owner, mark->event);
+    remat_release(owner->context, mark, 1, sizeof *mark);
+}
+
+static remat_status mark_set(backend_queue *queue, backend_mark *mark)
+{
+    return event_record(queue, mark->event);
+}
+
+static remat_status mark_follow(backend_queue *queue, backend_mark *mark)
+{
+    give((fenced_queue *)queue, (task){.kind = FOLLOW, .event = mark->event});
+    return REMAT_OK;
+}
+
+static remat_status mark_test(backend *owner, backend_mark *mark, bool *reached)
+{
+    (void)owner;
+    pthread_mutex_lock(&mark->event->lock);
+    *reached = mark->event->happened;
+    pthread_mutex_unlock(&mark->event->lock);
+    return REMAT_OK;
+}
+
+static const backend_lanes lanes = {.create = queue_create,
+                                    .stream = stream,
+                                    .mark_create = mark_create,
+                                    .mark_destroy = mark_destroy,
+                                    .mark_set = mark_set,
+                                    .mark_follow = mark_follow,
+                                    .mark_test = mark_test};
+
+void fenced_stream_call(void *lane, void (*call)(void *argument), void *argument)
+{
+    give(lane, (task){.kind = CALL, .call = call, .to = argument});
+}
+
+void *fenced_stream_address(void *lane, const void *at)
+{
+    return inside((fenced_backend *)((fenced_queue *)lane)->base.owner, at);
+}
+
+static bool has_lanes;
+static uint64_t chosen_identity;
+
+void fenced_use_lanes(uint64_t identity)
+{
+    has_lanes = true;
+    chosen_identity = identity;
+}
+
+static void add_lanes(backend *owner)
+{
+    owner->lanes = has_lanes ? &lanes : NULL;
+    memcpy(owner->identity, &chosen_identity, sizeof chosen_identity);
 }
 
 const backend_type backend_fenced = {

@@ -1,5 +1,6 @@
 /* One GPU. Memory of the device, a stream for each queue, and recordings that become graphs: the second time that a queue runs the
  * same calls, it captures them, and from then on launches them as one. That is possible because addresses never change. */
+#include "backend/cuda/cuda_lanes.h"
 #include "backend/cuda/cuda_products.h"
 #include "backend/cuda/cuda_table.h"
 #include "backend/cuda/cudnn_attention.h"
@@ -55,7 +56,7 @@ typedef struct cuda_queue {
 
 /* ---- failures ---- */
 
-static remat_status fail(const backend *owner, cudaError_t error, const char *what)
+remat_status cuda_fail(const backend *owner, cudaError_t error, const char *what)
 {
     const bool memory = error == cudaErrorMemoryAllocation;
     cudaGetLastError(); /* it would be reported again */
@@ -63,14 +64,14 @@ static remat_status fail(const backend *owner, cudaError_t error, const char *wh
                       cudaGetErrorString(error));
 }
 
-#define TRY(owner, call, what)                   \
-    do {                                         \
-        const cudaError_t tried = (call);        \
-        if (tried != cudaSuccess)                \
-            return fail((owner), tried, (what)); \
+#define TRY(owner, call, what)                        \
+    do {                                              \
+        const cudaError_t tried = (call);             \
+        if (tried != cudaSuccess)                     \
+            return cuda_fail((owner), tried, (what)); \
     } while (0)
 
-static remat_status enter(const backend *owner)
+remat_status cuda_enter(const backend *owner)
 {
     TRY(owner, cudaSetDevice(((const cuda_backend *)owner)->device), "choosing the device");
     return REMAT_OK;
@@ -133,12 +134,13 @@ static remat_status prepare(cuda_backend *cuda)
 {
     struct cudaDeviceProp properties;
     backend *owner = &cuda->base;
-    REMAT_TRY(enter(owner));
+    REMAT_TRY(cuda_enter(owner));
     TRY(owner, cudaGetDeviceProperties(&properties, cuda->device), "asking for its properties");
     if (properties.major < 8)
         return remat_fail(owner->context, REMAT_INVALID, NULL, "%s has compute capability %d.%d; 8.0 or more is needed",
                           properties.name, properties.major, properties.minor);
     cuda->multiprocessors = properties.multiProcessorCount;
+    memcpy(owner->identity, properties.uuid.bytes, sizeof owner->identity);
     snprintf(cuda->kernels, sizeof cuda->kernels, "cuda sm_%d%d", properties.major, properties.minor);
     REMAT_TRY(cuda_products_open(owner->context, &cuda->products));
     REMAT_TRY(cudnn_attention_open(owner->context, 10 * properties.major + properties.minor, ATTENTION_BYTES,
@@ -181,7 +183,8 @@ static remat_status open_cuda(remat_context *context, const backend_options *opt
                            .scratch_bytes = SCRATCH_BYTES,
                            .half_products = true,
                            .rounds_once = true,
-                           .loss_rows = 2048};
+                           .loss_rows = 2048,
+                           .lanes = &cuda_lanes};
     cuda->device = device;
     const remat_status status = prepare(cuda);
     if (status != REMAT_OK) {
@@ -197,7 +200,7 @@ static remat_status open_cuda(remat_context *context, const backend_options *opt
 static remat_status allocate(backend *owner, memory_kind kind, uint64_t bytes, bool zeroed, backend_memory *memory)
 {
     void *at = NULL;
-    REMAT_TRY(enter(owner));
+    REMAT_TRY(cuda_enter(owner));
     const cudaError_t error =
         kind == MEMORY_STAGING ? cudaHostAlloc(&at, bytes, cudaHostAllocDefault) : cudaMalloc(&at, bytes);
     if (error != cudaSuccess) {
@@ -205,7 +208,7 @@ static remat_status allocate(backend *owner, memory_kind kind, uint64_t bytes, b
         cudaGetLastError();
         if (error != cudaErrorMemoryAllocation || kind == MEMORY_STAGING ||
             cudaMemGetInfo(&left, &total) != cudaSuccess)
-            return fail(owner, error, "allocating memory");
+            return cuda_fail(owner, error, "allocating memory");
         return remat_fail(owner->context, REMAT_NO_MEMORY, NULL,
                           "the GPU has no memory for %llu bytes: %llu of its %llu bytes are free",
                           (unsigned long long)bytes, (unsigned long long)left, (unsigned long long)total);
@@ -257,32 +260,48 @@ static void queue_destroy(backend_queue *base)
     remat_release(base->owner->context, queue, 1, sizeof *queue);
 }
 
-static remat_status fill_queue(cuda_queue *queue)
+static remat_status fill_queue(cuda_queue *queue, bool computes)
 {
     cuda_backend *cuda = (cuda_backend *)queue->base.owner;
-    REMAT_TRY(enter(&cuda->base));
-    TRY(&cuda->base, cudaMalloc(&queue->run.scratch, SCRATCH_BYTES), "allocating scratch memory");
+    REMAT_TRY(cuda_enter(&cuda->base));
+    if (computes)
+        TRY(&cuda->base, cudaMalloc(&queue->run.scratch, SCRATCH_BYTES), "allocating scratch memory");
     TRY(&cuda->base, cudaStreamCreateWithFlags(&queue->run.stream, cudaStreamNonBlocking), "making a stream");
-    queue->run.scratch_bytes = SCRATCH_BYTES;
+    queue->run.scratch_bytes = computes ? SCRATCH_BYTES : 0;
     queue->run.multiprocessors = cuda->multiprocessors;
     queue->run.products = cuda->products;
     queue->run.attention = cuda->attention;
     return REMAT_OK;
 }
 
-static remat_status queue_create(backend *owner, backend_queue **made)
+static remat_status make_queue(backend *owner, bool computes, backend_queue **made)
 {
     cuda_queue *queue = remat_alloc_zeroed(owner->context, 1, sizeof *queue);
     if (!queue)
         return REMAT_NO_MEMORY;
     queue->base.owner = owner;
-    const remat_status status = fill_queue(queue);
+    const remat_status status = fill_queue(queue, computes);
     if (status != REMAT_OK) {
         queue_destroy(&queue->base);
         return status;
     }
     *made = &queue->base;
     return REMAT_OK;
+}
+
+static remat_status queue_create(backend *owner, backend_queue **made)
+{
+    return make_queue(owner, true, made);
+}
+
+remat_status cuda_lane_create(backend *owner, backend_queue **made)
+{
+    return make_queue(owner, false, made);
+}
+
+cudaStream_t cuda_queue_stream(const backend_queue *queue)
+{
+    return ((const cuda_queue *)queue)->run.stream;
 }
 
 /* ---- running ---- */
@@ -318,7 +337,7 @@ static remat_status launch(const cuda_queue *queue, const recording *calls, size
             at += call->bytes;
         }
         if (error != cudaSuccess)
-            return fail(queue->base.owner, error, operation_table[call->op].name);
+            return cuda_fail(queue->base.owner, error, operation_table[call->op].name);
     }
     return REMAT_OK;
 }
@@ -371,7 +390,7 @@ static remat_status run(backend_queue *base, const recording *calls, size_t firs
 {
     cuda_queue *queue = (cuda_queue *)base;
     bool is_new;
-    REMAT_TRY(enter(base->owner));
+    REMAT_TRY(cuda_enter(base->owner));
     if (!are_many(calls, first, end))
         return launch(queue, calls, first, end);
     cuda_graph *graph = graph_of(queue, calls, first, end, &is_new);
@@ -386,7 +405,7 @@ static remat_status run(backend_queue *base, const recording *calls, size_t firs
 static remat_status copy(backend_queue *base, void *to, const void *from, uint64_t bytes, enum cudaMemcpyKind kind)
 {
     const cuda_queue *queue = (const cuda_queue *)base;
-    REMAT_TRY(enter(base->owner));
+    REMAT_TRY(cuda_enter(base->owner));
     TRY(base->owner, cudaMemcpyAsync(to, from, bytes, kind, queue->run.stream), "copying");
     return REMAT_OK;
 }
@@ -424,7 +443,7 @@ static remat_status event_create(backend *owner, backend_event **made)
         return REMAT_OK;
     remat_release(owner->context, *made, 1, sizeof **made);
     *made = NULL;
-    return fail(owner, error, "making an event");
+    return cuda_fail(owner, error, "making an event");
 }
 
 static void event_destroy(backend *owner, backend_event *event)
@@ -449,7 +468,7 @@ static remat_status move_zero(cuda_backend *cuda, cudaStream_t stream)
         error = cudaEventElapsedTime(&milliseconds, cuda->zero, later);
     if (error != cudaSuccess) {
         cudaEventDestroy(later);
-        return fail(owner, error, "recording an event");
+        return cuda_fail(owner, error, "recording an event");
     }
     cudaEventDestroy(cuda->zero);
     cuda->zero = later;
@@ -544,7 +563,7 @@ static remat_status measure_limits(backend *owner, backend_limits *limits)
         if (error == cudaSuccess)
             error = time_rounds((cuda_queue *)queue, &product, memory.at, 2 * each, best);
         if (error != cudaSuccess)
-            status = fail(owner, error, "measuring its limits");
+            status = cuda_fail(owner, error, "measuring its limits");
     }
     backend_release(owner, &memory);
     backend_queue_destroy(queue);
