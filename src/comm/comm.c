@@ -98,6 +98,14 @@ static void let_others_run(double waited)
         nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * fmin(waited / SLEEP_SHARE, LONGEST_SLEEP))}, NULL);
 }
 
+static remat_status advance_beside(const remat_communicator *ranks)
+{
+    const remat_communicator *hosts = ranks->hosts ? ranks->hosts : ranks;
+    for (remat_communicator *other = hosts->beside; other; other = other->next_beside)
+        REMAT_TRY(other->advance(other));
+    return REMAT_OK;
+}
+
 remat_status comm_wait(remat_communicator *ranks, comm_request *request)
 {
     bool done;
@@ -109,6 +117,7 @@ remat_status comm_wait(remat_communicator *ranks, comm_request *request)
     const double began = seconds_now();
     for (double waited = 0;; waited = seconds_now() - began) {
         let_others_run(waited);
+        REMAT_TRY(advance_beside(ranks));
         REMAT_TRY(comm_test(ranks, request, &done));
         if (done)
             return REMAT_OK;

@@ -71,6 +71,10 @@ struct remat_communicator {
     uint64_t local_rank; /* among the ranks of this machine */
     /* Its data is memory of a device, and a transfer follows the work that the queue of the device was given. */
     bool follows_queue;
+    /* Whoever waits moves the transfers of others along too, because other ranks may wait for them: those in the list `beside` of the
+     * communicator itself, or of `hosts` if that is not NULL. */
+    remat_communicator *hosts, *beside, *next_beside;
+    remat_status (*advance)(remat_communicator *ranks);
 };
 
 /* REMAT_IO: the library of the ranks fails. Then other transfers may never be done. */

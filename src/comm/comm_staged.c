@@ -324,6 +324,7 @@ remat_status comm_staged_open(remat_communicator *ranks, backend_queue *queue, b
     staged->base = *ranks;
     staged->base.type = &type;
     staged->base.follows_queue = true;
+    staged->base.beside = NULL; /* they may be closed before it */
     staged->below = ranks;
     staged->queue = queue;
     staged->device = queue->owner;
