@@ -9,7 +9,8 @@
  * Data is memory of the host. For memory of a device that the host cannot touch, comm_device_open makes a communicator with the same
  * calls, whose transfers follow the work of a queue. Until a transfer is done, nobody may write to what is sent or touch what is received.
  * Transfers between two ranks with the same tag arrive in the order in which they were started. All ranks start the
- * collective ones (all but COMM_SEND and COMM_RECEIVE) in the same order. */
+ * collective ones (all but COMM_SEND and COMM_RECEIVE) in the same order. A communicator of a device and its parts (comm_split) do not have
+ * collective ones under way at the same time. */
 #ifndef REMAT_COMM_COMM_H
 #define REMAT_COMM_COMM_H
 
@@ -104,9 +105,21 @@ remat_status comm_none_open(remat_context *context, remat_communicator **made);
 bool comm_mpi_is_launched(void);
 remat_status comm_mpi_open(remat_context *context, const void *mpi_comm, remat_communicator **made);
 
+/* Which ranks send to which others: the same on all ranks. Collective transfers are always for all. */
+typedef struct comm_pairs {
+    bool (*talk)(const void *user, uint64_t from, uint64_t to);
+    const void *user;
+} comm_pairs;
+
 /* The same ranks, for memory of a device. Transfers follow the work of the queue, and what is received is there for the work that it is
- * given after comm_wait. The ranks and the device outlive it; all ranks call it. */
-remat_status comm_device_open(remat_communicator *ranks, backend_queue *queue, remat_communicator **made);
+ * given after comm_wait. By NCCL if all ranks can, else through memory of the host, with a warning on rank 0. The ranks and the device
+ * outlive it; all ranks call it. REMAT_IO: NCCL fails. */
+remat_status comm_device_open(remat_communicator *ranks, backend_queue *queue, const comm_pairs *pairs,
+                              remat_communicator **made);
+
+/* comm_nccl.c: for devices that have lanes, after nccl_library_load. Parts of it (comm_split) have collective transfers only. */
+remat_status comm_nccl_open(remat_communicator *ranks, backend_queue *queue, const comm_pairs *pairs,
+                            remat_communicator **made);
 
 /* comm_staged.c: through memory of the host. `owns`: closing it closes the ranks too. */
 remat_status comm_staged_open(remat_communicator *ranks, backend_queue *queue, bool owns, remat_communicator **made);

@@ -66,13 +66,27 @@ static size_t number_count(const remat_trainer *trainer)
     return (size * each > 3 * size ? size * each : 3 * size) + each;
 }
 
+/* Which ranks send tensors to which others: gradients to the next one of the same stage, parts of shared ones to all of the same stage,
+ * and in a pipeline those of a row to each other. */
+static bool talk(const void *user, uint64_t from, uint64_t to)
+{
+    const remat_trainer *trainer = user;
+    const uint64_t stages = trainer_stage_count(trainer), rows = trainer_row_count(trainer);
+    if (from / stages == to / stages)
+        return true;
+    if (from % stages != to % stages)
+        return false;
+    const bool by_pairs = trainer->pipeline ? trainer->shard != NULL : trainer_scatters(trainer);
+    return by_pairs || (from / stages + 1) % rows == to / stages;
+}
+
 remat_status trainer_start_ranks(remat_trainer *trainer)
 {
     if (trainer_rank_count(trainer) == 1)
         return REMAT_OK;
     trainer->links = trainer->ranks;
     if (!trainer->device->host_visible)
-        REMAT_TRY(comm_device_open(trainer->ranks, trainer->queue, &trainer->links));
+        REMAT_TRY(comm_device_open(trainer->ranks, trainer->queue, &(comm_pairs){talk, trainer}, &trainer->links));
     const chain_options options = {.ranks = trainer->links,
                                    .program = trainer->program,
                                    .sequence = &trainer->plan->sequence,

@@ -1,8 +1,12 @@
 /* Ranks whose tensors are in memory that the host cannot touch train as one process does on the processor: the same losses and the same
- * saved file, in every way of sharing. run_mpi.sh runs this as two, three and four ranks. REMAT_TEST_DEVICE=cuda takes a GPU instead of
- * the device for tests; then one process on that GPU is what they are compared with. */
+ * saved file, in every way of sharing. run_mpi.sh runs this as two, three and four ranks, with the argument "nccl" by an NCCL of the
+ * tests, and without through memory of the host. REMAT_TEST_DEVICE=cuda takes a GPU instead of the device for tests; then one process on
+ * that GPU is what they are compared with. */
+#include <unistd.h>
+
 #include <remat/ranks.h>
 
+#include "support/fake_nccl_calls.h"
 #include "support/fenced_backend.h"
 #include "support/fixture.h"
 #include "support/scratch_files.h"
@@ -13,6 +17,7 @@ enum { STEPS = 3 };
 
 static remat_communicator *ranks;
 static const char *device, *reference;
+static const char *way; /* that tensors must go; NULL: whatever way */
 
 typedef struct sharing {
     const char *name;
@@ -59,8 +64,10 @@ static remat_trainer *open_trainer(fixture *f, remat_model *model, const char *w
 static void take_step(fixture *f, remat_trainer *trainer, double *loss)
 {
     remat_step_result result;
-    if (remat_trainer_step(trainer, &result) != REMAT_OK)
-        fail_msg("%s", remat_context_message(f->context));
+    const remat_status status = remat_trainer_step(trainer, &result);
+    if (status != REMAT_OK)
+        fail_msg("%s: %s%s", remat_status_text(status), remat_context_message(f->context),
+                 remat_context_message(ranks->context));
     *loss = result.loss;
 }
 
@@ -75,6 +82,8 @@ static training train(fixture *f, remat_model *model, const char *where, remat_c
     snprintf(shared, sizeof shared, "%s", scratch_path("state.safetensors"));
     if (with) /* all ranks read what the first one writes */
         expect_ok(f, comm_run(with, &(comm_transfer){.kind = COMM_BROADCAST, .data = shared, .bytes = sizeof shared}));
+    if (way && with && remat_communicator_size(with) > 1)
+        assert_string_equal(remat_communicator_name(trainer->links), way);
     for (int i = 0; i < STEPS - 1; i++)
         take_step(f, trainer, &done.losses[i]);
     remat_trainer_get_figures(trainer, &figures);
@@ -146,13 +155,17 @@ static void test_statistics(void **state)
     train_all_ways(*state, "resnet.ini");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    fake_nccl_calls fake;
     const struct CMUnitTest tests[] = {FIXTURE_TEST(test_gpt), FIXTURE_TEST(test_statistics)};
     remat_context *context;
     const char *other = getenv("REMAT_TEST_DEVICE");
     device = other ? other : fenced_device();
     reference = other ? other : "cpu";
+    way = other ? NULL : argc > 1 ? argv[1] : "staged";
+    if (argc > 1 && !fake_nccl_load(FAKE_NCCL, (uint64_t)getpid(), &fake))
+        return 1;
     if (remat_context_create(NULL, &context) != REMAT_OK || remat_communicator_open(context, NULL, &ranks) != REMAT_OK)
         return 1;
     remat_communicator_set_timeout(ranks, 60);
@@ -161,5 +174,9 @@ int main(void)
         remat_communicator_abort(ranks, REMAT_INTERNAL);
     remat_communicator_close(ranks);
     remat_context_destroy(context);
+    if (argc > 1 && *fake.open) {
+        fprintf(stderr, "%d communicators of NCCL were not closed\n", *fake.open);
+        return 1;
+    }
     return failed;
 }
