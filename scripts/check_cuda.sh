@@ -9,7 +9,7 @@ test_kernel_elementwise test_kernel_embedding test_kernel_losses test_kernel_mom
 test_kernel_rotate test_kernel_softmax test_kernel_sums test_kernel_weights test_window"
 
 # shellcheck disable=SC2086 # a list
-env -u MAKEFLAGS cmake --build $build -j "$jobs" --target remat_cli test_cuda_training test_device_ranks $kernels -- --no-print-directory -s
+env -u MAKEFLAGS cmake --build $build -j "$jobs" --target remat_cli test_cuda_training test_comm_device test_device_ranks $kernels -- --no-print-directory -s
 
 finding=$($build/remat doctor | sed -n 's/^gpu  *//p')
 case $finding in
@@ -27,13 +27,21 @@ for test in $kernels; do
 done
 $build/tests/test_cuda_training || failed=1
 
-# One rank, and two that share the first GPU, have the bits of one process.
+# check_ranks COUNT DEVICE: transfers, and trainings that must have the bits of one process.
+check_ranks() {
+  for test in test_comm_device test_device_ranks; do
+    log=$build/$test.$1.$2.log
+    REMAT_TEST_DEVICE=$2 ranks "$1" "$build/tests/$test" >"$log" 2>&1 ||
+      { echo "$test with $1 ranks on $2 failed: see $log"; failed=1; }
+  done
+}
+
+# One rank, and two that share the first GPU, which NCCL refuses. With several GPUs two ranks have one each, and use NCCL if it is there.
 . tests/cli/support/mpirun.sh
 if has_mpirun; then
-  for count in 1 2; do
-    REMAT_TEST_DEVICE=cuda:0 ranks $count "$build/tests/test_device_ranks" >"$build/ranks$count.cuda.log" 2>&1 ||
-      { echo "$count ranks failed: see $build/ranks$count.cuda.log"; failed=1; }
-  done
+  check_ranks 1 cuda:0
+  check_ranks 2 cuda:0
+  if [ "$(nvidia-smi -L 2>/dev/null | wc -l)" -ge 2 ]; then check_ranks 2 cuda; else echo "[  SKIPPED ] NCCL: it needs two GPUs"; fi
 fi
 [ $failed = 0 ] && echo "all tests on the GPU passed"
 exit $failed
