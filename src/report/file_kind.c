@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { FORMATS = 5 };
+enum { FORMATS = 5, MISTYPED = 2 /* letters at most */ };
 static const char *const formats[FORMATS] = {"remat-profile", "remat-plan", "remat-run", "remat-graph",
                                              "remat-graph-plan"};
 static const remat_file_kind kinds[FORMATS] = {REMAT_FILE_PROFILE, REMAT_FILE_PLAN, REMAT_FILE_RUN, REMAT_FILE_GRAPH,
@@ -46,6 +46,8 @@ static remat_status tell_json(json_reader *reader, remat_file_kind *kind)
         if (*kind != REMAT_FILE_OTHER)
             return REMAT_OK;
         similar = nearest_name(format, formats, FORMATS);
+        if (similar && name_distance(similar, format, MISTYPED) > MISTYPED)
+            similar = NULL; /* another format */
     }
     if (has_tensors && has_actions)
         *kind = REMAT_FILE_GRAPH;

@@ -81,8 +81,7 @@ static remat_status check_sums(const remat_graph *graph)
                remat_add(&cost, graph->actions[i].cost);
     if (fits && bytes < SUM_LIMIT && cost < SUM_LIMIT)
         return REMAT_OK;
-    return remat_fail(graph->context, REMAT_BAD_INPUT, NULL,
-                      "the bytes or the costs of all actions together reach 2^61");
+    return remat_fail(graph->context, REMAT_INVALID, NULL, "the bytes or the costs of all actions together reach 2^61");
 }
 
 static remat_status find_uses(graph_outline *outline)

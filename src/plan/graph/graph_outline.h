@@ -39,7 +39,7 @@ typedef struct graph_outline {
 } graph_outline;
 
 /* REMAT_BAD_INPUT where recomputing could change what a tensor holds: one that several actions write, or one that a
- * forward action updates; and where the sums of all bytes or costs reach 2^61. */
+ * forward action updates. REMAT_INVALID where the sums of all bytes or costs reach 2^61. */
 remat_status graph_outline_create(const remat_graph *graph, graph_outline *outline);
 void graph_outline_release(graph_outline *outline);
 void graph_outline_forget(graph_outline *outline); /* releases the uses; the graph is still known */

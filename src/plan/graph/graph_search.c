@@ -210,7 +210,7 @@ static remat_status cut(const remat_graph *graph, const graph_plan_options *opti
     const graph_pieces_options fine = {.hints = options->hints};
     const bool chooses = !options->strategy || strcmp(options->strategy, "optimal") == 0;
     remat_status status = graph_outline_create(graph, &search->outline);
-    if (status == REMAT_BAD_INPUT && options->binds == GRAPH_EXACT && chooses) {
+    if ((status == REMAT_BAD_INPUT || status == REMAT_INVALID) && options->binds == GRAPH_EXACT && chooses) {
         search->outline = (graph_outline){.graph = graph};
         return REMAT_OK;
     }
