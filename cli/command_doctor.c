@@ -93,9 +93,6 @@ static void find_program(findings *all)
     const char *mpi = remat_mpi_version();
     add(all, "Open MPI", mpi ? NULL : "training with mpirun needs it; the Debian package is openmpi-bin", "%.*s",
         mpi ? (int)strcspn(mpi, ",") : 100, mpi ? mpi : "not there");
-    const char *nccl = remat_nccl_version();
-    add(all, "NCCL", nccl ? NULL : "ranks with GPUs exchange tensors through memory of the host, which is slower", "%s",
-        nccl ? nccl : "not there, or older than 2.7");
     if (machine_libraries(text, sizeof text))
         add(all, "libraries", NULL, "%s", text);
 }
