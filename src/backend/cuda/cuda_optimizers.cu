@@ -113,9 +113,7 @@ template <class P> struct updated_parameters {
     unsigned parameters;
 };
 
-/* RULE: how gradients, weights and up to two moments change, value by value; its members say what is kept where. */
-template <class RULE, class P>
-__global__ void __launch_bounds__(BLOCKS_AT_ONCE *WARP) update(const __grid_constant__ updated_parameters<P> all)
+template <class P> static __device__ __forceinline__ unsigned parameter_of_block(const updated_parameters<P> &all)
 {
     unsigned low = 0, high = all.parameters; /* first[low] <= blockIdx.x < first[high] */
     while (high - low > 1) {
@@ -125,6 +123,20 @@ __global__ void __launch_bounds__(BLOCKS_AT_ONCE *WARP) update(const __grid_cons
         else
             high = middle;
     }
+    return low;
+}
+
+static __device__ __forceinline__ void note_broken(step_block *block, uint64_t number)
+{
+    if (threadIdx.x % WARP == 0)
+        *(volatile uint64_t *)&block->broken = 1 + number;
+}
+
+/* RULE: how gradients, weights and up to two moments change, value by value; its members say what is kept where. */
+template <class RULE, class P>
+__global__ void __launch_bounds__(BLOCKS_AT_ONCE *WARP) update(const __grid_constant__ updated_parameters<P> all)
+{
+    const unsigned low = parameter_of_block(all);
     const RULE rule(all.of[low]);
     const P &p = all.of[low];
     step_block *block = (step_block *)p.step.at;
@@ -147,8 +159,7 @@ __global__ void __launch_bounds__(BLOCKS_AT_ONCE *WARP) update(const __grid_cons
         for (int j = 0; j < EACH; j++)
             finite &= isfinite(rule.checked(g[j])) != 0;
         if (!__all_sync(ALL_LANES, finite)) {
-            if (threadIdx.x % WARP == 0)
-                *(volatile uint64_t *)&block->broken = 1 + p.number;
+            note_broken(block, p.number);
             continue;
         }
         unpack(p.weight, rule.none(), from, mine, eights, w);
@@ -160,6 +171,83 @@ __global__ void __launch_bounds__(BLOCKS_AT_ONCE *WARP) update(const __grid_cons
         pack(p.weight, rule.none(), from, mine, eights, w, weight_random, p.offset, 0);
         pack(rule.first(), rule.first_scales(), from, mine, eights, first, random, p.offset, 0);
         pack(rule.second(), rule.second_scales(), from, mine, eights, second, random, p.offset, 1);
+    }
+}
+
+/* ---- the same where everything is in fp32 ----
+ *
+ * Nothing is rounded and nothing has scales, so that the kernel needs few registers and all loads of a block are on their way at once: it
+ * is as fast as the memory. A lane has values 4 l .. 4 l + 3 of both halves of a block. The results are those of the kernel above. */
+enum { HALVES_OF_BLOCK = 2, HALF = BLOCK / HALVES_OF_BLOCK };
+
+static __device__ __forceinline__ void load_fours(const void *from, size_t at, size_t count, float4 to[HALVES_OF_BLOCK])
+{
+#pragma unroll
+    for (int h = 0; h < HALVES_OF_BLOCK; h++) {
+        const size_t i = at + h * HALF;
+        to[h] = from && i < count ? *(const float4 *)((const float *)from + i) : make_float4(0, 0, 0, 0);
+    }
+}
+
+static __device__ __forceinline__ void store_fours(void *to, size_t at, size_t count,
+                                                   const float4 from[HALVES_OF_BLOCK])
+{
+#pragma unroll
+    for (int h = 0; h < HALVES_OF_BLOCK; h++)
+        if (to && at + h * HALF < count)
+            *(float4 *)((float *)to + at + h * HALF) = from[h];
+}
+
+template <class RULE>
+static __device__ __forceinline__ bool are_finite(const RULE &rule, const float4 g[HALVES_OF_BLOCK])
+{
+    bool finite = true;
+#pragma unroll
+    for (int h = 0; h < HALVES_OF_BLOCK; h++)
+        finite &= isfinite(rule.checked(g[h].x)) && isfinite(rule.checked(g[h].y)) && isfinite(rule.checked(g[h].z)) &&
+                  isfinite(rule.checked(g[h].w));
+    return __all_sync(ALL_LANES, finite);
+}
+
+template <class RULE, class P>
+__global__ void __launch_bounds__(BLOCKS_AT_ONCE *WARP, 4)
+    update_full(const __grid_constant__ updated_parameters<P> all)
+{
+    const unsigned low = parameter_of_block(all);
+    const P &p = all.of[low];
+    const size_t count = p.count, wide = (size_t)(all.first[low + 1] - all.first[low]) * BLOCKS_AT_ONCE * BLOCK;
+    size_t at = (size_t)(blockIdx.x - all.first[low]) * BLOCKS_AT_ONCE * BLOCK + threadIdx.x / WARP * BLOCK +
+                threadIdx.x % WARP * 4;
+    float4 g[HALVES_OF_BLOCK], w[HALVES_OF_BLOCK], first[HALVES_OF_BLOCK], second[HALVES_OF_BLOCK];
+    const size_t lane = threadIdx.x % WARP * 4; /* all lanes of a warp go on alike */
+    load_fours(p.gradient.at, at, count, g);
+    load_fours(p.weight.at, at, count, w);
+    const RULE rule(p);
+    step_block *block = (step_block *)p.step.at;
+    load_fours(rule.first().at, at, count, first);
+    load_fours(rule.second().at, at, count, second);
+    if (!may_update(block, p.number))
+        return;
+    while (at - lane < count) {
+        if (!are_finite(rule, g)) {
+            note_broken(block, p.number);
+        } else {
+#pragma unroll
+            for (int h = 0; h < HALVES_OF_BLOCK; h++) {
+                rule.change(g[h].x, w[h].x, first[h].x, second[h].x);
+                rule.change(g[h].y, w[h].y, first[h].y, second[h].y);
+                rule.change(g[h].z, w[h].z, first[h].z, second[h].z);
+                rule.change(g[h].w, w[h].w, first[h].w, second[h].w);
+            }
+            store_fours(p.weight.at, at, count, w);
+            store_fours(rule.first().at, at, count, first);
+            store_fours(rule.second().at, at, count, second);
+        }
+        at += wide;
+        load_fours(p.gradient.at, at, count, g);
+        load_fours(p.weight.at, at, count, w);
+        load_fours(rule.first().at, at, count, first);
+        load_fours(rule.second().at, at, count, second);
     }
 }
 
@@ -299,10 +387,31 @@ struct lion_rule : with_nothing {
 /* Enough blocks to fill a large device; each goes over its parameter in steps of all. */
 static const unsigned MOST_BLOCKS = 2048;
 
+static bool is_full(tensor_ref t)
+{
+    return !t.at || (t.type == REMAT_FP32 && (uintptr_t)t.at % 16 == 0);
+}
+
+/* Whether the kernel for fp32 takes them: moments with scales are in 8 bits. */
+static bool is_all_full(const op_sgd *p)
+{
+    return p->count % 4 == 0 && is_full(p->gradient) && is_full(p->weight) && is_full(p->velocity);
+}
+static bool is_all_full(const op_adam *p)
+{
+    return p->count % 4 == 0 && is_full(p->gradient) && is_full(p->weight) && is_full(p->first) && is_full(p->second);
+}
+static bool is_all_full(const op_lion *p)
+{
+    return p->count % 4 == 0 && is_full(p->gradient) && is_full(p->weight) && is_full(p->mean);
+}
+
+/* Parameters of one kind that follow each other are updated together. */
 template <class RULE, class P> static cudaError_t launch(const cuda_run *run, const void *const *calls, size_t count)
 {
     updated_parameters<P> all;
     for (size_t done = 0; done < count;) {
+        const bool full = is_all_full((const P *)calls[done]);
         all.parameters = 0;
         all.first[0] = 0;
         for (; done < count && all.parameters < MOST_UPDATED; done++) {
@@ -310,11 +419,15 @@ template <class RULE, class P> static cudaError_t launch(const cuda_run *run, co
             const unsigned at = all.parameters, blocks = blocks_for((p->count + BLOCK - 1) / BLOCK, BLOCKS_AT_ONCE);
             if (p->count == 0)
                 continue;
+            if (is_all_full(p) != full)
+                break;
             all.of[at] = *p;
             all.first[at + 1] = all.first[at] + (blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS);
             all.parameters++;
         }
-        if (all.parameters)
+        if (all.parameters && full)
+            update_full<RULE, P><<<all.first[all.parameters], BLOCKS_AT_ONCE * WARP, 0, run->stream>>>(all);
+        else if (all.parameters)
             update<RULE, P><<<all.first[all.parameters], BLOCKS_AT_ONCE * WARP, 0, run->stream>>>(all);
     }
     return cudaGetLastError();
