@@ -321,6 +321,20 @@ static size_t collect(const recording *calls, size_t at, size_t end, const void 
     return at;
 }
 
+/* A sum with the normalisation of it behind it; returns whether it was launched. */
+static bool launch_sum(const cuda_queue *queue, const recording *calls, size_t *at, size_t end, cudaError_t *error)
+{
+    recorded_call *sum = recording_call(calls, *at);
+    const size_t next = *at + sum->bytes;
+    recorded_call *normalize = next < end ? recording_call(calls, next) : NULL;
+    if (sum->op != OP_add || !sum->kernel || !normalize || normalize->op != OP_normalize || !normalize->kernel ||
+        !cuda_can_add_and_normalize(recorded_args(sum), recorded_args(normalize)))
+        return false;
+    *error = cuda_add_and_normalize(&queue->run, recorded_args(sum), recorded_args(normalize));
+    *at = next + normalize->bytes;
+    return true;
+}
+
 static remat_status launch(const cuda_queue *queue, const recording *calls, size_t first, size_t end)
 {
     const void *args[MOST_CALLS];
@@ -332,7 +346,7 @@ static remat_status launch(const cuda_queue *queue, const recording *calls, size
         if (row && row->launch_many) {
             at = collect(calls, at, end, args, &count);
             error = row->launch_many(&queue->run, args, count);
-        } else {
+        } else if (!launch_sum(queue, calls, &at, end, &error)) {
             error = row ? row->launch(&queue->run, recorded_args(call)) : cudaSuccess;
             at += call->bytes;
         }

@@ -142,7 +142,7 @@ __device__ __forceinline__ float sum_parts(const float *partial, size_t parts, s
     __shared__ float sums[PART_LANES][PART_COLUMNS];
     float sum = 0;
     if (column < columns) {
-#pragma unroll 4
+#pragma unroll 8
         for (size_t part = threadIdx.y; part < parts; part += PART_LANES)
             sum += partial[part * columns + column];
     }

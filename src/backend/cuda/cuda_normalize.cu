@@ -40,6 +40,18 @@ template <bool EIGHTS> __device__ __forceinline__ void put_piece(tensor_ref t, s
     }
 }
 
+/* The sums as they are when they have been written and read again. */
+__device__ __forceinline__ eight sum_of_eights(const eight &a, const eight &b, remat_dtype type)
+{
+    eight y;
+#pragma unroll
+    for (int j = 0; j < 8; j++) {
+        const float sum = a.of[j] + b.of[j];
+        y.of[j] = type == REMAT_BF16 ? __bfloat162float(__float2bfloat16_rn(sum)) : sum;
+    }
+    return y;
+}
+
 template <bool EIGHTS> __global__ void __launch_bounds__(NORM_THREADS) normalize_rows(op_normalize p)
 {
     enum { EACH = EIGHTS ? 8 : 1 };
@@ -84,17 +96,129 @@ template <bool EIGHTS> __global__ void __launch_bounds__(NORM_THREADS) normalize
     }
 }
 
+/* The same for rows of at most PIECES * 256 columns: a lane holds its share of the row in registers, and reads it once. The sums have
+ * the order of the kernel above. ADDS: the row is the sum of two others (op_add), which is made here, rounded and written. */
+template <int PIECES, bool ADDS>
+__global__ void __launch_bounds__(NORM_THREADS) normalize_held_rows(op_normalize p, op_add sum)
+{
+    const size_t row = (size_t)blockIdx.x * ROWS_AT_ONCE + threadIdx.x / WARP, from = row * p.columns;
+    const size_t lane = threadIdx.x % WARP * 8, apart = WARP * 8;
+    if (row >= p.rows)
+        return;
+    eight x[PIECES];
+    float mean = 0, variance = 0;
+#pragma unroll
+    for (int k = 0; k < PIECES; k++) {
+        const size_t i = lane + k * apart;
+        if (ADDS && i < p.columns)
+            x[k] = sum_of_eights(get8(sum.a, from + i), get8(sum.b, from + i), sum.y.type);
+        else
+            x[k] = i < p.columns ? get8(p.x, from + i) : eight{};
+    }
+    if (ADDS)
+#pragma unroll
+        for (int k = 0; k < PIECES; k++)
+            if (lane + k * apart < p.columns)
+                put8(sum.y, from + lane + k * apart, x[k]);
+    if (p.means.at) {
+#pragma unroll
+        for (int k = 0; k < PIECES; k++)
+#pragma unroll
+            for (int j = 0; j < 8; j++)
+                mean += x[k].of[j];
+        mean = warp_sum(mean) / (float)p.columns;
+    }
+#pragma unroll
+    for (int k = 0; k < PIECES; k++)
+        if (lane + k * apart < p.columns)
+#pragma unroll
+            for (int j = 0; j < 8; j++)
+                variance += (x[k].of[j] - mean) * (x[k].of[j] - mean);
+    variance = warp_sum(variance) / (float)p.columns;
+    const float scale = rsqrtf(variance + (float)p.epsilon);
+    if (threadIdx.x % WARP == 0) {
+        if (p.means.at)
+            put(p.means, row, mean);
+        put(p.scales, row, scale);
+    }
+    if (!p.y.at)
+        return;
+#pragma unroll
+    for (int k = 0; k < PIECES; k++) {
+        const size_t i = lane + k * apart;
+        if (i >= p.columns)
+            continue;
+        const eight gain = get8(p.gain, i), shift = p.shift.at ? get8(p.shift, i) : eight{};
+#pragma unroll
+        for (int j = 0; j < 8; j++)
+            x[k].of[j] = (x[k].of[j] - mean) * scale * gain.of[j] + shift.of[j];
+        put8(p.y, from + i, x[k]);
+    }
+}
+
+static bool is_by_eights(const op_normalize *p)
+{
+    return p->columns % 8 == 0 && by_eights(p->x) && by_eights(p->gain) && by_eights(p->shift) && by_eights(p->y);
+}
+
+/* False: the rows are too long for it. */
+template <bool ADDS> static bool normalize_held(const cuda_run *run, const op_normalize &p, const op_add &sum)
+{
+    const size_t pieces = (p.columns + 8 * WARP - 1) / (8 * WARP);
+    const unsigned blocks = blocks_for(p.rows, ROWS_AT_ONCE);
+    if (pieces <= 2)
+        normalize_held_rows<2, ADDS><<<blocks, NORM_THREADS, 0, run->stream>>>(p, sum);
+    else if (pieces <= 4)
+        normalize_held_rows<4, ADDS><<<blocks, NORM_THREADS, 0, run->stream>>>(p, sum);
+    else if (pieces <= 8)
+        normalize_held_rows<8, ADDS><<<blocks, NORM_THREADS, 0, run->stream>>>(p, sum);
+    return pieces <= 8;
+}
+
 cudaError_t cuda_normalize(const cuda_run *run, const op_normalize *p)
 {
-    const bool eights =
-        p->columns % 8 == 0 && by_eights(p->x) && by_eights(p->gain) && by_eights(p->shift) && by_eights(p->y);
+    const bool eights = is_by_eights(p);
     if (!p->columns || !p->rows)
         return cudaSuccess;
     const unsigned blocks = blocks_for(p->rows, ROWS_AT_ONCE);
+    if (eights && normalize_held<false>(run, *p, op_add{}))
+        return cudaGetLastError();
     if (eights)
         normalize_rows<true><<<blocks, NORM_THREADS, 0, run->stream>>>(*p);
     else
         normalize_rows<false><<<blocks, NORM_THREADS, 0, run->stream>>>(*p);
+    return cudaGetLastError();
+}
+
+/* ---- a sum and its normalisation in one kernel ---- */
+
+static bool are_apart(tensor_ref a, size_t a_count, tensor_ref b, size_t b_count)
+{
+    const char *x = (const char *)a.at, *y = (const char *)b.at;
+    return !x || !y || x + dtype_bytes(a.type, a_count) <= y || y + dtype_bytes(b.type, b_count) <= x;
+}
+
+/* Whether what the normalisation writes leaves an operand of the sum alone until that was read. Rows are read and written by their own
+ * warps only, so a row may take the place of the same row. */
+static bool spares(const op_normalize *p, tensor_ref operand)
+{
+    const size_t count = p->rows * p->columns;
+    const bool same = p->y.at == operand.at && p->y.type == operand.type;
+    return (same || are_apart(p->y, count, operand, count)) && are_apart(p->means, p->rows, operand, count) &&
+           are_apart(p->scales, p->rows, operand, count);
+}
+
+bool cuda_can_add_and_normalize(const op_add *sum, const op_normalize *p)
+{
+    const size_t count = p->rows * p->columns;
+    return count && sum->y.at == p->x.at && sum->y.type == p->x.type && sum->count == count && is_by_eights(p) &&
+           by_eights(sum->a) && by_eights(sum->b) && p->columns <= 8 * 8 * WARP && spares(p, sum->a) &&
+           spares(p, sum->b) && are_apart(p->y, count, sum->y, count);
+}
+
+cudaError_t cuda_add_and_normalize(const cuda_run *run, const op_add *sum, const op_normalize *p)
+{
+    normalize_held<true>(run, *p, *sum);
     return cudaGetLastError();
 }
 
@@ -155,66 +279,75 @@ static __device__ __forceinline__ row_share<HALVES> share_of(const op_normalize_
     return s;
 }
 
-/* HALVES: x, dy and dx are in bf16. Some rows are on their way while one is computed; in bf16 there is room for more. */
+/* HALVES: x, dy and dx are in bf16. Rows are computed one or two at a time, in bf16 there is room for more, and the next ones are on their
+ * way meanwhile. */
 template <int THREADS, bool HALVES>
 __global__ void __launch_bounds__(THREADS, 512 / THREADS) derive_rows(op_normalize_backward p, bool sums)
 {
-    enum { AHEAD = HALVES ? 2 : 1 };
-    __shared__ float shared[2][2][THREADS / WARP]; /* written for one row while the one before is still read */
+    enum { ROWS = HALVES ? 2 : 1 };
+    __shared__ float shared[2][2 * ROWS][THREADS / WARP]; /* written for some rows while those before are still read */
     const size_t column = 8 * threadIdx.x;
     const bool mine = column < p.columns;
     const float share = 1 / (float)p.columns;
     const eight gain = mine ? get8(p.gain, column) : eight{};
     eight gains = {}, shifts = {};
-    row_share<HALVES> ahead[AHEAD];
+    row_share<HALVES> ahead[ROWS];
 #pragma unroll
-    for (int i = 0; i < AHEAD; i++)
+    for (int i = 0; i < ROWS; i++)
         ahead[i] = share_of<HALVES>(p, blockIdx.x + (size_t)i * gridDim.x, column);
     int turn = 0;
-    for (size_t first = blockIdx.x; first < p.rows; first += (size_t)AHEAD * gridDim.x) {
+    for (size_t first = blockIdx.x; first < p.rows; first += (size_t)ROWS * gridDim.x, turn ^= 1) {
+        row_share<HALVES> now[ROWS];
+        float totals[2 * ROWS]; /* of each row: the average of the gradients, and the slope */
 #pragma unroll
-        for (int i = 0; i < AHEAD; i++, turn ^= 1) {
-            const size_t row = first + (size_t)i * gridDim.x;
-            if (row >= p.rows)
-                break;
-            const row_share<HALVES> now = ahead[i];
-            const eight x = as_eight(now.x), dy = as_eight(now.dy);
-            eight normal, g;
+        for (int i = 0; i < ROWS; i++) {
+            now[i] = ahead[i];
+            ahead[i] = share_of<HALVES>(p, first + (size_t)(ROWS + i) * gridDim.x, column);
+        }
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) { /* a row that is not there adds zeros */
+            const eight x = as_eight(now[i].x), dy = as_eight(now[i].dy);
             float average = 0, slope = 0;
-            ahead[i] = share_of<HALVES>(p, row + (size_t)AHEAD * gridDim.x, column);
 #pragma unroll
             for (int j = 0; j < 8; j++) {
-                normal.of[j] = (x.of[j] - now.mean) * now.scale;
-                g.of[j] = dy.of[j] * gain.of[j];
-                average += g.of[j];
-                slope += g.of[j] * normal.of[j];
-                gains.of[j] += dy.of[j] * normal.of[j];
+                const float normal = (x.of[j] - now[i].mean) * now[i].scale, g = dy.of[j] * gain.of[j];
+                average += g;
+                slope += g * normal;
+                gains.of[j] += dy.of[j] * normal;
                 shifts.of[j] += dy.of[j];
             }
-            average = warp_sum(average);
-            slope = warp_sum(slope);
-            if (threadIdx.x % WARP == 0) {
-                shared[turn][0][threadIdx.x / WARP] = average;
-                shared[turn][1][threadIdx.x / WARP] = slope;
-            }
-            __syncthreads();
-            average = slope = 0;
+            totals[2 * i] = average;
+            totals[2 * i + 1] = slope;
+        }
 #pragma unroll
-            for (int w = 0; w < THREADS / WARP; w++) {
-                average += shared[turn][0][w];
-                slope += shared[turn][1][w];
-            }
-            average = p.means.at ? average * share : 0;
-            slope *= share;
-            if (!p.dx.at || !mine)
+        for (int k = 0; k < 2 * ROWS; k++) {
+            totals[k] = warp_sum(totals[k]);
+            if (threadIdx.x % WARP == 0)
+                shared[turn][k][threadIdx.x / WARP] = totals[k];
+        }
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < 2 * ROWS; k++) {
+            totals[k] = 0;
+#pragma unroll
+            for (int w = 0; w < THREADS / WARP; w++)
+                totals[k] += shared[turn][k][w];
+        }
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            const size_t row = first + (size_t)i * gridDim.x;
+            if (row >= p.rows || !p.dx.at || !mine)
                 continue;
-            const eight old = as_eight(now.old);
+            const float average = p.means.at ? totals[2 * i] * share : 0, slope = totals[2 * i + 1] * share;
+            const eight x = as_eight(now[i].x), dy = as_eight(now[i].dy), old = as_eight(now[i].old);
+            eight dx;
 #pragma unroll
             for (int j = 0; j < 8; j++) {
-                const float value = now.scale * (g.of[j] - average - normal.of[j] * slope);
-                g.of[j] = p.accumulate ? old.of[j] + value : value;
+                const float normal = (x.of[j] - now[i].mean) * now[i].scale, g = dy.of[j] * gain.of[j];
+                const float value = now[i].scale * (g - average - normal * slope);
+                dx.of[j] = p.accumulate ? old.of[j] + value : value;
             }
-            put8(p.dx, row * p.columns + column, g);
+            put8(p.dx, row * p.columns + column, dx);
         }
     }
     if (!sums || !mine)

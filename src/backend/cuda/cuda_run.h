@@ -58,6 +58,11 @@ cudaError_t cuda_many_sgd(const cuda_run *run, const void *const *args, size_t c
 cudaError_t cuda_many_adam(const cuda_run *run, const void *const *args, size_t calls);
 cudaError_t cuda_many_lion(const cuda_run *run, const void *const *args, size_t calls);
 
+/* A sum and a normalisation of it that follow each other, in one launch. The bits are the same. Neither may be written over the other's
+ * operands in a way that only two launches allow. */
+bool cuda_can_add_and_normalize(const op_add *sum, const op_normalize *normalize);
+cudaError_t cuda_add_and_normalize(const cuda_run *run, const op_add *sum, const op_normalize *normalize);
+
 /* Bytes of workspace; sizes and types count, addresses do not. */
 uint64_t cuda_normalize_backward_workspace(const op_normalize_backward *args);
 uint64_t cuda_group_normalize_backward_workspace(const op_group_normalize_backward *args);
