@@ -42,12 +42,15 @@ typedef struct backend {
     const char *kernels; /* the name of the table in use */
     const char *about;   /* the device in words, with its memory and libraries; NULL: nothing beyond the kernels */
     unsigned threads;
-    uint64_t scratch_bytes;     /* that every queue allocates for its kernels */
-    uint64_t free_bytes;        /* of the device's own memory when it was opened; 0: it computes in the host's */
-    bool host_visible;          /* the host may access the backend's memory while no queue runs */
-    bool half_products;         /* GEMMs with one operand in bf16 take both in bf16 */
-    bool small_half_heads;      /* attention takes tensors in bf16 only as attention_takes_halves says */
-    bool rounds_once;           /* GEMMs round a C in bf16 once, however long k is */
+    uint64_t scratch_bytes; /* that every queue allocates for its kernels */
+    uint64_t free_bytes;    /* of the device's own memory when it was opened; 0: it computes in the host's */
+    bool host_visible;      /* the host may access the backend's memory while no queue runs */
+    bool half_products;     /* GEMMs with one operand in bf16 take both in bf16 */
+    bool small_half_heads;  /* attention takes tensors in bf16 only as attention_takes_halves says */
+    bool rounds_once;       /* GEMMs round a C in bf16 once, however long k is */
+    activation_kind
+        joins; /* GEMMs multiply by the derivative of this activation, if they have a kernel for it: joined in every plan
+                                   or in none, because the bits are not those of two operations. NONE: it has no such GEMMs */
     uint64_t loss_rows;         /* so many rows of logits exist at a time; 0: as many as suit a processor's cache */
     const backend_lanes *lanes; /* for transfers by NCCL; NULL: it cannot access the backend's memory */
     char identity[16];          /* no other device in the world has it; for devices with lanes */

@@ -97,19 +97,26 @@ remat_status fully_connected_weight_gradient(const layer_call *call, size_t rows
                                                              .accumulate = more || call->accumulate_gradients[1]});
 }
 
+static op_gemm input_gradient_gemm(const layer_call *call, size_t rows, size_t in, size_t units, tensor_ref dy,
+                                   tensor_ref dx)
+{
+    return (op_gemm){.a = dy,
+                     .b = call->parameters[0],
+                     .c = dx,
+                     .m = rows,
+                     .n = in,
+                     .k = units,
+                     .lda = units,
+                     .ldb = in,
+                     .ldc = in,
+                     .accumulate = call->accumulate_inputs[0]};
+}
+
 remat_status fully_connected_input_gradient(const layer_call *call, size_t rows, size_t in, size_t units, tensor_ref dy,
                                             tensor_ref dx)
 {
-    return record_gemm(call->calls, &(op_gemm){.a = dy,
-                                               .b = call->parameters[0],
-                                               .c = dx,
-                                               .m = rows,
-                                               .n = in,
-                                               .k = units,
-                                               .lda = units,
-                                               .ldb = in,
-                                               .ldc = in,
-                                               .accumulate = call->accumulate_inputs[0]});
+    const op_gemm gemm = input_gradient_gemm(call, rows, in, units, dy, dx);
+    return record_gemm(call->calls, &gemm);
 }
 
 static remat_status forward(const layer_node *layer, const layer_call *call)
@@ -128,8 +135,14 @@ static remat_status input_gradient(const layer_node *layer, const layer_call *ca
 {
     if (!call->d_inputs[0].at)
         return REMAT_OK;
-    return fully_connected_input_gradient(call, layer_input_rows(layer, 0), layer->inputs[0].w, layer->output.w,
-                                          call->d_output, call->d_inputs[0]);
+    op_gemm gemm = input_gradient_gemm(call, layer_input_rows(layer, 0), layer->inputs[0].w, layer->output.w,
+                                       call->d_output, call->d_inputs[0]);
+    if (layer->joined != ACTIVATION_NONE) {
+        gemm.activation = layer->joined;
+        gemm.activated = gemm.c;
+        gemm.derivative_at = call->inputs[0];
+    }
+    return record_gemm(call->calls, &gemm);
 }
 
 const layer_type layer_type_fully_connected = {

@@ -84,6 +84,9 @@ typedef struct layer_node {
     bool frozen; /* no parameter changes, statistics included */
     bool
         output_unread; /* no other layer reads the output in the backward pass. The model sets it, and then resolves again */
+    activation_kind
+        joined; /* input_gradient makes the gradient of the input of this activation, which computes input 0. There, input 0
+                               of the call is what its derivative reads. The model sets it after resolve() */
     uint32_t input_count;
     layer_shape *inputs;
     remat_dtype *input_dtypes;

@@ -255,6 +255,8 @@ static remat_status build(network_builder *builder)
         REMAT_TRY(network_find_unread(builder));
     }
     REMAT_TRY(type_inputs(builder));
+    if (network->options.purpose == NETWORK_TRAINING)
+        network_join(builder);
     REMAT_TRY(number_blocks(builder));
     REMAT_TRY(network_number_parameters(builder));
     REMAT_TRY(network_find_room(builder));

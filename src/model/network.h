@@ -16,6 +16,7 @@ typedef struct network_layer {
     layer_node node;      /* resolved; node.name and node.options belong to the network */
     uint32_t *inputs;     /* node.input_count of them */
     uint32_t *parameters; /* node.parameter_count numbers of network_parameters */
+    uint32_t joined;      /* the layer whose gradient its input gradient makes (network_join.c); NETWORK_NONE: none */
     uint32_t block;       /* NETWORK_NONE or the number of its block */
     uint32_t described;   /* the described layer it came from, for messages */
 } network_layer;

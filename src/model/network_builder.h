@@ -2,6 +2,7 @@
  *   network_expand.c      described layers to network layers, composites to their parts
  *   network_fuse.c        what is merged for training
  *   network_unread.c      outputs that no other layer reads in the backward pass
+ *   network_join.c        activations whose gradient is made by the GEMM behind them
  *   network_parameters.c  numbers for parameters, shared ones
  *   network.c             calls these in order; readers, blocks */
 #ifndef REMAT_MODEL_NETWORK_BUILDER_H
@@ -40,6 +41,9 @@ remat_status network_fuse(network_builder *builder);
 
 /* Finds outputs that no other layer reads in the backward pass, and resolves their layers again: they may save less then. */
 remat_status network_find_unread(network_builder *builder);
+
+/* Finds activations whose gradient the layer behind them makes, on devices where that is faster. Types are known. */
+void network_join(network_builder *builder);
 
 /* Numbers the parameters. */
 remat_status network_number_parameters(network_builder *builder);

@@ -296,8 +296,10 @@ static remat_status add_layer(network_builder *builder, const wanted_layer *want
     }
     uint32_t inputs[LAYER_MAX_INPUTS];
     layer_room room;
-    network_layer layer = {
-        .inputs = inputs, .block = builder->model->layers[builder->described].block, .described = builder->described};
+    network_layer layer = {.inputs = inputs,
+                           .joined = NETWORK_NONE,
+                           .block = builder->model->layers[builder->described].block,
+                           .described = builder->described};
     layer.node = (layer_node){.type = type,
                               .name = wanted->name,
                               .options = wanted->options,

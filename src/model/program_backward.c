@@ -118,17 +118,30 @@ static remat_status add_weight_gradient(builder *b, size_t n, uint32_t d_output)
     return builder_add_action(b, &draft);
 }
 
+/* What the derivative of the activation in front reads. The output of that layer gets no gradient, and so the layer no backward pass. */
+static void add_joined_needs(builder *b, const network_layer *layer, action_draft *draft)
+{
+    const network_layer *joined = &b->network->layers[layer->joined];
+    draft->binding.inputs[0] = activation_reads_output(layer->node.joined)
+                                   ? b->program->outputs[layer->joined]
+                                   : program_input_tensor(b->program, joined->inputs[0]);
+    link_list_add(&draft->reads, draft->binding.inputs[0]);
+}
+
 static remat_status add_input_gradient(builder *b, size_t n, uint32_t d_output)
 {
     const network_layer *layer = &b->network->layers[n];
     const layer_node *node = &layer->node;
+    const network_layer *joined = layer->joined == NETWORK_NONE ? NULL : &b->network->layers[layer->joined];
     action_draft draft = action_draft_start(ACTION_INPUT_GRADIENT, n);
     add_needs(b, n, node->needs[LAYER_INPUT_GRADIENT], d_output, &draft);
+    if (joined)
+        add_joined_needs(b, layer, &draft);
     bool makes_gradients = !node->type->weight_gradient && network_layer_is_trained(node);
     if (makes_gradients)
         REMAT_TRY(place_parameter_gradients(b, layer, d_output, &draft));
     for (uint32_t i = 0; i < node->input_count; i++)
-        REMAT_TRY(place_gradient(b, layer, i, &draft));
+        REMAT_TRY(place_gradient(b, joined ? joined : layer, i, &draft));
     bool wanted = makes_gradients || node->loss;
     for (uint32_t i = 0; i < node->input_count; i++)
         wanted |= draft.binding.d_inputs[i] != GRAPH_NONE;
@@ -140,7 +153,7 @@ static remat_status add_input_gradient(builder *b, size_t n, uint32_t d_output)
         draft.action.in_place_to = draft.binding.d_inputs[0];
     }
     draft.action.workspace_bytes = layer_workspace(node, LAYER_INPUT_GRADIENT, draft.binding.accumulate_inputs != 0);
-    draft.flops = node->flops[LAYER_INPUT_GRADIENT];
+    draft.flops = node->flops[LAYER_INPUT_GRADIENT] + (joined ? joined->node.flops[LAYER_INPUT_GRADIENT] : 0);
     return builder_add_action(b, &draft);
 }
 

@@ -126,6 +126,9 @@ static bool fuse(remat_executor *executor, recorded_run *run, size_t position, l
         return false;
     recorded_call *call = last_call(run, before);
     op_gemm joined;
+    /* Where the device joins derivatives the bits would be others: the network has joined what is to be joined. */
+    if (activation->op == OP_activate_backward && executor->options.device->joins != ACTIVATION_NONE)
+        return false;
     if (!call || call->op != OP_gemm || !join(recorded_args(call), activation, &joined))
         return false;
     uint64_t offset = (uint64_t)((char *)joined.activated.at - executor->options.memory.arena);

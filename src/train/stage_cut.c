@@ -24,8 +24,8 @@ static void list_layers(const remat_network *network, stage_cuts *cuts)
     const uint32_t last = first_loss(network);
     bool begun = false;
     for (uint32_t n = 0; n < network->layer_count && n <= last; n++) {
-        if (!computes(&network->layers[n].node))
-            continue;
+        if (!computes(&network->layers[n].node) || network->layers[n].joined != NETWORK_NONE)
+            continue; /* its backward pass is that of the layer in front, too */
         cuts->layers[cuts->count++] = begun ? n : 0;
         begun = true;
     }

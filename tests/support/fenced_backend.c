@@ -58,6 +58,7 @@ static remat_status open_fenced(remat_context *context, const backend_options *o
     }
     pthread_mutex_init(&fenced->lock, NULL);
     fenced->cpu.base.type = &backend_fenced;
+    fenced->cpu.base.joins = ACTIVATION_GELU_TANH; /* with the bits of two operations, as every test on it checks */
     add_lanes(&fenced->cpu.base);
     *made = &fenced->cpu.base;
     return REMAT_OK;

@@ -177,10 +177,11 @@ static void add_gradient(void *user, size_t parameter, const float *gradient, ui
     all->count += count;
 }
 
+/* Not input gradients: the fenced device joins that of gelu with another. */
 static void count_action(void *user, const remat_action *action)
 {
     assert_true(action->ended >= action->began);
-    ++*(uint64_t *)user;
+    *(uint64_t *)user += strcmp(action->phase, "input_gradient") != 0;
 }
 
 static void gradients_and_times_come_back(void **state)

@@ -183,6 +183,7 @@ static remat_status open_cuda(remat_context *context, const backend_options *opt
                            .scratch_bytes = SCRATCH_BYTES,
                            .half_products = true,
                            .rounds_once = true,
+                           .joins = ACTIVATION_GELU_TANH,
                            .loss_rows = 2048,
                            .lanes = &cuda_lanes};
     cuda->device = device;

@@ -17,7 +17,8 @@ size_t cuda_choices_begin(size_t version, char *text)
 
 size_t cuda_choice_write(const product_key *key, int choice, char *text)
 {
-    const uint32_t flags = key->transpose_a | key->transpose_b << 1 | key->accumulate << 2 | key->has_bias << 3;
+    const uint32_t flags =
+        key->transpose_a | key->transpose_b << 1 | key->accumulate << 2 | key->has_bias << 3 | key->derives << 4;
     const uint64_t numbers[KEY_NUMBERS] = {key->m,   key->n, key->k,    key->lda,    key->ldb,
                                            key->ldc, flags,  key->type, key->c_type, key->alignment};
     size_t used = 1;
@@ -54,7 +55,7 @@ bool cuda_choice_read(const char **at, product_key *key, int *choice)
     for (size_t i = 0; i < KEY_NUMBERS; i++)
         if (!read_number(at, &n[i]))
             return false;
-    if (!read_number(at, &last) || last > INT_MAX || n[6] > 15 || n[7] > UINT32_MAX || n[8] > UINT32_MAX ||
+    if (!read_number(at, &last) || last > INT_MAX || n[6] > 31 || n[7] > UINT32_MAX || n[8] > UINT32_MAX ||
         n[9] > UINT32_MAX)
         return false;
     *key = (product_key){.m = n[0],
@@ -69,7 +70,8 @@ bool cuda_choice_read(const char **at, product_key *key, int *choice)
                          .has_bias = n[6] >> 3 & 1,
                          .type = (uint32_t)n[7],
                          .c_type = (uint32_t)n[8],
-                         .alignment = (uint32_t)n[9]};
+                         .alignment = (uint32_t)n[9],
+                         .derives = n[6] >> 4 & 1};
     *choice = (int)last;
     return true;
 }

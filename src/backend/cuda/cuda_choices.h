@@ -14,7 +14,7 @@
 typedef struct product_key {
     uint64_t m, n, k, lda, ldb, ldc;
     uint32_t transpose_a, transpose_b, accumulate, has_bias;
-    uint32_t type, c_type, alignment, unused;
+    uint32_t type, c_type, alignment, derives;
 } product_key;
 
 enum { LONGEST_CHOICE = 256 }; /* in bytes, with the end of the text */

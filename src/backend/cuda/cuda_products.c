@@ -135,7 +135,8 @@ size_t cuda_products_version(const cuda_products *products)
 /* How addresses are aligned, at most 16 bytes: what is fastest needs no more. */
 static uint32_t alignment_of(const op_gemm *p)
 {
-    const uintptr_t all = (uintptr_t)p->a.at | (uintptr_t)p->b.at | (uintptr_t)p->c.at | 16;
+    const uintptr_t all =
+        (uintptr_t)p->a.at | (uintptr_t)p->b.at | (uintptr_t)p->c.at | (uintptr_t)p->derivative_at.at | 16;
     return (uint32_t)(all & (~all + 1));
 }
 
@@ -153,7 +154,8 @@ static product_key key_of(const op_gemm *p)
                          .has_bias = p->bias.at != NULL,
                          .type = (uint32_t)p->a.type,
                          .c_type = (uint32_t)p->c.type,
-                         .alignment = alignment_of(p)};
+                         .alignment = alignment_of(p),
+                         .derives = p->derivative_at.at != NULL};
 }
 
 static size_t bucket_of(const product_key *key)
@@ -174,7 +176,8 @@ static cublasStatus_t describe(const cuda_products *l, const product_key *key, p
     /* Matrices by rows are the transposed ones by columns: C' = B' A'. */
     const cublasOperation_t of_b = key->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasOperation_t of_a = key->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
-    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    const cublasLtEpilogue_t epilogue = key->derives ? CUBLASLT_EPILOGUE_DGELU : CUBLASLT_EPILOGUE_BIAS;
+    const int64_t row = (int64_t)key->ldc;
     const cudaDataType type = type_of(key->type), c_type = type_of(key->c_type);
     /* Products in fp32 are in fp32: no tensor cores that round their operands. */
     const cublasComputeType_t compute = key->type == REMAT_FP32 ? CUBLAS_COMPUTE_32F_PEDANTIC : CUBLAS_COMPUTE_32F;
@@ -183,12 +186,14 @@ static cublasStatus_t describe(const cuda_products *l, const product_key *key, p
         status = l->cublasLtMatmulDescSetAttribute(made->about, CUBLASLT_MATMUL_DESC_TRANSA, &of_b, sizeof of_b);
     if (!status)
         status = l->cublasLtMatmulDescSetAttribute(made->about, CUBLASLT_MATMUL_DESC_TRANSB, &of_a, sizeof of_a);
-    if (!status && key->has_bias)
+    if (!status && (key->has_bias || key->derives))
         status =
             l->cublasLtMatmulDescSetAttribute(made->about, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
     if (!status && key->has_bias)
         status =
             l->cublasLtMatmulDescSetAttribute(made->about, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &c_type, sizeof c_type);
+    if (!status && key->derives)
+        status = l->cublasLtMatmulDescSetAttribute(made->about, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &row, sizeof row);
     if (!status)
         status = l->cublasLtMatrixLayoutCreate(&made->b, type, key->transpose_b ? key->k : key->n,
                                                key->transpose_b ? key->n : key->k, (int64_t)key->ldb);
@@ -329,6 +334,19 @@ void cuda_products_look(cuda_products *products, bool looks)
             }
 }
 
+/* What the epilogue reads besides the sums. */
+static cublasStatus_t set_pointers(const cuda_products *products, const product *made, const op_gemm *p)
+{
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+    if (made->key.has_bias)
+        status = products->cublasLtMatmulDescSetAttribute(made->about, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias.at,
+                                                          sizeof p->bias.at);
+    if (!status && made->key.derives)
+        status = products->cublasLtMatmulDescSetAttribute(made->about, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER,
+                                                          &p->derivative_at.at, sizeof p->derivative_at.at);
+    return status;
+}
+
 cudaError_t cuda_product_launch(cuda_products *products, cudaStream_t stream, const op_gemm *p, void *workspace,
                                 size_t bytes)
 {
@@ -342,8 +360,7 @@ cudaError_t cuda_product_launch(cuda_products *products, cudaStream_t stream, co
         prepare(products, bytes, made);
     if (!made->proposal_count)
         return cudaErrorNotSupported;
-    if (key.has_bias && products->cublasLtMatmulDescSetAttribute(made->about, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-                                                                 &p->bias.at, sizeof p->bias.at))
+    if (set_pointers(products, made, p))
         return cudaErrorUnknown;
     if (products->looks && !made->is_settled)
         look(products, made, stream, p, workspace, bytes);

@@ -24,7 +24,8 @@ void cuda_products_look(cuda_products *products, bool looks);
 remat_status cuda_products_chosen(const cuda_products *products, char **text);
 remat_status cuda_products_use(cuda_products *products, const char *text);
 
-/* C = op(A) op(B) + bias, as op_gemm, without an activation. A and B have the same type; C has it too, or fp32; the bias has that of
+/* C = op(A) op(B) + bias, as op_gemm, without an activation; or, without a bias, times the derivative of gelu at `derivative_at`, from sums
+ * that are not rounded. cudaErrorNotSupported: the library has no algorithm. A and B have the same type; C has it too, or fp32; the bias has that of
  * C. No size is 0. `workspace` is memory of the device. */
 cudaError_t cuda_product_launch(cuda_products *products, cudaStream_t stream, const op_gemm *args, void *workspace,
                                 size_t bytes);

@@ -53,11 +53,11 @@ static uint64_t attention_backward_workspace(cudnn_attention *fused, const op_at
 
 /* Letters are those of dtype_traits. `v` is fp32 or bf16, and `.` a tensor that must be absent: activations are no part of GEMMs
  * here, because they would be computed from sums that were not rounded yet, and a plan that recomputes one alone would get other
- * bits. */
+ * bits. Nothing recomputes their gradients: the last GEMM is one that is joined with the derivative in all plans. */
 #define ROW(name, types)        {OP_##name, types, launch_##name, NULL},
 #define MANY(name, types, many) {OP_##name, types, launch_##name, many},
 static const cuda_row rows[] = {
-    ROW(gemm, "fffv.v") ROW(gemm, "bbbv.v") ROW(gemm, "bbfv.v")                                             /**/
+    ROW(gemm, "fffv.v") ROW(gemm, "bbbv.v") ROW(gemm, "bbfv.v") ROW(gemm, "bbb.bb")                         /**/
     ROW(activate, "vv") ROW(activate_backward, "vvvv") ROW(rectify, "vvu") ROW(rectify_backward, "uvv")     /**/
     ROW(add, "vvv") ROW(multiply, "vvv") ROW(scale, "v")                                                    /**/
     ROW(accumulate, "vv") ROW(copy, "ff") ROW(copy, "bb") ROW(convert, "vv") ROW(convert, "hv")             /**/
