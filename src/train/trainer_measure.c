@@ -1,5 +1,8 @@
 /* Measures the time of every layer: it runs some steps, times each action, and takes medians per layer. These steps
- * change weights, moments and statistics, which are restored afterwards. */
+ * change weights, moments and statistics, which are restored afterwards.
+ *
+ * A device that gets a step as a whole needs less time for it than for its actions one by one. There, whole steps are timed as well, and
+ * the times of the layers are scaled to add up to that. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -21,6 +24,7 @@ typedef struct measurement {
     size_t steps;
     uint64_t *room; /* for as many numbers as there are steps */
     size_t room_capacity;
+    double share; /* of the measured times that a step takes when it runs as a whole; at most 1 */
 } measurement;
 
 static void observe(void *user, size_t position, bool is_recompute, uint64_t began, uint64_t ended)
@@ -66,7 +70,7 @@ static uint64_t median_time(measurement *m, size_t n)
 {
     for (size_t r = 0; r < m->steps; r++)
         m->room[r] = m->times[r * 2 * m->layers + n];
-    return steadiness_median(m->room, m->steps);
+    return (uint64_t)(m->share * (double)steadiness_median(m->room, m->steps));
 }
 
 static remat_status fill_profile(const remat_trainer *trainer, measurement *m, remat_profile *profile)
@@ -108,6 +112,20 @@ static bool has_enough(const measurement *m)
     return m->wanted ? m->steps >= m->wanted : steadiness_reached(m->totals, m->steps, m->room);
 }
 
+enum { WHOLE_WARM_UP = 2, WHOLE_STEPS = 9 };
+
+static remat_status measure_whole(remat_trainer *trainer, measurement *m)
+{
+    uint64_t times[WHOLE_WARM_UP + WHOLE_STEPS];
+    const uint64_t parts = steadiness_median(m->totals, m->steps);
+    for (size_t i = 0; i < WHOLE_WARM_UP + WHOLE_STEPS; i++)
+        REMAT_TRY(trainer_time_first(trainer, &times[i]));
+    const uint64_t whole = steadiness_median(times + WHOLE_WARM_UP, WHOLE_STEPS);
+    if (whole < parts)
+        m->share = (double)whole / (double)parts;
+    return REMAT_OK;
+}
+
 /* The optimizer's step belongs to the layer's backward; it runs as in training. */
 static remat_status measure(remat_trainer *trainer, measurement *m)
 {
@@ -126,7 +144,9 @@ static remat_status measure(remat_trainer *trainer, measurement *m)
     }
     trainer->measured =
         (remat_measurement){.steps = m->steps, .spread = steadiness_spread(m->totals, m->steps, m->room)};
-    trainer->measured.step_seconds = 1e-9 * (double)steadiness_median(m->totals, m->steps);
+    if (!trainer->device->host_visible)
+        REMAT_TRY(measure_whole(trainer, m));
+    trainer->measured.step_seconds = 1e-9 * m->share * (double)steadiness_median(m->totals, m->steps);
     return REMAT_OK;
 }
 
@@ -138,7 +158,7 @@ remat_status remat_trainer_measure(remat_trainer *trainer, unsigned repeats, rem
     REMAT_TRY(trainer_check_started(trainer));
     remat_context *context = trainer->context;
     kept_memory kept = {0};
-    measurement m = {.trainer = trainer, .layers = trainer->network->layer_count, .wanted = repeats};
+    measurement m = {.trainer = trainer, .layers = trainer->network->layer_count, .wanted = repeats, .share = 1};
     remat_status status = trainer_keep(trainer, &kept);
     backend_look_for_algorithms(trainer->device, true);
     if (status == REMAT_OK) {

@@ -321,6 +321,8 @@ remat_status trainer_put_back(remat_trainer *trainer, kept_memory *kept); /* rel
 
 /* One run of the executor on the first batch of the training data, for measuring; the weights change. */
 remat_status trainer_run_first(remat_trainer *trainer, const executor_hooks *hooks);
+/* The same with nobody looking on, and the time of the run alone. */
+remat_status trainer_time_first(remat_trainer *trainer, uint64_t *nanoseconds);
 /* Passes the gradient of a parameter to on_gradient. */
 remat_status trainer_show_gradient(void *trainer, uint32_t parameter, tensor_ref gradient);
 

@@ -89,7 +89,7 @@ static remat_status run_executor(remat_trainer *trainer, remat_executor *executo
     return executor_run(executor, trainer->queue);
 }
 
-remat_status trainer_run_first(remat_trainer *trainer, const executor_hooks *hooks)
+static remat_status send_first(remat_trainer *trainer)
 {
     trainer->host_block = (step_block){.seed = trainer->seed, .scale = 1};
     optimizer_set_step(&trainer->optimizer, 1, trainer->optimizer.learning_rate, &trainer->host_block);
@@ -99,11 +99,27 @@ remat_status trainer_run_first(remat_trainer *trainer, const executor_hooks *hoo
     if (counts_labels(trainer))
         trainer->host_block.labels = filled_labels(trainer);
     REMAT_TRY(trainer_send_block(trainer, sizeof trainer->host_block));
-    REMAT_TRY(staging_send(&trainer->staged, trainer->executor, trainer->queue));
+    return staging_send(&trainer->staged, trainer->executor, trainer->queue);
+}
+
+remat_status trainer_run_first(remat_trainer *trainer, const executor_hooks *hooks)
+{
+    REMAT_TRY(send_first(trainer));
     if (hooks)
         return executor_run_observed(trainer->executor, trainer->queue, hooks);
     REMAT_TRY(executor_run(trainer->executor, trainer->queue));
     return backend_wait(trainer->queue);
+}
+
+remat_status trainer_time_first(remat_trainer *trainer, uint64_t *nanoseconds)
+{
+    REMAT_TRY(send_first(trainer));
+    REMAT_TRY(backend_wait(trainer->queue));
+    const double began = seconds_now();
+    REMAT_TRY(executor_run(trainer->executor, trainer->queue));
+    REMAT_TRY(backend_wait(trainer->queue));
+    *nanoseconds = (uint64_t)(1e9 * (seconds_now() - began));
+    return REMAT_OK;
 }
 
 /* ---- one step ---- */
