@@ -92,7 +92,7 @@ static remat_status start_lane(remat_generator *generator, generator_lane *lane)
         .loss_share = 1,
     };
     REMAT_TRY(executor_create(generator->context, &run, &lane->executor));
-    REMAT_TRY(staging_create(lane->network, generator->device, false, &lane->staged));
+    REMAT_TRY(staging_create(lane->network, generator->device, (staging_options){.buffers = 1}, &lane->staged));
     staging_aim(&lane->staged, lane->executor);
     return REMAT_OK;
 }

@@ -17,7 +17,7 @@ static remat_status allocate(remat_predictor *predictor)
     REMAT_TRY(backend_queue_create(device, &predictor->queue));
     REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, predictor->plan.arena_bytes, false, &predictor->arena));
     REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, sizeof(step_block), true, &predictor->block));
-    return staging_create(predictor->network, device, false, &predictor->staged);
+    return staging_create(predictor->network, device, (staging_options){.buffers = 1}, &predictor->staged);
 }
 
 static remat_status load_weights(remat_predictor *predictor, const char *path)

@@ -19,19 +19,25 @@ static uint64_t label_bytes(const remat_network *network)
     return network->has_labels ? dtype_bytes(network->labels_dtype, layer_values(network->labels) * network->batch) : 0;
 }
 
-uint64_t staging_bytes(const remat_network *network, const backend *device, bool apart)
+/* Of one buffer. */
+static uint64_t buffer_bytes(const remat_network *network)
 {
     uint64_t bytes = rounded(label_bytes(network));
     for (size_t n = 0; n < network->layer_count; n++)
         if (network->layers[n].node.input_count == 0)
             bytes += rounded(input_bytes(&network->layers[n].node));
-    return device->host_visible && !apart ? 0 : bytes;
+    return bytes;
 }
 
-remat_status staging_create(const remat_network *network, backend *device, bool apart, staging *made)
+uint64_t staging_bytes(const remat_network *network, const backend *device, staging_options options)
 {
-    *made = (staging){.network = network};
-    return backend_allocate(device, MEMORY_STAGING, staging_bytes(network, device, apart), false, &made->memory);
+    return device->host_visible && !options.apart ? 0 : options.buffers * buffer_bytes(network);
+}
+
+remat_status staging_create(const remat_network *network, backend *device, staging_options options, staging *made)
+{
+    *made = (staging){.network = network, .buffers = options.buffers, .ahead = STAGING_NOTHING};
+    return backend_allocate(device, MEMORY_STAGING, staging_bytes(network, device, options), false, &made->memory);
 }
 
 void staging_release(staging *made, backend *device)
@@ -42,8 +48,9 @@ void staging_release(staging *made, backend *device)
 
 void staging_aim(staging *at, const remat_executor *executor)
 {
-    uint64_t offset = 0;
+    uint64_t offset = at->memory.at ? at->current * buffer_bytes(at->network) : 0;
     at->input_count = 0;
+    at->ahead = STAGING_NOTHING;
     for (uint32_t n = 0; n < at->network->layer_count; n++) {
         const layer_node *node = &at->network->layers[n].node;
         if (node->input_count != 0)
@@ -52,6 +59,15 @@ void staging_aim(staging *at, const remat_executor *executor)
         offset += rounded(input_bytes(node));
     }
     at->labels = at->memory.at && at->network->has_labels ? at->memory.at + offset : executor_labels(executor).at;
+}
+
+bool staging_turn(staging *at, const remat_executor *executor)
+{
+    if (!at->memory.at || at->buffers < 2)
+        return false;
+    at->current = (at->current + 1) % at->buffers;
+    staging_aim(at, executor);
+    return true;
 }
 
 remat_status staging_send(const staging *from, const remat_executor *executor, backend_queue *queue)

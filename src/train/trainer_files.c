@@ -545,6 +545,7 @@ static remat_status read_state(remat_trainer *trainer, const char *path, const s
     }
     take_data(trainer, data);
     trainer->step = step;
+    trainer->staged.ahead = STAGING_NOTHING;
     trainer->ranks_agree = false;
     trainer->micro_step = micro_step;
     trainer->seed = seed;

@@ -8,15 +8,18 @@ static uint64_t block_bytes(void)
     return (sizeof(step_block) + 63) & ~(uint64_t)63;
 }
 
-/* Whether samples are written beside the tensors, because which ones they go to is known later. */
-static bool stages_apart(const remat_trainer *trainer)
+/* Samples are written beside the tensors where it is known later which ones they go to. A device that works on its own gets a second
+ * buffer, in which the next batch is prepared; ranks and stages take other batches. */
+static staging_options staging_of(const remat_trainer *trainer)
 {
-    return trainer->pipeline || trainer_has_classes(trainer);
+    const bool is_alone = !trainer->pipeline && trainer_rank_count(trainer) == 1;
+    return (staging_options){.buffers = !trainer->device->host_visible && is_alone ? 2 : 1,
+                             .apart = trainer->pipeline || trainer_has_classes(trainer)};
 }
 
 uint64_t trainer_scratch_bytes(const remat_trainer *trainer)
 {
-    return trainer->device->scratch_bytes + staging_bytes(trainer->network, trainer->device, stages_apart(trainer)) +
+    return trainer->device->scratch_bytes + staging_bytes(trainer->network, trainer->device, staging_of(trainer)) +
            block_bytes() + trainer_exchange_bytes(trainer);
 }
 
@@ -43,7 +46,7 @@ remat_status trainer_allocate(remat_trainer *trainer)
         REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, trainer->gradient_bytes, true, &trainer->gradients));
     REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, block_bytes(), true, &trainer->block));
     REMAT_TRY(backend_allocate(device, MEMORY_DEVICE, trainer_exchange_bytes(trainer), false, &trainer->exchange));
-    REMAT_TRY(staging_create(trainer->network, device, stages_apart(trainer), &trainer->staged));
+    REMAT_TRY(staging_create(trainer->network, device, staging_of(trainer), &trainer->staged));
     return backend_allocate(device, MEMORY_DEVICE, trainer_arena_bytes(trainer), false, &trainer->arena);
 }
 

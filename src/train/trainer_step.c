@@ -131,17 +131,32 @@ static void set_stream(remat_trainer *trainer, uint64_t micro_step)
     trainer->host_block.step = (uint32_t)micro_step;
 }
 
-/* Writes a micro-batch to where the executor reads it. */
-static remat_status fill_micro_batch(remat_trainer *trainer, uint64_t micro_step, double *data_seconds)
+static remat_status fill(remat_trainer *trainer, uint64_t micro_step)
 {
     uint64_t micro_per_epoch = trainer->steps_per_epoch * trainer->settings.accumulate;
     uint64_t epoch = micro_step / micro_per_epoch;
     uint64_t first = micro_step % micro_per_epoch * trainer->network->batch;
+    return data_source_fill(trainer->data, DATA_TRAINING, epoch, first, trainer->network->batch, trainer->staged.inputs,
+                            trainer->staged.labels);
+}
+
+/* Writes the next micro-batch while the device computes this one. A failure is not reported: the data will be read again when it is
+ * wanted, if it is. */
+static void fill_ahead(remat_trainer *trainer)
+{
+    if (staging_turn(&trainer->staged, trainer->executor) && fill(trainer, trainer->micro_step) == REMAT_OK)
+        trainer->staged.ahead = trainer->micro_step;
+}
+
+/* Writes a micro-batch to where the executor reads it. */
+static remat_status fill_micro_batch(remat_trainer *trainer, uint64_t micro_step, double *data_seconds)
+{
+    if (trainer->staged.ahead == micro_step)
+        return REMAT_OK;
     REMAT_TRY(backend_wait(trainer->queue)); /* the run before reads where the new batch goes */
     double began = seconds_now();
     staging_aim(&trainer->staged, trainer->executor);
-    REMAT_TRY(data_source_fill(trainer->data, DATA_TRAINING, epoch, first, trainer->network->batch,
-                               trainer->staged.inputs, trainer->staged.labels));
+    REMAT_TRY(fill(trainer, micro_step));
     *data_seconds += seconds_now() - began;
     return REMAT_OK;
 }
@@ -198,6 +213,7 @@ static remat_status run_micro_batch(remat_trainer *trainer, double *data_seconds
     REMAT_TRY(prepare_in_class(trainer, &executor, data_seconds));
     REMAT_TRY(run_executor(trainer, executor));
     trainer->micro_step++;
+    fill_ahead(trainer);
     return REMAT_OK;
 }
 

@@ -27,7 +27,7 @@ void program_rig_open(program_rig *rig, const remat_model *model, const program_
     rig->arena = aligned_alloc(64, rig->arena_bytes);
     rig->parameters = calloc(1, rig->network->parameter_bytes);
     rig->gradients = calloc(1, rig->network->parameter_bytes);
-    expect_fine(rig, staging_create(rig->network, rig->device, false, &rig->staged));
+    expect_fine(rig, staging_create(rig->network, rig->device, (staging_options){.buffers = 1}, &rig->staged));
 }
 
 static tensor_ref tensor_in(const program_rig *rig, char *area, size_t parameter)

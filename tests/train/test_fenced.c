@@ -284,6 +284,36 @@ static void staging_is_counted(void **state)
     remat_model_destroy(model);
 }
 
+/* While the device computes, the next batch is prepared. A validation and a step back use the same buffers: what was prepared is made
+ * again. */
+static void batches_are_prepared_ahead(void **state)
+{
+    fixture *f = *state;
+    const char *path = scratch_path("start.safetensors");
+    remat_model *model;
+    expect_ok(f, small_model_load(f->context, "convnet.ini", &model));
+    remat_trainer *cpu = open_trainer(f, model, "cpu", "none"), *fenced = open_trainer(f, model, "fenced", "none");
+    expect_ok(f, remat_trainer_save(cpu, path, true));
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 3 * STEPS; i++) {
+            remat_step_result here, there;
+            expect_ok(f, remat_trainer_step(cpu, &here));
+            expect_ok(f, remat_trainer_step(fenced, &there));
+            assert_memory_equal(&here.loss, &there.loss, sizeof here.loss);
+            assert_true(here.data_seconds > 0);
+            assert_true((there.data_seconds == 0) == (i > 0 && i != STEPS));
+            if (i == STEPS - 1)
+                expect_same_validation(f, "convnet.ini", cpu, fenced);
+        }
+        expect_same_state(f, "convnet.ini", cpu, fenced);
+        expect_ok(f, remat_trainer_resume(cpu, path));
+        expect_ok(f, remat_trainer_resume(fenced, path));
+    }
+    remat_trainer_destroy(cpu);
+    remat_trainer_destroy(fenced);
+    remat_model_destroy(model);
+}
+
 int main(void)
 {
     if (strcmp(fenced_device(), "fenced") != 0)
@@ -296,6 +326,7 @@ int main(void)
         FIXTURE_TEST(predictions_come_back),
         FIXTURE_TEST(no_pointers_into_a_device),
         FIXTURE_TEST(staging_is_counted),
+        FIXTURE_TEST(batches_are_prepared_ahead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
