@@ -122,6 +122,9 @@ class Handle:
         if not sys.is_finalizing():
             self.close()
 
+    def __reduce__(self):
+        raise TypeError("objects of the C library can be neither copied nor pickled")
+
     @property
     def pointer(self):
         if self._closed:

@@ -182,3 +182,15 @@ def test_reports_show_plans(tmp_path):
     assert '"second"' in report.to_json()
     with pytest.raises(TypeError, match="shows no str"):
         report.add("third", "text")
+
+
+def test_plans_are_not_copied():
+    """A copy would own the same C object."""
+    import copy
+    import pickle
+
+    plan = chain().plan()
+    for wrong in (copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="can be neither copied nor pickled"):
+            wrong(plan)
+    assert plan.peak_bytes > 0

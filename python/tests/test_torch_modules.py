@@ -251,3 +251,28 @@ def test_the_smallest_budget_keeps_the_order_of_random_operations(nets, monkeypa
     with pytest.raises(remat.torch.BudgetError) as caught:
         planned.set_budget(free // 2)
     assert caught.value.smallest_bytes == smallest
+
+
+def test_a_smallest_budget_that_was_stated_holds(nets, monkeypatch):
+    """As if only the schedule of the smallest peak drew in order, as in a vision transformer: it is what the smallest budget gets."""
+    import torch
+
+    import remat.torch
+    from remat.torch.step_plan import StepPlan
+
+    module, x = nets.transformer()
+    planned = remat.torch.auto_checkpoint(module, x, "1GB")
+    smallest = planned.plan.min_budget_bytes
+    order = planned.plan.graph.plan(smallest).schedule.tolist()
+    asked = []
+
+    def in_order(plan, schedule):
+        asked.append(schedule)
+        return all(a.once for a in plan.joint.actions if a.is_random) or (len(asked) > 1 and schedule == order)
+
+    monkeypatch.setattr(StepPlan, "_draws_in_order", in_order)
+    planned.set_budget(smallest)
+    assert len(asked) > 1 and planned.plan.peak_bytes <= smallest
+    assert planned.plan.plan.schedule.tolist() == order and planned.plan.min_budget_bytes == smallest
+    kept = nets.step(module, module, nets.state_of(module), x)
+    assert all(torch.equal(a, b) for a, b in zip(kept, nets.step(planned, module, nets.state_of(module), x)))

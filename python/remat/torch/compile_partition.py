@@ -121,6 +121,13 @@ if _Base is not None:
             self.budget_bytes = remat.parse_size(budget)
             self.plans = []
 
+        # Inductor copies its settings, and gives them to other processes. Plans stay with the partitioner that made them.
+        def __deepcopy__(self, memo):
+            return self
+
+        def __getstate__(self):
+            return {"budget_bytes": self.budget_bytes, "plans": []}
+
         def __call__(self, gm, joint_inputs, **kwargs):
             from torch._functorch import partitioners
             count = kwargs["num_fwd_outputs"]
