@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """PyTorch's time for a training step of a model file, and the peak resident memory of its process, as one line of JSON.
-The same layers, batch and optimizer as `remat train` runs; eager mode, single precision or bf16 autocast, on the CPU.
+The same layers, batch and optimizer as `remat train` runs; eager or compiled, single precision or bf16 autocast, on the CPU.
 
     bench/torch_step.py examples/models/gpt_bench.ini --steps 8 --checkpoint
 """
@@ -23,7 +23,7 @@ from made_data import Data
 from torch_model import TorchModel
 
 
-def measure(path, steps, batch_size, per_copy, bf16):
+def measure(path, steps, batch_size, per_copy, bf16, compiled):
     model = read_model(path)
     torch.manual_seed(0)
     net = TorchModel(model)
@@ -33,12 +33,13 @@ def measure(path, steps, batch_size, per_copy, bf16):
     # Made before the clock runs: the steps see two batches by turns.
     batches = [net.batch(data.batch(0, i * size % max(1, data.samples - size + 1), size)) for i in range(2)]
     optimizer = net.optimizer()
+    loss_of = torch.compile(net.loss) if compiled else net.loss
     seconds, cpu_seconds, value = [], [], 0.0
     for step in range(steps + 1):
         began, cpu_began = time.perf_counter(), time.process_time()
         optimizer.zero_grad(set_to_none=True)
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
-            loss = net.loss(batches[step % 2], per_copy)
+            loss = loss_of(batches[step % 2], per_copy)
         loss.backward()
         optimizer.step()
         value = loss.item()
@@ -63,11 +64,12 @@ def main():
     parser.add_argument("--checkpoint", action="store_true",
                         help="torch.utils.checkpoint around each copy of the repeated group of layers")
     parser.add_argument("--bf16", action="store_true", help="with autocast to bf16")
+    parser.add_argument("--compile", action="store_true", help="with torch.compile (PyTorch 2)")
     parser.add_argument("--threads", type=int, default=2)
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     torch.set_num_interop_threads(1)
-    print(json.dumps(measure(given.model, given.steps, given.batch, given.checkpoint, given.bf16)))
+    print(json.dumps(measure(given.model, given.steps, given.batch, given.checkpoint, given.bf16, given.compile)))
 
 
 if __name__ == "__main__":

@@ -47,9 +47,11 @@ def rate_of(model, step, total):
         1 + math.cos(math.pi * share)) / 2
 
 
-def train(path, weights, steps, dtype, place="cpu", halves=False):
-    """The losses, and the model as it is in the end. `halves`: matrix products in bf16, as autocast does them."""
+def train(path, weights, steps, dtype, place="cpu", halves=False, reverse=False):
+    """The losses, and the model as it is in the end. `halves`: matrix products in bf16, as autocast does them. `reverse`: sums over
+    the samples of a batch have another order."""
     model = read_model(path)
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     with torch.device(place) if place != "cpu" else contextlib.nullcontext():
         net = TorchModel(model, dtype)
     net.load(weights)
@@ -68,7 +70,8 @@ def train(path, weights, steps, dtype, place="cpu", halves=False):
         for _ in range(micro_batches):
             epoch, part = divmod(net.step, per_epoch)
             with torch.autocast(place, torch.bfloat16, enabled=halves):
-                loss = net.loss(net.batch(data.batch(epoch, part * size, size)))
+                batch = net.batch(data.batch(epoch, part * size, size))
+                loss = net.loss([values.flip(0) for values in batch] if reverse else batch)
             (loss / micro_batches).backward()
             total += loss.item() / micro_batches
             net.step += 1
@@ -148,6 +151,8 @@ def main():
     parser.add_argument("--options", default="", help="more options for that run, such as '--strategy full'")
     parser.add_argument("--place", default="cpu", help="where PyTorch computes: cpu or cuda")
     parser.add_argument("--halves", action="store_true", help="matrix products of PyTorch in bf16 (autocast)")
+    parser.add_argument("--reverse", action="store_true",
+                        help="each batch in reverse order, which shows how much PyTorch's losses depend on the order of sums")
     parser.add_argument("--record", metavar="FILE.json", help="write the losses down for the tests")
     parser.add_argument("--threads", type=int, default=2)
     given = parser.parse_args()
@@ -156,7 +161,7 @@ def main():
         file = given.weights or first_weights(given.remat, given.model, folder)
         weights = read_safetensors(file)
         losses, net = train(given.model, weights, given.steps, torch.float64 if given.double else torch.float32,
-                            given.place, given.halves)
+                            given.place, given.halves, given.reverse)
         if given.record:
             record(given.record, given.model, given.double, weights, losses)
         if not given.compare:
