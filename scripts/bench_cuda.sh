@@ -42,7 +42,7 @@ for name in gpt2-355M gpt2-124M gpt2-1558M; do
   "$remat" profile "$folder/$name.ini" --device cuda -o "$folder/$name.csv" >/dev/null
   measure $name --strategy none --profile "$folder/$name.csv"
 done
-for budget in 11.4GiB 8.4GiB 6.4GiB; do
+for budget in 11.4GiB 8.4GiB 6.4GiB 5.7GiB; do
   measure gpt2-355M --budget $budget --profile "$folder/gpt2-355M.csv"
 done
 measure gpt2-124M --budget 11.4GiB --profile "$folder/gpt2-124M.csv"

@@ -1,10 +1,10 @@
 #!/bin/sh
 # The kernels, layers and example models on a GPU, compared with the processor: check_cuda.sh [JOBS]. SANITIZE=memcheck (racecheck,
-# initcheck) runs the tests of the kernels under that tool of compute-sanitizer.
+# initcheck) runs the tests of the kernels, and two steps of the example models, under that tool of compute-sanitizer.
 set -eu
 jobs=${1:-2}
 build="build-check"
-kernels="test_attention test_batch_norm test_gemm test_gemm_blocks test_group_norm test_kernel_activations test_kernel_dropout
+kernels="test_attention test_batch_norm test_gemm test_gemm_blocks test_group_norm test_joined test_kernel_activations test_kernel_dropout
 test_kernel_elementwise test_kernel_embedding test_kernel_losses test_kernel_moments test_kernel_normalize test_kernel_optimizers
 test_kernel_rotate test_kernel_softmax test_kernel_sums test_kernel_weights test_window"
 
@@ -24,6 +24,13 @@ for test in $kernels; do
   # shellcheck disable=SC2086 # a command and its arguments
   REMAT_TEST_DEVICE=cuda $run $build/tests/"$test" >"$build/$test.cuda.log" 2>&1 ||
     { echo "$test failed: see $build/$test.cuda.log"; failed=1; }
+done
+for model in ${run:+mlp spirals fruit gpt convnet resnet transformer}; do
+  for precision in fp32 bf16; do
+    # shellcheck disable=SC2086
+    $run $build/remat train examples/models/"$model".ini --device cuda --steps 2 --strategy full --set model.precision=$precision \
+      >"$build/$model.cuda.log" 2>&1 || { echo "$model in $precision failed: see $build/$model.cuda.log"; failed=1; }
+  done
 done
 $build/tests/test_cuda_training || failed=1
 
