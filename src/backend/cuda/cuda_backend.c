@@ -1,6 +1,7 @@
 /* One GPU. Memory of the device, a stream for each queue, and recordings that become graphs: the second time that a queue runs the
  * same calls, it captures them, and from then on launches them as one. That is possible because addresses never change. */
 #include "backend/cuda/cuda_lanes.h"
+#include "backend/cuda/cuda_limits.h"
 #include "backend/cuda/cuda_products.h"
 #include "backend/cuda/cuda_table.h"
 #include "backend/cuda/cudnn_attention.h"
@@ -300,6 +301,11 @@ remat_status cuda_lane_create(backend *owner, backend_queue **made)
     return make_queue(owner, false, made);
 }
 
+const cuda_run *cuda_queue_run(const backend_queue *queue)
+{
+    return &((const cuda_queue *)queue)->run;
+}
+
 cudaStream_t cuda_queue_stream(const backend_queue *queue)
 {
     return ((const cuda_queue *)queue)->run.stream;
@@ -509,83 +515,7 @@ static remat_status event_wait(backend *owner, backend_event *event, uint64_t *n
     return REMAT_OK;
 }
 
-/* ---- limits ---- */
-
-enum { LIMIT_SIZE = 8192, LIMIT_ROUNDS = 5 };
-
-/* The best of some rounds: a large product in bf16, and a copy. */
-static cudaError_t time_rounds(const cuda_queue *queue, const op_gemm *product, char *memory, uint64_t bytes,
-                               double best[2])
-{
-    cudaEvent_t events[3] = {NULL};
-    cudaError_t error = cudaSuccess;
-    for (int i = 0; i < 3 && error == cudaSuccess; i++)
-        error = cudaEventCreate(&events[i]);
-    for (int round = 0; round < LIMIT_ROUNDS && error == cudaSuccess; round++) {
-        float times[2] = {0};
-        cudaEventRecord(events[0], queue->run.stream);
-        error = cuda_gemm(&queue->run, product);
-        cudaEventRecord(events[1], queue->run.stream);
-        cudaMemcpyAsync(memory, memory + bytes, bytes, cudaMemcpyDeviceToDevice, queue->run.stream);
-        cudaEventRecord(events[2], queue->run.stream);
-        if (error == cudaSuccess)
-            error = cudaStreamSynchronize(queue->run.stream);
-        for (int i = 0; i < 2 && error == cudaSuccess; i++) {
-            error = cudaEventElapsedTime(&times[i], events[i], events[i + 1]);
-            best[i] = round == 0 || (double)times[i] < best[i] ? (double)times[i] : best[i];
-        }
-    }
-    for (int i = 0; i < 3; i++)
-        if (events[i])
-            cudaEventDestroy(events[i]);
-    return error;
-}
-
-/* Numbers that are not all alike: a product of zeros takes less power, and so less time. */
-static cudaError_t fill_numbers(const cuda_queue *queue, char *memory, size_t count)
-{
-    op_dropout drop = {.x = {memory, REMAT_BF16}, .y = {memory, REMAT_BF16}, .step = {queue->run.scratch, REMAT_UINT8}};
-    drop.count = count;
-    drop.keep = 0.5;
-    cudaError_t error = cudaMemsetAsync(queue->run.scratch, 0, sizeof(step_block), queue->run.stream);
-    if (error == cudaSuccess)
-        error = cuda_fill(&queue->run, &(op_fill){.y = drop.y, .count = count, .value = 0.7});
-    return error == cudaSuccess ? cuda_dropout(&queue->run, &drop) : error;
-}
-
-static remat_status measure_limits(backend *owner, backend_limits *limits)
-{
-    const uint64_t each = (uint64_t)LIMIT_SIZE * LIMIT_SIZE * 2;
-    backend_memory memory = {0};
-    backend_queue *queue = NULL;
-    double best[2] = {1, 1};
-    remat_status status = queue_create(owner, &queue);
-    if (status == REMAT_OK)
-        status = backend_allocate(owner, MEMORY_DEVICE, 4 * each, false, &memory);
-    if (status == REMAT_OK) {
-        const tensor_ref parts[3] = {
-            {memory.at, REMAT_BF16}, {memory.at + each, REMAT_BF16}, {memory.at + 2 * each, REMAT_BF16}};
-        const op_gemm product = {.a = parts[0],
-                                 .b = parts[1],
-                                 .c = parts[2],
-                                 .m = LIMIT_SIZE,
-                                 .n = LIMIT_SIZE,
-                                 .k = LIMIT_SIZE,
-                                 .lda = LIMIT_SIZE,
-                                 .ldb = LIMIT_SIZE,
-                                 .ldc = LIMIT_SIZE};
-        cudaError_t error = fill_numbers((cuda_queue *)queue, memory.at, 2 * (size_t)LIMIT_SIZE * LIMIT_SIZE);
-        if (error == cudaSuccess)
-            error = time_rounds((cuda_queue *)queue, &product, memory.at, 2 * each, best);
-        if (error != cudaSuccess)
-            status = cuda_fail(owner, error, "measuring its limits");
-    }
-    backend_release(owner, &memory);
-    backend_queue_destroy(queue);
-    *limits =
-        (backend_limits){2e3 * LIMIT_SIZE * LIMIT_SIZE * LIMIT_SIZE / best[0], 1e3 * 4 * (double)each / best[1], 1};
-    return status;
-}
+/* ---- algorithms ---- */
 
 static void look_for_algorithms(backend *owner, bool looks)
 {
@@ -610,7 +540,7 @@ const backend_type backend_cuda = {
     .release = release,
     .find_kernel = find_kernel,
     .workspace = workspace,
-    .measure_limits = measure_limits,
+    .measure_limits = cuda_measure_limits,
     .look_for_algorithms = look_for_algorithms,
     .algorithms = algorithms,
     .use_algorithms = use_algorithms,
