@@ -44,9 +44,9 @@ static const struct argp_option options[] = {
      "what does each of N ranks need, for every --shard, and how many ranks are needed at least within the budget?", 1},
     {"shard", OPTION_SHARD, "WHAT", 0, "with --ranks: only none, optimizer, gradients or weights", 1},
     {"pipeline", OPTION_PIPELINE, "P", 0, "with --ranks: cut the layers into P stages; what does each stage need?", 1},
-    {"network", OPTION_NETWORK, "SPEED,LATENCY", 0,
+    {"network", OPTION_NETWORK, "SPEED,LATENCY[,memory]", 0,
      "with --ranks: simulate a step with a network such as 25GB/s,5us, and find the fastest micro-batch, --shard and "
-     "--pipeline",
+     "--pipeline. memory: the ranks are on one machine, and their processors copy what is sent",
      1},
     {"device-speed", OPTION_DEVICE_SPEED, "FLOPS[,BYTES/s]", 0,
      "the speed of the device of a rank, such as 400TFLOPS,2TB/s (default: a modest processor, or --profile)", 1},

@@ -72,10 +72,16 @@ void fit_ranks_network(struct argp_state *state, remat_context *context, const c
     remat_cluster *cluster = &asked->cluster;
     remat_cluster_init(cluster);
     cluster->network_bytes_per_second = parse_rate(context, first);
+    const char *third = second ? behind_comma(second, first) : NULL;
     if (second)
-        cluster->network_latency = parse_seconds(second);
-    if (!(cluster->network_bytes_per_second > 0) || !(cluster->network_latency > 0))
-        argp_error(state, "--network takes a speed and a latency such as 25GB/s,5us, not '%s'", shown(text));
+        cluster->network_latency = parse_seconds(first);
+    cluster->network_in_memory = third && strcmp(third, "memory") == 0;
+    if (!(cluster->network_bytes_per_second > 0) || !(cluster->network_latency > 0) ||
+        (third && !cluster->network_in_memory))
+        argp_error(state,
+                   "--network takes a speed and a latency such as 25GB/s,5us, not '%s'; ',memory' may follow for ranks "
+                   "of one machine",
+                   shown(text));
     asked->has_network = true;
 }
 
@@ -323,8 +329,8 @@ static void print_text(const answers *found, const remat_trainer_figures *figure
     printf(": %llu ranks, %llu samples a step", (unsigned long long)cluster->ranks,
            (unsigned long long)cluster->step_samples);
     if (found->asked->has_network)
-        printf(", network %.4g GB/s and %.4g us", 1e-9 * cluster->network_bytes_per_second,
-               1e6 * cluster->network_latency);
+        printf(", network %.4g GB/s and %.4g us%s", 1e-9 * cluster->network_bytes_per_second,
+               1e6 * cluster->network_latency, cluster->network_in_memory ? ", through memory" : "");
     printf("\n\n");
     print_memory(found);
     if (found->asked->has_network)

@@ -34,6 +34,9 @@ typedef struct remat_cluster {
     uint64_t step_samples;
     /* remat_scale_find: only what may be faster than this is planned, in seconds. 0: everything. */
     double seconds_to_beat;
+    /* The ranks are on one machine, and their processors copy the messages through its memory: no transfer is hidden behind
+     * computing. */
+    bool network_in_memory;
 } remat_cluster;
 void remat_cluster_init_sized(remat_cluster *cluster, size_t size);
 static inline void remat_cluster_init(remat_cluster *cluster)

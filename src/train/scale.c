@@ -64,9 +64,11 @@ static double chain_seconds(const remat_trainer *trainer, const remat_cluster *t
     const double bytes = all_gradient_bytes(trainer), links = ceil(bytes / LINK_BYTES);
     const double link = to->network_latency + fmin(bytes, LINK_BYTES) / to->network_bytes_per_second;
     const double once = links * to->network_latency + bytes / to->network_bytes_per_second;
-    if (trainer->options.reduce_fast) /* behind the last backward, which is two thirds of a micro-batch */
-        return fmax(sum_seconds(to, bytes) - micro_seconds * 2 / 3, sum_seconds(to, fmin(bytes, LINK_BYTES)));
-    return rounds * fmax(once - micro_seconds, 0) + once + 2 * (double)(to->ranks - 1) * link;
+    const double hidden =
+        to->network_in_memory ? 0 : micro_seconds; /* of the transfers of a micro-batch, by computing */
+    if (trainer->options.reduce_fast)              /* behind the last backward, which is two thirds of a micro-batch */
+        return fmax(sum_seconds(to, bytes) - hidden * 2 / 3, sum_seconds(to, fmin(bytes, LINK_BYTES)));
+    return rounds * fmax(once - hidden, 0) + once + 2 * (double)(to->ranks - 1) * link;
 }
 
 /* The weights of a layer, for one of its passes. */
@@ -125,6 +127,18 @@ static double pass_seconds(const remat_trainer *trainer, const remat_cluster *to
     return now - computed;
 }
 
+/* The same where nothing is hidden: the sum. */
+static double plain_pass_seconds(const remat_trainer *trainer, const remat_cluster *to)
+{
+    const remat_program *program = trainer->program;
+    const graph_sequence *sequence = &trainer->plan->sequence;
+    double seconds = 0;
+    for (size_t position = 0; position < sequence->count; position++)
+        seconds += fetch_seconds(program, sequence->actions[position], to) +
+                   exchange_seconds(program, sequence->actions[position], to);
+    return seconds;
+}
+
 /* Once a step: the norm, and the new weights. */
 static double update_seconds(const remat_trainer *trainer, const remat_cluster *to)
 {
@@ -149,7 +163,7 @@ static double transfer_seconds(const remat_trainer *trainer, const remat_cluster
     double seconds = update_seconds(trainer, to);
     if (trainer->options.shard < REMAT_SHARD_GRADIENTS)
         return seconds + chain_seconds(trainer, to, micro_seconds, rounds);
-    return seconds + rounds * pass_seconds(trainer, to);
+    return seconds + rounds * (to->network_in_memory ? plain_pass_seconds(trainer, to) : pass_seconds(trainer, to));
 }
 
 /* ---- a step ---- */
@@ -228,7 +242,7 @@ static void add_stage(const remat_trainer *trainer, const remat_cluster *cluster
     if (micro > times->slowest)
         times->recompute = fmax(again, 0) * rounds;
     times->slowest = fmax(times->slowest, micro);
-    times->sent_slowest = fmax(times->sent_slowest, sent - micro);
+    times->sent_slowest = fmax(times->sent_slowest, cluster->network_in_memory ? sent : sent - micro);
     times->update = fmax(times->update, update_cost(trainer));
     if (rows.ranks > 1)
         times->chain = fmax(times->chain, chain_seconds(trainer, &rows, micro, rounds) + join_seconds(trainer, &rows));

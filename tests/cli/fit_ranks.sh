@@ -40,6 +40,11 @@ fast=$(seconds transfer_seconds) compute=$(seconds compute_seconds)
 awk "BEGIN { s = $(seconds seconds) - $compute - $fast; exit !(s < 1e-6 && s > -1e-6) }" || complain "the parts are not the sum"
 expect 0 fit "$work/wide.ini" --ranks 4 --network 1GB/s,10us --shard none --json -j 1
 awk "BEGIN { exit !($(seconds transfer_seconds) > $fast) }" || complain "a slower network is not slower"
+expect 0 fit "$work/wide.ini" --ranks 4 --network 10GB/s,10us,memory --shard none --json -j 1
+awk "BEGIN { exit !($(seconds transfer_seconds) >= $fast) }" || complain "what processors copy is faster than a network"
+expect 0 fit "$work/wide.ini" --ranks 4 --network 10GB/s,10us,memory --shard none -j 1
+out "through memory"
+expect 2 fit "$work/wide.ini" --ranks 4 --network 10GB/s,10us,disk --shard none -j 1
 expect 0 fit "$work/wide.ini" --ranks 1 --network 1GB/s,10us --shard none --json -j 1
 [ "$(seconds transfer_seconds)" = 0 ] || complain "one rank sends: $(cat "$work/out")"
 expect 0 fit "$work/wide.ini" --ranks 4 --network 1GB/s,10us --shard none --device-speed 10TFLOPS,1TB/s --json -j 1

@@ -89,6 +89,38 @@ static void test_gathers(void **state)
     remat_model_destroy(model);
 }
 
+/* Ranks of one machine: their processors copy, so that computing hides nothing. */
+static void test_memory(void **state)
+{
+    fixture *f = *state;
+    remat_model *model = make_model(f->context);
+    remat_train_options options;
+    remat_cluster cluster;
+    remat_scale_estimate hidden, copied;
+    remat_train_options_init(&options);
+    options.threads = 1;
+    remat_cluster_init(&cluster);
+    cluster.ranks = 2;
+    cluster.network_bytes_per_second = 1e9;
+    cluster.network_latency = 1e-5;
+    const double bytes = 4 * (64 * 256 + 256 + 2 * (256 * 256 + 256) + 3 * 256 + 3), link = 1e-5 + bytes / 1e9;
+    for (remat_shard shard = REMAT_SHARD_NONE; shard <= REMAT_SHARD_WEIGHTS; shard++) {
+        options.shard = shard;
+        cluster.network_in_memory = false;
+        assert_int_equal(remat_scale_simulate(model, &options, &cluster, &hidden), REMAT_OK);
+        cluster.network_in_memory = true;
+        assert_int_equal(remat_scale_simulate(model, &options, &cluster, &copied), REMAT_OK);
+        assert_true(copied.compute_seconds == hidden.compute_seconds);
+        assert_true(copied.transfer_seconds >= hidden.transfer_seconds * (1 - 1e-12));
+        if (shard ==
+            REMAT_SHARD_NONE) /* one link: for the micro-batch, for the last round, and twice to the other rank; then the losses */
+            assert_true(fabs(copied.transfer_seconds - 4 * link - (1e-5 + 8e-9)) < 1e-9);
+        if (shard == REMAT_SHARD_WEIGHTS)
+            assert_true(copied.transfer_seconds > hidden.transfer_seconds);
+    }
+    remat_model_destroy(model);
+}
+
 /* A pipeline: the first micro-batch passes all stages, and behind it one comes every time that the slowest stage takes. */
 static void test_pipeline(void **state)
 {
@@ -205,8 +237,9 @@ static void test_mistakes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {FIXTURE_TEST(test_formulas),    FIXTURE_TEST(test_gathers),
-                                       FIXTURE_TEST(test_pipeline),    FIXTURE_TEST(test_search),
-                                       FIXTURE_TEST(test_least_ranks), FIXTURE_TEST(test_mistakes)};
+    const struct CMUnitTest tests[] = {FIXTURE_TEST(test_formulas), FIXTURE_TEST(test_gathers),
+                                       FIXTURE_TEST(test_memory),   FIXTURE_TEST(test_pipeline),
+                                       FIXTURE_TEST(test_search),   FIXTURE_TEST(test_least_ranks),
+                                       FIXTURE_TEST(test_mistakes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
