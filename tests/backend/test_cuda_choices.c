@@ -1,7 +1,9 @@
-/* The text of a GPU's algorithms in a profile: what is written is read again, and nothing else is. Needs no GPU. */
+/* The text of a GPU's algorithms in a profile: what is written is read again, and nothing else is. And which kernels a GPU has.
+ * Needs no GPU. */
 #include "support/fixture.h"
 
 #include "backend/cuda/cuda_choices.h"
+#include "backend/cuda/cuda_table.h"
 
 static void what_is_written_is_read_again(void **state)
 {
@@ -10,7 +12,8 @@ static void what_is_written_is_read_again(void **state)
     size_t used = cuda_choices_begin(130100, text);
     product_key keys[3];
     for (uint32_t i = 0; i < 3; i++) {
-        keys[i] = (product_key){UINT64_MAX, i, 3 + i, 4, 5, 6, i & 1, i >> 1 & 1, 1, !i, 1 + i, 2, UINT32_MAX - i, 0};
+        keys[i] =
+            (product_key){UINT64_MAX, i, 3 + i, 4, 5, 6, i & 1, i >> 1 & 1, 1, !i, 1 + i, 2, UINT32_MAX - i, i == 1};
         used += cuda_choice_write(&keys[i], (int)i + 5, text + used);
     }
     const char *at = text;
@@ -56,11 +59,24 @@ static void other_texts_are_refused(void **state)
     }
 }
 
+/* Products multiply by a derivative, in bf16, and never compute an activation. */
+static void activations_are_no_part_of_products(void **state)
+{
+    (void)state;
+    assert_non_null(cuda_table_find(OP_gemm, "bbb---"));
+    assert_non_null(cuda_table_find(OP_gemm, "bbbb--"));
+    assert_non_null(cuda_table_find(OP_gemm, "bbb-bb"));
+    static const char *const none[] = {"bbb-b-", "bbbbb-", "bbbbbb", "fff-ff", "fff-f-", "bbf-ff", "bbf-bb"};
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
+        assert_null(cuda_table_find(OP_gemm, none[i]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_is_read_again),
         cmocka_unit_test(other_texts_are_refused),
+        cmocka_unit_test(activations_are_no_part_of_products),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -145,6 +145,31 @@ static void example_models_agree_in_bf16(void **state)
     }
 }
 
+/* Linear layers with every activation between them, in bf16, with a bias and without: what is joined, and what must not be. */
+static void activations_agree_in_bf16(void **state)
+{
+    fixture *f = *state;
+    static const char *const kinds[] = {"relu", "leaky_relu", "gelu", "gelu_erf", "sigmoid", "tanh", "swish"};
+    for (size_t k = 0; k < 2 * sizeof kinds / sizeof kinds[0]; k++) {
+        char text[640], name[32];
+        remat_model *model;
+        const char *kind = kinds[k / 2], *bias = k % 2 ? "false" : "true";
+        snprintf(text, sizeof text,
+                 "[Model]\nbatch_size = 4\nprecision = bf16\n[Optimizer]\nType = adam\n[Dataset]\nType = random\n"
+                 "samples = 64\n[in]\nType = input\ninput_shape = 1:8:24\n"
+                 "[a]\nType = fully_connected\nunit = 64\nbias = %s\nactivation = %s\n"
+                 "[b]\nType = fully_connected\nunit = 40\nbias = %s\nactivation = %s\n"
+                 "[c]\nType = fully_connected\nunit = 10\nbias = %s\n[loss]\nType = mse\n",
+                 bias, kind, bias, kind, bias);
+        snprintf(name, sizeof name, "%s, bias = %s", kind, bias);
+        FILE *stream = stream_of(text, strlen(text));
+        expect_ok(f, remat_model_read(f->context, stream, "model.ini", &model));
+        fclose(stream);
+        judge(f, model, name, 0.05);
+        remat_model_destroy(model);
+    }
+}
+
 /* All layer types, optimizers, accumulation and clipping. */
 static void random_models_agree(void **state)
 {
@@ -282,13 +307,10 @@ int main(void)
     if (!has_gpu())
         return TEST_SKIPPED;
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(devices_that_are_not_there),
-        FIXTURE_TEST(too_much_memory),
-        FIXTURE_TEST(example_models_agree),
-        FIXTURE_TEST(example_models_agree_in_bf16),
-        FIXTURE_TEST(random_models_agree),
-        FIXTURE_TEST(trainings_move_between_devices),
-        FIXTURE_TEST(times_come_back),
+        FIXTURE_TEST(devices_that_are_not_there),     FIXTURE_TEST(too_much_memory),
+        FIXTURE_TEST(example_models_agree),           FIXTURE_TEST(example_models_agree_in_bf16),
+        FIXTURE_TEST(activations_agree_in_bf16),      FIXTURE_TEST(random_models_agree),
+        FIXTURE_TEST(trainings_move_between_devices), FIXTURE_TEST(times_come_back),
         FIXTURE_TEST(allocated_is_planned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,13 +51,14 @@ static uint64_t attention_backward_workspace(cudnn_attention *fused, const op_at
     return own > other ? own : other;
 }
 
-/* Letters are those of dtype_traits. `v` is fp32 or bf16, and `.` a tensor that must be absent: activations are no part of GEMMs
- * here, because they would be computed from sums that were not rounded yet, and a plan that recomputes one alone would get other
- * bits. Nothing recomputes their gradients: the last GEMM is one that is joined with the derivative in all plans. */
+/* Letters are those of dtype_traits, and their tensors may be absent. `v` is fp32 or bf16, `B` a tensor of bf16 that must be there, and
+ * `.` one that must be absent. Activations are no part of GEMMs here: they would be computed from sums that were not rounded yet, and a
+ * plan that recomputes an activation alone would get other bits. The gradient of an activation is never recomputed, so the last GEMM
+ * may multiply by it: the network joins the two in all plans. */
 #define ROW(name, types)        {OP_##name, types, launch_##name, NULL},
 #define MANY(name, types, many) {OP_##name, types, launch_##name, many},
 static const cuda_row rows[] = {
-    ROW(gemm, "fffv.v") ROW(gemm, "bbbv.v") ROW(gemm, "bbfv.v") ROW(gemm, "bbb.bb")                         /**/
+    ROW(gemm, "fffv.v") ROW(gemm, "bbbv.v") ROW(gemm, "bbfv.v") ROW(gemm, "bbb.BB")                         /**/
     ROW(activate, "vv") ROW(activate_backward, "vvvv") ROW(rectify, "vvu") ROW(rectify_backward, "uvv")     /**/
     ROW(add, "vvv") ROW(multiply, "vvv") ROW(scale, "v")                                                    /**/
     ROW(accumulate, "vv") ROW(copy, "ff") ROW(copy, "bb") ROW(convert, "vv") ROW(convert, "hv")             /**/
@@ -89,6 +90,8 @@ static const cuda_row rows[] = {
 
 static bool letter_fits(char letter, char wanted)
 {
+    if (letter == 'B')
+        return wanted == 'b';
     if (letter == '.' || wanted == '-')
         return wanted == '-';
     return letter == wanted || (letter == 'v' && (wanted == 'f' || wanted == 'b'));
