@@ -273,6 +273,7 @@ static void take_data(remat_trainer *trainer, data_source *data)
         return;
     data_source_close(trainer->data);
     trainer->data = data;
+    trainer->staged.ahead = STAGING_NOTHING;
 }
 
 /* Weights change only after everything was found to be good. */

@@ -9,11 +9,13 @@ static uint64_t block_bytes(void)
 }
 
 /* Samples are written beside the tensors where it is known later which ones they go to. A device that works on its own gets a second
- * buffer, in which the next batch is prepared; ranks and stages take other batches. */
+ * buffer, in which the next batch is prepared; ranks and stages take other batches, and functions of the user are called for those that are
+ * wanted only. */
 static staging_options staging_of(const remat_trainer *trainer)
 {
     const bool is_alone = !trainer->pipeline && trainer_rank_count(trainer) == 1;
-    return (staging_options){.buffers = !trainer->device->host_visible && is_alone ? 2 : 1,
+    const bool reads_ahead = !trainer->device->host_visible && is_alone && !trainer->options.sample;
+    return (staging_options){.buffers = reads_ahead ? 2 : 1,
                              .apart = trainer->pipeline || trainer_has_classes(trainer)};
 }
 

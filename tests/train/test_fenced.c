@@ -314,6 +314,32 @@ static void batches_are_prepared_ahead(void **state)
     remat_model_destroy(model);
 }
 
+/* A batch that was prepared is not that of another training, which is at the same step and has another order. */
+static void prepared_batches_are_forgotten(void **state)
+{
+    fixture *f = *state;
+    const char *path = scratch_path("other.safetensors");
+    remat_model *model;
+    remat_trainer *cpu;
+    remat_step_result here, there;
+    expect_ok(f, small_model_load(f->context, "convnet.ini", &model));
+    remat_train_options options = options_for("cpu", "none", REMAT_NO_BUDGET);
+    options.seed = 7;
+    expect_ok(f, remat_trainer_create(model, &options, &cpu));
+    remat_trainer *fenced = open_trainer(f, model, "fenced", "none");
+    expect_ok(f, remat_trainer_step(cpu, &here));
+    expect_ok(f, remat_trainer_save(cpu, path, true));
+    expect_ok(f, remat_trainer_step(fenced, &there));
+    expect_ok(f, remat_trainer_resume(fenced, path));
+    expect_ok(f, remat_trainer_step(cpu, &here));
+    expect_ok(f, remat_trainer_step(fenced, &there));
+    assert_memory_equal(&here.loss, &there.loss, sizeof here.loss);
+    expect_same_state(f, "convnet.ini", cpu, fenced);
+    remat_trainer_destroy(cpu);
+    remat_trainer_destroy(fenced);
+    remat_model_destroy(model);
+}
+
 int main(void)
 {
     if (strcmp(fenced_device(), "fenced") != 0)
@@ -327,6 +353,7 @@ int main(void)
         FIXTURE_TEST(no_pointers_into_a_device),
         FIXTURE_TEST(staging_is_counted),
         FIXTURE_TEST(batches_are_prepared_ahead),
+        FIXTURE_TEST(prepared_batches_are_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
