@@ -21,6 +21,9 @@ typedef struct measurement {
     size_t times_capacity;
     uint64_t *totals; /* of each step: the sum of that */
     size_t total_capacity;
+    uint64_t recomputed; /* in the current step, beside that */
+    uint64_t *wholes;    /* of each step: the sum with that */
+    size_t whole_capacity;
     size_t steps;
     uint64_t *room; /* for as many numbers as there are steps */
     size_t room_capacity;
@@ -35,8 +38,10 @@ static void observe(void *user, size_t position, bool is_recompute, uint64_t beg
         return;
     if (action->kind != ACTION_FORWARD) {
         m->backward[action->layer] += ended - began;
-    } else if (!is_recompute) { /* a second run is the same work */
+    } else if (!is_recompute) {
         m->forward[action->layer] = ended - began;
+    } else {
+        m->recomputed += ended - began; /* the same work once more */
     }
 }
 
@@ -104,6 +109,7 @@ static remat_status make_room(remat_context *context, measurement *m)
     REMAT_TRY(
         remat_grow(context, (void **)&m->times, &m->times_capacity, (m->steps + 1) * 2 * m->layers, sizeof *m->times));
     REMAT_TRY(remat_grow(context, (void **)&m->totals, &m->total_capacity, m->steps + 1, sizeof *m->totals));
+    REMAT_TRY(remat_grow(context, (void **)&m->wholes, &m->whole_capacity, m->steps + 1, sizeof *m->wholes));
     return remat_grow(context, (void **)&m->room, &m->room_capacity, m->steps + 1, sizeof *m->room);
 }
 
@@ -117,7 +123,7 @@ enum { WHOLE_WARM_UP = 2, WHOLE_STEPS = 9 };
 static remat_status measure_whole(remat_trainer *trainer, measurement *m)
 {
     uint64_t times[WHOLE_WARM_UP + WHOLE_STEPS];
-    const uint64_t parts = steadiness_median(m->totals, m->steps);
+    const uint64_t parts = steadiness_median(m->wholes, m->steps);
     for (size_t i = 0; i < WHOLE_WARM_UP + WHOLE_STEPS; i++)
         REMAT_TRY(trainer_time_first(trainer, &times[i]));
     const uint64_t whole = steadiness_median(times + WHOLE_WARM_UP, WHOLE_STEPS);
@@ -136,10 +142,13 @@ static remat_status measure(remat_trainer *trainer, measurement *m)
         m->forward = m->times + m->steps * 2 * m->layers;
         m->backward = m->forward + m->layers;
         memset(m->forward, 0, 2 * m->layers * sizeof *m->forward);
+        m->recomputed = 0;
         REMAT_TRY(trainer_run_first(trainer, &hooks));
         m->totals[m->steps] = 0;
+        m->wholes[m->steps] = m->recomputed;
         for (size_t n = 0; n < 2 * m->layers; n++)
             m->totals[m->steps] += m->forward[n];
+        m->wholes[m->steps] += m->totals[m->steps];
         m->steps++;
     }
     trainer->measured =
@@ -180,6 +189,7 @@ remat_status remat_trainer_measure(remat_trainer *trainer, unsigned repeats, rem
     }
     remat_release(context, m.times, m.times_capacity, sizeof *m.times);
     remat_release(context, m.totals, m.total_capacity, sizeof *m.totals);
+    remat_release(context, m.wholes, m.whole_capacity, sizeof *m.wholes);
     remat_release(context, m.room, m.room_capacity, sizeof *m.room);
     return status;
 }
