@@ -65,13 +65,23 @@ class StepPlan:
         self.capture_seconds = self.capture.seconds
         self.on_cuda = any(storage.base.device.type == "cuda" for storage in self.joint.storages)
         self.parameter_bytes = parameter_bytes(module)
+        self._once = [action.once for action in self.joint.actions]
         self._make_graph()
         self.set_budget(budget)
 
     def _make_graph(self):
-        self._smallest = None
-        self.graph_json, self.boundary = self.joint.to_remat(self.name)
-        self.graph = remat.Graph.from_json(json.dumps(self.graph_json), name=self.name)
+        self._graphs, self._smallest = {}, None
+        self._choose_graph(False)
+
+    def _choose_graph(self, random_once):
+        """The graph of the step; `random_once`: with what random operations make kept, because the library keeps the order of what
+        runs once."""
+        for action, once in zip(self.joint.actions, self._once):
+            action.once = once or (random_once and action.is_random)
+        if random_once not in self._graphs:
+            described, boundary = self.joint.to_remat(self.name)
+            self._graphs[random_once] = (described, boundary, remat.Graph.from_json(json.dumps(described), name=self.name))
+        self.graph_json, self.boundary, self.graph = self._graphs[random_once]
 
     def set_budget(self, budget):
         """Plans the same step for another budget."""
@@ -80,37 +90,35 @@ class StepPlan:
         if limit is not None:
             limit -= allocator_reserve(limit, self.on_cuda)
         try:
-            plan = self.graph.plan()  # takes no search
-            if limit is not None and limit < plan.peak_bytes:
-                plan = self.graph.plan(limit)
+            plan = self._plan_in_order(limit)
         except remat.BudgetError as error:
             smallest = self.min_budget_bytes
             raise BudgetError(
                 f"a budget of {remat.format_size(self.budget_bytes)} is too small. The smallest is "
                 f"{remat.format_size(smallest, round_up=True)} ({smallest} bytes): {error}", self.budget_bytes, smallest,
                 str(error)) from error
-        if not self._draws_in_order(plan.schedule.tolist()):
-            return self._set_budget_in_order(budget, limit)
         return self._use(plan, began)
 
-    def _set_budget_in_order(self, budget, limit):
-        """Plans again with random operations that run once. The smallest budgets may be too small for what these make: they get the
-        plan of the smallest peak, if that one draws in order."""
-        began = time.perf_counter()
-        before = self.graph, self.graph_json, self.boundary, self._smallest, [a.once for a in self.joint.actions]
-        self._run_random_once()
+    def _plan_within(self, limit):
+        plan = self.graph.plan()  # takes no search
+        return plan if limit is None or limit >= plan.peak_bytes else self.graph.plan(limit)
+
+    def _plan_in_order(self, limit):
+        """A plan in which random operations draw in the module's order: any such, else one in which they run once, else the one of the
+        smallest peak."""
+        self._choose_graph(False)
+        plan = self._plan_within(limit)
+        if self._draws_in_order(plan.schedule.tolist()):
+            return plan
+        self._choose_graph(True)
         try:
-            return self.set_budget(budget)
-        except BudgetError:
-            self.graph, self.graph_json, self.boundary, self._smallest, once = before
-            smallest = self.graph.curve()[0].peak_bytes
-            plan = self.graph.plan(smallest)
-            if limit is None or smallest > limit or not self._draws_in_order(plan.schedule.tolist()):
-                self._run_random_once()
+            return self._plan_within(limit)
+        except remat.BudgetError:
+            smallest, random_once = self._find_smallest()
+            if limit is None or random_once or smallest > limit:
                 raise
-            for action, was_once in zip(self.joint.actions, once):
-                action.once = was_once
-            return self._use(plan, began)
+            self._choose_graph(False)
+            return self.graph.plan(smallest)
 
     def _use(self, plan, began):
         self.plan = plan
@@ -122,22 +130,23 @@ class StepPlan:
         self.plan_seconds = time.perf_counter() - began
         return self
 
+    def _find_smallest(self):
+        """The smallest peak of a plan that draws in order, and whether its random operations run once."""
+        if self._smallest is None:
+            chosen = self.graph is self._graphs.get(True, (None, None, None))[2]
+            self._choose_graph(False)
+            smallest, random_once = self.graph.curve()[0].peak_bytes, False
+            if not self._draws_in_order(self.graph.plan(smallest).schedule.tolist()):
+                self._choose_graph(True)
+                smallest, random_once = self.graph.curve()[0].peak_bytes, True
+            self._smallest = smallest, random_once
+            self._choose_graph(chosen)
+        return self._smallest
+
     @property
     def min_budget_bytes(self):
         """The smallest budget for which a schedule was found."""
-        while self._smallest is None:
-            smallest = self.graph.curve()[0].peak_bytes
-            if self._draws_in_order(self.graph.plan(smallest).schedule.tolist()):
-                self._smallest = smallest
-            else:
-                self._run_random_once()
-        return with_reserve(self._smallest, self.on_cuda)
-
-    def _run_random_once(self):
-        """What random operations make is kept, because the library keeps the order of what runs once."""
-        for action in self.joint.actions:
-            action.once = action.once or action.is_random
-        self._make_graph()
+        return with_reserve(self._find_smallest()[0], self.on_cuda)
 
     def _draws_in_order(self, schedule):
         """Random operations must draw in the order in which the module draws."""
