@@ -225,8 +225,9 @@ static double join_seconds(const remat_trainer *trainer, const remat_cluster *ro
 
 /* Sums over stages, and the most of any. */
 typedef struct pipeline_times {
-    double path, slowest;           /* of a micro-batch: all stages, and one */
-    double sent_path, sent_slowest; /* of its transfers */
+    double path, slowest;  /* of a micro-batch: all stages, and one */
+    double sent_path;      /* of its transfers */
+    double with_transfers; /* of the stage that takes longest with its own */
     double recompute, update, chain;
 } pipeline_times;
 
@@ -242,7 +243,7 @@ static void add_stage(const remat_trainer *trainer, const remat_cluster *cluster
     if (micro > times->slowest)
         times->recompute = fmax(again, 0) * rounds;
     times->slowest = fmax(times->slowest, micro);
-    times->sent_slowest = fmax(times->sent_slowest, cluster->network_in_memory ? sent : sent - micro);
+    times->with_transfers = fmax(times->with_transfers, cluster->network_in_memory ? micro + sent : fmax(micro, sent));
     times->update = fmax(times->update, update_cost(trainer));
     if (rows.ranks > 1)
         times->chain = fmax(times->chain, chain_seconds(trainer, &rows, micro, rounds) + join_seconds(trainer, &rows));
@@ -256,8 +257,8 @@ static void finish_pipeline(const remat_cluster *cluster, double rounds, const p
     estimate->fits = true;
     estimate->compute_seconds = times->path + (rounds - 1) * times->slowest + times->update;
     estimate->recompute_seconds = times->recompute;
-    estimate->transfer_seconds =
-        times->sent_path + (rounds - 1) * times->sent_slowest + times->chain + gather_seconds(cluster, 16);
+    estimate->transfer_seconds = times->sent_path + (rounds - 1) * (times->with_transfers - times->slowest) +
+                                 times->chain + gather_seconds(cluster, 16);
     estimate->seconds = estimate->compute_seconds + estimate->transfer_seconds;
 }
 
