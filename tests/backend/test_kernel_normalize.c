@@ -81,8 +81,8 @@ static void fast_agrees_with_the_reference(void **state)
 {
     (void)state;
     test_random random = random_open();
-    static const size_t SHAPES[][2] = {{1, 2},  {2, 3},   {3, 16},   {5, 17},   {17, 31},  {33, 64},
-                                       {7, 70}, {65, 33}, {600, 48}, {520, 65}, {40, 1000}};
+    static const size_t SHAPES[][2] = {{1, 2},   {2, 3},    {3, 16},   {5, 17},    {17, 31},  {33, 64},  {7, 70},
+                                       {65, 33}, {600, 48}, {520, 65}, {40, 1000}, {9, 2000}, {6, 2056}, {3, 4104}};
     for (size_t s = 0; s < sizeof SHAPES / sizeof SHAPES[0]; s++)
         for (int kind = 0; kind < 4; kind++)
             judge(&random, SHAPES[s][0], SHAPES[s][1], kind & 1, kind & 2);

@@ -1,5 +1,6 @@
 #include <math.h>
 
+#include "support/device_kernels.h"
 #include "support/kernel_compare.h"
 
 /* A step of one of the two, without its tensors. */
@@ -59,6 +60,30 @@ static void fast_agrees_with_the_reference(void **state)
         free(first);
         free(second);
     }
+}
+
+/* So many values that a block of a GPU goes over several parts of them. */
+static void a_large_one_on_a_device(void **state)
+{
+    (void)state;
+    enum { COUNT = 2048 * 2048 + 1028 };
+    if (!device_kernels())
+        skip();
+    test_random random = random_open();
+    optimizer o = {.adam = {.beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .decay = 0.1, .decoupled = true},
+                   .block = {.rate = 1e-3, .scale = 0.3, .correction1 = 0.1, .correction2 = 0.05}};
+    float *gradient = values_random(&random, COUNT, -1, 1), *weight = values_random(&random, COUNT, -1, 1);
+    float *first = values_random(&random, COUNT, -1, 1), *second = values_random(&random, COUNT, 0, 1);
+    set_tensors(&o, COUNT, gradient, weight, first, second);
+    expect_agreement(&((kernel_trial){.call = apply,
+                                      .task = &o,
+                                      .outputs = {{weight, COUNT}, {first, COUNT}, {second, COUNT}},
+                                      .absolute = 5e-7,
+                                      .relative = 1e-6}));
+    free(gradient);
+    free(weight);
+    free(first);
+    free(second);
 }
 
 static void lion_agrees_with_the_reference(void **state)
@@ -229,9 +254,13 @@ static void clipping_brings_the_norm_to_the_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fast_agrees_with_the_reference),      cmocka_unit_test(lion_agrees_with_the_reference),
-        cmocka_unit_test(adafactor_agrees_with_the_reference), cmocka_unit_test(steps_follow_the_formulas),
-        cmocka_unit_test(the_first_step_of_adam_is_the_rate),  cmocka_unit_test(clipping_brings_the_norm_to_the_limit),
+        cmocka_unit_test(fast_agrees_with_the_reference),
+        cmocka_unit_test(a_large_one_on_a_device),
+        cmocka_unit_test(lion_agrees_with_the_reference),
+        cmocka_unit_test(adafactor_agrees_with_the_reference),
+        cmocka_unit_test(steps_follow_the_formulas),
+        cmocka_unit_test(the_first_step_of_adam_is_the_rate),
+        cmocka_unit_test(clipping_brings_the_norm_to_the_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,8 +9,9 @@ extern const kernel_table fast_table_portable;
 extern const kernel_table fast_table_avx2, fast_table_avx512;
 #endif
 
-const size_t KERNEL_SIZES[] = {1,  2,  3,  4,  5,  7,  8,  9,  12, 15,  16,  17,  23,   31,   32,   33,    47,    48,
-                               49, 55, 63, 64, 65, 67, 70, 96, 97, 127, 129, 255, 1000, 4095, 4097, 16385, 40003, 0};
+const size_t KERNEL_SIZES[] = {1,  2,   3,   4,   5,    7,    8,    9,    12,    15,    16, 17, 23,
+                               31, 32,  33,  47,  48,   49,   55,   63,   64,    65,    67, 70, 96,
+                               97, 127, 129, 255, 1000, 4095, 4097, 4100, 16385, 40003, 0};
 
 enum { MOST_OUTPUTS = 4 };
 enum { MOST_THREADS = 8 };
