@@ -48,9 +48,9 @@ typedef struct backend {
     bool half_products;     /* GEMMs with one operand in bf16 take both in bf16 */
     bool small_half_heads;  /* attention takes tensors in bf16 only as attention_takes_halves says */
     bool rounds_once;       /* GEMMs round a C in bf16 once, however long k is */
-    activation_kind
-        joins; /* GEMMs multiply by the derivative of this activation, if they have a kernel for it: joined in every plan
-                                   or in none, because the bits are not those of two operations. NONE: it has no such GEMMs */
+    /* It has GEMMs that multiply by the derivative of this activation before they round, so that their bits are not those of two
+     * operations: the network joins the two in every plan. NONE: it has no such GEMMs. */
+    activation_kind joins;
     uint64_t loss_rows;         /* so many rows of logits exist at a time; 0: as many as suit a processor's cache */
     const backend_lanes *lanes; /* for transfers by NCCL; NULL: it cannot access the backend's memory */
     char identity[16];          /* no other device in the world has it; for devices with lanes */

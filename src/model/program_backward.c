@@ -118,7 +118,7 @@ static remat_status add_weight_gradient(builder *b, size_t n, uint32_t d_output)
     return builder_add_action(b, &draft);
 }
 
-/* What the derivative of the activation in front reads. The output of that layer gets no gradient, and so the layer no backward pass. */
+/* What the derivative of the joined activation reads. Its output gets no gradient, and so the activation has no backward pass. */
 static void add_joined_needs(builder *b, const network_layer *layer, action_draft *draft)
 {
     const network_layer *joined = &b->network->layers[layer->joined];

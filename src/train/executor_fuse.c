@@ -1,6 +1,6 @@
 /* Fuses an activation with the GEMM before it. Every value is activated while it is in a register or the cache, which
  * saves one pass over memory. In the backward pass, the GEMM that computes the gradient of the activation's output also
- * computes the gradient of its input.
+ * computes the gradient of its input; not on a device that joins derivatives (model/network_join.c).
  *
  *     forward of fc, forward of relu                             also if both are recomputed
  *     input gradient of fc, apply of fc, input gradient of relu  an apply action uses only weights and their gradients

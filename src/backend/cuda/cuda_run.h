@@ -58,8 +58,8 @@ cudaError_t cuda_many_sgd(const cuda_run *run, const void *const *args, size_t c
 cudaError_t cuda_many_adam(const cuda_run *run, const void *const *args, size_t calls);
 cudaError_t cuda_many_lion(const cuda_run *run, const void *const *args, size_t calls);
 
-/* A sum and a normalisation of it that follow each other, in one launch. The bits are the same. Neither may be written over the other's
- * operands in a way that only two launches allow. */
+/* A sum and the normalisation of it, in one launch with the same bits. They can be if the result of the normalisation does not lie where
+ * an operand of the sum is still to be read. */
 bool cuda_can_add_and_normalize(const op_add *sum, const op_normalize *normalize);
 cudaError_t cuda_add_and_normalize(const cuda_run *run, const op_add *sum, const op_normalize *normalize);
 
