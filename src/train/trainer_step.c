@@ -151,11 +151,12 @@ static void fill_ahead(remat_trainer *trainer)
 /* Writes a micro-batch to where the executor reads it. */
 static remat_status fill_micro_batch(remat_trainer *trainer, uint64_t micro_step, double *data_seconds)
 {
+    /* The run before reads where the new batch goes, and the block of this one, which is about to change, is on its way. */
+    REMAT_TRY(backend_wait(trainer->queue));
     if (trainer->staged.ahead == micro_step) {
         trainer->staged.ahead = STAGING_NOTHING; /* whoever gets it may change it */
         return REMAT_OK;
     }
-    REMAT_TRY(backend_wait(trainer->queue)); /* the run before reads where the new batch goes */
     double began = seconds_now();
     staging_aim(&trainer->staged, trainer->executor);
     REMAT_TRY(fill(trainer, micro_step));
