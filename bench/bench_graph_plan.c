@@ -45,7 +45,7 @@ static void print_cost(uint64_t cost, uint64_t base)
     if (cost == UINT64_MAX)
         printf(" %10s", "-");
     else
-        printf(" %9.2f%%", 100 * ((double)cost / (double)base - 1));
+        printf(" %9.3f%%", 100 * ((double)cost / (double)base - 1));
 }
 
 /* What annealing gets. */

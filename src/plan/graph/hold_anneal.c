@@ -67,8 +67,8 @@ static __int128 begin_heat(const hold_annealer *h, uint64_t millionths)
 {
     const unsigned __int128 cost = h->state.cost, recomputed = cost > h->least_cost ? cost - h->least_cost : 0;
     const unsigned __int128 share = 20 * recomputed + cost / 100;
-    return (__int128)((share < cost && h->way != BY_TENSOR ? share : cost) << COST_SHIFT) / 1000000 *
-           (__int128)millionths;
+    const bool is_of_all = h->way == BY_TENSOR || h->way == PRICED;
+    return (__int128)((share < cost && !is_of_all ? share : cost) << COST_SHIFT) / 1000000 * (__int128)millionths;
 }
 
 /* ---- the way down ---- */
@@ -76,6 +76,8 @@ static __int128 begin_heat(const hold_annealer *h, uint64_t millionths)
 /* A byte over the limit costs as much as the schedule, in so many thousandths, for all bytes over it. */
 static uint64_t begin_price(const hold_annealer *h, const hold_measure *now)
 {
+    if (h->way == PRICED)
+        return price_of(h->least_cost, 20000, h->most_over + 1);
     if (h->way == BY_TENSOR)
         return price_of(h->state.cost, 20000, now->over + 1);
     if (h->way == FIRM)
@@ -112,26 +114,42 @@ static remat_status try_change(hold_annealer *h, annealing *a, __int128 heat, co
     return hold_state_settle(&h->state);
 }
 
-remat_status annealer_anneal(hold_annealer *h, uint64_t limit, uint64_t effort, uint64_t heat, bool *fits)
+/* From hot to cold. The schedule it begins with is the caller's, and no result. */
+static remat_status cool_down(hold_annealer *h, annealing *a, uint64_t effort, uint64_t heat)
 {
     enum { ROUNDS = 64 };
     uint32_t logarithms[CHANCES];
-    annealing a = {.now = {.limit = limit}};
     fill_logarithms(logarithms);
-    annealer_measure(h, &a.now);
-    a.price = begin_price(h, &a.now);
-    a.energy = energy_of(h, &a);
-    REMAT_TRY(note_best(h, &a));
+    annealer_measure(h, &a->now);
+    a->price = begin_price(h, &a->now);
+    a->energy = energy_of(h, a);
     __int128 warmth = begin_heat(h, heat);
     const uint64_t begin = h->state.work;
     for (uint64_t round = 1; round <= ROUNDS; round++) {
         while (h->state.work < begin + effort / ROUNDS * round)
-            REMAT_TRY(try_change(h, &a, warmth, logarithms));
+            REMAT_TRY(try_change(h, a, warmth, logarithms));
         warmth = warmth / 100 * 92; /* to the power of ROUNDS: a 200th */
         if (h->way == SOFT)
-            a.price = a.now.peak > limit ? remat_min(a.price / 5 * 6 + 1, MOST_PRICE) : a.price / 10 * 9 + 1;
-        a.energy = energy_of(h, &a);
+            a->price = a->now.peak > a->now.limit ? remat_min(a->price / 5 * 6 + 1, MOST_PRICE) : a->price / 10 * 9 + 1;
+        a->energy = energy_of(h, a);
     }
+    return REMAT_OK;
+}
+
+remat_status annealer_anneal(hold_annealer *h, uint64_t limit, uint64_t effort, uint64_t heat, bool *fits)
+{
+    annealing a = {.now = {.limit = limit}};
+    annealer_measure(h, &a.now);
+    REMAT_TRY(note_best(h, &a));
+    REMAT_TRY(cool_down(h, &a, effort, heat));
     *fits = a.has_best;
     return a.has_best ? annealer_adopt(h, h->decisions) : REMAT_OK;
+}
+
+remat_status annealer_shake(hold_annealer *h, uint64_t limit, uint64_t effort, uint64_t heat, bool *fits)
+{
+    annealing a = {.now = {.limit = limit}};
+    REMAT_TRY(cool_down(h, &a, effort, heat));
+    *fits = a.now.peak <= limit || a.has_best;
+    return a.now.peak > limit && a.has_best ? annealer_adopt(h, h->decisions) : REMAT_OK;
 }

@@ -13,6 +13,8 @@ typedef struct hold_gain {
     uint32_t from;
 } hold_gain;
 
+typedef struct hold_exchange hold_exchange;
+
 typedef struct hold_annealer {
     const hold_graph *g;
     size_t number;                /* 0 or 1: each goes its own way */
@@ -29,12 +31,12 @@ typedef struct hold_annealer {
     uint32_t active_count;
     uint32_t *decisions; /* room for those of one schedule */
     uint64_t random;
-    hold_gain *gains; /* of each active gap: room for annealer_rise */
-    enum {
-        SOFT,
-        FIRM,
-        BY_TENSOR
-    } way; /* FIRM: nothing goes above the limit. BY_TENSOR: only whole tensors are changed */
+    hold_gain *gains;        /* of each active gap: room for annealer_rise */
+    hold_exchange *exchange; /* room for annealer_exchange */
+    /* FIRM: nothing goes above the limit. BY_TENSOR: only whole tensors are changed. PRICED: a byte above the limit has one price,
+     * which follows from most_over. SOFT: its price grows until the limit is met */
+    enum { SOFT, FIRM, BY_TENSOR, PRICED } way;
+    uint64_t most_over; /* for PRICED: what is above the limit with everything held, summed over all positions */
     remat_status status;
 } hold_annealer;
 
@@ -65,6 +67,8 @@ typedef struct hold_measure {
     uint32_t position;   /* of the peak */
 } hold_measure;
 void annealer_measure(hold_annealer *h, hold_measure *measure);
+/* What no schedule within a limit costs less. */
+uint64_t annealer_bound(const hold_annealer *h, uint64_t limit);
 
 /* ---- hold_moves.c ---- */
 
@@ -84,6 +88,8 @@ void annealer_take_back(hold_annealer *h, const hold_change *change);
 /* Anneals under a limit and ends with the best that fits; where nothing did, with the schedule at hand. `heat` is in
  * millionths of the cost. */
 remat_status annealer_anneal(hold_annealer *h, uint64_t limit, uint64_t effort, uint64_t heat, bool *fits);
+/* The same, but it ends where the annealing ends, so elsewhere than it began; where that is above the limit, with the best that fits. */
+remat_status annealer_shake(hold_annealer *h, uint64_t limit, uint64_t effort, uint64_t heat, bool *fits);
 
 /* ---- hold_greedy.c ---- */
 
@@ -109,5 +115,18 @@ remat_status annealer_cut(hold_annealer *h, uint32_t position, uint64_t limit, u
 /* Exchanges gaps that are held for others, while that is cheaper and within the limit, until nothing more is or the effort is
  * spent. The schedule at hand must be within the limit. All schedules on the way are kept. */
 remat_status annealer_swap(hold_annealer *h, uint64_t limit, uint64_t effort);
+
+/* ---- hold_exchange.c ---- */
+
+/* As annealer_swap, with more gaps at once: up to two that save for up to three that pay. */
+remat_status annealer_exchange(hold_annealer *h, uint64_t limit, uint64_t effort);
+/* Its room. */
+remat_status hold_exchange_create(remat_context *context, hold_exchange **made);
+void hold_exchange_release(remat_context *context, hold_exchange *room);
+
+/* ---- hold_polish.c ---- */
+
+/* Shakes the best schedules under round parts of the highest peak, exchanges what they hold, and goes on from there. */
+remat_status annealer_polish(hold_annealer *h, uint64_t effort);
 
 #endif

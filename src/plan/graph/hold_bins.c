@@ -26,10 +26,15 @@ void hold_bins_init(hold_bins *bins, size_t gaps, uint64_t bottom, uint64_t top)
     }
 }
 
+void hold_bin_release(hold_bin *bin, remat_context *context)
+{
+    remat_release(context, bin->from, bin->capacity, sizeof *bin->from);
+}
+
 void hold_bins_release(hold_bins *bins, remat_context *context)
 {
     for (size_t i = 0; i <= bins->count; i++)
-        remat_release(context, bins->bins[i].from, bins->bins[i].capacity, sizeof *bins->bins[i].from);
+        hold_bin_release(&bins->bins[i], context);
     *bins = (hold_bins){0};
 }
 
@@ -61,6 +66,11 @@ static remat_status fill(hold_bin *bin, hold_state *state, const hold_bin *with)
     bin->peak = with->peak;
     bin->cost = with->cost;
     return REMAT_OK;
+}
+
+remat_status hold_bin_fill(hold_bin *bin, hold_state *state, uint64_t peak)
+{
+    return fill(bin, state, &(hold_bin){peak, state->cost, state->from, 0});
 }
 
 remat_status hold_bins_keep(hold_bins *bins, hold_state *state, uint64_t peak)

@@ -25,6 +25,10 @@ typedef struct hold_bins {
 void hold_bins_init(hold_bins *bins, size_t gaps, uint64_t bottom, uint64_t top);
 void hold_bins_release(hold_bins *bins, remat_context *context);
 
+/* Takes over the schedule of the state, whatever the bin had. */
+remat_status hold_bin_fill(hold_bin *bin, hold_state *state, uint64_t peak);
+void hold_bin_release(hold_bin *bin, remat_context *context);
+
 /* Notes the schedule of the state, where it is cheaper than that of its bin, or has a lower peak than all. */
 remat_status hold_bins_keep(hold_bins *bins, hold_state *state, uint64_t peak);
 /* Takes over what is better in others; the state is one of the same graph. */

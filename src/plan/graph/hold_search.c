@@ -24,7 +24,15 @@ static const limit_sweep sweeps[] = {{true, false, EVEN, 9, 200, 3000}, {false, 
 enum { SWEEPS = sizeof sweeps / sizeof *sweeps, MOST_LIMITS = 24 };
 /* Thousandths of the effort that look for the lowest peak, where the cost rises most, and for what is left to gain in each
  * bin. What comes behind the sweeps only adds to what they found. */
-enum { LOWEST_SHARE = 50, RISE_SHARE = 300, CUT_SHARE = 250, STEEP_SHARE = 150, SWAP_SHARE = 100, BINS_SHARE = 200 };
+enum {
+    LOWEST_SHARE = 50,
+    RISE_SHARE = 300,
+    CUT_SHARE = 250,
+    STEEP_SHARE = 150,
+    SWAP_SHARE = 100,
+    BINS_SHARE = 200,
+    POLISH_SHARE = 800
+};
 /* Limits for which a bound of the cost is found. */
 enum { BOUNDS = 16 };
 
@@ -72,6 +80,12 @@ void annealer_measure(hold_annealer *h, hold_measure *m)
     h->state.work += h->g->position_count / 4 + 16;
 }
 
+uint64_t annealer_bound(const hold_annealer *h, uint64_t limit)
+{
+    const uint64_t range = h->bins.top - h->bins.bottom + 1, above = limit - remat_min(limit, h->bins.bottom);
+    return h->bounds[(size_t)((unsigned __int128)above * BOUNDS / range)];
+}
+
 /* ---- sweeps ---- */
 
 /* The limits of the annealers interleave. */
@@ -92,8 +106,7 @@ static uint64_t limit_weight(const hold_annealer *h, uint64_t limit)
 {
     enum { LEAST = 3, MOST = 10 };
     const hold_bin *best = hold_bins_cheapest(&h->bins, limit);
-    const uint64_t range = h->bins.top - h->bins.bottom + 1, above = limit - remat_min(limit, h->bins.bottom);
-    const uint64_t bound = h->bounds[(size_t)((unsigned __int128)above * BOUNDS / range)];
+    const uint64_t bound = annealer_bound(h, limit);
     if (!best)
         return MOST;
     const unsigned __int128 gap = best->cost > bound ? best->cost - bound : 0;
@@ -211,7 +224,10 @@ static remat_status improve_bin(hold_annealer *h, size_t bin, uint64_t swaps)
         hold_state_note(&h->state, gap, before);
         REMAT_TRY(hold_state_settle(&h->state));
     }
-    return swaps ? annealer_swap(h, now.limit, swaps) : REMAT_OK;
+    if (!swaps)
+        return REMAT_OK;
+    REMAT_TRY(annealer_swap(h, now.limit, swaps));
+    return annealer_exchange(h, now.limit, swaps);
 }
 
 /* The round limits first, then finer and finer, so that no part of the curve is left out. Each annealer has its share. */
@@ -267,18 +283,21 @@ static remat_status anneal_steep(hold_annealer *h)
 
 /* ---- side by side ---- */
 
-/* What the annealers do between two exchanges of what they found. */
+/* What the annealers do between two exchanges of what they found: the sweeps, and then these. */
+enum { STEEP = SWEEPS, BINS, POLISH, STEPS };
 typedef struct search_step {
     hold_annealer *annealers;
-    size_t number; /* a sweep; SWEEPS: where it is steep; then the bins */
+    size_t number;
 } search_step;
 
 /* Good seeds leave nothing to gain near the lowest peak. */
 static remat_status take_step(hold_annealer *h, size_t number)
 {
-    if (number > SWEEPS)
+    if (number == POLISH)
+        return annealer_polish(h, h->effort / 1000 * POLISH_SHARE);
+    if (number == BINS)
         return improve_bins(h);
-    if (number == SWEEPS)
+    if (number == STEEP)
         return h->has_good_seeds ? REMAT_OK : anneal_steep(h);
     if (number == 0)
         REMAT_TRY(rise(h));
@@ -308,7 +327,7 @@ static remat_status exchange(hold_annealer *annealers)
 static remat_status search(hold_annealer *annealers, unsigned threads)
 {
     search_step step = {.annealers = annealers};
-    for (; step.number <= SWEEPS + 1 && annealers->active_count; step.number++) {
+    for (; step.number < STEPS && annealers->active_count; step.number++) {
         parallel_dynamic(threads ? (int)threads : parallel_default_threads(), ANNEALERS, 1, take_steps, &step);
         for (size_t i = 0; i < ANNEALERS; i++)
             REMAT_TRY(annealers[i].status);
@@ -333,6 +352,7 @@ static remat_status begin(hold_annealer *h)
         if (g->tensors[g->gaps[i].tensor].bytes && g->tensors[g->gaps[i].tensor].gap_count > 1)
             h->active[h->active_count++] = i;
     REMAT_TRY(hold_state_create(g, &h->state));
+    REMAT_TRY(hold_exchange_create(g->graph->context, &h->exchange));
     const uint64_t top = hold_state_peak(&h->state, UINT64_MAX, 0, &over, &position);
     REMAT_TRY(graph_bound_tightest(g, &bottom, &h->tightest));
     hold_bins_init(&h->bins, g->gap_count, remat_min(bottom, top), top);
@@ -350,6 +370,7 @@ static void end(hold_annealer *h)
     remat_release(context, h->active, h->g->gap_count, sizeof *h->active);
     remat_release(context, h->decisions, h->g->gap_count, sizeof *h->decisions);
     remat_release(context, h->gains, h->g->gap_count, sizeof *h->gains);
+    hold_exchange_release(context, h->exchange);
     hold_state_release(&h->state);
 }
 
