@@ -158,9 +158,8 @@ typedef struct remat_step_result {
     double learning_rate;
     double gradient_norm; /* over all gradients of weights; NaN without clip_norm */
     double seconds;
-    double
-        data_seconds; /* of these, the time until the samples were in memory. On a GPU they are prepared in the step before */
-    bool diverged; /* the loss or a gradient is not finite. The step changed no weight from there on */
+    double data_seconds; /* of these, until the samples were in memory; on a GPU they are prepared in the step before */
+    bool diverged;       /* the loss or a gradient is not finite. The step changed no weight from there on */
 } remat_step_result;
 
 typedef struct remat_validation_result {

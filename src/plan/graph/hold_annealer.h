@@ -67,6 +67,8 @@ typedef struct hold_measure {
     uint32_t position;   /* of the peak */
 } hold_measure;
 void annealer_measure(hold_annealer *h, hold_measure *measure);
+/* Finds the price of PRICED for a limit, and holds everything. */
+remat_status annealer_price(hold_annealer *h, uint64_t limit);
 /* What no schedule within a limit costs less. */
 uint64_t annealer_bound(const hold_annealer *h, uint64_t limit);
 

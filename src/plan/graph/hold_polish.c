@@ -41,19 +41,15 @@ static remat_status begin_try(hold_annealer *h, const round_limit *now)
     return annealer_adopt(h, goes_on ? now->last.from : best->from);
 }
 
-/* By turns: nothing goes above the limit, and what does has a price. */
+/* By turns: nothing goes above the limit; what does has a price, for a short and for a long annealing. */
 static remat_status shake(hold_annealer *h, const round_limit *now, bool *fits)
 {
-    const uint64_t effort = h->effort / 1000;
-    if (now->tries % 2) {
-        hold_measure all = {.limit = now->bytes};
-        REMAT_TRY(annealer_hold_all(h));
-        annealer_measure(h, &all);
-        h->most_over = all.over;
-    }
+    const uint64_t turn = now->tries % 3;
+    if (turn)
+        REMAT_TRY(annealer_price(h, now->bytes));
     REMAT_TRY(begin_try(h, now));
-    h->way = now->tries % 2 ? PRICED : FIRM;
-    remat_status status = annealer_shake(h, now->bytes, effort, now->tries % 2 ? 2000 : 3000, fits);
+    h->way = turn ? PRICED : FIRM;
+    remat_status status = annealer_shake(h, now->bytes, h->effort / (turn == 2 ? 60 : 1000), turn ? 2000 : 3000, fits);
     h->way = SOFT;
     return status;
 }

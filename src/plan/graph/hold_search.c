@@ -86,6 +86,15 @@ uint64_t annealer_bound(const hold_annealer *h, uint64_t limit)
     return h->bounds[(size_t)((unsigned __int128)above * BOUNDS / range)];
 }
 
+remat_status annealer_price(hold_annealer *h, uint64_t limit)
+{
+    hold_measure all = {.limit = limit};
+    REMAT_TRY(annealer_hold_all(h));
+    annealer_measure(h, &all);
+    h->most_over = all.over;
+    return REMAT_OK;
+}
+
 /* ---- sweeps ---- */
 
 /* The limits of the annealers interleave. */
