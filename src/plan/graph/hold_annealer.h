@@ -7,6 +7,9 @@
 
 #include "plan/graph/hold_bins.h"
 
+/* So many run side by side. */
+enum { ANNEALERS = 2 };
+
 /* What it would save to hold a gap, for its bytes, when it was looked at last. */
 typedef struct hold_gain {
     uint64_t saved; /* 0: nothing, or it does not fit */
@@ -90,7 +93,8 @@ void annealer_take_back(hold_annealer *h, const hold_change *change);
 /* Anneals under a limit and ends with the best that fits; where nothing did, with the schedule at hand. `heat` is in
  * millionths of the cost. */
 remat_status annealer_anneal(hold_annealer *h, uint64_t limit, uint64_t effort, uint64_t heat, bool *fits);
-/* The same, but it ends where the annealing ends, so elsewhere than it began; where that is above the limit, with the best that fits. */
+/* The same, but it ends with the last schedule of the annealing, which is another than the first. If that is above the limit, it ends
+ * with the best that it met within it. */
 remat_status annealer_shake(hold_annealer *h, uint64_t limit, uint64_t effort, uint64_t heat, bool *fits);
 
 /* ---- hold_greedy.c ---- */
@@ -122,13 +126,13 @@ remat_status annealer_swap(hold_annealer *h, uint64_t limit, uint64_t effort);
 
 /* As annealer_swap, with more gaps at once: up to two that save for up to three that pay. */
 remat_status annealer_exchange(hold_annealer *h, uint64_t limit, uint64_t effort);
-/* Its room. */
+/* The memory that it works in. */
 remat_status hold_exchange_create(remat_context *context, hold_exchange **made);
 void hold_exchange_release(remat_context *context, hold_exchange *room);
 
 /* ---- hold_polish.c ---- */
 
-/* Shakes the best schedules under round parts of the highest peak, exchanges what they hold, and goes on from there. */
+/* Improves the best schedules under round parts of the highest peak: short annealings and exchanges, by turns. */
 remat_status annealer_polish(hold_annealer *h, uint64_t effort);
 
 #endif

@@ -1,4 +1,5 @@
-/* The last part of the search: under each round limit, from one schedule that exchanges do not improve to the next. */
+/* The last part of the search: improves the schedules under round limits, where budgets often are. A short annealing changes a schedule,
+ * and exchanges improve it, until they find nothing more. Then the next annealing begins there. */
 #include "base/error.h"
 #include "plan/graph/hold_annealer.h"
 
@@ -76,7 +77,7 @@ remat_status annealer_polish(hold_annealer *h, uint64_t effort)
     round_limit limits[LIMITS] = {{0}};
     const uint64_t end = h->state.work + effort;
     remat_status status = REMAT_OK;
-    for (size_t i = h->number; i < LIMITS; i += 2) {
+    for (size_t i = h->number; i < LIMITS; i += ANNEALERS) {
         const uint64_t bytes = (uint64_t)((unsigned __int128)h->bins.top * i / LIMITS);
         limits[i].bytes = hold_bins_cheapest(&h->bins, bytes) ? bytes : 0;
     }

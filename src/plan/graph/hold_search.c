@@ -7,8 +7,6 @@
 #include "plan/graph/graph_bound.h"
 #include "plan/graph/hold_annealer.h"
 
-enum { ANNEALERS = 2 };
-
 /* Limits from the peak of everything held to the lowest, or back, each annealed for a part of the effort. */
 typedef struct limit_sweep {
     bool down;
