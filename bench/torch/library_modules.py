@@ -92,6 +92,8 @@ def same(a, b):
 
 
 def check(name, batch, device, budgets):
+    # Some operations of torchvision's modules have no deterministic kernels on CUDA: they run, and say so.
+    torch.use_deterministic_algorithms(True, warn_only=name in VISION)
     torch.manual_seed(0)
     inner, args, kwargs = (vision if name in VISION else text)(name, batch, device)
     inner.train(name != "whisper")
@@ -137,7 +139,6 @@ def main():
     parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--budgets", type=int, default=5)
     given = parser.parse_args()
-    torch.use_deterministic_algorithms(True)
     torch.backends.cudnn.benchmark = False
     names = given.names
     if not names:
