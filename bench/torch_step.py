@@ -23,29 +23,39 @@ from made_data import Data
 from torch_model import TorchModel
 
 
-def measure(path, steps, batch_size, per_copy, bf16, compiled):
-    model = read_model(path)
-    torch.manual_seed(0)
-    net = TorchModel(model)
-    net.own_dropout = False
-    size = batch_size or model.get("model", "batch_size", 1, int)
-    data = Data(model, net.fields, net.seed)
-    # Made before the clock runs: the steps see two batches by turns.
-    batches = [net.batch(data.batch(0, i * size % max(1, data.samples - size + 1), size)) for i in range(2)]
-    optimizer = net.optimizer()
-    loss_of = torch.compile(net.loss) if compiled else net.loss
-    seconds, cpu_seconds, value = [], [], 0.0
-    for step in range(steps + 1):
-        began, cpu_began = time.perf_counter(), time.process_time()
-        optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
-            loss = loss_of(batches[step % 2], per_copy)
+class Step:
+    """A model file as a PyTorch net with its optimizer, and two batches that the steps see by turns."""
+
+    def __init__(self, path, batch_size=None, per_copy=False, bf16=False, compiled=False):
+        model = read_model(path)
+        torch.manual_seed(0)
+        self.net = TorchModel(model)
+        self.net.own_dropout = False
+        size = batch_size or model.get("model", "batch_size", 1, int)
+        data = Data(model, self.net.fields, self.net.seed)
+        # Made before the clock runs.
+        self.batches = [self.net.batch(data.batch(0, i * size % max(1, data.samples - size + 1), size)) for i in range(2)]
+        self.optimizer = self.net.optimizer()
+        self.loss_of = torch.compile(self.net.loss) if compiled else self.net.loss
+        self.per_copy, self.bf16 = per_copy, bf16
+
+    def run(self, number):
+        self.optimizer.zero_grad(set_to_none=True)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.bf16):
+            loss = self.loss_of(self.batches[number % 2], self.per_copy)
         loss.backward()
-        optimizer.step()
-        value = loss.item()
+        self.optimizer.step()
+        return loss.item()
+
+
+def measure(path, steps, batch_size, per_copy, bf16, compiled):
+    step = Step(path, batch_size, per_copy, bf16, compiled)
+    seconds, cpu_seconds, value = [], [], 0.0
+    for number in range(steps + 1):
+        began, cpu_began = time.perf_counter(), time.process_time()
+        value = step.run(number)
         seconds.append(time.perf_counter() - began)
         cpu_seconds.append(time.process_time() - cpu_began)
-        del loss
     return {
         "torch": torch.__version__,
         "steps": steps,
