@@ -228,7 +228,8 @@ void device_perform(operation op, const void *args)
     for (uint32_t i = 0; i < operation_table[op].tensors; i++) {
         if (!moved.tensors[i].at || is_workspace(op, i))
             continue;
-        const uint64_t values = extents[i].values ? extents[i].values : values_of(op, args, i);
+        const bool counted = extents[i].reads || extents[i].writes; /* then 0 values are none */
+        const uint64_t values = counted ? extents[i].values : values_of(op, args, i);
         char *from = moved.tensors[i].at;
         count = add_area(areas, count, from, from + dtype_bytes(moved.tensors[i].type, values) + 1);
     }
