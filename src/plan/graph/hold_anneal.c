@@ -85,18 +85,24 @@ static uint64_t begin_price(const hold_annealer *h, const hold_measure *now)
     return price_of(h->state.cost, 20, now->over ? now->over : ((h->bins.top - h->bins.bottom) >> h->shift) + 1);
 }
 
-/* One change, which stays or is taken back. Under a firm limit, a change that is above it drops up to so much more. */
+/* One change, which stays or is taken back: at once where its cost alone is too high. Under a firm limit, a change that is above it
+ * drops up to so much more. */
 enum { MOST_ROOM = 2 };
 static remat_status try_change(hold_annealer *h, annealing *a, __int128 heat, const uint32_t *logarithms)
 {
     hold_change change;
+    hold_mark mark;
     annealing next = *a;
     const uint64_t runs = h->state.run_count;
+    hold_state_mark(&h->state, &mark);
     annealer_change(h, &a->now, &change);
     h->state.work++;
-    if (change.count == 0)
-        return REMAT_OK;
     REMAT_TRY(hold_state_settle(&h->state));
+    const __int128 most = a->energy + (heat >> 16) * logarithms[random_bits(h) >> 54];
+    if (change.count == 0 || (__int128)h->state.cost << COST_SHIFT > most) {
+        hold_state_revert(&h->state, &mark);
+        return REMAT_OK;
+    }
     measure(h, &next);
     for (int i = 0; i < MOST_ROOM && h->way == FIRM && next.now.peak > next.now.limit; i++) {
         if (!annealer_make_room(h, &next.now, &change))
@@ -104,14 +110,15 @@ static remat_status try_change(hold_annealer *h, annealing *a, __int128 heat, co
         REMAT_TRY(hold_state_settle(&h->state));
         measure(h, &next);
     }
-    const __int128 worse = next.energy - a->energy;
     const bool is_short = h->state.run_count <= h->most_runs || h->state.run_count <= runs;
-    if (is_short && worse <= (heat >> 16) * logarithms[random_bits(h) >> 54]) {
-        *a = next;
-        return worse ? note_best(h, a) : REMAT_OK;
+    if (!is_short || next.energy > most) {
+        hold_state_revert(&h->state, &mark);
+        return REMAT_OK;
     }
-    annealer_take_back(h, &change);
-    return hold_state_settle(&h->state);
+    hold_state_accept(&h->state);
+    const bool is_other = next.energy != a->energy;
+    *a = next;
+    return is_other ? note_best(h, a) : REMAT_OK;
 }
 
 /* From hot to cold. The schedule it begins with is the caller's, and no result. */

@@ -77,16 +77,15 @@ uint64_t annealer_bound(const hold_annealer *h, uint64_t limit);
 
 /* ---- hold_moves.c ---- */
 
-/* What a random change replaced. */
+/* What a random change decides. */
 typedef struct hold_change {
-    uint32_t gaps[64], before[64];
+    uint32_t first; /* gap; if `count` is not 0 */
     uint32_t count;
 } hold_change;
 /* Decides something else, without settling. */
 void annealer_change(hold_annealer *h, const hold_measure *now, hold_change *change);
 /* Drops something more at a peak that is too high. Returns false where nothing was found. */
 bool annealer_make_room(hold_annealer *h, const hold_measure *now, hold_change *change);
-void annealer_take_back(hold_annealer *h, const hold_change *change);
 
 /* ---- hold_anneal.c ---- */
 

@@ -51,6 +51,19 @@ void hold_mark_touches(hold_state *s, uint32_t tensor, uint32_t after, uint32_t 
             hold_mark_dirty(s, list->positions[i]);
 }
 
+void hold_restore_tail(hold_state *s, uint32_t tensor, uint32_t from, uint32_t to)
+{
+    const uint32_t old_from = s->tail_from[tensor], old_to = s->tail_to[tensor];
+    if (from == old_from)
+        move_end(s, tensor, old_to, to);
+    else {
+        move_end(s, tensor, old_to, old_from);
+        move_end(s, tensor, from, to);
+    }
+    s->tail_from[tensor] = from;
+    s->tail_to[tensor] = to;
+}
+
 /* How long a tensor is held behind its last use. */
 static void refresh_tail(hold_state *s, uint32_t tensor)
 {
@@ -66,18 +79,27 @@ static void refresh_tail(hold_state *s, uint32_t tensor)
     uint32_t old_from = s->tail_from[tensor], old_to = s->tail_to[tensor];
     if (from == old_from && to == old_to)
         return;
-    if (from == old_from)
-        move_end(s, tensor, old_to, to);
-    else {
-        move_end(s, tensor, old_to, old_from);
-        move_end(s, tensor, from, to);
-    }
+    hold_undo_note(s, UNDO_TAIL, tensor, (uint64_t)old_from << 32 | old_to);
+    hold_restore_tail(s, tensor, from, to);
     mark_unsettled(s, old_to);
     mark_unsettled(s, to);
     mark_unsettled(s, old_from);
     mark_unsettled(s, from);
-    s->tail_from[tensor] = from;
-    s->tail_to[tensor] = to;
+}
+
+/* The bytes of a tail follow from its own begin and end. */
+void hold_restore_held_from(hold_state *s, uint32_t number, uint32_t now)
+{
+    const hold_gap *gap = &s->g->gaps[number];
+    const uint64_t bytes = s->g->tensors[gap->tensor].bytes;
+    const uint32_t old = s->held_from[number];
+    s->held_from[number] = now;
+    if (gap->end == HOLD_TAIL)
+        return;
+    if (now < old)
+        add_held(s, now + 1, old, bytes);
+    else
+        add_held(s, old + 1, now, -bytes);
 }
 
 void hold_set_held_from(hold_state *s, uint32_t number, uint32_t now)
@@ -86,15 +108,13 @@ void hold_set_held_from(hold_state *s, uint32_t number, uint32_t now)
     uint32_t old = s->held_from[number];
     if (old == now)
         return;
-    s->held_from[number] = now;
+    hold_undo_note(s, UNDO_HELD_FROM, number, old);
+    hold_restore_held_from(s, number, now);
     uint32_t low = now < old ? now : old, high = now < old ? old : now;
     if (gap->end == HOLD_TAIL)
         refresh_tail(s, gap->tensor);
-    else {
-        add_held(s, low + 1, high, now < old ? s->g->tensors[gap->tensor].bytes : -s->g->tensors[gap->tensor].bytes);
-        if (high == gap->end)
-            hold_mark_dirty(s, high);
-    }
+    else if (high == gap->end)
+        hold_mark_dirty(s, high);
     mark_unsettled(s, old);
     mark_unsettled(s, now);
     hold_mark_touches(s, gap->tensor, low, high);
@@ -151,7 +171,7 @@ static uint32_t list_makers(hold_state *s, uint32_t tensor, uint32_t position, u
     while (depth > 0) {
         waiting_maker *top = &k->stack[depth - 1];
         const hold_action *action = &g->actions[top->action];
-        s->work += 2 + action->read_count / 2;
+        s->work += 3 + action->read_count / 2;
         while (top->read < action->read_count) {
             uint32_t need = action->reads[top->read];
             if (k->made[need] != k->made_stamp && !hold_is_available(s, need, position))
@@ -204,26 +224,57 @@ static void count_runs(hold_state *s, uint32_t position, bool adds)
     s->run_count = adds ? s->run_count + runs : s->run_count - runs;
 }
 
-/* Takes the touches of the position's cascade away, or adds them. What it changes is refreshed later. */
-static remat_status change_touches(hold_state *s, uint32_t position, bool adds)
+/* Marks what the actions of a cascade touch with a stamp. Each tensor that had none of the stamps from `first` on is touched. */
+static remat_status touch_all(hold_state *s, uint32_t position, const uint32_t *actions, uint32_t count, uint64_t first)
 {
-    const hold_cascade *cascade = &s->cascades[position];
     hold_scratch *k = s->scratch;
-    s->work += 2 * cascade->count;
-    k->stamp++;
-    for (uint32_t i = 0; i < cascade->count; i++) {
-        const hold_action *action = &s->g->actions[cascade->actions[i]];
+    for (uint32_t i = 0; i < count; i++) {
+        const hold_action *action = &s->g->actions[actions[i]];
         for (uint32_t n = 0; n < action->read_count + action->write_count; n++) { /* the writes follow the reads */
             uint32_t tensor = action->reads[n];
-            if (k->seen[tensor] == k->stamp)
-                continue;
-            k->seen[tensor] = k->stamp;
-            if (adds)
+            if (k->seen[tensor] < first)
                 REMAT_TRY(touch(s, tensor, position));
-            else
-                untouch(s, tensor, position);
+            k->seen[tensor] = k->stamp;
         }
     }
+    return REMAT_OK;
+}
+
+static void mark_all(hold_state *s, const uint32_t *actions, uint32_t count)
+{
+    hold_scratch *k = s->scratch;
+    for (uint32_t i = 0; i < count; i++) {
+        const hold_action *action = &s->g->actions[actions[i]];
+        for (uint32_t n = 0; n < action->read_count + action->write_count; n++)
+            k->seen[action->reads[n]] = k->stamp;
+    }
+}
+
+/* What only the old cascade touched still has its stamp. */
+static void untouch_old(hold_state *s, uint32_t position, const uint32_t *actions, uint32_t count, uint64_t stamp)
+{
+    hold_scratch *k = s->scratch;
+    for (uint32_t i = 0; i < count; i++) {
+        const hold_action *action = &s->g->actions[actions[i]];
+        for (uint32_t n = 0; n < action->read_count + action->write_count; n++) {
+            uint32_t tensor = action->reads[n];
+            if (k->seen[tensor] == stamp)
+                untouch(s, tensor, position);
+            k->seen[tensor] = k->stamp;
+        }
+    }
+}
+
+/* The position has one cascade instead of another: most of what they touch is the same. What that changes is refreshed later. */
+static remat_status change_touches(hold_state *s, uint32_t position, const uint32_t *old, uint32_t old_count,
+                                   const uint32_t *now, uint32_t count)
+{
+    const uint64_t first = ++s->scratch->stamp;
+    s->work += 3 * ((uint64_t)old_count + count);
+    mark_all(s, old, old_count);
+    s->scratch->stamp++;
+    REMAT_TRY(touch_all(s, position, now, count, first));
+    untouch_old(s, position, old, old_count, first);
     return REMAT_OK;
 }
 
@@ -238,6 +289,16 @@ static void refresh_cascade(hold_state *s, const uint32_t *actions, uint32_t cou
     }
 }
 
+/* Its list was as long before, and so were those of whom touches what. */
+void hold_restore_cascade(hold_state *s, uint32_t position, const uint32_t *actions, uint32_t count)
+{
+    hold_cascade *cascade = &s->cascades[position];
+    change_touches(s, position, cascade->actions, cascade->count, actions, count);
+    if (count)
+        memcpy(cascade->actions, actions, count * sizeof *actions);
+    cascade->count = count;
+}
+
 /* The new cascade is in scratch.listed; the old one goes there. */
 static remat_status replace_cascade(hold_state *s, uint32_t position, uint32_t count)
 {
@@ -250,8 +311,9 @@ static remat_status replace_cascade(hold_state *s, uint32_t position, uint32_t c
         REMAT_TRY(hold_state_grow(s, (void **)&cascade->actions, &capacity, needed, sizeof *cascade->actions));
         cascade->capacity = (uint32_t)capacity;
     }
+    hold_undo_note_cascade(s, position);
     count_runs(s, position, false);
-    REMAT_TRY(change_touches(s, position, false));
+    REMAT_TRY(change_touches(s, position, cascade->actions, old_count, listed, count));
     for (uint32_t i = 0; i < needed; i++) {
         uint32_t old = cascade->actions[i];
         cascade->actions[i] = listed[i];
@@ -259,7 +321,6 @@ static remat_status replace_cascade(hold_state *s, uint32_t position, uint32_t c
     }
     cascade->count = count;
     count_runs(s, position, true);
-    REMAT_TRY(change_touches(s, position, true));
     refresh_cascade(s, listed, old_count, position);
     return REMAT_OK;
 }
@@ -276,6 +337,7 @@ remat_status hold_find_cascade(hold_state *s, uint32_t position)
             !hold_is_available(s, action->reads[i], position))
             count = list_makers(s, action->reads[i], position, count);
     if (runs != cascade->runs) {
+        hold_undo_note(s, UNDO_RUNS, position, cascade->runs);
         count_runs(s, position, false);
         cascade->runs = runs;
         count_runs(s, position, true);

@@ -85,8 +85,9 @@ static int64_t bytes_at(const hold_annealer *h, uint32_t position)
     return (int64_t)h->state.held_bytes[position] + h->state.extra_bytes[position];
 }
 
-static void measure(const hold_annealer *h, const hold_exchange *x, figures *now)
+static void measure(hold_annealer *h, const hold_exchange *x, figures *now)
 {
+    hold_state_count(&h->state);
     *now = (figures){.cost = (int64_t)h->state.cost};
     for (uint32_t i = 0; i < x->position_count; i++)
         now->bytes[i] = bytes_at(h, x->positions[i]);
@@ -127,6 +128,8 @@ static remat_status try_flips(hold_annealer *h, hold_exchange *x, uint32_t gap, 
         if (choices[k] == was || x->flip_count == MOST_FLIPS || (k && choices[k] == choices[k - 1]))
             continue;
         figures change;
+        hold_mark mark;
+        hold_state_mark(&h->state, &mark);
         hold_state_note(&h->state, gap, choices[k]);
         REMAT_TRY(hold_state_settle(&h->state));
         measure(h, x, &change);
@@ -136,8 +139,7 @@ static remat_status try_flips(hold_annealer *h, hold_exchange *x, uint32_t gap, 
             is_useful |= change.bytes[i] < 0;
         if (is_small && is_useful)
             note_flip(x, gap, choices[k], &change);
-        hold_state_note(&h->state, gap, was);
-        REMAT_TRY(hold_state_settle(&h->state));
+        hold_state_revert(&h->state, &mark);
     }
     return REMAT_OK;
 }
@@ -314,33 +316,26 @@ static bool add_position(hold_exchange *x)
     return true;
 }
 
-typedef struct decision {
-    uint32_t gap, before;
-} decision;
-
-/* Some flips of the kinds of a set; returns how many decisions were taken so far. */
-static uint32_t decide(hold_annealer *h, const hold_exchange *x, const kind_list *list, const flip_set *set,
-                       decision *taken, uint32_t count)
+/* Some flips of the kinds of a set. */
+static void decide(hold_annealer *h, const hold_exchange *x, const kind_list *list, const flip_set *set)
 {
     for (uint8_t i = 0; i < set->count; i++) {
         const flip_kind *kind = &list->kinds[set->kinds[i]];
         uint32_t number = kind->first;
         for (uint32_t skip = random_below(h, kind->count); skip > 0; skip--)
             number = x->flips[number].next;
-        const flip *one = &x->flips[number];
-        taken[count++] = (decision){one->gap, h->state.from[one->gap]};
-        hold_state_note(&h->state, one->gap, one->from);
+        hold_state_note(&h->state, x->flips[number].gap, x->flips[number].from);
     }
-    return count;
 }
 
 static remat_status attempt(hold_annealer *h, hold_exchange *x, const offer *what, uint64_t limit, bool *done)
 {
-    decision taken[2 * MOST_IN_SET];
     hold_measure now = {.limit = limit};
     const unsigned __int128 cost = h->state.cost;
-    uint32_t count = decide(h, x, &x->saving, what->saving, taken, 0);
-    count = decide(h, x, &x->paying, what->paying, taken, count);
+    hold_mark mark;
+    hold_state_mark(&h->state, &mark);
+    decide(h, x, &x->saving, what->saving);
+    decide(h, x, &x->paying, what->paying);
     REMAT_TRY(hold_state_settle(&h->state));
     if (h->state.cost < cost && h->state.run_count <= h->most_runs) {
         annealer_measure(h, &now);
@@ -349,9 +344,11 @@ static remat_status attempt(hold_annealer *h, hold_exchange *x, const offer *wha
         if (!*done)
             note_too_high(x, now.position);
     }
-    for (uint32_t i = count; i-- > 0 && !*done;)
-        hold_state_note(&h->state, taken[i].gap, taken[i].before);
-    return hold_state_settle(&h->state);
+    if (*done)
+        hold_state_accept(&h->state);
+    else
+        hold_state_revert(&h->state, &mark);
+    return REMAT_OK;
 }
 
 remat_status annealer_exchange(hold_annealer *h, uint64_t limit, uint64_t effort)

@@ -56,7 +56,9 @@ static remat_status drop_best(hold_annealer *h, hold_measure *a, uint32_t most, 
             if (choices[k] <= before || choices[k] > gap->end || (k && choices[k] == choices[k - 1]))
                 continue;
             hold_measure next = *a;
+            hold_mark mark;
             const unsigned __int128 cost = h->state.cost;
+            hold_state_mark(&h->state, &mark);
             hold_state_note(&h->state, list[i].gap, choices[k]);
             REMAT_TRY(hold_state_settle(&h->state));
             annealer_measure(h, &next);
@@ -72,8 +74,7 @@ static remat_status drop_best(hold_annealer *h, hold_measure *a, uint32_t most, 
                 best = list[i].gap;
                 best_from = choices[k];
             }
-            hold_state_note(&h->state, list[i].gap, before);
-            REMAT_TRY(hold_state_settle(&h->state));
+            hold_state_revert(&h->state, &mark);
         }
     }
     *changed = best != GRAPH_NONE;

@@ -2,17 +2,10 @@
 
 static void propose(hold_annealer *h, hold_change *c, uint32_t gap, uint32_t from)
 {
-    if (h->state.from[gap] == from || c->count == sizeof c->gaps / sizeof *c->gaps)
+    if (h->state.from[gap] == from)
         return;
-    c->gaps[c->count] = gap;
-    c->before[c->count++] = h->state.from[gap];
+    c->first = c->count++ ? c->first : gap;
     hold_state_note(&h->state, gap, from);
-}
-
-void annealer_take_back(hold_annealer *h, const hold_change *c)
-{
-    for (uint32_t i = c->count; i-- > 0;)
-        hold_state_note(&h->state, c->gaps[i], c->before[i]);
 }
 
 static uint32_t some_decision(hold_annealer *h, uint32_t number)
@@ -76,7 +69,7 @@ bool annealer_make_room(hold_annealer *h, const hold_measure *now, hold_change *
         const uint32_t gap = h->active[random_below(h, h->active_count)], kind = random_below(h, 3);
         const hold_gap *range = &h->g->gaps[gap];
         const uint32_t end = range->end == HOLD_TAIL ? h->state.tail_to[range->tensor] : range->end;
-        if (gap == c->gaps[0] || range->begin >= peak || end <= peak || h->state.held_from[gap] > peak)
+        if (gap == c->first || range->begin >= peak || end <= peak || h->state.held_from[gap] > peak)
             continue;
         const uint32_t count = c->count;
         propose(h, c, gap, kind == 0 ? range->begin + 1 : kind == 1 ? peak + 1 : range->end);

@@ -18,6 +18,8 @@ static remat_status find_gain(hold_annealer *h, uint64_t limit, uint32_t gap, ho
     *gain = (hold_gain){0};
     for (uint32_t from = range->begin; from <= range->begin + 1 && from < before; from++) {
         hold_measure next = {.limit = limit};
+        hold_mark mark;
+        hold_state_mark(&h->state, &mark);
         hold_state_note(&h->state, gap, from);
         REMAT_TRY(hold_state_settle(&h->state));
         if (h->state.cost < cost) {
@@ -26,8 +28,7 @@ static remat_status find_gain(hold_annealer *h, uint64_t limit, uint32_t gap, ho
             if (next.peak <= limit && saved > gain->saved)
                 *gain = (hold_gain){saved, from};
         }
-        hold_state_note(&h->state, gap, before);
-        REMAT_TRY(hold_state_settle(&h->state));
+        hold_state_revert(&h->state, &mark);
     }
     return REMAT_OK;
 }

@@ -9,6 +9,32 @@ typedef struct waiting_maker {
     uint32_t action, read;
 } waiting_maker;
 
+/* What a change replaced: the decision and the begin of a gap, the begin and the end of a tensor's tail, whether a position's own action
+ * runs, its bytes, its cascade (the actions are in a list of their own). */
+typedef enum hold_undo_kind {
+    UNDO_FROM,
+    UNDO_HELD_FROM,
+    UNDO_TAIL,
+    UNDO_RUNS,
+    UNDO_EXTRA,
+    UNDO_CASCADE
+} hold_undo_kind;
+typedef struct hold_undo_entry {
+    uint64_t value;
+    uint32_t index;
+    hold_undo_kind kind;
+} hold_undo_entry;
+
+/* Filled while there is a mark; the last entry is taken back first. */
+typedef struct hold_undo {
+    size_t depth; /* marks within marks */
+    hold_undo_entry *entries;
+    size_t count, capacity;
+    uint32_t *actions;
+    size_t action_count, action_capacity;
+    remat_status status; /* of growing */
+} hold_undo;
+
 /* Room that is needed while a change settles. A stamp is the number of the pass that set it. */
 typedef struct hold_scratch {
     uint64_t *dirty;     /* a bit for each position whose cascade must be found again */
@@ -22,6 +48,7 @@ typedef struct hold_scratch {
     uint8_t *alive; /* by tensor */
     waiting_maker *stack;
     uint32_t *listed; /* the new cascade */
+    hold_undo undo;
 } hold_scratch;
 
 /* Whether a tensor is there before a position's cascade. */
@@ -43,6 +70,17 @@ void hold_mark_touches(hold_state *s, uint32_t tensor, uint32_t after, uint32_t 
 void hold_set_held_from(hold_state *s, uint32_t gap, uint32_t position);
 /* Finds a position's cascade again, and marks what that changes elsewhere. */
 remat_status hold_find_cascade(hold_state *s, uint32_t position);
+
+/* Put back what was there before. */
+void hold_restore_held_from(hold_state *s, uint32_t gap, uint32_t position);
+void hold_restore_tail(hold_state *s, uint32_t tensor, uint32_t from, uint32_t to);
+void hold_restore_cascade(hold_state *s, uint32_t position, const uint32_t *actions, uint32_t count);
+
+/* ---- hold_undo.c ---- */
+
+/* Before something is replaced. */
+void hold_undo_note(hold_state *s, hold_undo_kind kind, uint32_t index, uint64_t value);
+void hold_undo_note_cascade(hold_state *s, uint32_t position);
 
 /* ---- hold_bytes.c ---- */
 

@@ -23,13 +23,13 @@ enum { SWEEPS = sizeof sweeps / sizeof *sweeps, MOST_LIMITS = 24 };
 /* Thousandths of the effort that look for the lowest peak, where the cost rises most, and for what is left to gain in each
  * bin. What comes behind the sweeps only adds to what they found. */
 enum {
-    LOWEST_SHARE = 50,
+    LOWEST_SHARE = 100,
     RISE_SHARE = 300,
     CUT_SHARE = 250,
     STEEP_SHARE = 150,
     SWAP_SHARE = 100,
     BINS_SHARE = 200,
-    POLISH_SHARE = 800
+    POLISH_SHARE = 1500
 };
 /* Limits for which a bound of the cost is found. */
 enum { BOUNDS = 16 };
@@ -216,20 +216,24 @@ static remat_status improve_bin(hold_annealer *h, size_t bin, uint64_t swaps)
         return REMAT_OK;
     REMAT_TRY(annealer_adopt(h, best->from));
     for (uint32_t i = 0; i < h->active_count; i++) {
-        const uint32_t gap = h->active[i], begin = h->g->gaps[gap].begin, before = h->state.from[gap];
+        const uint32_t gap = h->active[i], begin = h->g->gaps[gap].begin;
         const unsigned __int128 cost = h->state.cost;
-        if (before == begin)
+        hold_mark mark;
+        bool stays = false;
+        if (h->state.from[gap] == begin)
             continue;
+        hold_state_mark(&h->state, &mark);
         hold_state_note(&h->state, gap, begin);
         REMAT_TRY(hold_state_settle(&h->state));
         if (h->state.cost < cost) {
             annealer_measure(h, &now);
             REMAT_TRY(annealer_keep(h, now.peak));
-            if (now.peak <= now.limit)
-                continue;
+            stays = now.peak <= now.limit;
         }
-        hold_state_note(&h->state, gap, before);
-        REMAT_TRY(hold_state_settle(&h->state));
+        if (stays)
+            hold_state_accept(&h->state);
+        else
+            hold_state_revert(&h->state, &mark);
     }
     if (!swaps)
         return REMAT_OK;

@@ -24,6 +24,7 @@ void hold_state_note(hold_state *s, uint32_t number, uint32_t from)
     const hold_gap *gap = &s->g->gaps[number];
     if (s->from[number] == from)
         return;
+    hold_undo_note(s, UNDO_FROM, number, s->from[number]);
     s->from[number] = from;
     if (s->held_from[number] < from && s->held_from[number] != gap->begin)
         hold_set_held_from(s, number, gap->end);
@@ -42,16 +43,23 @@ remat_status hold_state_settle(hold_state *s)
         }
     k->lowest_dirty = UINT32_MAX;
     k->highest_dirty = 0;
-    for (uint32_t i = 0; i < k->unsettled_count; i++) {
-        k->is_unsettled[k->unsettled[i]] = 0;
-        hold_count_bytes(s, k->unsettled[i]);
-    }
-    k->unsettled_count = 0;
-    return REMAT_OK;
+    return k->undo.status;
 }
 
-uint64_t hold_state_peak(const hold_state *s, uint64_t limit, unsigned shift, uint64_t *over, uint32_t *position)
+void hold_state_count(hold_state *s)
 {
+    hold_scratch *k = s->scratch;
+    while (k->unsettled_count > 0) {
+        const uint32_t position = k->unsettled[--k->unsettled_count];
+        k->is_unsettled[position] = 0;
+        hold_undo_note(s, UNDO_EXTRA, position, (uint64_t)s->extra_bytes[position]);
+        hold_count_bytes(s, position);
+    }
+}
+
+uint64_t hold_state_peak(hold_state *s, uint64_t limit, unsigned shift, uint64_t *over, uint32_t *position)
+{
+    hold_state_count(s);
     uint64_t peak = 0, sum = 0;
     uint32_t at = 0;
     for (uint32_t i = 0; i < s->g->position_count; i++) {
@@ -147,8 +155,12 @@ void hold_state_release(hold_state *s)
     for (uint32_t t = 0; s->touches && t < g->tensor_count; t++)
         remat_release(context, s->touches[t].positions, s->touches[t].capacity, sizeof *s->touches[t].positions);
     release_arrays(g, s, of_state, STATE_ARRAYS);
-    if (s->scratch)
+    if (s->scratch) {
+        hold_undo *undo = &s->scratch->undo;
+        remat_release(context, undo->entries, undo->capacity, sizeof *undo->entries);
+        remat_release(context, undo->actions, undo->action_capacity, sizeof *undo->actions);
         release_arrays(g, s->scratch, of_scratch, SCRATCH_ARRAYS);
+    }
     remat_release(context, s->scratch, 1, sizeof *s->scratch);
     *s = (hold_state){0};
 }

@@ -47,25 +47,26 @@ static void list_gaps(hold_annealer *h, bool held, uint32_t position, uint32_t b
     }
 }
 
-/* A gap and what it changes to; its old decision, to take it back. */
+/* A gap and what it changes to. */
 typedef struct decision {
-    uint32_t gap, from, before;
+    uint32_t gap, from;
 } decision;
 
-static remat_status decide(hold_annealer *h, decision *some, uint32_t count)
+/* Decides, behind a mark. */
+static remat_status decide(hold_annealer *h, const decision *some, uint32_t count, hold_mark *mark)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        some[i].before = h->state.from[some[i].gap];
+    hold_state_mark(&h->state, mark);
+    for (uint32_t i = 0; i < count; i++)
         hold_state_note(&h->state, some[i].gap, some[i].from);
-    }
     return hold_state_settle(&h->state);
 }
 
-static remat_status take_back(hold_annealer *h, const decision *some, uint32_t count)
+static void end_change(hold_annealer *h, const hold_mark *mark, bool stays)
 {
-    for (uint32_t i = count; i-- > 0;)
-        hold_state_note(&h->state, some[i].gap, some[i].before);
-    return hold_state_settle(&h->state);
+    if (stays)
+        hold_state_accept(&h->state);
+    else
+        hold_state_revert(&h->state, mark);
 }
 
 /* What an exchange must reach. */
@@ -76,26 +77,28 @@ typedef struct swap_goal {
 } swap_goal;
 
 /* Decides, and takes it back where that is not cheaper or does not fit. */
-static remat_status attempt(hold_annealer *h, decision *some, uint32_t count, swap_goal *goal)
+static remat_status attempt(hold_annealer *h, const decision *some, uint32_t count, swap_goal *goal)
 {
     hold_measure now = {.limit = goal->limit};
-    REMAT_TRY(decide(h, some, count));
+    hold_mark mark;
+    REMAT_TRY(decide(h, some, count, &mark));
     if (h->state.cost < goal->cost && h->state.run_count <= h->most_runs) {
         annealer_measure(h, &now);
         REMAT_TRY(annealer_keep(h, now.peak));
         goal->reached = now.peak <= goal->limit;
     }
-    return goal->reached ? REMAT_OK : take_back(h, some, count);
+    end_change(h, &mark, goal->reached);
+    return REMAT_OK;
 }
 
 static decision drop(const hold_annealer *h, uint32_t gap)
 {
-    return (decision){gap, h->g->gaps[gap].begin + 1, 0};
+    return (decision){gap, h->g->gaps[gap].begin + 1};
 }
 
 static decision hold(const hold_annealer *h, uint32_t gap)
 {
-    return (decision){gap, h->g->gaps[gap].begin, 0};
+    return (decision){gap, h->g->gaps[gap].begin};
 }
 
 /* One gap is held more, which is `over` too much at a position: drops one or two others there that cost less than it saves. */
@@ -150,11 +153,12 @@ static remat_status hold_for(hold_annealer *h, uint32_t dropped, uint32_t positi
 static remat_status swap(hold_annealer *h, uint32_t gap, const hold_measure *before, swap_goal *goal)
 {
     const bool is_held = h->state.from[gap] == h->g->gaps[gap].begin;
-    decision one = is_held ? drop(h, gap) : hold(h, gap);
+    const decision one = is_held ? drop(h, gap) : hold(h, gap);
     hold_measure now = {.limit = goal->limit};
+    hold_mark mark;
     if (is_held && !is_over(h, gap, before->position))
         return REMAT_OK;
-    REMAT_TRY(decide(h, &one, 1));
+    REMAT_TRY(decide(h, &one, 1, &mark));
     if (h->state.cost < goal->cost) {
         annealer_measure(h, &now);
         REMAT_TRY(annealer_keep(h, now.peak));
@@ -163,7 +167,8 @@ static remat_status swap(hold_annealer *h, uint32_t gap, const hold_measure *bef
             REMAT_TRY(drop_for(h, gap, now.position, now.peak - goal->limit, goal));
     } else if (is_held && h->state.cost > goal->cost)
         REMAT_TRY(hold_for(h, gap, before->position, bytes_of(h, gap) + goal->limit - before->peak, goal));
-    return goal->reached ? REMAT_OK : take_back(h, &one, 1);
+    end_change(h, &mark, goal->reached);
+    return REMAT_OK;
 }
 
 remat_status annealer_swap(hold_annealer *h, uint64_t limit, uint64_t effort)
