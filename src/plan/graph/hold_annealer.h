@@ -6,6 +6,7 @@
 #define REMAT_PLAN_GRAPH_HOLD_ANNEALER_H
 
 #include "plan/graph/hold_bins.h"
+#include "plan/graph/hold_twins.h"
 
 /* So many run side by side. */
 enum { ANNEALERS = 2 };
@@ -20,6 +21,7 @@ typedef struct hold_exchange hold_exchange;
 
 typedef struct hold_annealer {
     const hold_graph *g;
+    const hold_twins *twins;
     size_t number;                /* 0 or 1: each goes its own way */
     uint64_t effort;              /* of all that it does, counted in state.work */
     uint64_t most_runs;           /* longer schedules are rejected */
@@ -86,6 +88,14 @@ typedef struct hold_change {
 void annealer_change(hold_annealer *h, const hold_measure *now, hold_change *change);
 /* Drops something more at a peak that is too high. Returns false where nothing was found. */
 bool annealer_make_room(hold_annealer *h, const hold_measure *now, hold_change *change);
+/* One more decision of a change. Does nothing where it is taken already. */
+void annealer_propose(hold_annealer *h, hold_change *change, uint32_t gap, uint32_t from);
+
+/* ---- hold_twins.c ---- */
+
+/* Exchanges the decisions of two stretches of actions that are alike, or copies them from one to the other; without settling. There
+ * must be such actions, but the change may be empty. */
+void annealer_exchange_twins(hold_annealer *h, hold_change *change);
 
 /* ---- hold_anneal.c ---- */
 

@@ -1,6 +1,6 @@
 #include "plan/graph/hold_annealer.h"
 
-static void propose(hold_annealer *h, hold_change *c, uint32_t gap, uint32_t from)
+void annealer_propose(hold_annealer *h, hold_change *c, uint32_t gap, uint32_t from)
 {
     if (h->state.from[gap] == from)
         return;
@@ -56,7 +56,7 @@ static void propose_tensor(hold_annealer *h, hold_change *c, uint32_t tensor)
             from = gap->end;
         else if (gap->end == HOLD_TAIL ? tail : kind == 1 && i == first)
             from = gap->begin + 1;
-        propose(h, c, i, from);
+        annealer_propose(h, c, i, from);
     }
 }
 
@@ -72,7 +72,7 @@ bool annealer_make_room(hold_annealer *h, const hold_measure *now, hold_change *
         if (gap == c->first || range->begin >= peak || end <= peak || h->state.held_from[gap] > peak)
             continue;
         const uint32_t count = c->count;
-        propose(h, c, gap, kind == 0 ? range->begin + 1 : kind == 1 ? peak + 1 : range->end);
+        annealer_propose(h, c, gap, kind == 0 ? range->begin + 1 : kind == 1 ? peak + 1 : range->end);
         if (c->count > count)
             return true;
     }
@@ -85,15 +85,20 @@ void annealer_change(hold_annealer *h, const hold_measure *now, hold_change *c)
     const uint32_t kind = random_below(h, 16);
     uint32_t gap = h->active[random_below(h, h->active_count)];
     c->count = 0;
+    if (h->twins->count && random_below(h, 4) == 0) {
+        annealer_exchange_twins(h, c);
+        if (c->count)
+            return;
+    }
     if (h->way != BY_TENSOR && kind < 10)
         gap = some_gap(h, is_over, now->position);
     if (h->way == BY_TENSOR || kind % 2) {
         propose_tensor(h, c, h->g->gaps[gap].tensor);
         return;
     }
-    propose(h, c, gap, some_decision(h, gap));
+    annealer_propose(h, c, gap, some_decision(h, gap));
     if (kind == 2 || kind == 12) {
         gap = some_gap(h, !is_over, now->position);
-        propose(h, c, gap, some_decision(h, gap));
+        annealer_propose(h, c, gap, some_decision(h, gap));
     }
 }

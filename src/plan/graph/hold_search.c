@@ -435,10 +435,13 @@ remat_status hold_search_run(const hold_graph *g, const hold_search_options *opt
         return REMAT_NO_MEMORY;
     remat_status status = REMAT_OK;
     uint64_t bounds[BOUNDS];
+    hold_twins twins;
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    status = hold_twins_create(g, &twins);
     for (size_t i = 0; i < ANNEALERS; i++) {
         hold_annealer *h = &annealers[i];
         *h = (hold_annealer){.g = g,
+                             .twins = &twins,
                              .number = i,
                              .most_runs = options->most_runs,
                              .has_good_seeds = options->has_good_seeds,
@@ -460,6 +463,7 @@ remat_status hold_search_run(const hold_graph *g, const hold_search_options *opt
         status = report(&annealers[0], found, user);
     for (size_t i = 0; i < ANNEALERS; i++)
         end(&annealers[i]);
+    hold_twins_release(g, &twins);
     remat_release(g->graph->context, annealers, ANNEALERS, sizeof *annealers);
     return status;
 }
