@@ -4,7 +4,7 @@
  *   bench_graph_plan [--quick] [--seconds S] [--at PERCENT] [NAME...]
  * S: seconds of annealing a budget, 20 if not said. PERCENT: only this one of the ten budgets (5, 15 ... 95). NAME: a graph of
  * hard_graphs.h or of held_out_graphs.h; `held-out` for all of those; `random` and `monet` for the last two parts; monet-NAME for the
- * first part with one of its.
+ * first part with one of its; `large` for the time and the memory that plans of large random graphs take.
  * Costs are in percent above everything kept. A budget that a planner cannot meet has a dash. No schedule costs less than the
  * bound, so that where the plan does not cost more, there is no annealing ("best"). */
 #include "hard_graphs.h"
@@ -46,6 +46,39 @@ static void print_cost(uint64_t cost, uint64_t base)
         printf(" %10s", "-");
     else
         printf(" %9.3f%%", 100 * ((double)cost / (double)base - 1));
+}
+
+/* Bytes of what is live at the peak that keeps everything and could be made again. */
+static uint64_t activation_bytes(const remat_graph *graph)
+{
+    graph_sequence plain = {0};
+    graph_liveness live;
+    uint64_t bytes = 0;
+    measure_must(graph->context, graph_sequence_plain(graph, &plain));
+    measure_must(graph->context, graph_walk(graph, &plain, GRAPH_EXACT, &live));
+    for (size_t i = 0; i < live.range_count; i++) {
+        const live_range *range = &live.ranges[i];
+        if (live_range_counts_from(range) <= live.peak_position && live.peak_position < range->ends &&
+            range->tensor != GRAPH_NONE && !graph->tensors[range->tensor].given &&
+            !graph->actions[plain.actions[range->born]].once)
+            bytes += range->bytes;
+    }
+    graph_liveness_release(graph->context, &live);
+    graph_sequence_release(graph->context, &plain);
+    return bytes;
+}
+
+/* A part of the activations, and all that is beside them at the peak, such as gradients and data. */
+static void print_activations(const char *part, uint64_t budget, const graph_plan_curve *curve, const hold_graph *holds)
+{
+    const uint64_t base = curve->base_cost, top = curve->base_exact_peak_bytes;
+    uint64_t bound;
+    measure_must(holds->graph->context, graph_bound_cost(holds, budget, &bound));
+    printf("  %s of the activations, and all else: %.1f %% of the peak; plan", part, 100 * (double)budget / (double)top);
+    print_cost(cost_within(curve, budget), base);
+    printf(", bound");
+    print_cost(bound, base);
+    printf("\n");
 }
 
 /* What annealing gets. */
@@ -105,6 +138,9 @@ static int compare(remat_context *context, const char *name, const trial *how)
         if (plan == UINT64_MAX && annealed == UINT64_MAX)
             break;
     }
+    const uint64_t activations = activation_bytes(graph);
+    print_activations("half", top - activations / 2, &curve, &holds);
+    print_activations("a quarter", top - activations / 4 * 3, &curve, &holds);
     hold_graph_release(&holds);
     graph_plan_curve_release(&curve);
     remat_graph_destroy(graph);
@@ -169,6 +205,33 @@ static int compare_random(remat_context *context, int graphs)
     return behind;
 }
 
+/* What it takes to plan large graphs at half of their peak. The memory is the most since the program began. */
+static int plan_large(remat_context *context)
+{
+    static const size_t sizes[] = {2500, 20000};
+    printf("   actions  planned in     memory      plan      bound\n");
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        remat_graph *graph = hard_graph_random(context, sizes[i], 1);
+        graph_plan_options options;
+        graph_plan *made;
+        graph_plan_options_init(&options);
+        options.binds = GRAPH_EXACT;
+        measure_must(context, plain_peak(graph, &options.budget_bytes));
+        options.budget_bytes /= 2;
+        const double start = measure_now();
+        measure_must(context, graph_plan_create(graph, &options, &made));
+        printf("  %8zu %9.1f s %6.0f MiB", remat_graph_action_count(graph), measure_now() - start,
+               (double)measure_peak_resident() / (1 << 20));
+        print_cost(made->cost, made->base_cost);
+        print_cost(made->lower_bound_cost, made->base_cost);
+        printf("\n");
+        fflush(stdout);
+        graph_plan_destroy(made);
+        remat_graph_destroy(graph);
+    }
+    return 0;
+}
+
 /* The published sizes are in GiB, and those of a GPU: with the workspaces of convolutions, which are not counted here. So there are two
  * figures: within as many bytes, and within the same share of the memory that PyTorch takes in this model of the network. */
 static int compare_monet(remat_context *context)
@@ -226,6 +289,7 @@ int main(int argc, char **argv)
         else {
             behind += strcmp(argv[i], "monet") == 0      ? compare_monet(context)
                       : strcmp(argv[i], "random") == 0   ? compare_random(context, 60)
+                      : strcmp(argv[i], "large") == 0    ? plan_large(context)
                       : strcmp(argv[i], "held-out") == 0 ? compare_held_out(context, &how)
                                                          : compare(context, argv[i], &how);
             named = true;
