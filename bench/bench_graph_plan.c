@@ -74,7 +74,8 @@ static void print_activations(const char *part, uint64_t budget, const graph_pla
     const uint64_t base = curve->base_cost, top = curve->base_exact_peak_bytes;
     uint64_t bound;
     measure_must(holds->graph->context, graph_bound_cost(holds, budget, &bound));
-    printf("  %s of the activations, and all else: %.1f %% of the peak; plan", part, 100 * (double)budget / (double)top);
+    printf("  %s of the activations, and all else: %.1f %% of the peak; plan", part,
+           100 * (double)budget / (double)top);
     print_cost(cost_within(curve, budget), base);
     printf(", bound");
     print_cost(bound, base);
@@ -166,6 +167,21 @@ static remat_status plain_peak(const remat_graph *graph, uint64_t *bytes)
     return status;
 }
 
+/* Not feasible where nothing fits. */
+static graph_plan *plan_at_half(remat_context *context, const remat_graph *graph, uint64_t *budget)
+{
+    graph_plan_options options;
+    graph_plan *made;
+    graph_plan_options_init(&options);
+    options.binds = GRAPH_EXACT;
+    measure_must(context, plain_peak(graph, budget));
+    options.budget_bytes = *budget /= 2;
+    const remat_status status = graph_plan_create(graph, &options, &made);
+    if (status != REMAT_INFEASIBLE)
+        measure_must(context, status);
+    return made;
+}
+
 /* Half of the peak: recomputation of the plan and of the greedy planner, over all graphs that it can plan. */
 static int compare_random(remat_context *context, int graphs)
 {
@@ -175,16 +191,9 @@ static int compare_random(remat_context *context, int graphs)
     printf("random graphs at half of the peak\n   actions       plan     greedy\n");
     for (int i = 0; i < graphs; i++) {
         remat_graph *graph = hard_graph_random(context, sizes[i % 6], (uint64_t)i + 1);
-        graph_plan_options options;
-        graph_plan *made;
-        graph_plan_options_init(&options);
-        options.binds = GRAPH_EXACT;
-        measure_must(context, plain_peak(graph, &options.budget_bytes));
-        options.budget_bytes /= 2;
-        remat_status status = graph_plan_create(graph, &options, &made);
-        if (status != REMAT_INFEASIBLE)
-            measure_must(context, status);
-        const uint64_t base = made->base_cost, greedy = plain_greedy(graph, options.budget_bytes);
+        uint64_t budget;
+        graph_plan *made = plan_at_half(context, graph, &budget);
+        const uint64_t base = made->base_cost, greedy = plain_greedy(graph, budget);
         const uint64_t plan = made->feasible ? made->cost : UINT64_MAX;
         printf("  %8zu ", remat_graph_action_count(graph));
         print_cost(plan, base);
@@ -212,14 +221,9 @@ static int plan_large(remat_context *context)
     printf("   actions  planned in     memory      plan      bound\n");
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         remat_graph *graph = hard_graph_random(context, sizes[i], 1);
-        graph_plan_options options;
-        graph_plan *made;
-        graph_plan_options_init(&options);
-        options.binds = GRAPH_EXACT;
-        measure_must(context, plain_peak(graph, &options.budget_bytes));
-        options.budget_bytes /= 2;
+        uint64_t budget;
         const double start = measure_now();
-        measure_must(context, graph_plan_create(graph, &options, &made));
+        graph_plan *made = plan_at_half(context, graph, &budget);
         printf("  %8zu %9.1f s %6.0f MiB", remat_graph_action_count(graph), measure_now() - start,
                (double)measure_peak_resident() / (1 << 20));
         print_cost(made->cost, made->base_cost);
