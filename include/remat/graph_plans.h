@@ -46,7 +46,8 @@ typedef struct remat_graph_plan remat_graph_plan;
  *                       figures say which budget would be enough, and below which no schedule exists.
  *   REMAT_CHECK_FAILED  the order of the graph is not a legal schedule;
  *   REMAT_BAD_INPUT     a strategy of chains was asked for, and the graph is none: running an action again could change what a
- *                       tensor holds, because another action writes or updates that tensor too;
+ *                       tensor holds, because another action writes or updates that tensor too; or its schedule would run
+ *                       an action again behind one that has changed what it reads;
  *   REMAT_INVALID       an option, or sums that reach 2^61; REMAT_NO_MEMORY. *plan is NULL. */
 remat_status remat_graph_plan_create(const remat_graph *graph, const remat_graph_plan_options *options,
                                      remat_graph_plan **plan);

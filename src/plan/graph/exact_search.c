@@ -9,6 +9,7 @@ enum { MOST_STATES = 1 << 18, MOST_BITS = 20 };
 
 typedef struct exact_action {
     uint32_t number;
+    uint32_t until;         /* behind this action it does not run again; GRAPH_NONE: it always may */
     uint32_t reads, writes; /* sets of bits */
     uint32_t from;          /* the bit of a tensor whose bytes a write may take, if it ends here; or 0 */
     uint64_t shared_bytes;  /* of that write */
@@ -105,6 +106,7 @@ static exact_action make_action(const exact_search *s, const uint32_t *bit_of, u
 {
     const hold_action *from = &s->g->actions[number];
     exact_action made = {.number = number,
+                         .until = from->unchanged_until,
                          .cost = from->cost,
                          .bytes = from->workspace_bytes,
                          .reads = set_of(bit_of, from->reads, from->read_count),
@@ -181,7 +183,8 @@ static remat_status expand(exact_search *s, uint64_t limit, heap_item from)
     for (uint32_t left = set; left; left &= left - 1)
         REMAT_TRY(reach(s, from.key, from.value & ~(left & -left), from.value, GRAPH_NONE));
     for (uint32_t i = 0; i < s->maker_count && phase >= s->first_phase; i++)
-        REMAT_TRY(run(s, limit, from, &s->makers[i], phase, phase));
+        if (s->fixed[phase].number <= s->makers[i].until)
+            REMAT_TRY(run(s, limit, from, &s->makers[i], phase, phase));
     bool is_end = phase + 1 == s->phase_count;
     return run(s, is_end ? UINT64_MAX : limit, from, &s->fixed[phase], phase, phase + 1);
 }

@@ -13,6 +13,7 @@ enum { LONGEST = 8 };
 remat_status graph_curve_begin(const graph_outline *outline, graph_counting counting, graph_curve *curve)
 {
     *curve = (graph_curve){.outline = outline, .most_actions = LONGEST * outline->graph->action_count + 64};
+    REMAT_TRY(graph_values_create(outline->graph, &curve->values));
     return graph_walker_create(outline->graph, counting, &curve->walker);
 }
 
@@ -31,6 +32,7 @@ void graph_curve_release(graph_curve *curve)
         release_point(context, &curve->points[i]);
     remat_release(context, curve->points, curve->capacity, sizeof *curve->points);
     graph_walker_release(&curve->walker);
+    graph_values_release(&curve->values);
     graph_sequence_release(context, &curve->sequence);
     *curve = (graph_curve){0};
 }
@@ -88,9 +90,10 @@ static remat_status walk(graph_walker *walker, const uint32_t *actions, size_t c
 remat_status graph_curve_try(graph_curve *curve, const graph_pieces *pieces, const remat_step *steps, size_t count)
 {
     const graph_sequence *sequence = &curve->sequence;
+    graph_stale_read first;
     if (pieces)
         REMAT_TRY(graph_pieces_expand_steps(pieces, steps, count, &curve->sequence));
-    if (sequence->count > curve->most_actions)
+    if (sequence->count > curve->most_actions || !graph_values_agree(&curve->values, sequence, &first))
         return REMAT_OK;
     REMAT_TRY(walk(&curve->walker, sequence->actions, sequence->count));
     graph_point point = {

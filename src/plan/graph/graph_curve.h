@@ -5,6 +5,7 @@
 #ifndef REMAT_PLAN_GRAPH_GRAPH_CURVE_H
 #define REMAT_PLAN_GRAPH_GRAPH_CURVE_H
 
+#include "graph/graph_values.h"
 #include "plan/graph/graph_pieces.h"
 #include "plan/graph/graph_place.h"
 #include "plan/graph/step_runs.h"
@@ -26,6 +27,7 @@ typedef struct graph_curve {
     uint64_t margin;         /* a new point must be so many thousandths cheaper than what is there; 0 at first */
     graph_flight flight;     /* several runs: peaks count what the others keep */
     graph_walker walker;     /* of every schedule that is tried */
+    graph_values values;     /* those that compute something else are left out */
     graph_sequence sequence; /* the one at hand */
 } graph_curve;
 

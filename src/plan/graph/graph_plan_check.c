@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "base/options.h"
+#include "graph/graph_values.h"
 #include "graph/stated_figures.h"
 #include "plan/graph/graph_plan_file.h"
 
@@ -48,6 +49,18 @@ remat_status graph_plan_judge(const remat_graph *graph, const graph_plan_text *t
     return compare(graph, text, found, &base);
 }
 
+/* Such a schedule is legal all the same. */
+static remat_status warn_of_values(const remat_graph *graph, const graph_sequence *schedule, const char *name)
+{
+    char stale[GRAPH_STALE_TEXT];
+    remat_place where = REMAT_PLACE_NOWHERE;
+    where.file = name;
+    REMAT_TRY(graph_values_judge(graph, schedule, stale));
+    if (*stale)
+        remat_warn(graph->context, &where, "%s", stale);
+    return REMAT_OK;
+}
+
 remat_status remat_graph_plan_check_sized(const remat_graph *graph, FILE *stream, const char *name,
                                           remat_graph_figures *figures, size_t figures_size)
 {
@@ -56,6 +69,8 @@ remat_status remat_graph_plan_check_sized(const remat_graph *graph, FILE *stream
     memset(figures, 0, figures_size);
     REMAT_TRY(graph_plan_read_text(graph->context, stream, name, &text));
     remat_status status = graph_plan_judge(graph, &text, &found);
+    if (status == REMAT_OK)
+        status = warn_of_values(graph, &text.schedule, name);
     graph_plan_text_release(&text);
     remat_struct_give(figures, figures_size, &found, sizeof found);
     return status == REMAT_CHECK_FAILED ? remat_fail_in_file(graph->context, name, REMAT_NOWHERE) : status;

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "graph/graph_values.h"
 #include "plan/graph/graph_bound.h"
 #include "plan/graph/graph_plan_file.h"
 #include "plan/graph/graph_search.h"
@@ -129,6 +130,10 @@ static remat_status read_plan(graph_counting binds, FILE *stream, const char *na
     remat_graph_figures found = {0};
     REMAT_TRY(graph_plan_read_text(graph->context, stream, name, text));
     remat_status status = graph_plan_judge(graph, text, &found);
+    if (status == REMAT_OK && binds == GRAPH_PLACED)
+        status = graph_values_check(graph, &text->schedule);
+    if (status == REMAT_BAD_INPUT)
+        status = REMAT_CHECK_FAILED;
     if (status == REMAT_OK)
         status = fill(plan, binds, text, &found);
     if (status == REMAT_CHECK_FAILED)

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/min_max.h"
 #include "plan/graph/graph_needed.h"
 
 void hold_graph_release(hold_graph *g)
@@ -21,43 +22,77 @@ void hold_graph_release(hold_graph *g)
 
 /* ---- what may be made again ---- */
 
-/* CHANGED: by a second writer or an update, so that its value depends on when it is read. */
-enum { WRITTEN = 1, CHANGED = 2, READ = 4 };
+/* REWRITTEN: by a second writer, so that its value depends on when it is read. */
+enum { WRITTEN = 1, REWRITTEN = 2, READ = 4 };
 
-static void mark_changes(const remat_graph *graph, uint8_t *marks)
+typedef struct tensor_facts {
+    uint8_t marks;
+    uint32_t first_update; /* the action; GRAPH_NONE: none */
+    uint32_t needed_until; /* the last position at which it may be needed, or what is made from it */
+} tensor_facts;
+
+static void mark_tensors(const remat_graph *graph, tensor_facts *facts)
 {
-    memset(marks, 0, graph->tensor_count);
+    for (size_t t = 0; t < graph->tensor_count; t++)
+        facts[t] = (tensor_facts){.first_update = GRAPH_NONE};
     for (size_t i = 0; i < graph->result_count; i++)
-        marks[graph->results[i]] |= READ;
-    for (size_t i = 0; i < graph->action_count; i++) {
+        facts[graph->results[i]] =
+            (tensor_facts){.marks = READ, .first_update = GRAPH_NONE, .needed_until = (uint32_t)graph->action_count};
+    for (uint32_t i = 0; i < graph->action_count; i++) {
         const graph_action *action = &graph->actions[i];
-        const uint32_t *reads = graph_reads(graph, action);
+        const uint32_t *reads = graph_reads(graph, action), *writes = graph_writes(graph, action);
+        const uint32_t *updates = graph_updates(graph, action);
         for (size_t k = 0; k < graph_need_count(action); k++)
-            marks[reads[k]] |= READ;
-        const uint32_t *updates = graph_updates(graph, action), *writes = graph_writes(graph, action);
+            facts[reads[k]].marks |= READ;
         for (size_t k = 0; k < action->update_count; k++)
-            marks[updates[k]] |= CHANGED;
+            facts[updates[k]].first_update = (uint32_t)remat_min(facts[updates[k]].first_update, i);
         for (size_t k = 0; k < action->write_count; k++)
-            marks[writes[k]] |= marks[writes[k]] & WRITTEN ? CHANGED : WRITTEN;
+            facts[writes[k]].marks |= facts[writes[k]].marks & WRITTEN ? REWRITTEN : WRITTEN;
     }
 }
 
-static bool is_makable(const remat_graph *graph, const graph_action *action, const uint8_t *marks)
+static uint32_t first_change(const remat_graph *graph, const graph_action *action, const tensor_facts *facts)
+{
+    const uint32_t *reads = graph_reads(graph, action);
+    uint32_t first = GRAPH_NONE;
+    for (size_t i = 0; i < action->read_count; i++)
+        first = (uint32_t)remat_min(first, facts[reads[i]].first_update);
+    return first;
+}
+
+/* Whether an action may run again wherever what it writes may be needed, up to `until`. What it reads must be the same there: a weight
+ * may be updated behind the last position that needs what was made with it. */
+static bool is_makable(const remat_graph *graph, const graph_action *action, const tensor_facts *facts, uint32_t until)
 {
     const uint32_t *reads = graph_reads(graph, action), *writes = graph_writes(graph, action);
-    if (action->once)
+    if (action->once || first_change(graph, action, facts) < until)
         return false;
     for (size_t i = 0; i < action->write_count; i++)
-        if (marks[writes[i]] & CHANGED)
+        if (facts[writes[i]].marks & REWRITTEN || facts[writes[i]].first_update != GRAPH_NONE)
             return false;
     for (size_t i = 0; i < action->read_count; i++) {
-        if (marks[reads[i]] & CHANGED)
+        if (facts[reads[i]].marks & REWRITTEN)
             return false;
         for (size_t k = 0; k < action->write_count; k++)
             if (reads[i] == writes[k])
                 return false;
     }
     return true;
+}
+
+/* From the last action to the first, because what is made from a tensor says how long it may be needed. */
+static void find_makable(const remat_graph *graph, tensor_facts *facts, bool *makable)
+{
+    for (uint32_t i = (uint32_t)graph->action_count; i-- > 0;) {
+        const graph_action *action = &graph->actions[i];
+        const uint32_t *needs = graph_reads(graph, action), *writes = graph_writes(graph, action);
+        uint32_t until = i;
+        for (size_t k = 0; k < action->write_count; k++)
+            until = (uint32_t)remat_max(until, facts[writes[k]].needed_until);
+        makable[i] = is_makable(graph, action, facts, until);
+        for (size_t k = 0; k < graph_need_count(action); k++)
+            facts[needs[k]].needed_until = (uint32_t)remat_max(facts[needs[k]].needed_until, makable[i] ? until : i);
+    }
 }
 
 /* ---- actions ---- */
@@ -100,30 +135,44 @@ static void add_action(hold_graph *g, uint32_t number, bool makable, bool needed
 }
 
 /* One whose writes nobody reads is not makable where it must run: nothing would ask for it. */
-static bool is_read(const remat_graph *graph, const graph_action *action, const uint8_t *marks)
+static bool is_read(const remat_graph *graph, const graph_action *action, const tensor_facts *facts)
 {
     const uint32_t *writes = graph_writes(graph, action);
     for (size_t i = 0; i < action->write_count; i++)
-        if (marks[writes[i]] & READ)
+        if (facts[writes[i]].marks & READ)
             return true;
     return false;
 }
 
-/* Where memory is placed, the graph is that of a program, in which every action has its purpose and runs. `marks` are those of
- * mark_changes. */
-static remat_status add_actions(hold_graph *g, const uint8_t *marks)
+/* Where memory is placed, the graph is that of a program, in which every action has its purpose and runs. */
+static void add_actions(hold_graph *g, const tensor_facts *facts, const bool *makable, const bool *needed)
 {
     const remat_graph *graph = g->graph;
     const bool placed = g->counting == GRAPH_PLACED;
-    bool *needed = remat_alloc(graph->context, graph->action_count, sizeof *needed);
-    remat_status status = needed ? graph_needed_find(graph, NEEDS_ALL, needed) : REMAT_NO_MEMORY;
-    for (uint32_t i = 0; status == REMAT_OK && i < g->action_count; i++) {
+    for (uint32_t i = 0; i < g->action_count; i++) {
         const graph_action *action = &graph->actions[i];
-        const bool makable = is_makable(graph, action, marks) && (!placed || is_read(graph, action, marks));
-        add_action(g, i, makable, placed || needed[i]);
+        add_action(g, i, makable[i] && (!placed || is_read(graph, action, facts)), placed || needed[i]);
+        g->actions[i].unchanged_until = first_change(graph, action, facts);
         g->actions[i].workspace_bytes = placed ? graph_placed_bytes(action->workspace_bytes) : action->workspace_bytes;
     }
-    remat_release(graph->context, needed, graph->action_count, sizeof *needed);
+}
+
+static remat_status choose_actions(hold_graph *g)
+{
+    const remat_graph *graph = g->graph;
+    remat_context *context = graph->context;
+    tensor_facts *facts = remat_alloc(context, graph->tensor_count, sizeof *facts);
+    bool *makable = remat_alloc(context, graph->action_count, sizeof *makable);
+    bool *needed = remat_alloc(context, graph->action_count, sizeof *needed);
+    remat_status status = facts && makable && needed ? graph_needed_find(graph, NEEDS_ALL, needed) : REMAT_NO_MEMORY;
+    if (status == REMAT_OK) {
+        mark_tensors(graph, facts);
+        find_makable(graph, facts, makable);
+        add_actions(g, facts, makable, needed);
+    }
+    remat_release(context, facts, graph->tensor_count, sizeof *facts);
+    remat_release(context, makable, graph->action_count, sizeof *makable);
+    remat_release(context, needed, graph->action_count, sizeof *needed);
     return status;
 }
 
@@ -234,19 +283,13 @@ static void sum_fixed(hold_graph *g, const graph_liveness *base)
 
 static remat_status fill(hold_graph *g, graph_counting counting)
 {
-    remat_context *context = g->graph->context;
     graph_walker walker;
     REMAT_TRY(graph_walker_create(g->graph, counting, &walker));
-    uint8_t *marks = remat_alloc(context, g->graph->tensor_count, sizeof *marks);
-    remat_status status = marks ? REMAT_OK : REMAT_NO_MEMORY;
-    if (status == REMAT_OK) {
-        g->given_bytes = walker.given_bytes;
-        mark_changes(g->graph, marks);
-        for (uint32_t t = 0; t < g->tensor_count; t++)
-            g->tensors[t] = (hold_tensor){
-                .bytes = g->graph->tensors[t].given ? 0 : walker.bytes[t], .maker = GRAPH_NONE, .born = GRAPH_NONE};
-        status = add_actions(g, marks);
-    }
+    g->given_bytes = walker.given_bytes;
+    for (uint32_t t = 0; t < g->tensor_count; t++)
+        g->tensors[t] = (hold_tensor){
+            .bytes = g->graph->tensors[t].given ? 0 : walker.bytes[t], .maker = GRAPH_NONE, .born = GRAPH_NONE};
+    remat_status status = choose_actions(g);
     if (status == REMAT_OK) {
         add_end(g);
         status = find_gaps(g);
@@ -257,7 +300,6 @@ static remat_status fill(hold_graph *g, graph_counting counting)
         status = graph_walker_finish(&walker);
     if (status == REMAT_OK)
         sum_fixed(g, &walker.found);
-    remat_release(context, marks, g->graph->tensor_count, sizeof *marks);
     graph_walker_release(&walker);
     return status;
 }

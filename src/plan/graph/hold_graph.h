@@ -35,8 +35,9 @@ typedef struct hold_action {
     uint32_t read_count, write_count;
     uint32_t in_place_from, in_place_to; /* only where the sizes allow it; GRAPH_NONE */
     uint64_t workspace_bytes, cost;
-    bool makable;       /* also of one that is not needed, which has no reads and writes and never runs */
-    bool ends_in_place; /* in the base order, in_place_from is not read after this action */
+    uint32_t unchanged_until; /* the position that changes what it reads; GRAPH_NONE: none */
+    bool makable;             /* also of one that is not needed, which has no reads and writes and never runs */
+    bool ends_in_place;       /* in the base order, in_place_from is not read after this action */
 } hold_action;
 
 typedef struct hold_graph {
