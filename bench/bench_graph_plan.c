@@ -25,7 +25,7 @@ static graph_plan_curve plan_all(remat_context *context, const remat_graph *grap
     graph_plan_options_init(&options);
     options.binds = GRAPH_EXACT;
     double start = measure_now();
-    measure_must(context, graph_plan_curve_create(graph, &options, 1000, &curve));
+    measure_must(context, graph_plan_curve_create(graph, &options, &curve));
     *took = measure_now() - start;
     return curve;
 }

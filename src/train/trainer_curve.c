@@ -103,7 +103,7 @@ remat_status remat_trainer_find_curve(remat_trainer *trainer, size_t *count)
     options.threads = trainer->options.threads;
     options.flight = trainer_flight(trainer);
     graph_plan_curve curve;
-    REMAT_TRY(graph_plan_curve_create(trainer->program->graph, &options, 0, &curve));
+    REMAT_TRY(graph_plan_curve_create(trainer->program->graph, &options, &curve));
     remat_status status = take_points(trainer, &curve);
     graph_plan_curve_release(&curve);
     *count = trainer->point_count;

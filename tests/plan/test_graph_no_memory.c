@@ -24,7 +24,7 @@ static remat_status plan_once(fixture *f, const remat_graph *graph, const graph_
 {
     if (curve) {
         graph_plan_curve found;
-        remat_status status = graph_plan_curve_create(graph, options, 8, &found);
+        remat_status status = graph_plan_curve_create(graph, options, &found);
         if (status != REMAT_OK)
             return status;
         assert_true(found.count > 0);

@@ -68,8 +68,8 @@ typedef struct graph_plan_curve {
     size_t count, capacity;
     uint64_t base_arena_bytes, base_exact_peak_bytes, base_cost;
 } graph_plan_curve;
-/* Of the options it uses what binds, blocks, hints and threads. At most `most_points` (0: 64) schedules are placed. */
-remat_status graph_plan_curve_create(const remat_graph *graph, const graph_plan_options *options, size_t most_points,
+/* Of the options it uses what binds, blocks, hints and threads. */
+remat_status graph_plan_curve_create(const remat_graph *graph, const graph_plan_options *options,
                                      graph_plan_curve *curve);
 void graph_plan_curve_release(graph_plan_curve *curve);
 

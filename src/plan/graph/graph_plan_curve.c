@@ -1,9 +1,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/min_max.h"
 #include "plan/graph/graph_search.h"
-
-enum { USUAL_POINTS = 64 };
 
 void graph_plan_curve_release(graph_plan_curve *curve)
 {
@@ -51,17 +48,16 @@ static remat_status add_point(graph_search *search, size_t number, graph_countin
     return REMAT_OK;
 }
 
-static remat_status add_points(graph_search *search, size_t most, graph_counting binds, graph_plan_curve *curve)
+static remat_status add_points(graph_search *search, graph_counting binds, graph_plan_curve *curve)
 {
-    const size_t count = search->curve.count, taken = remat_min(count, most ? most : USUAL_POINTS);
     curve->base_arena_bytes = search->base_arena_bytes;
     curve->base_cost = search->base_cost;
-    for (size_t i = taken; i-- > 0;)
-        REMAT_TRY(add_point(search, taken > 1 ? i * (count - 1) / (taken - 1) : 0, binds, curve));
+    for (size_t i = search->curve.count; i-- > 0;)
+        REMAT_TRY(add_point(search, i, binds, curve));
     return REMAT_OK;
 }
 
-remat_status graph_plan_curve_create(const remat_graph *graph, const graph_plan_options *options, size_t most_points,
+remat_status graph_plan_curve_create(const remat_graph *graph, const graph_plan_options *options,
                                      graph_plan_curve *curve)
 {
     graph_search search;
@@ -72,7 +68,7 @@ remat_status graph_plan_curve_create(const remat_graph *graph, const graph_plan_
     remat_status status = graph_search_begin(&g, options, true, &search);
     hold_graph_release(&g);
     REMAT_TRY(status);
-    status = add_points(&search, most_points, options->binds, curve);
+    status = add_points(&search, options->binds, curve);
     if (status == REMAT_OK)
         status = graph_sequence_plain(graph, &plain);
     if (status == REMAT_OK)

@@ -33,7 +33,7 @@ remat_status remat_graph_sweep_create(const remat_graph *graph, const remat_grap
     graph_plan_options_init(&wanted);
     wanted.binds = GRAPH_EXACT;
     wanted.threads = taken.threads;
-    remat_status status = graph_plan_curve_create(graph, &wanted, 0, &sweep->curve);
+    remat_status status = graph_plan_curve_create(graph, &wanted, &sweep->curve);
     if (status == REMAT_OK)
         *made = sweep;
     else
