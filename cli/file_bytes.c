@@ -140,3 +140,15 @@ remat_status file_bytes_tell_or(remat_context *context, const file_bytes *file, 
         *kind = otherwise;
     return REMAT_OK;
 }
+
+remat_status file_bytes_refuse_result(const file_bytes *file, remat_file_kind kind)
+{
+    const char *what = kind == REMAT_FILE_PLAN         ? "a plan; give the profile or the model that it is for"
+                       : kind == REMAT_FILE_GRAPH_PLAN ? "a plan; give the graph or the model that it is for"
+                       : kind == REMAT_FILE_RUN        ? "the log of a run; give the model that was trained"
+                                                       : NULL;
+    if (!what)
+        return REMAT_OK;
+    fprintf(stderr, "remat: %s: this is %s\n", shown(file->name), what);
+    return REMAT_BAD_INPUT;
+}

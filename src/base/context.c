@@ -208,6 +208,15 @@ remat_status remat_fail_budget(remat_context *context, uint64_t budget_bytes, ui
     return context->error.status;
 }
 
+remat_status remat_fail_add(remat_context *context, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    append(context->message, sizeof context->message, strlen(context->message), format, arguments);
+    va_end(arguments);
+    return context->error.status;
+}
+
 remat_status remat_fail_in_file(remat_context *context, const char *file, uint64_t line)
 {
     remat_error before = context->error;

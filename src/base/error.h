@@ -24,6 +24,9 @@ remat_status remat_fail(remat_context *context, remat_status status, const remat
 remat_status remat_fail_budget(remat_context *context, uint64_t budget_bytes, uint64_t needed_bytes,
                                const char *layer_name);
 
+/* Adds words to the message of the last failure on the context, and returns its status. */
+remat_status remat_fail_add(remat_context *context, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* Puts the file and line in front of the message of the last failure on the context, and returns its status. */
 remat_status remat_fail_in_file(remat_context *context, const char *file, uint64_t line);
 

@@ -161,15 +161,18 @@ static remat_status read_action(graph_text *text)
 static remat_status read_list(graph_text *text, const char *field, const char *wrong,
                               remat_status (*read_one)(graph_text *))
 {
+    size_t count = 0;
     REMAT_TRY(json_read_open(text->reader, REMAT_NOWHERE, field, JSON_ARRAY));
     for (;;) {
         json_token token;
         REMAT_TRY(json_next(text->reader, &token));
         if (token.kind == JSON_ARRAY_END)
             return REMAT_OK;
-        if (token.kind != JSON_OBJECT)
-            return bad(text, field, wrong);
-        REMAT_TRY(read_one(text));
+        const remat_status status = token.kind == JSON_OBJECT ? read_one(text) : bad(text, field, wrong);
+        if (status == REMAT_BAD_INPUT) /* most programs write everything into one line */
+            return remat_fail_add(text->context, " (number %zu in %s)", count, field);
+        REMAT_TRY(status);
+        count++;
     }
 }
 
@@ -262,6 +265,7 @@ static remat_status check_sums(const graph_text *text)
     const remat_graph *graph = text->graph;
     remat_place place = json_place(text->reader);
     uint64_t bytes = GRAPH_ALIGNMENT, cost = 0;
+    char name[GRAPH_NAME_TEXT];
     for (size_t t = 0; t < graph->tensor_count; t++) {
         const uint64_t placed = graph_placed_bytes(graph->tensors[t].bytes);
         if (!remat_add(&bytes, placed) || !remat_add(&bytes, placed))
@@ -273,7 +277,9 @@ static remat_status check_sums(const graph_text *text)
         place.line = text->lines[i];
         if (!remat_add(&with_workspace, graph->actions[i].workspace_bytes))
             return remat_fail(text->context, REMAT_BAD_INPUT, &place,
-                              "workspace_bytes: with twice the bytes of all tensors, they must be below 2^63");
+                              "action %.80s: workspace_bytes are too many: with twice the bytes of all tensors they "
+                              "must be below 2^63",
+                              graph_action_name(graph, i, name));
         if (!remat_add(&cost, graph->actions[i].cost))
             return remat_fail(text->context, REMAT_BAD_INPUT, &place,
                               "cost: the sum over all actions up to this one must be below 2^63");

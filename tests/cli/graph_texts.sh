@@ -123,6 +123,24 @@ expect 0 fit "$work/twice.json"
 expect 3 plan "$work/twice.json" --strategy full
 err 'action 1, tensor 0: two actions before the backward pass write it; give each its own tensor'
 
+# Most programs write a graph into one line, so the number in its list says which tensor or action is wrong.
+echo '{"format": "remat-graph", "version": 1, "tensors": [{"bytes": 1}, {"bytes": -1}], "actions": []}' | file one_line.json
+expect 3 plan "$work/one_line.json"
+err 'one_line.json:1: bytes: -1 is not allowed' && err '(number 1 in tensors)'
+echo '{"format": "remat-graph", "version": 1, "tensors": [], "actions": [{"cost": 1}, {}]}' | file one_line.json
+expect 3 plan "$work/one_line.json"
+err 'cost: missing; every action needs it (number 1 in actions)'
+
+# A plan where a graph should stand; a smallest budget below its bound.
+expect 0 plan "$long" --budget 1500 -o "$work/plan.json"
+expect 3 sweep "$work/plan.json"
+err 'plan.json: this is a plan; give the graph or the model that it is for'
+expect 3 check "$work/plan.json" --profile "$work/plan.json"
+err 'this is a plan; give the graph or the model'
+sed 's/"min_budget_bytes": [0-9]*/"min_budget_bytes": 1/' "$work/plan.json" | file below.json
+expect 7 check "$work/below.json" --profile "$long"
+err 'min_budget_bytes: 1 is stated, but min_budget_bound_bytes is'
+
 # Sums that no schedule could have.
 echo '{"format": "remat-graph", "version": 1, "tensors": [{"bytes": 4611686018427387904}], "actions": []}' | file bytes.json
 expect 3 plan "$work/bytes.json"
@@ -135,5 +153,5 @@ expect 3 plan "$work/costs.json"
 err 'costs.json:2: cost: the sum over all actions'
 sed 's/"cost": 1}/"cost": 0, "workspace_bytes": 9223372036854775807}/' "$work/costs.json" | file workspace.json
 expect 3 plan "$work/workspace.json"
-err 'workspace.json:2: workspace_bytes: '
+err 'workspace.json:2: action 1: workspace_bytes are too many'
 finish

@@ -18,6 +18,7 @@ static remat_status compare(const remat_graph *graph, const graph_plan_text *tex
         {PLAN_BUDGET, STATED_AT_LEAST, schedule->peak_bytes, "but the peak of the schedule is"},
         {PLAN_LOWER_BOUND, STATED_AT_MOST, schedule->total_cost, "but the schedule costs only"},
         {PLAN_MIN_BUDGET, STATED_AT_MOST, schedule->peak_bytes, "but the schedule has a peak of"},
+        {PLAN_MIN_BUDGET, STATED_AT_LEAST, text->numbers[PLAN_MIN_BOUND], "but min_budget_bound_bytes is"},
         {PLAN_MIN_BOUND, STATED_AT_MOST, schedule->peak_bytes, "but the schedule has a peak of"},
         {PLAN_ARENA, text->has_places ? STATED_EXACT : STATED_AT_LEAST, schedule->arena_bytes, "but the places need"},
     };
