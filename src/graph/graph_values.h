@@ -13,9 +13,9 @@
 
 typedef struct graph_values {
     const remat_graph *graph;
-    uint32_t *
-        expected; /* by link: the action that wrote or updated last what is read, in the order of the graph. NULL: no tensor
-                           is changed, so every legal schedule computes the same */
+    /* By link: the action that wrote or updated last what is read, in the order of the graph. NULL: no tensor is changed, so every
+     * legal schedule computes the same. */
+    uint32_t *expected;
     uint32_t *changed_by; /* by tensor, while a schedule is looked at */
 } graph_values;
 remat_status graph_values_create(const remat_graph *graph, graph_values *values);

@@ -49,8 +49,8 @@ program_stage pipeline_stage(const pipeline *stages);
 /* stage_cut.c: where a network may be cut, and the cut whose slowest stage is fastest. */
 typedef struct stage_cuts {
     remat_context *context;
-    uint32_t *
-        layers; /* each may be the first of a stage; the first of them is layer 0, and the network's end follows the last */
+    /* Each may be the first of a stage. The first of them is layer 0, and the network's end follows the last. */
+    uint32_t *layers;
     size_t count; /* of these */
     size_t capacity;
     uint64_t *costs; /* of what is between two of them */
