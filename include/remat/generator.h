@@ -24,11 +24,11 @@ typedef struct remat_generator remat_generator;
 
 typedef struct remat_generator_options {
     size_t struct_size;
-    const char *const
-        *settings;       /* as remat_model_load_with takes them: "model.adapter=DIR", "model.frozen=int4". NULL: none */
+    /* As remat_model_load_with takes them: "model.adapter=DIR", "model.frozen=int4". NULL: none. */
+    const char *const *settings;
     const char *weights; /* a file or folder with the weights. NULL: the folder of the model */
-    uint64_t
-        cache; /* the longest text in tokens, prompt included. 0: 1024, or the length of the model if that is less */
+    /* The longest text in tokens, prompt included. 0: 1024, or the length of the model if that is less. */
+    uint64_t cache;
     uint64_t chunk;      /* tokens of a prompt that run together. Default 32 */
     unsigned threads;    /* 0: all cores */
     const char *kernels; /* as in remat_train_options. NULL: the best */

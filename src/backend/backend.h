@@ -29,8 +29,8 @@ typedef struct backend_options {
     const char *device;  /* "cpu" (also NULL), "cuda", "cuda:1"; in tests also "fenced" */
     const char *kernels; /* "fast" (also NULL), the name of an instruction set, "reference" */
     unsigned threads;    /* 0: as many as there are cores */
-    uint64_t
-        process; /* number of this one among the processes of a machine, which share its devices by turns: "cuda" */
+    /* Number of this one among the processes of a machine, which share its devices by turns: "cuda". */
+    uint64_t process;
 } backend_options;
 
 typedef struct backend_lanes backend_lanes;

@@ -82,11 +82,11 @@ typedef struct layer_node {
     bool half_weights;     /* matrices of weights are stored in bf16 alone. The model sets it */
     uint64_t batch;
     bool frozen; /* no parameter changes, statistics included */
-    bool
-        output_unread; /* no other layer reads the output in the backward pass. The model sets it, and then resolves again */
-    activation_kind
-        joined; /* input_gradient makes the gradient of the input of this activation, which computes input 0. There, input 0
-                               of the call is what its derivative reads. The model sets it after resolve() */
+    /* No other layer reads the output in the backward pass. The model sets it, and then resolves again. */
+    bool output_unread;
+    /* input_gradient makes the gradient of the input of this activation, which computes input 0. There, input 0 of the call is what its
+     * derivative reads. The model sets it after resolve(). */
+    activation_kind joined;
     uint32_t input_count;
     layer_shape *inputs;
     remat_dtype *input_dtypes;
@@ -199,9 +199,8 @@ struct layer_type {
      * right; the model adds the layer's name and line. */
     remat_status (*resolve)(remat_context *context, layer_node *layer);
     layer_function forward;
-    layer_function
-        weight_gradient; /* NULL: input_gradient makes it as well, or there are no parameters. It reads none of
-                                     * them: they may not be there */
+    /* NULL: input_gradient makes it as well, or there are no parameters. It reads none of them: they may not be there. */
+    layer_function weight_gradient;
     layer_function input_gradient; /* NULL: there is none, or passes_gradient */
     /* For timings. By default a call in training counts the flops of its pass and reads or writes every tensor and
      * every parameter once. This function corrects that. NULL: no correction. */

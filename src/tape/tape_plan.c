@@ -98,8 +98,8 @@ remat_status tape_budget_check(remat_tape *tape)
 typedef struct peak_search {
     remat_tape *tape;
     uint64_t least_peak, most_peak;
-    uint64_t
-        least_arena; /* at these two limits: they do not depend on the budget, so that it is found again when asked for */
+    /* At these two limits: they do not depend on the budget, so that it is found again when asked for. */
+    uint64_t least_arena;
 } peak_search;
 
 /* REMAT_OK with *fits: the tape has a plan with this peak, and its arena fits. */

@@ -21,8 +21,8 @@ typedef struct folder_writer {
     text_pool pool;
     const char *path;
     bool whole; /* the whole model, not its adapters */
-    safetensors
-        *origin; /* the weights of the folder that the model came from; NULL: it has none, or they do not matter */
+    /* The weights of the folder that the model came from; NULL: it has none, or they do not matter. */
+    safetensors *origin;
     weights_match match; /* its tensors */
     safetensors_entry *entries;
     uint32_t *numbers; /* the parameter of each entry */

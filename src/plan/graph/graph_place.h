@@ -34,9 +34,8 @@ typedef struct placed_graph {
     graph_liveness liveness;
     uint64_t *offsets;
     uint64_t arena_bytes;
-    uint64_t
-        kept_bytes; /* of each of several runs; 0 with one. The offsets are those of run 0: run i adds i * kept_bytes to the
-                            offsets below kept_bytes */
+    /* Of each of several runs; 0 with one. The offsets are those of run 0: run i adds i * kept_bytes to the offsets below kept_bytes. */
+    uint64_t kept_bytes;
 } placed_graph;
 
 /* Walks the sequence, which becomes part of the result, and places its buffers. The same sequence always gets the same
