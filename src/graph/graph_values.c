@@ -50,8 +50,9 @@ remat_status graph_values_create(const remat_graph *graph, graph_values *values)
     if (!found)
         return REMAT_OK;
     values->expected = remat_alloc(graph->context, graph->link_count, sizeof *values->expected);
+    values->expected_results = remat_alloc(graph->context, graph->result_count, sizeof *values->expected_results);
     values->changed_by = remat_alloc(graph->context, graph->tensor_count, sizeof *values->changed_by);
-    if (!values->expected || !values->changed_by) {
+    if (!values->expected || !values->expected_results || !values->changed_by) {
         graph_values_release(values);
         return REMAT_NO_MEMORY;
     }
@@ -63,6 +64,8 @@ remat_status graph_values_create(const remat_graph *graph, graph_values *values)
             values->expected[action->first_link + k] = values->changed_by[needs[k]];
         run(values, i);
     }
+    for (size_t i = 0; i < graph->result_count; i++)
+        values->expected_results[i] = values->changed_by[graph->results[i]];
     return REMAT_OK;
 }
 
@@ -70,8 +73,10 @@ void graph_values_release(graph_values *values)
 {
     if (!values->graph)
         return;
-    remat_release(values->graph->context, values->expected, values->graph->link_count, sizeof *values->expected);
-    remat_release(values->graph->context, values->changed_by, values->graph->tensor_count, sizeof *values->changed_by);
+    const remat_graph *graph = values->graph;
+    remat_release(graph->context, values->expected, graph->link_count, sizeof *values->expected);
+    remat_release(graph->context, values->expected_results, graph->result_count, sizeof *values->expected_results);
+    remat_release(graph->context, values->changed_by, graph->tensor_count, sizeof *values->changed_by);
     *values = (graph_values){0};
 }
 
@@ -91,32 +96,44 @@ bool graph_values_agree(const graph_values *values, const graph_sequence *sequen
         }
         run(values, sequence->actions[i]);
     }
+    for (size_t i = 0; i < graph->result_count; i++) {
+        *first = (graph_stale_read){sequence->count, graph->results[i], values->changed_by[graph->results[i]]};
+        if (first->changed_by != values->expected_results[i])
+            return false;
+    }
     return true;
+}
+
+static void describe(const remat_graph *graph, const graph_sequence *sequence, const graph_stale_read *read,
+                     char text[GRAPH_STALE_TEXT])
+{
+    char reader[GRAPH_NAME_TEXT], tensor[GRAPH_NAME_TEXT], by[GRAPH_NAME_TEXT];
+    const bool is_result = read->position == sequence->count, is_changed = read->changed_by != GRAPH_NONE;
+    int at = is_result ? snprintf(text, GRAPH_STALE_TEXT, "the end: result ")
+                       : snprintf(text, GRAPH_STALE_TEXT, "step %zu: action %.80s reads tensor ", read->position,
+                                  graph_action_name(graph, sequence->actions[read->position], reader));
+    snprintf(text + at, (size_t)(GRAPH_STALE_TEXT - at),
+             "%.80s %s%s%.80s; in the order of the graph it %s another value",
+             graph_tensor_name(graph, read->tensor, tensor), is_result ? "is " : "",
+             is_changed ? "as it is after action " : "before it is changed",
+             is_changed ? graph_action_name(graph, read->changed_by, by) : "", is_result ? "has" : "reads");
 }
 
 remat_status graph_values_judge(const remat_graph *graph, const graph_sequence *sequence, char text[GRAPH_STALE_TEXT])
 {
     graph_values values;
     graph_stale_read first;
-    char action[GRAPH_NAME_TEXT], tensor[GRAPH_NAME_TEXT], by[GRAPH_NAME_TEXT];
     *text = '\0';
     REMAT_TRY(graph_values_create(graph, &values));
-    if (!graph_values_agree(&values, sequence, &first)) {
-        const bool is_changed = first.changed_by != GRAPH_NONE;
-        snprintf(text, GRAPH_STALE_TEXT,
-                 "step %zu: action %.80s reads tensor %.80s %s%.80s; in the order of the graph it reads another value",
-                 first.position, graph_action_name(graph, sequence->actions[first.position], action),
-                 graph_tensor_name(graph, first.tensor, tensor),
-                 is_changed ? "as it is after action " : "before it is changed",
-                 is_changed ? graph_action_name(graph, first.changed_by, by) : "");
-    }
+    if (!graph_values_agree(&values, sequence, &first))
+        describe(graph, sequence, &first, text);
     graph_values_release(&values);
     return REMAT_OK;
 }
 
-remat_status graph_values_check(const remat_graph *graph, const graph_sequence *sequence)
+remat_status graph_values_check(const remat_graph *graph, const graph_sequence *sequence, remat_status wrong)
 {
     char text[GRAPH_STALE_TEXT];
     REMAT_TRY(graph_values_judge(graph, sequence, text));
-    return *text ? remat_fail(graph->context, REMAT_BAD_INPUT, NULL, "%s", text) : REMAT_OK;
+    return *text ? remat_fail(graph->context, wrong, NULL, "%s", text) : REMAT_OK;
 }

@@ -5,7 +5,8 @@
  *
  *     f1: reads w, writes h      b2: updates w      b1: reads h
  *     f1 b2 f1 b1                f1 runs again with another w, and b1 reads another h
- */
+ *
+ * Results are read behind the last run. */
 #ifndef REMAT_GRAPH_GRAPH_VALUES_H
 #define REMAT_GRAPH_GRAPH_VALUES_H
 
@@ -16,14 +17,15 @@ typedef struct graph_values {
     /* By link: the action that wrote or updated last what is read, in the order of the graph. NULL: no tensor is changed, so every
      * legal schedule computes the same. */
     uint32_t *expected;
-    uint32_t *changed_by; /* by tensor, while a schedule is looked at */
+    uint32_t *expected_results; /* the same, by result */
+    uint32_t *changed_by;       /* by tensor, while a schedule is looked at */
 } graph_values;
 remat_status graph_values_create(const remat_graph *graph, graph_values *values);
 void graph_values_release(graph_values *values);
 
 /* The first run that reads something else. */
 typedef struct graph_stale_read {
-    size_t position;
+    size_t position; /* as many as there are runs: the tensor is a result */
     uint32_t tensor;
     uint32_t changed_by; /* the action that did it last; GRAPH_NONE: nobody has written it */
 } graph_stale_read;
@@ -35,7 +37,7 @@ bool graph_values_agree(const graph_values *values, const graph_sequence *sequen
 enum { GRAPH_STALE_TEXT = 400 };
 remat_status graph_values_judge(const remat_graph *graph, const graph_sequence *sequence, char text[GRAPH_STALE_TEXT]);
 
-/* REMAT_BAD_INPUT with this text. */
-remat_status graph_values_check(const remat_graph *graph, const graph_sequence *sequence);
+/* Fails with this text and the status `wrong`. */
+remat_status graph_values_check(const remat_graph *graph, const graph_sequence *sequence, remat_status wrong);
 
 #endif

@@ -6,10 +6,12 @@
 enum { MOST = 8 };
 typedef enum step_place { NO_STEPS, STEPS_BEHIND_USES, STEPS_ANYWHERE } step_place;
 
-/* Layers in a row, some of which share a weight, forward and backward. Tensors: data, weights, outputs, gradients. */
+/* Layers in a row, some of which share a weight, forward and backward. With steps anywhere some also write a counter, which is updated
+ * before their backward pass and is a result. Tensors: data, weights, outputs, counters, gradients. */
 typedef struct net {
     remat_graph *graph;
     uint32_t layers, weights[MOST], outputs[MOST + 1];
+    uint32_t counters[MOST]; /* GRAPH_NONE: the layer has none */
 } net;
 
 static uint32_t add_tensor(fixture *f, net *n, uint64_t bytes, bool given)
@@ -44,11 +46,18 @@ static net random_net(fixture *f, test_random *random, step_place steps)
     for (uint32_t i = 0; i < n.layers; i++) {
         const uint32_t reads[] = {n.outputs[i], n.weights[i]};
         n.outputs[i + 1] = add_tensor(f, &n, 64 * (1 + test_random_below(random, 20)), false);
+        const bool counts = steps == STEPS_ANYWHERE && test_random_below(random, 3) == 0;
+        n.counters[i] = counts ? add_tensor(f, &n, 64, false) : GRAPH_NONE;
+        const uint32_t writes[] = {n.outputs[i + 1], n.counters[i]};
         add_action(f, &n, false, 1 + test_random_below(random, 30),
-                   &(graph_links){reads, NULL, &n.outputs[i + 1], 2, 0, 1});
+                   &(graph_links){reads, NULL, writes, 2, 0, counts ? 2 : 1});
     }
     uint32_t gradient = n.outputs[n.layers];
     for (uint32_t i = n.layers; i-- > 0;) {
+        if (n.counters[i] != GRAPH_NONE) {
+            add_action(f, &n, true, 1, &(graph_links){&gradient, &n.counters[i], NULL, 1, 1, 0});
+            expect_ok(f, graph_add_result(n.graph, n.counters[i]));
+        }
         const uint32_t reads[] = {gradient, n.outputs[i], n.weights[i]}, made = add_tensor(f, &n, 64, false);
         add_action(f, &n, true, 40, &(graph_links){reads, NULL, &made, 3, 0, 1});
         gradient = made;
@@ -69,10 +78,10 @@ static uint64_t mix(uint64_t a, uint64_t b)
     return a ^ a >> 29;
 }
 
-/* A number for what all actions with `once` read, and for the tensors at the end. */
+/* A number for what all actions with `once` read, and for the results. */
 static uint64_t value_of(const remat_graph *graph, const graph_sequence *sequence)
 {
-    uint64_t values[4 * MOST + 2], all = 0;
+    uint64_t values[5 * MOST + 2], all = 0;
     for (uint32_t t = 0; t < graph->tensor_count; t++)
         values[t] = t;
     for (size_t i = 0; i < sequence->count; i++) {
@@ -87,6 +96,8 @@ static uint64_t value_of(const remat_graph *graph, const graph_sequence *sequenc
             values[graph_writes(graph, action)[k]] = mix(inputs, 2 * k + 1);
         all = action->once ? mix(all, inputs) : all;
     }
+    for (size_t i = 0; i < graph->result_count; i++)
+        all = mix(all, values[graph->results[i]]);
     return all;
 }
 
@@ -193,8 +204,8 @@ static void stale_reads_are_named(void **state)
     net n = shared_weight(f);
     uint32_t stale[] = {0, 1, 2, 3, 4, 5, 1, 6, 7}, fine[] = {0, 1, 2, 3, 4, 1, 5, 6, 7};
     remat_graph_figures figures;
-    expect_ok(f, graph_values_check(n.graph, &(graph_sequence){fine, 9, 9}));
-    expect_status(f, graph_values_check(n.graph, &(graph_sequence){stale, 9, 9}), REMAT_BAD_INPUT);
+    expect_ok(f, graph_values_check(n.graph, &(graph_sequence){fine, 9, 9}, REMAT_BAD_INPUT));
+    expect_status(f, graph_values_check(n.graph, &(graph_sequence){stale, 9, 9}, REMAT_BAD_INPUT), REMAT_BAD_INPUT);
     expect_message(f, "step 6: action 1 reads tensor 1 as it is after action 5");
     /* Such a schedule is legal. Whoever checks it is warned. */
     static const char plan[] =
@@ -204,6 +215,34 @@ static void stale_reads_are_named(void **state)
     fclose(stream);
     assert_int_equal(f->warnings, 1);
     expect_text(f->warning, "plan.json: step 6: action 1 reads tensor 1");
+    graph_destroy(n.graph);
+}
+
+/* An action that runs again for one of its tensors also writes the other, which was updated since. */
+static void results_stay(void **state)
+{
+    fixture *f = *state;
+    net n = {0};
+    expect_ok(f, graph_create(f->context, &n.graph));
+    const uint32_t counter = add_tensor(f, &n, 92, false), h = add_tensor(f, &n, 8, false),
+                   y = add_tensor(f, &n, 0, false);
+    const uint32_t both[] = {counter, h};
+    const graph_action large = {
+        .in_place_from = GRAPH_NONE, .in_place_to = GRAPH_NONE, .once = true, .cost = 8, .workspace_bytes = 400};
+    add_action(f, &n, false, 7, &(graph_links){NULL, NULL, both, 0, 0, 2});
+    add_action(f, &n, false, 3, &(graph_links){&h, NULL, &y, 1, 0, 1});
+    add_action(f, &n, true, 2, &(graph_links){&h, &counter, NULL, 1, 1, 0});
+    expect_ok(f, graph_add_action(n.graph, &large, &(graph_links){0}));
+    add_action(f, &n, true, 4, &(graph_links){&h, NULL, NULL, 1, 0, 0});
+    expect_ok(f, graph_add_result(n.graph, counter));
+    uint32_t stale[] = {0, 1, 2, 3, 0, 4}, fine[] = {0, 1, 0, 2, 3, 4};
+    expect_ok(f, graph_values_check(n.graph, &(graph_sequence){fine, 6, 6}, REMAT_BAD_INPUT));
+    expect_status(f, graph_values_check(n.graph, &(graph_sequence){stale, 6, 6}, REMAT_BAD_INPUT), REMAT_BAD_INPUT);
+    expect_message(f, "the end: result 0 is as it is after action 0; in the order of the graph it has another value");
+    graph_plan *plan = plan_within(f, n.graph, 499); /* everything kept takes 500 */
+    assert_false(plan->feasible);
+    assert_int_equal(plan->min_budget_bytes, 500);
+    graph_plan_destroy(plan);
     graph_destroy(n.graph);
 }
 
@@ -225,6 +264,7 @@ static void strategies_refuse(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {FIXTURE_TEST(values_stay), FIXTURE_TEST(late_steps_cost_nothing),
-                                       FIXTURE_TEST(stale_reads_are_named), FIXTURE_TEST(strategies_refuse)};
+                                       FIXTURE_TEST(stale_reads_are_named), FIXTURE_TEST(results_stay),
+                                       FIXTURE_TEST(strategies_refuse)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

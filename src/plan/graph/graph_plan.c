@@ -184,7 +184,7 @@ static remat_status place_fixed(const graph_plan *plan, const uint32_t *blocks, 
     remat_status status = plan->chain_plan ? graph_pieces_expand(plan->pieces, plan->chain_plan, &sequence)
                                            : graph_blocks_sequence(&plan->search->outline, blocks, &sequence);
     if (status == REMAT_OK)
-        status = graph_values_check(plan->graph, &sequence);
+        status = graph_values_check(plan->graph, &sequence, REMAT_BAD_INPUT);
     if (status == REMAT_OK)
         status = graph_place_flight(plan->graph, &sequence, plan->search->flight, placed);
     graph_sequence_release(plan->graph->context, &sequence);

@@ -131,9 +131,7 @@ static remat_status read_plan(graph_counting binds, FILE *stream, const char *na
     REMAT_TRY(graph_plan_read_text(graph->context, stream, name, text));
     remat_status status = graph_plan_judge(graph, text, &found);
     if (status == REMAT_OK && binds == GRAPH_PLACED)
-        status = graph_values_check(graph, &text->schedule);
-    if (status == REMAT_BAD_INPUT)
-        status = REMAT_CHECK_FAILED;
+        status = graph_values_check(graph, &text->schedule, REMAT_CHECK_FAILED);
     if (status == REMAT_OK)
         status = fill(plan, binds, text, &found);
     if (status == REMAT_CHECK_FAILED)
