@@ -3,7 +3,11 @@
 
 #include "base/error.h"
 #include "base/min_max.h"
+#include "base/search.h"
 #include "plan/graph/hold_scratch.h"
+
+/* Items of a list that move in the time of one piece of work. */
+enum { MOVED_AT_ONCE = 256 };
 
 /* ---- bookkeeping ---- */
 
@@ -43,12 +47,17 @@ static void move_end(hold_state *s, uint32_t tensor, uint32_t old, uint32_t now)
         add_held(s, now + 1, old, -bytes);
 }
 
+/* A tensor may be touched at every position. Where the first of its touches is that lies behind one. */
+static uint32_t find_touch(const touch_list *list, uint32_t after)
+{
+    return (uint32_t)REMAT_FIRST(i, 0, list->count, list->positions[i] > after);
+}
+
 void hold_mark_touches(hold_state *s, uint32_t tensor, uint32_t after, uint32_t to)
 {
     const touch_list *list = &s->touches[tensor];
-    for (uint32_t i = list->count; i-- > 0 && list->positions[i] > after;)
-        if (list->positions[i] <= to)
-            hold_mark_dirty(s, list->positions[i]);
+    for (uint32_t i = find_touch(list, after); i < list->count && list->positions[i] <= to; i++)
+        hold_mark_dirty(s, list->positions[i]);
 }
 
 void hold_restore_tail(hold_state *s, uint32_t tensor, uint32_t from, uint32_t to)
@@ -129,24 +138,28 @@ static remat_status touch(hold_state *s, uint32_t tensor, uint32_t position)
             hold_state_grow(s, (void **)&list->positions, &capacity, (size_t)list->count + 1, sizeof *list->positions));
         list->capacity = (uint32_t)capacity;
     }
-    uint32_t at = list->count++;
-    for (; at > 0 && list->positions[at - 1] > position; at--)
-        list->positions[at] = list->positions[at - 1];
+    const uint32_t at = find_touch(list, position), behind = list->count++ - at;
+    memmove(list->positions + at + 1, list->positions + at, behind * sizeof *list->positions);
     list->positions[at] = position;
+    s->work += behind / MOVED_AT_ONCE;
     return REMAT_OK;
 }
 
 static void untouch(hold_state *s, uint32_t tensor, uint32_t position)
 {
     touch_list *list = &s->touches[tensor];
-    uint32_t at = list->count - 1;
-    while (list->positions[at] != position)
-        at--;
-    memmove(list->positions + at, list->positions + at + 1, (list->count - at - 1) * sizeof *list->positions);
-    list->count--;
+    const uint32_t at = find_touch(list, position), behind = list->count-- - at;
+    memmove(list->positions + at - 1, list->positions + at, behind * sizeof *list->positions);
+    s->work += behind / MOVED_AT_ONCE;
 }
 
 /* ---- a position's cascade ---- */
+
+/* Whether what the position's own action reads is there before its cascade. */
+static bool has_read(const hold_state *s, const hold_action *action, uint32_t read, uint32_t position)
+{
+    return s->g->tensors[action->reads[read]].maker == GRAPH_NONE || s->held_from[action->read_gaps[read]] < position;
+}
 
 static bool own_action_runs(const hold_state *s, uint32_t position)
 {
@@ -333,8 +346,7 @@ remat_status hold_find_cascade(hold_state *s, uint32_t position)
     uint32_t count = 0;
     s->scratch->made_stamp++;
     for (uint32_t i = 0; runs && i < action->read_count; i++)
-        if (s->scratch->made[action->reads[i]] != s->scratch->made_stamp &&
-            !hold_is_available(s, action->reads[i], position))
+        if (s->scratch->made[action->reads[i]] != s->scratch->made_stamp && !has_read(s, action, i, position))
             count = list_makers(s, action->reads[i], position, count);
     if (runs != cascade->runs) {
         hold_undo_note(s, UNDO_RUNS, position, cascade->runs);
@@ -345,10 +357,8 @@ remat_status hold_find_cascade(hold_state *s, uint32_t position)
     REMAT_TRY(replace_cascade(s, position, count));
     refresh_cascade(s, cascade->actions, cascade->count, position);
     for (uint32_t i = 0; i < action->read_count; i++) {
-        uint32_t tensor = action->reads[i];
-        if (s->g->tensors[tensor].maker != GRAPH_NONE)
-            note_own(s, hold_gap_after(s->g, tensor, position), position,
-                     runs || hold_is_available(s, tensor, position));
+        if (s->g->tensors[action->reads[i]].maker != GRAPH_NONE)
+            note_own(s, action->read_gaps[i] + 1, position, runs || has_read(s, action, i, position));
     }
     for (uint32_t i = 0; action->makable && i < action->write_count; i++)
         note_own(s, s->g->tensors[action->writes[i]].first_gap, position, runs);

@@ -16,6 +16,7 @@ void hold_graph_release(hold_graph *g)
     remat_release(context, g->tensors, g->tensor_count, sizeof *g->tensors);
     remat_release(context, g->gaps, g->gap_count, sizeof *g->gaps);
     remat_release(context, g->links, g->link_count, sizeof *g->links);
+    remat_release(context, g->link_gaps, g->link_count, sizeof *g->link_gaps);
     remat_release(context, g->fixed_bytes, (size_t)g->position_count + 1, sizeof *g->fixed_bytes);
     *g = (hold_graph){0};
 }
@@ -107,6 +108,7 @@ static void add_action(hold_graph *g, uint32_t number, bool makable, bool needed
     uint32_t *links = g->links + g->link_count;
     *to = (hold_action){.reads = links,
                         .writes = links,
+                        .read_gaps = g->link_gaps + g->link_count,
                         .cost = from->cost,
                         .makable = makable || !needed,
                         .in_place_from = GRAPH_NONE,
@@ -180,7 +182,8 @@ static remat_status choose_actions(hold_graph *g)
 static void add_end(hold_graph *g)
 {
     hold_action *end = &g->actions[g->action_count];
-    *end = (hold_action){.reads = g->links + g->link_count, .in_place_from = GRAPH_NONE};
+    *end = (hold_action){
+        .reads = g->links + g->link_count, .read_gaps = g->link_gaps + g->link_count, .in_place_from = GRAPH_NONE};
     for (size_t i = 0; i < g->graph->result_count; i++)
         if (!g->graph->tensors[g->graph->results[i]].given)
             g->links[g->link_count + end->read_count++] = g->graph->results[i];
@@ -197,13 +200,16 @@ static void walk_uses(hold_graph *g, bool fills)
         const hold_action *action = &g->actions[position];
         for (size_t i = 0; i < action->read_count; i++) {
             hold_tensor *tensor = &g->tensors[action->reads[i]];
-            if (tensor->maker == GRAPH_NONE || tensor->last_use == position)
+            if (tensor->maker == GRAPH_NONE)
                 continue;
-            if (fills)
-                g->gaps[tensor->first_gap + tensor->gap_count] =
-                    (hold_gap){action->reads[i], tensor->last_use, position};
-            tensor->gap_count++;
-            tensor->last_use = position;
+            if (tensor->last_use != position) {
+                if (fills)
+                    g->gaps[tensor->first_gap + tensor->gap_count] =
+                        (hold_gap){action->reads[i], tensor->last_use, position};
+                tensor->gap_count++;
+                tensor->last_use = position;
+            }
+            g->link_gaps[(size_t)(action->read_gaps - g->link_gaps) + i] = tensor->first_gap + tensor->gap_count - 1;
         }
     }
     for (uint32_t t = 0; t < g->tensor_count; t++) {
@@ -316,7 +322,9 @@ remat_status hold_graph_create(const remat_graph *graph, graph_counting counting
     g->fixed_bytes = remat_alloc_zeroed(graph->context, (size_t)g->position_count + 1, sizeof *g->fixed_bytes);
     size_t links = graph->link_count + graph->result_count;
     g->links = remat_alloc(graph->context, links, sizeof *g->links);
-    remat_status status = g->actions && g->tensors && g->fixed_bytes && g->links ? fill(g, counting) : REMAT_NO_MEMORY;
+    g->link_gaps = remat_alloc(graph->context, links, sizeof *g->link_gaps);
+    const bool has_room = g->actions && g->tensors && g->fixed_bytes && g->links && g->link_gaps;
+    remat_status status = has_room ? fill(g, counting) : REMAT_NO_MEMORY;
     g->link_count = links; /* what was allocated; given tensors took no room */
     if (status != REMAT_OK)
         hold_graph_release(g);

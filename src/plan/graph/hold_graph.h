@@ -32,6 +32,7 @@ typedef struct hold_tensor {
 
 typedef struct hold_action {
     const uint32_t *reads, *writes; /* reads and updates, without given tensors */
+    const uint32_t *read_gaps;      /* by read of a makable tensor: the gap that ends here */
     uint32_t read_count, write_count;
     uint32_t in_place_from, in_place_to; /* only where the sizes allow it; GRAPH_NONE */
     uint64_t workspace_bytes, cost;
@@ -48,7 +49,7 @@ typedef struct hold_graph {
     hold_action *actions;    /* by position; the last one reads the results */
     hold_tensor *tensors;
     hold_gap *gaps;
-    uint32_t *links;
+    uint32_t *links, *link_gaps;
     size_t link_count;
     uint64_t *fixed_bytes; /* by position: held into it of all that is not makable, as far as the base order needs it */
     uint64_t given_bytes;  /* live all the time, where they count */

@@ -19,6 +19,9 @@ remat_status hold_state_grow(hold_state *s, void **items, size_t *capacity, size
 
 /* ---- decisions ---- */
 
+/* Finding some cascades again is in the price of a change. A tensor that much of a net reads, such as a mask, takes many. */
+enum { USUAL_DIRTY = 512, DIRTY_WORK = 8 };
+
 void hold_state_note(hold_state *s, uint32_t number, uint32_t from)
 {
     const hold_gap *gap = &s->g->gaps[number];
@@ -35,12 +38,15 @@ void hold_state_note(hold_state *s, uint32_t number, uint32_t from)
 remat_status hold_state_settle(hold_state *s)
 {
     hold_scratch *k = s->scratch;
+    uint64_t found = 0;
     for (uint32_t word = k->lowest_dirty / 64; word <= k->highest_dirty / 64; word++)
         while (k->dirty[word]) {
             uint32_t position = word * 64 + (uint32_t)__builtin_ctzll(k->dirty[word]);
             k->dirty[word] &= k->dirty[word] - 1;
             REMAT_TRY(hold_find_cascade(s, position));
+            found++;
         }
+    s->work += found > USUAL_DIRTY ? found * DIRTY_WORK : 0;
     k->lowest_dirty = UINT32_MAX;
     k->highest_dirty = 0;
     return k->undo.status;
