@@ -169,23 +169,13 @@ static remat_status search_whole(graph_search *search, const hold_graph *g, cons
     return search->is_exact ? exact_search_run(g, add_found, &search->curve) : search_holds(search, g, options);
 }
 
-/* Whether some action is neither `once` nor runs again, because another action writes what it reads or writes. The searches run it
- * exactly once and in its place; other schedules need not. */
-static bool has_pinned_actions(const hold_graph *g)
-{
-    for (uint32_t i = 0; i < g->action_count; i++)
-        if (!g->graph->actions[i].once && !g->actions[i].makable)
-            return true;
-    return false;
-}
-
 static remat_status add_whole(graph_search *search, const hold_graph *g, const graph_plan_options *options)
 {
     REMAT_TRY(search_whole(search, g, options));
     if (search->flight.count > 1)
         REMAT_TRY(flight_search_run(search, options));
     /* Of what several runs keep, and of schedules that it does not look at, it proves nothing. */
-    search->is_exact &= search->flight.count <= 1 && !has_pinned_actions(g);
+    search->is_exact &= search->flight.count <= 1 && !g->has_pinned;
     if (options->binds == GRAPH_EXACT)
         return REMAT_OK;
     graph_curve_thin(&search->curve, MOST_WHOLE);

@@ -146,6 +146,17 @@ static bool is_read(const remat_graph *graph, const graph_action *action, const 
     return false;
 }
 
+/* One that nobody needs may take the place of another that writes the same. */
+static bool is_pinned(const remat_graph *graph, const graph_action *action, const tensor_facts *facts, bool makable,
+                      bool needed)
+{
+    const uint32_t *writes = graph_writes(graph, action);
+    bool has_rival = false;
+    for (size_t i = 0; i < action->write_count; i++)
+        has_rival |= (facts[writes[i]].marks & REWRITTEN) != 0;
+    return !action->once && !makable && (needed || has_rival);
+}
+
 /* Where memory is placed, the graph is that of a program, in which every action has its purpose and runs. */
 static void add_actions(hold_graph *g, const tensor_facts *facts, const bool *makable, const bool *needed)
 {
@@ -153,7 +164,9 @@ static void add_actions(hold_graph *g, const tensor_facts *facts, const bool *ma
     const bool placed = g->counting == GRAPH_PLACED;
     for (uint32_t i = 0; i < g->action_count; i++) {
         const graph_action *action = &graph->actions[i];
-        add_action(g, i, makable[i] && (!placed || is_read(graph, action, facts)), placed || needed[i]);
+        const bool runs_again = makable[i] && (!placed || is_read(graph, action, facts));
+        add_action(g, i, runs_again, placed || needed[i]);
+        g->has_pinned |= is_pinned(graph, action, facts, runs_again, placed || needed[i]);
         g->actions[i].unchanged_until = first_change(graph, action, facts);
         g->actions[i].workspace_bytes = placed ? graph_placed_bytes(action->workspace_bytes) : action->workspace_bytes;
     }

@@ -55,6 +55,9 @@ typedef struct hold_graph {
     uint64_t given_bytes;  /* live all the time, where they count */
     uint32_t turn;         /* behind the last makable action */
     size_t makable_count;  /* tensors */
+    /* Some action is neither `once` nor makable, because another one writes what it reads or writes. Here it runs exactly once, and in
+     * its place, or never. Other schedules need not. */
+    bool has_pinned;
 } hold_graph;
 
 /* The base order must be legal. */
