@@ -226,7 +226,7 @@ static remat_status use_file(graph_plan *plan, const graph_plan_options *options
 
 /* ---- the strategy `budget` ---- */
 
-/* The plan that the strategy makes for the chain within `bytes`; its schedule, placed. */
+/* The plan that the strategy makes for the chain within `bytes`; its schedule, placed. REMAT_BAD_INPUT: it computes something else. */
 static remat_status try_chain_budget(graph_plan *plan, remat_plan_options *how, uint64_t bytes, placed_graph *placed)
 {
     remat_plan_destroy(plan->chain_plan);
@@ -238,7 +238,8 @@ static remat_status try_chain_budget(graph_plan *plan, remat_plan_options *how, 
 
 /* The chain is on the safe side: a schedule whose peak in the chain is above the budget may have an arena that fits. So the
  * chain's budget goes down in steps from where everything is kept, and the arena decides. The steps do not depend on the
- * budget, so that the least arena among them is one that every budget from there on finds. */
+ * budget, so that the least arena among them is one that every budget from there on finds. Schedules that compute something else
+ * are passed over. */
 static remat_status use_budget_strategy(graph_plan *plan, const graph_plan_options *options, remat_plan_options *how)
 {
     enum { SHORT_CHAIN = 400, MOST_STEPS = 32, STEPS_OF_LONG = 8 };
@@ -255,11 +256,15 @@ static remat_status use_budget_strategy(graph_plan *plan, const graph_plan_optio
     status = REMAT_OK;
     for (uint64_t bytes = most, before = most + 1; status == REMAT_OK && bytes < before;) {
         placed_graph placed;
-        status = try_chain_budget(plan, how, bytes, &placed);
-        if (status != REMAT_OK)
+        const remat_status tried = try_chain_budget(plan, how, bytes, &placed);
+        if (tried != REMAT_OK && tried != REMAT_BAD_INPUT) {
+            status = tried;
             break;
+        }
         before = remat_min(bytes, remat_plan_get_figures(plan->chain_plan)->schedule.peak_bytes);
         bytes = before > least ? remat_max(before - remat_min(step, before), least) : before;
+        if (tried != REMAT_OK)
+            continue;
         uint64_t takes = 0;
         status = bound_bytes(plan, options, &placed, &takes);
         if (takes < plan->min_budget_bytes && !chosen)
@@ -274,7 +279,9 @@ static remat_status use_budget_strategy(graph_plan *plan, const graph_plan_optio
     }
     remat_plan_destroy(plan->chain_plan);
     plan->chain_plan = chosen;
-    return status != REMAT_OK || chosen ? status : refuse(plan, options, "with this strategy ");
+    if (status != REMAT_OK || chosen)
+        return status;
+    return plan->min_budget_bytes == UINT64_MAX ? REMAT_BAD_INPUT : refuse(plan, options, "with this strategy ");
 }
 
 static remat_status use_strategy(graph_plan *plan, const graph_plan_options *options)
