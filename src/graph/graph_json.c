@@ -282,7 +282,8 @@ static remat_status check_sums(const graph_text *text)
                               graph_action_name(graph, i, name));
         if (!remat_add(&cost, graph->actions[i].cost))
             return remat_fail(text->context, REMAT_BAD_INPUT, &place,
-                              "cost: the sum over all actions up to this one must be below 2^63");
+                              "action %.80s: cost: the sum over all actions up to this one must be below 2^63",
+                              graph_action_name(graph, i, name));
     }
     return REMAT_OK;
 }

@@ -150,7 +150,7 @@ cat <<'JSON' | file costs.json
  {"cost": 1}]}
 JSON
 expect 3 plan "$work/costs.json"
-err 'costs.json:2: cost: the sum over all actions'
+err 'costs.json:2: action 1: cost: the sum over all actions'
 sed 's/"cost": 1}/"cost": 0, "workspace_bytes": 9223372036854775807}/' "$work/costs.json" | file workspace.json
 expect 3 plan "$work/workspace.json"
 err 'workspace.json:2: action 1: workspace_bytes are too many'

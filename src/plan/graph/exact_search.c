@@ -153,9 +153,10 @@ static void fill_graph(exact_search *s, const uint32_t *bit_of)
 
 /* ---- shortest paths ---- */
 
+/* A schedule may cost less than 2^63. */
 static remat_status reach(exact_search *s, uint64_t cost, uint32_t state, uint32_t before, uint32_t action)
 {
-    if (cost >= s->visits[state].cost)
+    if (cost >= s->visits[state].cost || cost > INT64_MAX)
         return REMAT_OK;
     s->visits[state] = (exact_visit){cost, before, action};
     return heap_push(s->context, &s->heap, (heap_item){.key = cost, .value = state});

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/min_max.h"
 #include "base/search.h"
@@ -87,6 +88,16 @@ static remat_status walk(graph_walker *walker, const uint32_t *actions, size_t c
     return graph_walker_finish(walker);
 }
 
+/* The arena takes less than 2^63 bytes in all, also of tensors that do not live at the same time. */
+static bool has_places(const graph_liveness *found)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < found->range_count; i++)
+        if (!remat_add(&sum, graph_placed_bytes(found->ranges[i].bytes)))
+            return false;
+    return true;
+}
+
 remat_status graph_curve_try(graph_curve *curve, const graph_pieces *pieces, const remat_step *steps, size_t count)
 {
     const graph_sequence *sequence = &curve->sequence;
@@ -95,7 +106,10 @@ remat_status graph_curve_try(graph_curve *curve, const graph_pieces *pieces, con
         REMAT_TRY(graph_pieces_expand_steps(pieces, steps, count, &curve->sequence));
     if (sequence->count > curve->most_actions || !graph_values_agree(&curve->values, sequence, &first))
         return REMAT_OK;
-    REMAT_TRY(walk(&curve->walker, sequence->actions, sequence->count));
+    const remat_status status = walk(&curve->walker, sequence->actions, sequence->count);
+    if (status == REMAT_INVALID || (status == REMAT_OK && !has_places(&curve->walker.found)))
+        return REMAT_OK; /* its sums pass 2^63 */
+    REMAT_TRY(status);
     graph_point point = {
         .peak_bytes = curve->walker.found.peak_bytes, .cost = curve->walker.found.cost, .pieces = pieces};
     if (curve->flight.count > 1)

@@ -184,12 +184,24 @@ static remat_status add_whole(graph_search *search, const hold_graph *g, const g
 
 /* ---- all together ---- */
 
+/* The chain's planner takes sums below 2^61. With larger ones the graph is planned as a whole. */
+static remat_status add_chain(graph_search *search, const graph_plan_options *options)
+{
+    if (!search->pieces[0])
+        return REMAT_OK;
+    const remat_status status = graph_curve_add(&search->curve, search->pieces[0], options->threads);
+    if (status != REMAT_INVALID || options->binds != GRAPH_EXACT || search->curve.count)
+        return status;
+    graph_pieces_destroy(search->pieces[0]);
+    search->pieces[0] = NULL;
+    return REMAT_OK;
+}
+
 static remat_status fill(graph_search *search, const hold_graph *g, const graph_plan_options *options)
 {
     REMAT_TRY(graph_curve_begin(&search->outline, options->binds, &search->curve));
     search->curve.flight = search->flight;
-    if (search->pieces[0])
-        REMAT_TRY(graph_curve_add(&search->curve, search->pieces[0], options->threads));
+    REMAT_TRY(add_chain(search, options));
     REMAT_TRY(add_whole(search, g, options));
     return options->blocks ? add_blocks(search, options->blocks) : REMAT_OK;
 }
