@@ -137,7 +137,7 @@ static inline remat_status remat_graph_replay(const remat_graph *graph, const ui
 
 /* Checks a plan file for `graph` (docs/formats.md, "Graph plan"), from any program: replays its schedule and checks the
  * figures and places in it. Gives the figures of the schedule, even if a figure in the file is wrong. Warns where an action
- * runs again behind one that has changed what it reads, which is legal.
+ * runs again behind one that has changed what it reads or writes, which is legal.
  *   REMAT_CHECK_FAILED  the schedule is illegal, a figure is wrong, the peak is over the budget in the file, or two
  *                       instances that are live at the same time share bytes;
  *   REMAT_BAD_INPUT     the file is not a plan of a graph; REMAT_IO, REMAT_NO_MEMORY. */

@@ -48,7 +48,7 @@ typedef struct remat_graph_plan remat_graph_plan;
  *   REMAT_BAD_INPUT     a strategy of chains was asked for, and the graph is none: running an action again could change what a
  *                       tensor holds, because another action writes or updates that tensor too; or its schedule would run
  *                       an action again behind one that has changed what it reads;
- *   REMAT_INVALID       an option, or sums that reach 2^61; REMAT_NO_MEMORY. *plan is NULL. */
+ *   REMAT_INVALID       an option, or a strategy of chains and sums that reach 2^61; REMAT_NO_MEMORY. *plan is NULL. */
 remat_status remat_graph_plan_create(const remat_graph *graph, const remat_graph_plan_options *options,
                                      remat_graph_plan **plan);
 void remat_graph_plan_destroy(remat_graph_plan *plan);

@@ -16,6 +16,13 @@ expect 0 plan "$work/rival.json" --budget 13 --json
 bound=$(sed -n 's/.*"lower_bound_cost": *\([0-9]*\).*/\1/p' "$work/out")
 [ "$bound" -le 105 ] || complain "the bound of the cost is $bound, and a schedule costs 105"
 
+# Nothing has to run, so that not even what is given lives anywhere.
+echo "{$head, \"tensors\": [{\"bytes\": 3, \"given\": true}, {\"bytes\": 7}], \"actions\": [
+  {\"reads\": [0], \"writes\": [1], \"cost\": 1}, {\"writes\": [1], \"cost\": 1}]}" | file idle.json
+expect 0 plan "$work/idle.json" --budget 100 --json
+bound=$(sed -n 's/.*"min_budget_bound_bytes": *\([0-9]*\).*/\1/p' "$work/out")
+[ "$bound" = 0 ] || complain "an empty schedule has no bytes, but the bound is $bound"
+
 # Eight layers. The first backward action updates the weight of the third layer, so that this one must not run again behind it.
 awk -v head="$head" 'BEGIN {
   n = 8

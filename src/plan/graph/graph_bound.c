@@ -322,7 +322,10 @@ static remat_status begin(bound_search *s, const hold_graph *g)
         release(s);
         return status;
     }
-    s->needed[g->action_count] = true;
+    /* If nothing has to run, the schedule may be empty, and then there is no end at which something lives. */
+    s->needed[g->action_count] = g->actions[g->action_count].read_count > 0;
+    for (uint32_t i = 0; i < g->action_count; i++)
+        s->needed[g->action_count] |= s->needed[i];
     forget_met(s);
     sum_passing(s);
     for (uint32_t i = 0; i < g->action_count; i++)
