@@ -113,7 +113,7 @@ typedef struct comm_pairs {
 
 /* The same ranks, for memory of a device. Transfers follow the work of the queue, and what is received is there for the work that it is
  * given after comm_wait. By NCCL if all ranks can, else through memory of the host, with a warning on rank 0. The ranks and the device
- * outlive it; all ranks call it. REMAT_IO: NCCL fails. */
+ * outlive it; all ranks call it. Before it or a part of it is closed, the queue must have done its work. REMAT_IO: NCCL fails. */
 remat_status comm_device_open(remat_communicator *ranks, backend_queue *queue, const comm_pairs *pairs,
                               remat_communicator **made);
 

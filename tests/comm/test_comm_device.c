@@ -16,7 +16,7 @@ static const char *way = "";   /* the argument */
 static bool is_fake, is_other; /* NCCL, device */
 static char warning[1024];
 
-enum { MOST_BYTES = 64 << 20 };
+enum { MOST_BYTES = 128 << 20 };
 
 static bool all_talk(const void *user, uint64_t from, uint64_t to)
 {
@@ -128,7 +128,7 @@ static void test_join(void **state)
 static void test_many(void **state)
 {
     (void)state;
-    enum { COUNT = 12, BYTES = 1 << 20 };
+    enum { COUNT = 18, BYTES = (1 << 20) + 64 }; /* each gets a room of 2 MiB; receives have 32 MiB at a time */
     const uint64_t size = ranks->size, rank = ranks->rank;
     comm_request sends[COUNT * 8], receives[COUNT * 8];
     assert_true(size <= 4);
