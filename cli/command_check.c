@@ -105,7 +105,7 @@ int command_check(remat_context *context, int argc, char **argv)
     if (status == REMAT_OK)
         status = file_bytes_tell_or(context, &file, REMAT_FILE_PROFILE, &kind);
     if (status == REMAT_OK)
-        status = file_bytes_refuse_result(&file, kind);
+        status = file_bytes_refuse_result(&file, kind, false);
     if (status == REMAT_OK)
         status = kind == REMAT_FILE_MODEL || kind == REMAT_FILE_ONNX ? refuse_model(file.name, kind == REMAT_FILE_ONNX)
                  : kind == REMAT_FILE_GRAPH ? graph_check(context, &file, command.plan, command.json)

@@ -141,14 +141,15 @@ remat_status file_bytes_tell_or(remat_context *context, const file_bytes *file, 
     return REMAT_OK;
 }
 
-remat_status file_bytes_refuse_result(const file_bytes *file, remat_file_kind kind)
+remat_status file_bytes_refuse_result(const file_bytes *file, remat_file_kind kind, bool takes_models)
 {
-    const char *what = kind == REMAT_FILE_PLAN         ? "a plan; give the profile or the model that it is for"
-                       : kind == REMAT_FILE_GRAPH_PLAN ? "a plan; give the graph or the model that it is for"
-                       : kind == REMAT_FILE_RUN        ? "the log of a run; give the model that was trained"
-                                                       : NULL;
-    if (!what)
+    if (kind == REMAT_FILE_PLAN || kind == REMAT_FILE_GRAPH_PLAN)
+        fprintf(stderr, "remat: %s: this is a plan; give the %s%s that it is for\n", shown(file->name),
+                kind == REMAT_FILE_PLAN ? "profile" : "graph", takes_models ? " or the model" : "");
+    else if (kind == REMAT_FILE_RUN)
+        fprintf(stderr, "remat: %s: this is the log of a run; give %s\n", shown(file->name),
+                takes_models ? "the model that was trained" : "a profile or a graph");
+    else
         return REMAT_OK;
-    fprintf(stderr, "remat: %s: this is %s\n", shown(file->name), what);
     return REMAT_BAD_INPUT;
 }

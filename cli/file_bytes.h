@@ -27,6 +27,6 @@ remat_status file_bytes_tell_or(remat_context *context, const file_bytes *file, 
                                 remat_file_kind *kind);
 
 /* REMAT_BAD_INPUT, told on stderr, for a plan or the log of a run: what they are of is in another file. */
-remat_status file_bytes_refuse_result(const file_bytes *file, remat_file_kind kind);
+remat_status file_bytes_refuse_result(const file_bytes *file, remat_file_kind kind, bool takes_models);
 
 #endif

@@ -23,7 +23,7 @@ static remat_status read_as(remat_context *context, const file_bytes *bytes, rem
 {
     if (kind != REMAT_FILE_MODEL && model_set_refuse(bytes->name) != REMAT_OK)
         return REMAT_INVALID;
-    if (file_bytes_refuse_result(bytes, kind) != REMAT_OK)
+    if (file_bytes_refuse_result(bytes, kind, true) != REMAT_OK)
         return REMAT_BAD_INPUT;
     if (kind == REMAT_FILE_ONNX) {
         file->imported = true;

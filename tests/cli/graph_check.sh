@@ -66,6 +66,8 @@ expect 3 check "$work/chain_plan.json" --profile "$graph"
 err "it must be 'remat-graph-plan'"
 expect 3 check "$plan" --profile "$work/chain.json"
 err "it must be 'remat-plan'"
+expect 3 check "$work/chain_plan.json" --profile "$work/chain_plan.json"
+err 'this is a plan; give the profile that it is for'
 expect 3 check "$plan" --profile examples/models/mlp.ini
 err "--graph-out FILE the graph"
 expect 2 plan "$work/chain.json" --graph-out "$work/none.json"

@@ -136,7 +136,7 @@ expect 0 plan "$long" --budget 1500 -o "$work/plan.json"
 expect 3 sweep "$work/plan.json"
 err 'plan.json: this is a plan; give the graph or the model that it is for'
 expect 3 check "$work/plan.json" --profile "$work/plan.json"
-err 'this is a plan; give the graph or the model'
+err 'this is a plan; give the graph that it is for'
 sed 's/"min_budget_bytes": [0-9]*/"min_budget_bytes": 1/' "$work/plan.json" | file below.json
 expect 7 check "$work/below.json" --profile "$long"
 err 'min_budget_bytes: 1 is stated, but min_budget_bound_bytes is'
