@@ -12,6 +12,8 @@ echo "{$head, \"tensors\": [{\"bytes\": 4}, {\"bytes\": 4}, {\"bytes\": 9}], \"a
   {\"name\": \"use\", \"once\": true, \"reads\": [0, 1], \"cost\": 1}, {\"name\": \"again\", \"writes\": [0], \"cost\": 1}]}" | file rival.json
 expect 0 plan "$work/rival.json" --budget 13
 no_out 'optimal: no legal' && no_out 'smallest .*proven'
+expect 4 plan "$work/rival.json" --budget 12
+err 'the smallest that was found takes 13 bytes'
 expect 0 plan "$work/rival.json" --budget 13 --json
 bound=$(sed -n 's/.*"lower_bound_cost": *\([0-9]*\).*/\1/p' "$work/out")
 [ "$bound" -le 105 ] || complain "the bound of the cost is $bound, and a schedule costs 105"
@@ -53,6 +55,7 @@ echo "{$head, \"tensors\": [{\"bytes\": 8}, {\"bytes\": 8}], \"actions\": [{\"wr
 expect 0 plan "$work/dear.json" --budget 116
 out 'everything is kept'
 expect 4 plan "$work/dear.json" --budget 115
+err 'the smallest possible takes 116 bytes'
 expect 0 sweep "$work/dear.json"
 awk -v head="$head" 'BEGIN {
   printf "{%s, \"tensors\": [{\"bytes\": 2000000000000000000}, {\"bytes\": 640}], \"actions\": [{\"writes\": [0], \"cost\": 5},\n", head

@@ -115,11 +115,15 @@ static remat_status refuse(graph_plan *plan, const graph_plan_options *options, 
     else if (action)
         snprintf(plan->remark, sizeof plan->remark, "action %.200s needs it", action);
     plan->feasible = false;
+    const bool is_proven = plan->least_bound_bytes == plan->min_budget_bytes;
     remat_fail(graph->context, REMAT_INFEASIBLE, NULL,
                "%sthe %s does not fit into %llu bytes (%s); %s %llu bytes (%s)%s%s", with, bound_name(options),
                (unsigned long long)options->budget_bytes, remat_size_print(options->budget_bytes, budget),
-               *with ? "it takes" : "the smallest that was found takes", (unsigned long long)plan->min_budget_bytes,
-               remat_size_print_up(plan->min_budget_bytes, least), plan->remark[0] ? ": " : "", plan->remark);
+               *with       ? "it takes"
+               : is_proven ? "the smallest possible takes"
+                           : "the smallest that was found takes",
+               (unsigned long long)plan->min_budget_bytes, remat_size_print_up(plan->min_budget_bytes, least),
+               plan->remark[0] ? ": " : "", plan->remark);
     return remat_fail_budget(graph->context, options->budget_bytes, plan->min_budget_bytes, action);
 }
 
