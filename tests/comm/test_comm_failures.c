@@ -4,13 +4,12 @@
 #include "support/fake_nccl_calls.h"
 #include "support/fenced_backend.h"
 #include "support/fixture.h"
-#include "support/memory_failures.h"
+#include "support/library_failures.h"
 
 #include <dlfcn.h>
 #include <unistd.h>
 
-static int *calls, *fails_at, *still_open; /* of MPI */
-static fake_nccl_calls fake;
+static failing_library mpi, nccl;
 
 typedef struct opened {
     remat_communicator *hosts, *ranks;
@@ -118,37 +117,11 @@ static remat_status open_nccl(remat_context *context, void *by_nccl)
     return status;
 }
 
-static void every_call_may_fail(fixture *f, memory_flow flow, int *count, int *at, bool *by_nccl, const char *message,
-                                int least)
-{
-    int failures = 0;
-    for (int n = 1;; n++) {
-        *count = 0;
-        *at = n;
-        const remat_status status = flow(f->context, by_nccl);
-        *at = 0;
-        assert_int_equal(*still_open, 0);
-        assert_int_equal(*fake.open, 0);
-        if (*count < n) {
-            expect_ok(f, status);
-            break;
-        }
-        assert_true(n < 1000);
-        if (status == REMAT_OK)
-            continue; /* closing cannot fail: there is nobody to tell */
-        expect_status(f, status, REMAT_IO);
-        expect_message(f, message);
-        failures++;
-    }
-    if (failures < least)
-        fail_msg("only %d failures", failures);
-}
-
 static bool yes = true;
 
 static void staged_mpi_fails(void **state)
 {
-    every_call_may_fail(*state, use, calls, fails_at, NULL, "MPI_", 60);
+    expect_calls_survived(*state, use, NULL, &mpi, "MPI_", 60);
 }
 
 static void staged_memory_runs_out(void **state)
@@ -159,12 +132,12 @@ static void staged_memory_runs_out(void **state)
 
 static void nccl_fails(void **state)
 {
-    every_call_may_fail(*state, use, fake.calls, fake.fails_at, &yes, "a failure of the test", 7);
+    expect_calls_survived(*state, use, &yes, &nccl, "a failure of the test", 7);
 }
 
 static void nccl_mpi_fails(void **state)
 {
-    every_call_may_fail(*state, open_nccl, calls, fails_at, &yes, "MPI_", 15);
+    expect_calls_survived(*state, open_nccl, &yes, &mpi, "MPI_", 15);
 }
 
 static void nccl_memory_runs_out(void **state)
@@ -210,12 +183,12 @@ int main(void)
     const struct CMUnitTest tests[] = {FIXTURE_TEST(staged_mpi_fails),     FIXTURE_TEST(staged_memory_runs_out),
                                        FIXTURE_TEST(nccl_fails),           FIXTURE_TEST(nccl_mpi_fails),
                                        FIXTURE_TEST(nccl_memory_runs_out), FIXTURE_TEST(alone_nobody_is_reached)};
+    fake_nccl_calls fake;
     /* Libraries of these names that are loaded already are the ones that are found by them. */
     if (!dlopen(FAILING_MPI, RTLD_NOW | RTLD_GLOBAL) || !fake_nccl_load(FAKE_NCCL, (uint64_t)getpid(), &fake))
         return 1;
-    calls = of_mpi("failing_mpi_calls");
-    fails_at = of_mpi("failing_mpi_fails_at");
-    still_open = of_mpi("failing_mpi_open");
+    mpi = (failing_library){of_mpi("failing_mpi_calls"), of_mpi("failing_mpi_fails_at"), of_mpi("failing_mpi_open")};
+    nccl = (failing_library){fake.calls, fake.fails_at, fake.open};
     setenv("OMPI_COMM_WORLD_SIZE", "1", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

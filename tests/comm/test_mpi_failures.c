@@ -2,16 +2,17 @@
  * name of the call, and nothing stays open. */
 #include "comm/comm.h"
 #include "comm/mpi_abi.h"
-#include "support/fixture.h"
+#include "support/library_failures.h"
 
 #include <dlfcn.h>
 
-static int *calls, *fails_at, *still_open;
+static failing_library mpi;
 static bool *is_running, *has_ended;
 
 /* What a training does with ranks, each kind of transfer once. */
-static remat_status use(remat_context *context)
+static remat_status use(remat_context *context, void *user)
 {
+    (void)user;
     remat_communicator *ranks;
     float number = 1;
     uint8_t byte = 1, all = 0;
@@ -36,28 +37,8 @@ static remat_status use(remat_context *context)
 
 static void every_call_may_fail(void **state)
 {
-    fixture *f = *state;
-    int failures = 0;
-    for (int n = 1;; n++) {
-        *calls = 0;
-        *fails_at = n;
-        remat_status status = use(f->context);
-        assert_int_equal(*still_open, 0);
-        if (*calls < n) {
-            expect_ok(f, status);
-            break;
-        }
-        assert_true(n < 100);
-        if (status == REMAT_OK)
-            continue; /* closing cannot fail: there is nobody to tell */
-        expect_status(f, status, REMAT_IO);
-        expect_message(f, "MPI_");
-
-        expect_message(f, " fails with 16");
-        failures++;
-    }
-    assert_true(failures > 20);
-    *fails_at = 0;
+    expect_calls_survived(*state, use, NULL, &mpi, "MPI_", 21);
+    expect_calls_survived(*state, use, NULL, &mpi, " fails with 16", 21); /* what the library says of it */
 }
 
 static void mpi_of_others_stays(void **state)
@@ -73,7 +54,7 @@ static void mpi_of_others_stays(void **state)
     expect_message(f, "MPI adds only fp32 and fp64");
     /* Whoever ended MPI meanwhile freed what it had. */
     *has_ended = true;
-    *still_open = 0;
+    *mpi.open = 0;
     remat_communicator_close(ranks);
     expect_status(f, remat_communicator_open(f->context, &world, &ranks), REMAT_INVALID);
     expect_message(f, "MPI has ended in this process and cannot begin again");
@@ -125,9 +106,8 @@ int main(void)
     /* A library of this name that is loaded already is the one that is found by it. */
     if (!dlopen(FAILING_MPI, RTLD_NOW | RTLD_GLOBAL))
         return 1;
-    calls = dlsym(RTLD_DEFAULT, "failing_mpi_calls");
-    fails_at = dlsym(RTLD_DEFAULT, "failing_mpi_fails_at");
-    still_open = dlsym(RTLD_DEFAULT, "failing_mpi_open");
+    mpi = (failing_library){dlsym(RTLD_DEFAULT, "failing_mpi_calls"), dlsym(RTLD_DEFAULT, "failing_mpi_fails_at"),
+                            dlsym(RTLD_DEFAULT, "failing_mpi_open")};
     is_running = dlsym(RTLD_DEFAULT, "failing_mpi_is_running");
     has_ended = dlsym(RTLD_DEFAULT, "failing_mpi_has_ended");
     setenv("OMPI_COMM_WORLD_SIZE", "1", 1);
